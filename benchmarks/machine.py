@@ -1,0 +1,57 @@
+"""What a result was measured on: machine, versions, commit."""
+
+import json
+import platform
+import subprocess
+import sys
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def facts() -> dict[str, Any]:
+    """Processor with its vector width, versions, commit and time."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    flags = next((line for line in lines if line.startswith("flags")), "")
+    vectors = "AVX-512" if "avx512f" in flags else "AVX2" if "avx2" in flags else "unknown"
+    import torch
+
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    return {
+        "processor": names[0] if names else platform.processor(),
+        "cores": len(names),
+        "vectors": vectors,
+        "gpu": gpu,
+        "python": platform.python_version(),
+        **{package: found for package in ("torch", "numpy", "ray") if (found := _version(package))},
+        "commit": _commit(),
+        "measured": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def save(name: str, figures: dict[str, Any]) -> Path:
+    """Writes figures with the facts to results/NAME.json and prints where."""
+    path = RESULTS / f"{name}.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"facts": facts(), **figures}, indent=1) + "\n", encoding="utf-8")
+    print(f"wrote {path}", file=sys.stderr)
+    return path
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _commit() -> str:
+    """The commit, with "+" behind it where files differ from it."""
+    ask = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--abbrev=10", "--dirty=+"]
+    answer = subprocess.run(ask, capture_output=True, text=True)
+    return answer.stdout.strip() or "unknown"

@@ -1,0 +1,71 @@
+"""The batched network against autograd and torch.nn."""
+
+import numpy as np
+import pytest
+import torch
+
+from trainers.networks import MLP
+from trainers.networks.mlp import ALIGNMENT
+from trainers.schedule import generator
+
+
+def test_parameter_count_and_padding():
+    net = MLP((784, 256, 256, 10))
+    assert net.parameters == 269_322
+    assert net.row % ALIGNMENT == 0 and net.row >= net.parameters
+
+
+def test_initialisation_is_the_published_one():
+    """Truncated normal: within ±2σ of σ = 0.1, whose standard deviation is 0.0880 (cut at 2σ); biases 0.1."""
+    net = MLP((784, 256, 256, 10))
+    row = torch.from_numpy(net.init(generator(0, "init")))[None]
+    for weight, bias in net.layers(row):
+        assert weight.abs().max() <= 0.2
+        assert float(weight.std()) == pytest.approx(0.0880, rel=0.05)
+        assert (bias == 0.1).all()
+    used = sum(view.numel() for layer in net.layers(row) for view in layer)
+    assert used == net.parameters
+    assert int((row != 0).sum()) <= net.parameters  # padding is zero
+
+
+def autograd(net, row, x, y):
+    params = row.clone().requires_grad_()
+    h = x
+    layers = net.layers(params[None])
+    for index, (weight, bias) in enumerate(layers):
+        h = h @ weight[0].T + bias[0]
+        h = torch.relu(h) if index < len(layers) - 1 else h
+    loss = torch.nn.functional.cross_entropy(h, y)
+    (gradient,) = torch.autograd.grad(loss, params)
+    return loss.detach(), gradient
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_gradients_of_both_parts_equal_autograd(members):
+    net = MLP((9, 8, 7, 4))
+    rows = torch.stack([torch.from_numpy(net.init(generator(seed, "init"))) for seed in range(members)]).double()
+    rng = torch.Generator().manual_seed(0)
+    x = torch.rand(13, 9, generator=rng, dtype=torch.float64)
+    y = torch.randint(0, 4, (13,), generator=rng)
+    current = 5
+    weight = torch.tensor([1 / 5] * 5 + [1 / 8] * 8, dtype=torch.float64)[:, None]
+    g, g_ref = torch.zeros_like(rows), torch.zeros_like(rows)
+    target = torch.nn.functional.one_hot(y, 4).double()
+    loss = net.gradients(
+        net.layers(rows), x.expand(members, -1, -1), target, weight, current, [net.layers(g), net.layers(g_ref)]
+    )
+    for m in range(members):
+        loss_now, expected = autograd(net, rows[m], x[:current], y[:current])
+        loss_ref, expected_ref = autograd(net, rows[m], x[current:], y[current:])
+        assert torch.allclose(g[m], expected, atol=1e-12)
+        assert torch.allclose(g_ref[m], expected_ref, atol=1e-12)
+        assert float(loss[m]) == pytest.approx(float(loss_now + loss_ref))
+
+
+def test_activations_equal_a_torch_network():
+    net = MLP((9, 8, 4))
+    row = torch.from_numpy(net.init(np.random.default_rng(0)))[None]
+    (w1, b1), (w2, b2) = net.layers(row)
+    x = torch.rand(6, 9)
+    expected = torch.nn.functional.linear(torch.relu(torch.nn.functional.linear(x, w1[0], b1[0])), w2[0], b2[0])
+    assert torch.allclose(net.activations(net.layers(row), x[None])[-1][0], expected, atol=1e-6)

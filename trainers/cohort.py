@@ -1,0 +1,87 @@
+"""What goes into a training run and what comes out of it: plain values, no torch."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+TRIGGERS = ("zero", "epsilon")
+SCALES = ("unit", "raw")
+LEARNING_CURVE_BATCHES = 10  # β of LCA_β: the current task is tested after b = 0…10 mini-batches
+
+
+@dataclass(frozen=True)
+class Member:
+    """One learner: a value of ε and a seed, which fixes everything random in its run."""
+
+    epsilon: float
+    seed: int
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.epsilon <= 1.0:
+            raise ValueError(f"epsilon must be in [0, 1], got {self.epsilon}")
+        if self.seed < 0:
+            raise ValueError(f"seed must be >= 0, got {self.seed}")
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """Members that are trained together, by one method."""
+
+    method: str
+    members: tuple[Member, ...]
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """The hyperparameters that all members of a cohort share.
+
+    memory: examples kept per class and task. memory_batch: size of the batch drawn from the memory at every
+    step; None takes all of it. trigger, scale and satisfied name readings of the paper's Algorithm 1:
+    the projection happens when the cosine is below zero (or below ε), it works on unit vectors (or on the raw
+    gradients), and a satisfied constraint leaves the raw gradient (or its unit vector).
+    """
+
+    learning_rate: float = 0.1
+    batch_size: int = 10
+    memory: int = 25
+    memory_batch: int | None = 256
+    hidden: tuple[int, ...] = (256, 256)
+    trigger: str = "zero"
+    scale: str = "unit"
+    satisfied: str = "raw"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.learning_rate < float("inf"):
+            raise ValueError(f"learning_rate must be > 0, got {self.learning_rate}")
+        if self.batch_size < 1:
+            raise ValueError(f"batch_size must be >= 1, got {self.batch_size}")
+        if self.memory < 0:
+            raise ValueError(f"memory must be >= 0, got {self.memory}")
+        if self.memory_batch is not None and self.memory_batch < 1:
+            raise ValueError(f"memory_batch must be >= 1 or 'all', got {self.memory_batch}")
+        for name, allowed in (("trigger", TRIGGERS), ("scale", SCALES), ("satisfied", SCALES)):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
+
+
+@dataclass(frozen=True)
+class CohortResult:
+    """Raw measurements of M members over T tasks, rows in the order of `cohort.members`.
+
+    accuracies    [M, T, T]  on task j after task k, in [0, 1]; measured for j <= k, and for j = k + 1, where it is
+                             the zero-shot accuracy before the first step of the next task; NaN elsewhere
+    initial       [M, T]     of the untrained network
+    within        [M, T, 11] on the current task after b = 0…10 mini-batches; NaN past the task's last batch
+    violations    [M, T]     share of steps at which the gradient was projected; NaN without a reference gradient
+    diverged_task, diverged_step [M]  where the loss or a parameter first was not finite; -1 where it never was
+    steps         SGD steps of one member
+    """
+
+    accuracies: NDArray[np.float64]
+    initial: NDArray[np.float64]
+    within: NDArray[np.float64]
+    violations: NDArray[np.float64]
+    diverged_task: NDArray[np.int64]
+    diverged_step: NDArray[np.int64]
+    steps: int

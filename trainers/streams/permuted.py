@@ -1,0 +1,62 @@
+"""Tasks that differ by a fixed random permutation of the pixels."""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainers.schedule import generator
+from trainers.streams.base import DataError, Examples, Images
+
+
+class PermutedStream:
+    """Every task, the first included, permutes the pixels of all images in its own uniformly random way.
+
+    The labels are the same in every task (one shared output). Permutations differ between seeds and tasks.
+    """
+
+    def __init__(self, images: Images, tasks: range, examples_per_task: int | None = None) -> None:
+        self.tasks = tasks
+        self._images = images
+        self.available = len(images.train.labels)
+        self.examples = self.available if examples_per_task is None else examples_per_task
+        if not 1 <= self.examples <= self.available:
+            raise DataError(
+                f"examples-per-task must lie in 1…{self.available}, the size of the training set, got {self.examples}"
+            )
+
+    @property
+    def inputs(self) -> int:
+        return self._images.train.inputs.shape[1]
+
+    @property
+    def classes(self) -> int:
+        return self._images.classes
+
+    @property
+    def largest(self) -> float:
+        return self._images.largest
+
+    def permutation(self, seed: int, task: int) -> NDArray[np.int64]:
+        return generator(seed, "permutation", task).permutation(self.inputs)
+
+    def train(self, seed: int, task: int, order: NDArray[np.int64]) -> Examples:
+        inputs, labels = self._images.train
+        return Examples(inputs[order][:, self.permutation(seed, task)], labels[order])
+
+    def test(self, seed: int, task: int) -> Examples:
+        inputs, labels = self._images.test
+        return Examples(inputs[:, self.permutation(seed, task)], labels)
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "kind": "permuted pixels",
+            "images": self._fingerprint,
+            "tasks": [self.tasks.start, self.tasks.stop],
+            "examples_per_task": self.examples,
+        }
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        return self._images.fingerprint()
