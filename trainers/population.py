@@ -83,7 +83,14 @@ class _SeedRun:
     """All members of one seed: they share data, order, memory and initial weights, and differ in ε."""
 
     def __init__(
-        self, method: str, seed: int, epsilon: Tensor, stream: TaskStream, config: TrainConfig, device: str, ticker: _Ticker
+        self,
+        method: str,
+        seed: int,
+        epsilon: Tensor,
+        stream: TaskStream,
+        config: TrainConfig,
+        device: str,
+        ticker: _Ticker,
     ) -> None:
         self._method, self._epsilon, self._ticker = METHODS[method], epsilon, ticker
         self._options = Options(config.trigger, config.scale, config.satisfied)
@@ -167,7 +174,7 @@ class _SeedRun:
         inputs, labels = self._pool.test(task)
         layers = self._net.layers(params)
         correct = torch.zeros(len(params), dtype=torch.int64, device=params.device)
-        for x, y in zip(inputs.split(TEST_ROWS), labels.split(TEST_ROWS), strict=True):
+        for x, y in zip(torch.split(inputs, TEST_ROWS), torch.split(labels, TEST_ROWS), strict=True):
             logits = self._net.activations(layers, self._pool.scale(x).expand(len(params), -1, -1))[-1]
             correct += (logits.argmax(dim=2) == y).sum(dim=1)
         share: NDArray[np.float64] = correct.cpu().numpy() / len(labels)

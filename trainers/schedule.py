@@ -30,7 +30,7 @@ class Segment:
 
     @property
     def reference(self) -> int:
-        return self.rows.shape[1] - self.current
+        return int(self.rows.shape[1]) - self.current
 
 
 def training_order(seed: int, task: int, available: int, wanted: int) -> Indices:
@@ -45,9 +45,7 @@ def memory_choice(seed: int, task: int, labels: Indices, per_class: int) -> Indi
     On shuffled data this equals what a ring buffer per class holds at the end of the task, in distribution.
     """
     rng = generator(seed, "memory", task)
-    kept = [
-        np.sort(rng.permutation(np.flatnonzero(labels == label))[:per_class]) for label in np.unique(labels)
-    ]
+    kept = [np.sort(rng.permutation(np.flatnonzero(labels == label))[:per_class]) for label in np.unique(labels)]
     return np.concatenate(kept)
 
 
@@ -82,4 +80,3 @@ def task_segments(
         last = capacity + np.arange(full * batch_size, examples)[None]
         segments.append(Segment(np.hstack([last, reference[full:]]), rest))
     return tuple(segments)
-

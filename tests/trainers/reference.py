@@ -1,5 +1,6 @@
 """Independent references: the update rules in float64 NumPy from the paper's text, and one member in plain PyTorch."""
 
+import itertools
 import math
 
 import numpy as np
@@ -33,7 +34,7 @@ class PlainLearner:
 
     def __init__(self, sizes: tuple[int, ...], weights: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
         layers: list[torch.nn.Module] = []
-        for (inputs, outputs), (weight, bias) in zip(zip(sizes, sizes[1:], strict=False), weights, strict=True):
+        for (inputs, outputs), (weight, bias) in zip(itertools.pairwise(sizes), weights, strict=True):
             linear = torch.nn.Linear(inputs, outputs)
             with torch.no_grad():
                 linear.weight.copy_(weight)

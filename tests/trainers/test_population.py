@@ -64,7 +64,7 @@ def plain_run(method, epsilon, seed, stream, config, limit=None):
     learner = PlainLearner(net.sizes, [(weight[0], bias[0]) for weight, bias in net.layers(start)])
     pool = Pool(stream, seed, config, METHODS[method].uses_memory, "cpu")
     tasks = len(stream.tasks)
-    accuracies, trace, projected = np.full((tasks, tasks), np.nan), [], []
+    accuracies, trace, _projected = np.full((tasks, tasks), np.nan), [], []
     for task in range(tasks):
         for batch in pool.load_task(task):
             for rows in batch.rows:

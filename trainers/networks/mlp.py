@@ -54,7 +54,7 @@ class MLP:
         """Views into a matrix [M, row] of parameters or gradients."""
         views, start = [], 0
         for k, n in zip(self.sizes, self.sizes[1:], strict=False):
-            weight = matrix[:, start : start + k * n].unflatten(1, (n, k))
+            weight = matrix[:, start : start + k * n].view(-1, n, k)
             start += _padded(k * n)
             views.append(Layer(weight, matrix[:, start : start + n]))
             start += _padded(n)

@@ -28,7 +28,7 @@ class PermutedStream:
 
     @property
     def inputs(self) -> int:
-        return self._images.train.inputs.shape[1]
+        return int(self._images.train.inputs.shape[1])
 
     @property
     def classes(self) -> int:

@@ -1,0 +1,153 @@
+"""The command line: every command parses, calls one function of `studies`, and prints."""
+
+import inspect
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console, RenderableType
+
+from epsearch.errors import Interrupted, TrainingFailed, UsageError
+from epsearch.options import OPTIONS, Option, default
+from epsearch.study import build_study, ledger_url
+
+app = typer.Typer(
+    name="epsearch",
+    help="Finds the soft constraint ε of ε-SOFT-GEM, a continual-learning method.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+out, err = Console(), Console(stderr=True)
+
+Storage = Annotated[str | None, typer.Option(help="SQLAlchemy URL of the ledger. [default: SQLite in --out]")]
+Out = Annotated[Path, typer.Option("--out", help="Folder of the ledger and the reports.", show_default=True)]
+DataDir = Annotated[Path, typer.Option(help="Folder of datasets.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
+Name = Annotated[str | None, typer.Argument(help="Name of the study, see `epsearch list`. [default: the newest]")]
+RUNS, DATA = default("out"), default("data_dir")
+
+
+def main() -> None:
+    """Runs the command line: bad input is one line and status 2, an interrupted run 130, a failed one 1."""
+    try:
+        status = app(standalone_mode=False)
+    except UsageError as error:
+        _fail(str(error), 2)
+    except typer.TyperException as error:
+        message = getattr(error, "format_message", error.__str__)()
+        _fail(" ".join(message.split()), 2)
+    except TrainingFailed as error:
+        _fail(f"{error}; what was trained is stored, the same command goes on from there", 1)
+    except (Interrupted, KeyboardInterrupt, typer.Abort):
+        _fail("stopped; every finished cohort is stored, the same command goes on from there", 130)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _fail(message: str, status: int) -> None:
+    err.print(f"epsearch: {message}", style="red", markup=False, highlight=False, soft_wrap=True)
+    sys.exit(status)
+
+
+def _with_study_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command every option of the table as a parameter; it receives them as one mapping, `given`."""
+
+    def wrapper(**values: Any) -> None:
+        names = {option.name for option in OPTIONS}
+        given = {key: value for key, value in values.items() if key in names}
+        command(given, **{key: value for key, value in values.items() if key not in names})
+
+    own = list(inspect.signature(command).parameters.values())[1:]
+    signature = inspect.Signature([*map(_parameter, OPTIONS), *own])
+    wrapper.__signature__ = signature  # type: ignore[attr-defined]
+    wrapper.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()}
+    wrapper.__name__, wrapper.__doc__ = command.__name__, command.__doc__
+    return wrapper
+
+
+def _parameter(option: Option) -> inspect.Parameter:
+    flags = [option.flag, *option.aliases]
+    kind: Any = tuple[str, str] | None if option.name == "interval" else str | None
+    shown = "" if option.default is None else f" [default: {option.default}]"
+    annotation = Annotated[kind, typer.Option(*flags, help=option.help + shown, show_default=False)]
+    return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+@app.command()
+@_with_study_options
+def run(
+    given: dict[str, Any],
+    *,
+    config: Annotated[Path | None, typer.Option(help="YAML file of options; the command line wins.")] = None,
+    print_config: Annotated[bool, typer.Option("--print-config", help="Print the effective study and stop.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, only the summary.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Search ε, evaluate the chosen one and ε = 0 on the remaining tasks, write a report."""
+    study = build_study(given, config)
+    if print_config:
+        sys.stdout.write(study.to_yaml())
+        return
+    from epsearch import show, studies
+
+    if not (quiet or as_json):
+        err.print(show.heading(study), highlight=False)
+    outcome = studies.run(study, err, quiet or as_json)
+    _print(show.outcome(outcome), show.outcome_as_json(outcome), as_json)
+
+
+@app.command()
+def report(name: Name = None, folder: Out = RUNS, storage: Storage = None, as_json: Json = False) -> None:
+    """Write the report of a study again, from the ledger alone."""
+    from epsearch import show, studies
+
+    outcome = studies.report(name, ledger_url(folder, storage), folder)
+    _print(show.outcome(outcome), show.outcome_as_json(outcome), as_json)
+
+
+@app.command("list")
+def list_(folder: Out = RUNS, storage: Storage = None, as_json: Json = False) -> None:
+    """List the studies of a ledger and how far they are."""
+    from epsearch import show, studies
+
+    rows = studies.list_studies(ledger_url(folder, storage), folder)
+    _print(show.study_list(rows), [row._asdict() for row in rows], as_json)
+
+
+@app.command("show")
+def show_(name: Name = None, folder: Out = RUNS, storage: Storage = None, as_json: Json = False) -> None:
+    """Show a study: its options, how far it is, what it has found. Nothing is written."""
+    from epsearch import show, studies
+
+    loop = studies.load(name, ledger_url(folder, storage), folder)
+    _print(show.study(loop), show.study_as_json(loop), as_json)
+
+
+@app.command()
+def datasets(data_dir: DataDir = DATA, as_json: Json = False) -> None:
+    """List the known datasets, which are present, and where."""
+    from epsearch import show, studies
+
+    rows = studies.list_datasets(data_dir)
+    _print(show.dataset_list(rows), [row._asdict() for row in rows], as_json)
+
+
+@app.command()
+def doctor(folder: Out = RUNS, data_dir: DataDir = DATA, as_json: Json = False) -> int:
+    """Check versions, GPU, torchvision, Ray and disk; exit status 1 when something is broken."""
+    from epsearch import show
+    from epsearch.machine import diagnose
+
+    checks = diagnose(folder, data_dir)
+    _print(show.checks(checks), [check._asdict() for check in checks], as_json)
+    return int(any(check.ok is False for check in checks))
+
+
+def _print(shown: RenderableType, data: Any, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False, default=str) + "\n")
+    else:
+        out.print(shown)

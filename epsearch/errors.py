@@ -1,0 +1,24 @@
+"""What goes wrong in one line: the condition, the value, what is allowed."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class UsageError(Exception):
+    """Bad input; the command line prints the message and exits with status 2."""
+
+
+class Interrupted(Exception):
+    """The user stopped the run; everything finished is stored."""
+
+
+class TrainingFailed(Exception):
+    """A cohort could not be trained, for a reason outside the experiment."""
+
+
+def unknown(kind: str, value: object, allowed: Iterable[str]) -> str:
+    """One line for a name that is not known, with the nearest one that is."""
+    names = list(allowed)
+    near = difflib.get_close_matches(str(value), names, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return f"no {kind} {value!r}; known: {', '.join(names)}{hint}"

@@ -1,0 +1,204 @@
+"""suggestions -> members -> cohorts -> records -> observations: the loop of a study, without saying who trains."""
+
+import hashlib
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from epsearch.errors import TrainingFailed
+from epsearch.jobs import Job, JobResult
+from epsearch.study import Study
+from results.metrics import average_accuracy
+from results.record import RunRecord
+from results.store import Store
+from search_spaces.interval import Interval
+from search_spaces.narrowing import IntervalNarrowing
+from search_spaces.strategy import Observation, Suggestion
+from trainers.cohort import Cohort, CohortResult, Member
+
+PROTOCOL_VERSION = 1  # goes up whenever a change of the trainers changes any figure
+COHORTS_PER_WORKER = 4  # small enough that no worker idles long at the end of a round, and little is lost in a crash
+
+
+class StudyLoop:
+    """Asks a strategy, finds in the ledger what is known, hands out the rest as jobs, stores and tells what came back.
+
+    It is itself an ask/tell source: `ask()` returns the open jobs of the stage, `tell()` takes results in any order.
+    Everything it knows is derived from the ledger, so making it anew resumes the study.
+    """
+
+    def __init__(self, study: Study, images: Mapping[str, Any], store: Store, workers: int = 1) -> None:
+        self.study, self.workers = study, workers
+        self.strategy = IntervalNarrowing(Interval(*study.interval), study.points, study.repeats)
+        self.records: dict[str, RunRecord] = {}
+        self.reused, self.trained = 0, 0  # members found in the ledger, and trained since
+        self._images, self._store = dict(images), store
+        self._jobs: dict[int, Job] = {}
+        self._numbers = 0
+        self._advance()
+
+    @property
+    def done(self) -> bool:
+        """Whether the search and the evaluation are both complete."""
+        return self.strategy.done and not self._missing()
+
+    @property
+    def evaluating(self) -> bool:
+        return self.strategy.done
+
+    @property
+    def steps_per_task(self) -> int:
+        return int(-(-self._images["examples_per_task"] // self.study.batch_size))
+
+    def ask(self) -> list[Job]:
+        """The jobs of the current stage that have not been told yet; the same ones until they are."""
+        if not self._jobs:
+            for cohort in self._cohorts(self._missing()):
+                job = Job(self._numbers, self.phase, cohort, self.study, self.stage)
+                self._jobs[job.number] = job
+                self._numbers += 1
+        return list(self._jobs.values())
+
+    def tell(self, results: Sequence[JobResult]) -> None:
+        """Stores what was trained, before anything else, and moves on when the stage is complete."""
+        for result in results:
+            if result.value is None:
+                raise TrainingFailed(f"a cohort could not be trained: {result.error}")
+            job = self._jobs.pop(result.number)
+            fresh = [self._record(job, result.value, row, result.seconds) for row in range(len(job.cohort.members))]
+            self._store.add(fresh)
+            self.trained += len(fresh)
+            self.records.update((record.key, record) for record in fresh)
+        self._advance()
+
+    @property
+    def phase(self) -> str:
+        """The stream of the current stage: "cv" or "eval"."""
+        return "eval" if self.evaluating else self.study.score_on
+
+    @property
+    def stage(self) -> str:
+        return "evaluation" if self.evaluating else f"repeat {len(self.strategy.rounds)} of {self.study.repeats}"
+
+    def stage_members(self) -> tuple[int, int]:
+        """(members of this stage that are known, members of this stage)."""
+        wanted = self._wanted()
+        return len(wanted) - len(self._missing()), len(wanted)
+
+    def remaining_steps(self) -> int:
+        """Member-steps that are still to be trained; an estimate, as later repeats may meet points they know."""
+        study = self.study
+        search = self._member_steps(study.score_on)
+        if self.evaluating:
+            return len(self._missing()) * self._member_steps("eval")
+        later_rounds = study.repeats - len(self.strategy.rounds)
+        later = later_rounds * (study.points - 2) * len(study.seeds)  # a new grid shares its ends with the old one
+        evaluation = 0 if study.score_on == "eval" else 2 * len(study.seeds) * self._member_steps("eval")
+        return (len(self._missing()) + later) * search + evaluation
+
+    def search_records(self) -> tuple[RunRecord, ...]:
+        """Every member of the search that has been trained, each once."""
+        epsilons = dict.fromkeys(epsilon for found in self.strategy.rounds for epsilon in found.epsilons)
+        return tuple(self._known(self.study.score_on, epsilons))
+
+    def evaluation_records(self) -> tuple[RunRecord, ...]:
+        """The members of the evaluation that have been trained: the chosen ε and ε = 0."""
+        return tuple(self._known("eval", self._evaluated())) if self.evaluating else ()
+
+    def _known(self, phase: str, epsilons: Sequence[float] | dict[float, None]) -> Iterator[RunRecord]:
+        for epsilon in epsilons:
+            for seed in self.study.seeds:
+                if record := self.records.get(self._key(phase, Member(epsilon, seed))):
+                    yield record
+
+    def _evaluated(self) -> list[float]:
+        best = self.strategy.best
+        return [] if best is None else list(dict.fromkeys([best.epsilon, 0.0]))
+
+    def _wanted(self) -> list[Member]:
+        """All members of the current stage."""
+        epsilons = self._evaluated() if self.evaluating else [asked.epsilon for asked in self.strategy.ask()]
+        return [Member(epsilon, seed) for epsilon in dict.fromkeys(epsilons) for seed in self.study.seeds]
+
+    def _missing(self) -> list[Member]:
+        return [member for member in self._wanted() if self._key(self.phase, member) not in self.records]
+
+    def _advance(self) -> None:
+        """Goes through the stages as far as the ledger's knowledge reaches."""
+        while not self._jobs:
+            keys = [self._key(self.phase, member) for member in self._wanted()]
+            found = self._store.get([key for key in keys if key not in self.records])
+            self.records.update(found)
+            self.reused += len(found)
+            if self.evaluating or self._missing():
+                return
+            self.strategy.tell([self._observe(suggestion) for suggestion in self.strategy.ask()])
+
+    def _observe(self, suggestion: Suggestion) -> Observation:
+        """The mean A_T over the seeds; a value of ε that loses any seed has none."""
+        keys = [self._key(self.phase, Member(suggestion.epsilon, seed)) for seed in self.study.seeds]
+        records = [self.records[key] for key in keys]
+        if any(record.status != "ok" for record in records):
+            return Observation(suggestion.number, None)
+        scores = [float(average_accuracy(record.accuracies)) for record in records]
+        return Observation(suggestion.number, sum(scores) / len(scores))
+
+    def _cohorts(self, members: list[Member]) -> list[Cohort]:
+        """Cuts the members into cohorts of nearly equal size, those of a seed together, as they share its data."""
+        if not members:
+            return []
+        ordered = sorted(members, key=lambda member: member.seed)
+        pieces = self.workers * (COHORTS_PER_WORKER if self.study.device == "cpu" else 1)
+        pieces = min(pieces, len(ordered))
+        cuts = [len(ordered) * piece // pieces for piece in range(pieces + 1)]
+        cohorts = [Cohort(self.study.method, tuple(ordered[a:b])) for a, b in itertools.pairwise(cuts)]
+        return sorted(cohorts, key=lambda cohort: -len(cohort.members))
+
+    def _member_steps(self, phase: str) -> int:
+        return self.steps_per_task * len(self.study.stream_tasks(phase))
+
+    def _content(self, phase: str, member: Member) -> dict[str, Any]:
+        """Everything that determines the member's result. ε = 0 is A-GEM and is known as that."""
+        config = asdict(self.study.train_config())
+        method = "agem" if member.epsilon == 0 else self.study.method
+        if method == "agem":
+            config |= {"trigger": None, "scale": None, "satisfied": None}
+        tasks = self.study.stream_tasks(phase)
+        return {
+            "protocol": PROTOCOL_VERSION,
+            "stream": {**self._images, "tasks": [tasks.start, tasks.stop]},
+            "method": method,
+            "epsilon": None if method == "agem" else member.epsilon,
+            "seed": member.seed,
+            "config": config,
+            "numeric_mode": f"{self.study.device}-float32",
+        }
+
+    def _key(self, phase: str, member: Member) -> str:
+        content = json.dumps(self._content(phase, member), sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    def _record(self, job: Job, result: CohortResult, row: int, seconds: float) -> RunRecord:
+        member = job.cohort.members[row]
+        diverged = int(result.diverged_task[row]) >= 0
+        return RunRecord(
+            key=self._key(job.phase, member),
+            phase=job.phase,
+            method="agem" if member.epsilon == 0 else self.study.method,
+            epsilon=member.epsilon,
+            seed=member.seed,
+            accuracies=result.accuracies[row],
+            initial=result.initial[row],
+            within=result.within[row],
+            violations=result.violations[row],
+            status="diverged" if diverged else "ok",
+            diverged_task=int(result.diverged_task[row]) if diverged else None,
+            diverged_step=int(result.diverged_step[row]) if diverged else None,
+            steps=result.steps,
+            seconds=seconds / len(job.cohort.members),
+            content=self._content(job.phase, member),
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+        )

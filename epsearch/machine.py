@@ -1,0 +1,108 @@
+"""What this machine is: for reports, and for `epsearch doctor`."""
+
+import logging
+import os
+import platform
+import shutil
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+PACKAGES = ("numpy", "torch", "torchvision", "ray", "scikit-learn", "pandas", "plotly", "sqlalchemy")
+
+
+class Check(NamedTuple):
+    """One line of `epsearch doctor`: ok False is a fault, None is merely worth knowing."""
+
+    subject: str
+    ok: bool | None
+    detail: str
+
+
+def describe_machine() -> dict[str, str]:
+    """Processor, cores, GPU and versions, for the report's small print."""
+    facts = {"machine": f"{_processor()}, {usable_cores()} cores, {platform.system()}"}
+    if gpu := _gpu():
+        facts["GPU"] = gpu
+    versions = ", ".join(f"{name} {found}" for name in PACKAGES[:4] if (found := _version(name)))
+    return facts | {"versions": f"Python {platform.python_version()}, {versions}"}
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def diagnose(out: Path, data_dir: Path) -> list[Check]:
+    """Everything that commonly goes wrong, checked."""
+    checks = [Check("Python", True, f"{platform.python_version()} on {_processor()}, {usable_cores()} cores")]
+    for name in PACKAGES:
+        found = _version(name)
+        checks.append(Check(name, found is not None, found or f"not installed; pip install {name}"))
+    checks.append(_torchvision())
+    gpu = _gpu()
+    checks.append(Check("GPU", True if gpu else None, gpu or "none that torch can use; members are trained on the CPU"))
+    checks.append(_ray())
+    checks += [_space("out folder", out), _space("data folder", data_dir)]
+    return checks
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def _gpu() -> str | None:
+    if find_spec("torch") is None:
+        return None
+    import torch
+
+    if not torch.cuda.is_available():
+        return None
+    return f"{torch.cuda.get_device_name()} (CUDA {torch.version.cuda})"
+
+
+def _torchvision() -> Check:
+    try:
+        import torchvision
+
+        return Check("torchvision import", True, f"{torchvision.__version__} can be imported")
+    except (ImportError, RuntimeError) as error:
+        first = str(error).splitlines()[0]
+        return Check(
+            "torchvision import", None, f"fails ({first}); only downloads need it; install a build that fits torch"
+        )
+
+
+def _ray() -> Check:
+    """Starts a private Ray and runs one task on it."""
+    try:
+        import ray
+
+        ray.init(address="local", num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+        try:
+            answer = ray.get(ray.remote(os.getpid).remote())
+        finally:
+            ray.shutdown()
+    except Exception as error:
+        return Check("Ray", False, f"does not start ({str(error).splitlines()[0]}); use --runner local")
+    return Check("Ray", True, f"starts and runs a task (worker process {answer})")
+
+
+def _space(subject: str, folder: Path) -> Check:
+    existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    free = shutil.disk_usage(existing).free / 2**30
+    writable = os.access(existing, os.W_OK)
+    detail = f"{folder}: {free:.1f} GiB free" + ("" if writable else "; not writable")
+    return Check(subject, writable and free > 1, detail)

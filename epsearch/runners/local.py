@@ -1,0 +1,36 @@
+"""Trains in this process, one thread a cohort; torch releases the interpreter's lock while it computes."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor, as_completed
+
+from epsearch.errors import Interrupted, TrainingFailed
+from epsearch.evaluate import StudyLoop
+from epsearch.jobs import execute
+from epsearch.progress import Monitor
+from epsearch.runners.slots import local_slots
+
+
+def run(loop: StudyLoop, monitor: Monitor) -> None:
+    """Trains until the study is done. Raises Interrupted on Ctrl-C, after the running cohorts have stopped."""
+    loop.workers = local_slots(loop.study)
+    stop = threading.Event()
+
+    def progress(steps: int) -> None:
+        if stop.is_set():
+            raise Interrupted
+        monitor.steps(steps)
+
+    with ThreadPoolExecutor(loop.workers) as pool:
+        try:
+            while not loop.done:
+                for future in as_completed([pool.submit(execute, job, progress) for job in loop.ask()]):
+                    loop.tell([future.result()])
+                    monitor.update(loop)
+        except BaseException as error:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+            if isinstance(error, KeyboardInterrupt):
+                raise Interrupted from None
+            if isinstance(error, (MemoryError, RuntimeError)):  # torch raises RuntimeError for all of its troubles
+                raise TrainingFailed(f"a cohort could not be trained: {error}") from error
+            raise

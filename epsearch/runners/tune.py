@@ -1,0 +1,97 @@
+"""Trains with Ray Tune: one Tune trial is one cohort. The ledger, not Tune's snapshot, is the record."""
+
+import logging
+import os
+import shutil
+import socket
+import tempfile
+from pathlib import Path
+
+from epsearch.errors import Interrupted, UsageError
+from epsearch.evaluate import StudyLoop
+from epsearch.progress import Monitor
+from epsearch.runners.slots import local_slots
+from epsearch.study import Study
+
+# Ray reads these when it is imported, which is why this module does that late.
+SETTINGS = {
+    "RAY_AIR_NEW_OUTPUT": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # workers take this interpreter, they do not set up `uv run` once more
+}
+REACH_SECONDS = 10.0
+OBJECT_STORE_BYTES = 10**8  # jobs and results are small; Ray would reserve 30 % of the memory
+
+
+def run(loop: StudyLoop, monitor: Monitor) -> None:
+    """Trains until the study is done. Raises Interrupted on Ctrl-C; everything told by then is stored."""
+    study = loop.study
+    _start_ray(study)
+    import ray
+
+    from epsearch.runners.trials import Source, fit
+
+    scratch = _scratch(study)
+    try:
+        loop.workers = study.workers or _cluster_slots(study)
+        source = Source(loop, monitor)
+        fit(source, study.device, loop.workers, scratch, monitor)
+    finally:
+        ray.shutdown()
+        shutil.rmtree(scratch, ignore_errors=True)
+    if source.error is not None:
+        raise source.error
+    if not loop.done:
+        raise Interrupted
+
+
+def _start_ray(study: Study) -> None:
+    """Starts a private Ray, or joins the cluster at `address`, without a word on the terminal."""
+    os.environ |= SETTINGS
+    import ray
+
+    if study.address != "local":
+        _reach(study.address)
+        try:
+            ray.init(address=study.address, log_to_driver=False, logging_level=logging.ERROR)
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            first = str(error).strip().splitlines()[0]
+            raise UsageError(f"cannot join the Ray cluster at {study.address!r}: {first}") from error
+        return
+    ray.init(
+        address="local",
+        num_cpus=local_slots(study),
+        include_dashboard=False,
+        object_store_memory=OBJECT_STORE_BYTES,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+    )
+
+
+def _reach(address: str) -> None:
+    """Ray waits for minutes for a head that is not there, so its port is tried first."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not (host and port.isdigit()):
+        if address != "auto":
+            raise UsageError(f"address must be local, auto or HOST:PORT, got {address!r}")
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=REACH_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise UsageError(f"cannot join the Ray cluster at {address!r}: {error}") from error
+
+
+def _cluster_slots(study: Study) -> int:
+    import ray
+
+    resources = ray.cluster_resources()  # type: ignore[no-untyped-call]
+    return max(1, int(resources.get("GPU" if study.device == "cuda" else "CPU", 1)))
+
+
+def _scratch(study: Study) -> Path:
+    """Tune's own folder: on a cluster it must be seen by all nodes, as `--out` is; else any place will do."""
+    if study.address == "local":
+        return Path(tempfile.mkdtemp(prefix="epsearch-"))
+    folder = study.out.absolute() / f".tune-{study.name}"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

@@ -1,0 +1,44 @@
+"""Errors of the ledger: one clear line each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+class StoreError(Exception):
+    """The ledger cannot do what was asked; the message is one line: condition, value, what is allowed."""
+
+
+class StudyConflict(StoreError):
+    """A study of that name exists with another configuration."""
+
+
+ABSENT = "absent"
+
+
+def conflict(name: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> StudyConflict:
+    """The error that names every differing field and both values.
+
+    >>> str(conflict("demo", {"repeats": 5}, {"repeats": 3})).split("; ")[0]
+    "study 'demo' exists with another configuration: repeats is 5 there, 3 here"
+    """
+    old, new = dict(flatten(there)), dict(flatten(here))
+    changed = [field for field in dict.fromkeys((*old, *new)) if old.get(field, ABSENT) != new.get(field, ABSENT)]
+    parts = [f"{field} is {old.get(field, ABSENT)} there, {new.get(field, ABSENT)} here" for field in changed]
+    fields, advice = " and ".join(parts), "choose another --name or repeat its options"
+    return StudyConflict(f"study {name!r} exists with another configuration: {fields}; {advice}")
+
+
+def flatten(mapping: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """(dotted name, JSON text) of every leaf of a nested mapping.
+
+    >>> list(flatten({"a": {"b": [1, 2]}, "c": "x"}))
+    [('a.b', '[1, 2]'), ('c', '"x"')]
+    """
+    for key, value in mapping.items():
+        if isinstance(value, Mapping) and value:
+            yield from flatten(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,108 @@
+"""Records as flat tables for other tools: CSV and Parquet."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from results.errors import flatten
+from results.files import write_atomically, write_csv
+from results.metrics import METRICS, summarize
+from results.record import RunRecord
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NUMBERS = ("diverged_task", "diverged_step", "steps", "seconds", "created")
+
+
+def export_runs(records: Iterable[RunRecord], folder: Path) -> tuple[Path, ...]:
+    """Write runs.csv, runs.parquet, accuracies.csv and accuracies.parquet into `folder`, each atomically;
+    returns their paths.
+
+    See `runs_table` and `accuracies_table` for the columns.
+    """
+    kept = list(records)
+    written = []
+    for name, table in (("runs", runs_table(kept)), ("accuracies", accuracies_table(kept))):
+        written.append(write_csv(folder / f"{name}.csv", table))
+        buffer = io.BytesIO()
+        table.to_parquet(buffer, index=False)
+        written.append(write_atomically(folder / f"{name}.parquet", buffer.getvalue()))
+    return tuple(written)
+
+
+def runs_table(records: Iterable[RunRecord]) -> pd.DataFrame:
+    """One row a record: key, what `summarize` gives (percent and fractions as in the paper), tasks,
+    divergence (0-based task), violation_share (mean over the tasks that have one), steps, seconds, created,
+    then one column content.<name> a hyperparameter.
+    """
+    import pandas as pd
+
+    kept = list(records)
+    table = summarize(kept)
+    table.insert(0, "key", [r.key for r in kept])
+    table.insert(table.columns.get_loc(METRICS[0]), "tasks", [r.tasks for r in kept])  # type: ignore[arg-type]
+    table["violation_share"] = [_mean_measured(r) for r in kept]
+    for name in NUMBERS:
+        table[name] = [getattr(r, name) for r in kept]
+    for name in ("diverged_task", "diverged_step"):
+        table[name] = table[name].astype("Int64")
+    contents = [_leaves(r) for r in kept]
+    names = dict.fromkeys(name for content in contents for name in content)
+    columns = {f"content.{name}": _column([content.get(name) for content in contents]) for name in names}
+    return pd.concat([table, pd.DataFrame(columns, index=table.index)], axis=1)
+
+
+def accuracies_table(records: Iterable[RunRecord]) -> pd.DataFrame:
+    """Long format, one row a measured accuracy: key, phase, method, epsilon, seed, k, j, accuracy.
+
+    k and j are 1-based: accuracy (fraction in [0, 1]) on task j after learning task k. j = k + 1 is the next
+    task before its first step.
+    """
+    import pandas as pd
+
+    columns = ["key", "phase", "method", "epsilon", "seed", "k", "j", "accuracy"]
+    rows = [
+        (r.key, r.phase, r.method, r.epsilon, r.seed, int(k) + 1, int(j) + 1, float(r.accuracies[k, j]))
+        for r in records
+        for k, j in np.argwhere(~np.isnan(r.accuracies))
+    ]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _mean_measured(record: RunRecord) -> float:
+    measured = record.violations[~np.isnan(record.violations)]
+    return float(measured.mean()) if measured.size else float("nan")
+
+
+def _leaves(record: RunRecord) -> dict[str, Any]:
+    """The leaves of `content`: scalars as they are, lists as JSON text."""
+    import json
+
+    scalars = (bool, int, float, str, type(None))
+    return {
+        name: value if isinstance(value := json.loads(text), scalars) else text
+        for name, text in flatten(record.content)
+    }
+
+
+def _column(values: list[Any]) -> pd.Series:
+    """A column of one type: Parquet has no column of numbers and words, so such a mixture becomes text."""
+    import pandas as pd
+
+    kinds = {type(v) for v in values if v is not None}
+    dtypes = {
+        frozenset({bool}): "boolean",
+        frozenset({int}): "Int64",
+        frozenset({float}): "Float64",
+        frozenset({int, float}): "Float64",
+    }
+    dtype = dtypes.get(frozenset(kinds))
+    if dtype is None:
+        return pd.Series([None if v is None else str(v) for v in values], dtype="string")
+    return pd.Series(values, dtype=dtype)

@@ -1,0 +1,112 @@
+"""How names and numbers are printed for people."""
+
+from __future__ import annotations
+
+import math
+import re
+
+METHOD_LABELS = {
+    "van": "VAN",
+    "ewc": "EWC",
+    "pi": "PI",
+    "mas": "MAS",
+    "rwalk": "RWALK",
+    "er": "ER",
+    "agem": "A-GEM",
+    "a_agem": "A-A-GEM",
+    "soft_agem": "ε-SOFT-GEM",
+    "gem": "GEM",
+    "prognn": "PROGNN",
+}
+
+DATASET_LABELS = {
+    "permuted_digits": "Permuted Digits",
+    "permuted_mnist": "Permuted MNIST",
+    "split_cifar": "Split CIFAR-100",
+    "split_cub": "Split CUB",
+    "split_cub_je": "Split CUB (joint embedding)",
+    "split_awa": "Split AWA",
+    "split_awa_je": "Split AWA (joint embedding)",
+}
+
+STREAM_LABELS = {"cv": "cross-validation stream", "eval": "evaluation stream"}
+
+METRIC_DIGITS = {"A_T": 2, "F_T": 3, "a_1": 2, "a_t": 2, "LCA_10": 3, "BWT": 2, "FWT": 2}
+"""Decimals printed: hundredths of a percent, thousandths of a fraction."""
+
+METRIC_UNITS = {"A_T": "%", "F_T": "", "a_1": "%", "a_t": "%", "LCA_10": "", "BWT": "%", "FWT": "%"}
+
+MISSING = "–"
+
+
+def method_label(method: str) -> str:
+    """The method's name as the paper prints it, or the name itself."""
+    return METHOD_LABELS.get(method, method)
+
+
+def setting_label(method: str, epsilon: float) -> str:
+    """A method at one ε; ε = 0 is A-GEM, whatever the method.
+
+    >>> setting_label("soft_agem", 0.1), setting_label("soft_agem", 0.0)
+    ('ε-SOFT-GEM, ε = 0.1', 'A-GEM (ε = 0)')
+    """
+    return "A-GEM (ε = 0)" if epsilon == 0 else f"{method_label(method)}, ε = {epsilon_text(epsilon)}"
+
+
+def dataset_label(dataset: str) -> str:
+    """The dataset's name as the paper prints it, or the name itself."""
+    return DATASET_LABELS.get(dataset, dataset)
+
+
+def subscripts(text: str) -> str:
+    """Metric names and powers of two as HTML sets them; plotly understands the same tags. Escape the text
+    first.
+
+    >>> subscripts("A_T, LCA_10 and 2/2^5")
+    'A<sub>T</sub>, LCA<sub>10</sub> and 2/2<sup>5</sup>'
+    """
+    lowered = re.sub(r"\b(A|F|a|LCA)_(T|k|t|10|1)\b", r"\1<sub>\2</sub>", text)
+    return re.sub(r"\^(\d+)", r"<sup>\1</sup>", lowered)
+
+
+def epsilon_text(epsilon: float) -> str:
+    """ε with six significant digits, so that grid points print as they were meant.
+
+    >>> epsilon_text(0.1 + 0.2), epsilon_text(0.07185), epsilon_text(-0.0)
+    ('0.3', '0.07185', '0')
+    """
+    return f"{epsilon + 0.0:.6g}"
+
+
+def number_text(value: float, digits: int) -> str:
+    """A number with a true minus sign, or a dash where there is none.
+
+    >>> number_text(-4.4912, 2), number_text(float("nan"), 2), number_text(-0.001, 2)
+    ('−4.49', '–', '0.00')
+    """
+    if not math.isfinite(value):
+        return MISSING
+    text = f"{value:.{digits}f}"
+    return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
+
+
+def count_text(number: int, noun: str) -> str:
+    """A number of things.
+
+    >>> count_text(1, "seed"), count_text(5, "seed")
+    ('1 seed', '5 seeds')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def signed_text(value: float, digits: int) -> str:
+    """A number that always shows its sign: +0.84, −0.84."""
+    text = number_text(value, digits)
+    return f"+{text}" if math.isfinite(value) and value > 0 and float(f"{value:.{digits}f}") != 0 else text
+
+
+def mean_std_text(mean: float, std: float, digits: int) -> str:
+    """mean ± std; "± –" where one run has no spread; a dash where nothing was measured."""
+    if not math.isfinite(mean):
+        return MISSING
+    return f"{number_text(mean, digits)} ± {number_text(std, digits)}"

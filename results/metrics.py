@@ -1,0 +1,201 @@
+"""The metrics of the paper, from raw accuracies. Pure functions; nothing here knows how a learner was
+trained.
+
+`a[..., k, j]` is the accuracy on task j after learning task k (0-based, fractions in [0, 1], NaN where not
+measured). Every function takes any leading dimensions and raises ValueError where the last two are not equal.
+Sources: Chaudhry et al. 2019, "Efficient Lifelong Learning with A-GEM" (A_k: Eq. 1, F_k: Eq. 2–3, LCA: Eq.
+4–5); Lopez-Paz & Ranzato 2017, "Gradient Episodic Memory" (BWT, FWT).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from results.record import RunRecord
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "METRICS",
+    "average_accuracy",
+    "average_accuracy_curve",
+    "backward_transfer",
+    "first_task_accuracy",
+    "forgetting",
+    "forgetting_curve",
+    "forward_transfer",
+    "last_task_accuracy",
+    "learning_curve_area",
+    "mean_std",
+    "summarize",
+]
+
+Array = NDArray[np.float64]
+
+METRICS = ("A_T", "F_T", "a_1", "a_t", "LCA_10", "BWT", "FWT")
+
+
+def average_accuracy_curve(a: Array) -> Array:
+    """A_k = (1/k) Σ_{j<=k} a[k, j] for every k. [..., T, T] -> [..., T], fractions.
+
+    >>> average_accuracy_curve(np.array([[0.9, np.nan], [0.5, 0.7]])).tolist()
+    [0.9, 0.6]
+    """
+    tasks = _tasks(a)
+    seen = np.where(np.tri(tasks, dtype=bool), a, 0.0)
+    return np.asarray(seen.sum(axis=-1) / np.arange(1, tasks + 1))
+
+
+def average_accuracy(a: Array) -> Array:
+    """A_T, the mean accuracy on all tasks after the last one. [..., T, T] -> [...], fraction.
+
+    >>> float(average_accuracy(np.array([[0.9, np.nan], [0.5, 0.7]])))
+    0.6
+    """
+    return average_accuracy_curve(a)[..., -1]
+
+
+def forgetting_curve(a: Array) -> Array:
+    """F_k = (1/(k-1)) Σ_{j<k} (max_{1<=l<=k-1} a[l, j] - a[k, j]). [..., T, T] -> [..., T], fractions; NaN at
+    k = 1.
+
+    The maximum runs over every measured row before k, not only over rows from j on.
+
+    >>> forgetting_curve(np.array([[0.9, 0.1, np.nan], [0.5, 0.7, 0.2], [0.6, 0.4, 0.8]])).round(3).tolist()
+    [nan, 0.4, 0.3]
+    """
+    tasks = _tasks(a)
+    best = np.fmax.accumulate(a, axis=-2)[..., :-1, :]
+    drop = np.where(np.tri(tasks - 1, tasks, dtype=bool), best - a[..., 1:, :], 0.0)
+    later = drop.sum(axis=-1) / np.arange(1, tasks)
+    first = np.full((*a.shape[:-2], 1), np.nan)
+    return np.concatenate([first, later], axis=-1)
+
+
+def forgetting(a: Array) -> Array:
+    """F_T after the last task. [..., T, T] -> [...], fraction; NaN where T = 1. May be negative; F_T >= -BWT
+    always.
+
+    >>> round(float(forgetting(np.array([[0.9, np.nan], [0.5, 0.7]]))), 3)
+    0.4
+    """
+    return forgetting_curve(a)[..., -1]
+
+
+def first_task_accuracy(a: Array) -> Array:
+    """a_1: accuracy on the first task after the last one. [..., T, T] -> [...], fraction.
+
+    >>> float(first_task_accuracy(np.array([[0.9, np.nan], [0.5, 0.7]])))
+    0.5
+    """
+    _tasks(a)
+    return np.asarray(a[..., -1, 0])
+
+
+def last_task_accuracy(a: Array) -> Array:
+    """a_t: accuracy on the last task after learning it. [..., T, T] -> [...], fraction.
+
+    >>> float(last_task_accuracy(np.array([[0.9, np.nan], [0.5, 0.7]])))
+    0.7
+    """
+    _tasks(a)
+    return np.asarray(a[..., -1, -1])
+
+
+def backward_transfer(a: Array) -> Array:
+    """BWT = (1/(T-1)) Σ_{i<T} (a[T, i] - a[i, i]). [..., T, T] -> [...], fraction; NaN where T = 1.
+
+    >>> round(float(backward_transfer(np.array([[0.9, np.nan], [0.5, 0.7]]))), 3)
+    -0.4
+    """
+    if _tasks(a) == 1:
+        return np.full(a.shape[:-2], np.nan)
+    learned = np.diagonal(a, axis1=-2, axis2=-1)
+    return np.asarray((a[..., -1, :-1] - learned[..., :-1]).mean(axis=-1))
+
+
+def forward_transfer(a: Array, initial: Array) -> Array:
+    """FWT = (1/(T-1)) Σ_{i>=2} (a[i-1, i] - b̄_i). a [..., T, T], initial b̄ [..., T] -> [...], fraction; NaN
+    where T = 1.
+
+    >>> round(float(forward_transfer(np.array([[0.9, 0.15], [0.5, 0.7]]), np.array([0.1, 0.1]))), 3)
+    0.05
+    """
+    if initial.shape != a.shape[:-1]:
+        raise ValueError(f"initial must have shape {list(a.shape[:-1])}, got {list(initial.shape)}")
+    if _tasks(a) == 1:
+        return np.full(a.shape[:-2], np.nan)
+    unseen = np.diagonal(a, offset=1, axis1=-2, axis2=-1)
+    return np.asarray((unseen - initial[..., 1:]).mean(axis=-1))
+
+
+def learning_curve_area(within: Array, beta: int = 10) -> Array:
+    """LCA_β = (1/(β+1)) Σ_{b=0..β} Z_b with Z_b = (1/T) Σ_k a[k, b, k]. within [..., T, B], B > β -> [...],
+    fraction.
+
+    NaN where a task had fewer than β mini-batches.
+
+    >>> round(float(learning_curve_area(np.array([[0.1, 0.2, 0.3], [0.3, 0.4, 0.5]]), beta=2)), 3)
+    0.3
+    """
+    if within.ndim < 2 or not 0 <= beta < within.shape[-1]:
+        raise ValueError(f"beta must be in [0, B) for within of shape [..., T, B], got {beta} for {list(within.shape)}")
+    return np.asarray(within[..., : beta + 1].mean(axis=(-2, -1)))
+
+
+def summarize(records: Iterable[RunRecord]) -> pd.DataFrame:
+    """One row a record, in the units of the paper: A_T, a_1, a_t, BWT, FWT in percent; F_T and LCA_10 as
+    fractions.
+
+    Columns: method, epsilon, seed, phase, status, then `METRICS`. Every metric of a diverged member is NaN.
+    """
+    import pandas as pd
+
+    rows = [(r.method, r.epsilon, r.seed, r.phase, r.status, *_paper_units(r)) for r in records]
+    return pd.DataFrame(rows, columns=["method", "epsilon", "seed", "phase", "status", *METRICS])
+
+
+def mean_std(
+    frame: pd.DataFrame, by: Sequence[str] = ("method", "epsilon"), metrics: Sequence[str] = METRICS
+) -> pd.DataFrame:
+    """Mean and population standard deviation (ddof 0) over the rows of each group of a `summarize` frame.
+
+    Columns: `by`, n (rows with a result), diverged, then <metric>_mean and <metric>_std. Diverged rows are
+    counted, not averaged. The spread of fewer than two measured rows is NaN, not 0.
+    """
+    groups = frame.groupby(list(by), sort=True)
+    table = groups["status"].agg(n=lambda s: int((s == "ok").sum()), diverged=lambda s: int((s != "ok").sum()))
+    for metric in metrics:
+        values = groups[metric]
+        table[f"{metric}_mean"] = values.mean()
+        table[f"{metric}_std"] = values.std(ddof=0).where(values.count() > 1)
+    return table.reset_index()
+
+
+def _tasks(a: Array) -> int:
+    """T of [..., T, T], or ValueError."""
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2] or a.shape[-1] == 0:
+        raise ValueError(f"accuracies must have shape [..., T, T] with T >= 1, got {list(a.shape)}")
+    return int(a.shape[-1])
+
+
+def _paper_units(record: RunRecord) -> tuple[float, ...]:
+    """The values of `METRICS` of one record, in their order."""
+    if record.status != "ok":
+        return (float("nan"),) * len(METRICS)
+    a = record.accuracies
+    percent = 100.0
+    return (
+        percent * float(average_accuracy(a)),
+        float(forgetting(a)),
+        percent * float(first_task_accuracy(a)),
+        percent * float(last_task_accuracy(a)),
+        float(learning_curve_area(record.within)),
+        percent * float(backward_transfer(a)),
+        percent * float(forward_transfer(a, record.initial)),
+    )

@@ -1,0 +1,1 @@
+"""Translations for other libraries; the only place here that imports them."""

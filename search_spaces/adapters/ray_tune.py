@@ -1,0 +1,95 @@
+"""Ray Tune as the executor of an ask/tell source: translation only, the source decides and remembers."""
+
+import math
+from collections.abc import Callable
+from numbers import Real
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from ray.tune.search import Searcher
+from ray.tune.utils import flatten_dict
+
+from search_spaces.strategy import AskTell, Observation, Strategy, Suggestion
+
+W = TypeVar("W")
+R = TypeVar("R")
+Values = dict[str, Any]
+
+
+class AskTellSearcher(Searcher, Generic[W, R]):
+    """Hands out what `source.ask()` returns, one Tune trial each, and tells the source what came back.
+
+    to_config    the config of a trial; pieces of work that are open together must have different ones
+    from_result  what to tell; its second argument is the trial's last result, None when it failed
+
+    Tune's pickle leaves the source out, and a copy of it hands out no work: resume by replay in a new Tuner.
+    """
+
+    def __init__(
+        self,
+        source: AskTell[W, R],
+        to_config: Callable[[W], Values],
+        from_result: Callable[[W, Values | None], R],
+        metric: str | None = None,
+        mode: str = "max",
+    ) -> None:
+        super().__init__(metric=metric, mode=mode)
+        self._source: AskTell[W, R] | None = source
+        self._to_config, self._from_result = to_config, from_result
+        self._running: dict[str, Values] = {}
+
+    def suggest(self, trial_id: str) -> Values | None:
+        """A config; None while the rest of the round is running; FINISHED when the source is done."""
+        if self._source is None or self._source.done:
+            return Searcher.FINISHED  # type: ignore[return-value]  # a text, whatever Ray's annotation says
+        running = list(self._running.values())
+        config = next((one for one in map(self._to_config, self._source.ask()) if one not in running), None)
+        if config is None:
+            return None
+        self._running[trial_id] = config
+        return dict(config)
+
+    def on_trial_complete(self, trial_id: str, result: Values | None = None, error: bool = False) -> None:
+        """Tell the source. A trial of unknown id is known by its config; what is not open is ignored."""
+        config = self._running.pop(trial_id, None)
+        if self._source is None:
+            return
+        for work in self._source.ask():
+            wanted = self._to_config(work)
+            seen = flatten_dict({"config": wanted}).items() <= (result or {}).items()
+            if wanted == config or (config is None and seen):
+                self._source.tell([self._from_result(work, None if error else result)])
+                return
+
+    def save(self, checkpoint_path: str) -> None:
+        """Leave a mark, without which Tune warns; the state is in the source's own records."""
+        Path(checkpoint_path).write_text("resume by replay\n", encoding="utf-8")
+
+    def restore(self, checkpoint_path: str) -> None:
+        """Forget what was running: all work still open is handed out again."""
+        self._running = {}
+
+    def __getstate__(self) -> Values:
+        # A source may hold locks and database handles, and its callables may hold the source.
+        return {"_metric": self._metric, "_mode": self._mode, "_source": None, "_running": {}}
+
+
+Searches = AskTellSearcher[Suggestion, Observation]
+
+
+def strategy_searcher(strategy: Strategy, metric: str, mode: str = "max") -> Searches:
+    """One trial per suggestion, with config {"number", "epsilon"}; `metric` names what the trial reports.
+
+    A trial that fails, or reports no finite number, is a failed observation. mode "min" negates the values.
+    """
+    sign = -1.0 if mode == "min" else 1.0
+
+    def observe(work: Suggestion, result: Values | None) -> Observation:
+        value: Any = (result or {}).get(metric)
+        finite = isinstance(value, Real) and math.isfinite(value)
+        return Observation(work.number, sign * float(value) if finite else None)
+
+    def to_config(work: Suggestion) -> Values:
+        return {"number": work.number, "epsilon": work.epsilon}
+
+    return AskTellSearcher(strategy, to_config, observe, metric, mode)

@@ -1,0 +1,96 @@
+"""Typed reading of the YAML of definitions, with errors that name the file and the field."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+
+def read_yaml(name: str, text: str) -> Mapping[str, Any]:
+    """The mapping in a YAML text. Raises ValueError when the text is not YAML, or no mapping."""
+    try:
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(f"{name}: must be YAML, got {' '.join(str(error).split())}") from error
+    if not isinstance(data, dict):
+        raise ValueError(f"{name}: must be a mapping of fields, got {type(data).__name__}")
+    return data
+
+
+@dataclass(frozen=True)
+class Fields:
+    """A mapping read from YAML, and where it stands. Readers raise ValueError on a wrong type."""
+
+    where: str
+    data: Mapping[str, Any]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The fields present, in their order."""
+        return tuple(self.data)
+
+    def must_be(self, expected: frozenset[str]) -> None:
+        """Raise unless exactly these fields are present."""
+        present = set(self.data)
+        for problem, names in (("missing", expected - present), ("unknown", present - expected)):
+            if names:
+                raise ValueError(f"{self.where}: {problem} fields {', '.join(sorted(map(str, names)))}")
+
+    def section(self, name: str) -> "Fields":
+        """A nested mapping."""
+        value = self._get(name)
+        if not isinstance(value, dict):
+            raise self._error(name, "a mapping", value)
+        return Fields(f"{self.where}: {name}", value)
+
+    def number(self, name: str) -> float:
+        """A number."""
+        return self._number(name, self._get(name))
+
+    def number_or_none(self, name: str) -> float | None:
+        """A number or null."""
+        return None if self._get(name) is None else self.number(name)
+
+    def numbers(self, name: str) -> tuple[float, ...]:
+        """A list of numbers."""
+        return tuple(self._number(name, value) for value in self._list(name))
+
+    def count(self, name: str) -> int:
+        """A whole number of at least 1."""
+        value = self._get(name)
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise self._error(name, "a whole number >= 1", value)
+        return value
+
+    def text(self, name: str) -> str:
+        """A text."""
+        return self._text(name, self._get(name))
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """A list of texts."""
+        return tuple(self._text(name, value) for value in self._list(name))
+
+    def _get(self, name: str) -> Any:
+        if name not in self.data:
+            raise ValueError(f"{self.where}: missing fields {name}")
+        return self.data[name]
+
+    def _list(self, name: str) -> list[Any]:
+        value = self._get(name)
+        if not isinstance(value, list):
+            raise self._error(name, "a list", value)
+        return value
+
+    def _number(self, name: str, value: Any) -> float:
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            raise self._error(name, "a number", value)
+        return float(value)
+
+    def _text(self, name: str, value: Any) -> str:
+        if not isinstance(value, str):
+            raise self._error(name, "a text", value)
+        return value
+
+    def _error(self, name: str, expected: str, value: Any) -> ValueError:
+        return ValueError(f"{self.where}: {name} must be {expected}, got {value!r}")

@@ -1,0 +1,99 @@
+"""Intervals of ε and the evenly spaced points in them.
+
+Ends and points are exact fractions inside, floats outside: a point that two grids share is the same float in
+both, so that whoever keeps results by ε finds it again.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A closed interval of ε (no unit). Raises ValueError unless both ends are finite and low < high."""
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        for end, value in (("low", self.low), ("high", self.high)):
+            if not math.isfinite(value):
+                raise ValueError(f"interval {end} must be finite, got {value}")
+        if not self.low < self.high:
+            raise ValueError(f"interval low must be < high, got {self.low} and {self.high}")
+
+    @property
+    def width(self) -> float:
+        """high − low, rounded once.
+
+        >>> Interval(0.0678, 0.0759).width
+        0.0081
+        """
+        return float(exact(self.high) - exact(self.low))
+
+    def grid(self, points: int) -> tuple[float, ...]:
+        """N points including both ends, ascending, δ = width/(N − 1) apart.
+
+        Raises ValueError when points < 2, or when the points lie closer together than floats do.
+
+        >>> Interval(0.0, 0.3).grid(4)
+        (0.0, 0.1, 0.2, 0.3)
+        """
+        grid = Grid.over(self, points)
+        if not grid.distinct:
+            ends = f"{self.low} to {self.high}"
+            raise ValueError(f"interval must have room for {points} distinct points, got {ends}")
+        return grid.epsilons
+
+
+@dataclass(frozen=True)
+class Grid:
+    """N evenly spaced points from low to high, exact (ε-SOFT-GEM, exploration of ε: δ = width/(N − 1))."""
+
+    low: Fraction
+    high: Fraction
+    points: int
+
+    @classmethod
+    def over(cls, interval: Interval, points: int) -> "Grid":
+        """The grid of an interval. Raises ValueError when points < 2."""
+        if points < 2:
+            raise ValueError(f"points must be >= 2, got {points}")
+        return cls(exact(interval.low), exact(interval.high), points)
+
+    @property
+    def step(self) -> Fraction:
+        """δ, the distance between neighbours."""
+        return (self.high - self.low) / (self.points - 1)
+
+    @property
+    def epsilons(self) -> tuple[float, ...]:
+        """The points as floats, ascending."""
+        return tuple(float(self.low + index * self.step) for index in range(self.points))
+
+    @property
+    def interval(self) -> Interval:
+        """The ends as floats."""
+        return Interval(float(self.low), float(self.high))
+
+    @property
+    def distinct(self) -> bool:
+        """Whether the points are still different numbers once they are floats."""
+        epsilons = self.epsilons
+        return all(left < right for left, right in pairwise(epsilons))
+
+    def between(self, first: int, last: int) -> "Grid":
+        """As many points again, from point `first` to point `last` (indices from 0, first < last)."""
+        return Grid(self.low + first * self.step, self.low + last * self.step, self.points)
+
+
+def exact(value: float) -> Fraction:
+    """The decimal number that a float is written as.
+
+    >>> exact(0.3)
+    Fraction(3, 10)
+    """
+    # Through the shortest decimal, not the binary value: 0.3 must mean 3/10 to be the fourth tenth of [0, 1].
+    return Fraction(repr(float(value)))

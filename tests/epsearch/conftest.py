@@ -1,0 +1,70 @@
+"""Small studies on the digits, and a way to run the command line in this process."""
+
+import json
+
+import pytest
+from rich.console import Console
+
+from epsearch import cli
+from epsearch.study import build_study
+
+SMALL = {
+    "repeats": 2,
+    "points": 4,
+    "seeds": 2,
+    "cv_tasks": 2,
+    "tasks": 4,
+    "examples_per_task": 60,
+    "memory": 3,
+    "memory_batch": 8,
+    "runner": "local",
+}
+
+
+@pytest.fixture
+def small_study(tmp_path):
+    """A function that builds a study which takes a second; its options can be overridden."""
+
+    def build(**options):
+        return build_study(SMALL | {"out": tmp_path / "runs"} | options)
+
+    return build
+
+
+@pytest.fixture
+def console():
+    return Console(quiet=True)
+
+
+class Answer:
+    """What a command printed and its exit status."""
+
+    def __init__(self, status, out, err):
+        self.status, self.out, self.err = status, out, err
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def epsearch(monkeypatch, capsys, tmp_path):
+    """Runs `epsearch ARGUMENTS…` in tmp_path; returns an Answer."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "out", Console(width=200))
+    monkeypatch.setattr(cli, "err", Console(stderr=True, width=200))
+
+    def call(*arguments):
+        monkeypatch.setattr("sys.argv", ["epsearch", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        captured = capsys.readouterr()
+        return Answer(stop.value.code, captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture
+def small_options():
+    """SMALL as command-line arguments."""
+    return [part for name, value in SMALL.items() for part in ("--" + name.replace("_", "-"), str(value))]

@@ -1,0 +1,138 @@
+"""Local threads and Ray Tune store the same results; a killed or interrupted run goes on from the ledger."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+import pytest
+
+from epsearch import studies
+from epsearch.errors import Interrupted, TrainingFailed
+from epsearch.progress import Monitor
+from epsearch.runners import local
+from results.record import same_result
+from results.report import evaluation_table
+from results.store import Store
+from tests.epsearch.conftest import SMALL
+
+PATIENCE = 120  # seconds until a step that takes a few is given up
+
+
+def ledger(study):
+    with Store.open(study.storage) as store:
+        return {record.key: record for record in store.all_runs()}
+
+
+def equal(one, other):
+    return one.keys() == other.keys() and all(same_result(one[key], other[key]) for key in one)
+
+
+def test_both_runners_store_the_same_results(small_study, console, tmp_path):
+    """With different cohorts: four for each of two workers, and four for the one thread."""
+    pool = small_study(runner="tune", workers=2, out=tmp_path / "tune")
+    threads = small_study(runner="local", workers=1, out=tmp_path / "local")
+    by_tune, by_threads = studies.run(pool, console), studies.run(threads, console)
+    assert equal(ledger(pool), ledger(threads))
+    assert by_tune.results.chosen_epsilon == by_threads.results.chosen_epsilon
+    assert evaluation_table(by_tune.results).equals(evaluation_table(by_threads.results))
+    assert by_tune.effort.trained == by_threads.effort.trained > 0
+
+
+def command(out, runner):
+    options = SMALL | {"runner": runner, "out": out, "examples_per_task": 400, "points": 6, "workers": 2}
+    flags = [part for name, value in options.items() for part in ("--" + name.replace("_", "-"), str(value))]
+    return [sys.executable, "-c", "from epsearch.cli import main; main()", "run", "--json", *flags]
+
+
+def rows(out):
+    """Members in the ledger of a run that another process is writing."""
+    try:
+        with sqlite3.connect(f"file:{out / 'epsearch.sqlite'}?mode=ro", uri=True) as connection:
+            return connection.execute("select count(*) from epsearch_runs").fetchone()[0]
+    except sqlite3.OperationalError:
+        return 0
+
+
+def start_until_half_way(out, runner):
+    """Starts a run and waits until some of its members are stored."""
+    process = subprocess.Popen(command(out, runner), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + PATIENCE
+    while rows(out) < 4:
+        assert time.monotonic() < deadline and process.poll() is None, "the run ended or hung before it was stopped"
+        time.sleep(0.02)
+    return process
+
+
+@pytest.mark.parametrize("runner", ["local", "tune"])
+def test_a_killed_run_goes_on_to_the_same_table(runner, tmp_path):
+    process = start_until_half_way(tmp_path / "killed", runner)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=PATIENCE)
+    stored = rows(tmp_path / "killed")
+    runs = {}
+    for name in ("killed", "undisturbed"):
+        done = subprocess.run(command(tmp_path / name, runner), capture_output=True, text=True, timeout=PATIENCE)
+        assert done.returncode == 0, done.stderr
+        import json
+
+        runs[name] = json.loads(done.stdout)
+    assert runs["killed"]["effort"]["reused"] >= stored >= 4
+    for field in ("chosen_epsilon", "chosen_score", "rounds", "evaluation"):
+        assert runs["killed"][field] == runs["undisturbed"][field]
+
+
+@pytest.mark.parametrize("runner", ["local", "tune"])
+def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(runner, tmp_path):
+    process = start_until_half_way(tmp_path / "runs", runner)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 130
+    assert err.decode().strip().splitlines()[-1].startswith("epsearch: stopped; ")
+    assert "the same command goes on from there" in err.decode() and "Traceback" not in err.decode()
+    assert out == b"" and rows(tmp_path / "runs") >= 4
+
+
+def test_an_error_in_a_cohort_ends_the_run_and_keeps_what_is_done(small_study, console, monkeypatch):
+    study = small_study()
+    original = local.execute
+    calls = []
+
+    def failing(job, progress):
+        calls.append(job)
+        if len(calls) == 3:
+            raise MemoryError("no room")
+        return original(job, progress)
+
+    monkeypatch.setattr(local, "execute", failing)
+    with pytest.raises(TrainingFailed, match="no room"):
+        studies.run(study, console)
+    assert 0 < len(ledger(study)) < 8
+    monkeypatch.setattr(local, "execute", original)
+    assert studies.run(study, console).effort.reused > 0
+
+
+def test_interrupting_the_local_runner_stops_its_threads(small_study, console, monkeypatch):
+    study = small_study(examples_per_task=1000)
+
+    def update(self, loop):
+        original(self, loop)
+        if loop.trained:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.1)
+
+    original = Monitor.update
+    monkeypatch.setattr(Monitor, "update", update)
+    with pytest.raises(Interrupted):
+        studies.run(study, console)
+    assert ledger(study)
+
+
+def test_a_cluster_that_is_not_there_is_one_line(small_study, console):
+    from epsearch.errors import UsageError
+
+    with pytest.raises(UsageError, match=r"cannot join the Ray cluster at '127.0.0.1:1'") as error:
+        studies.run(small_study(runner="tune", address="127.0.0.1:1"), console)
+    assert "\n" not in str(error.value)

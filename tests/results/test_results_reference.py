@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from results.reference import DATASETS, METHODS, footnotes, paper_tables, printed_row
+
+
+def printed(dataset: str, method: str, metric: str) -> float:
+    row = printed_row(dataset, method)
+    assert row is not None
+    return float(row.set_index("metric").loc[metric, "mean"])
+
+
+def test_all_rows_are_there() -> None:
+    tables = paper_tables()
+    assert tables.shape == (372, 8)
+    assert len(tables.drop_duplicates(["table", "dataset", "variant", "method", "memory", "metric"])) == 372
+    assert set(METHODS.values()) == set(tables["method"])
+
+
+@pytest.mark.parametrize(
+    ("dataset", "method", "metric", "value"),
+    [
+        ("permuted_mnist", "soft_agem", "A_T", 91.3),
+        ("permuted_mnist", "agem", "A_T", 89.8),  # the main table's, not the memory study's 89.6
+        ("split_cifar", "soft_agem", "A_T", 63.9),
+        ("split_cub", "a_agem", "A_T", 66.7),
+        ("split_cub_je", "a_agem", "BWT", -2.80),
+        ("split_awa_je", "rwalk", "a_t", 44.0),
+        ("permuted_mnist", "van", "F_T", 0.21),
+    ],
+)
+def test_printed_values(dataset: str, method: str, metric: str, value: float) -> None:
+    assert printed(dataset, method, metric) == value
+
+
+def test_every_printed_row_has_six_metrics() -> None:
+    rows = [printed_row(d, m) for d in DATASETS for m in METHODS]
+    assert sum(row is not None for row in rows) == 9 + 9 + 4 * 8
+    for row in rows:
+        assert row is None or row["metric"].tolist() == ["A_T", "F_T", "a_1", "a_t", "FWT", "BWT"]
+
+
+def test_out_of_memory_is_no_number() -> None:
+    row = printed_row("split_cub", "prognn")
+    assert row is not None and row["mean"].map(math.isnan).all()
+    assert row["printed"].tolist() == ["OoM"] * 6
+
+
+def test_the_variant_comes_from_the_name_or_the_argument() -> None:
+    one, other = printed_row("split_cub", "agem", variant="JE"), printed_row("split_cub_je", "agem")
+    assert one is not None and other is not None
+    assert one.equals(other)
+    assert printed("split_cub", "agem", "A_T") == 61.1
+
+
+def test_what_the_paper_does_not_print() -> None:
+    assert printed_row("permuted_digits", "soft_agem") is None
+    assert printed_row("permuted_mnist", "pi") is None
+    assert printed_row("permuted_mnist", "gem") is None
+
+
+def test_footnotes_concern_the_row() -> None:
+    assert "0.51" in footnotes("permuted_mnist", "van")[0]
+    assert footnotes("permuted_mnist", "soft_agem") == ()

@@ -1,0 +1,11 @@
+import doctest
+import importlib
+
+import pytest
+
+
+@pytest.mark.parametrize(("module", "least"), [("interval", 3), ("rule", 2), ("definition", 1)])
+def test_examples_in_docstrings(module, least):
+    result = doctest.testmod(importlib.import_module(f"search_spaces.{module}"))
+    assert result.failed == 0
+    assert result.attempted >= least

@@ -1,0 +1,152 @@
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from search_spaces import Best, Interval, IntervalNarrowing, Observation
+from search_spaces.rule import ENDS_WON, NO_SUCCESS, SAME_AGAIN
+from tests.search_spaces.searches import run, scores_of
+
+UNIT = Interval(0, 1)
+SCORES = st.lists(st.none() | st.integers(0, 4) | st.floats(-1e3, 1e3), min_size=1, max_size=60)
+
+# ε-SOFT-GEM on Permuted MNIST: the only way to 0.07185 with N = 11 on which all winners are neighbours.
+PATH = [
+    ((0.0, 1.0), (0.1, 0.2)),
+    ((0.0, 0.3), (0.06, 0.09)),
+    ((0.03, 0.12), (0.066, 0.075)),
+    ((0.057, 0.084), (0.0705, 0.0732)),
+    ((0.0678, 0.0759), (0.07185, 0.07266)),
+]
+
+
+def search_with_winners(pairs, points=11):
+    strategy = IntervalNarrowing(UNIT, points=points, repeats=len(pairs))
+    for number, (best, second) in enumerate(pairs):
+        values = {best: number + 1.0, second: number + 0.9}
+        strategy.tell([Observation(one.number, values.get(one.epsilon, 0.0)) for one in strategy.ask()])
+    return strategy
+
+
+def test_the_path_to_the_papers_epsilon_on_mnist():
+    strategy = search_with_winners([winners for _, winners in PATH])
+    assert strategy.done
+    assert [(one.interval.low, one.interval.high) for one in strategy.rounds] == [ends for ends, _ in PATH]
+    assert [tuple(one.epsilons[i] for i in one.winners) for one in strategy.rounds] == [pair for _, pair in PATH]
+    assert strategy.best == Best(epsilon=0.07185, value=5.0, number=4 * 11 + 5)
+    assert [one.note for one in strategy.rounds] == [""] * 5
+
+
+def test_the_papers_epsilon_on_cifar_stays_a_grid_point_when_its_neighbours_win():
+    half, two_thirds = Interval(0, 1).grid(7)[3:5]
+    first = search_with_winners([(half, two_thirds), (half, half)], points=7)
+    assert half == 0.5
+    assert first.rounds[1].interval == Interval(1 / 3, 5 / 6)
+    assert 0.5 in first.rounds[1].epsilons
+
+
+@pytest.mark.parametrize(
+    ("winners", "following"),
+    [((0.2, 0.3), (0.1, 0.4)), ((0.0, 0.1), (0.0, 0.2)), ((1.0, 0.9), (0.8, 1.0)), ((0.3, 0.7), (0.2, 0.8))],
+)
+def test_the_next_interval_reaches_one_step_beyond_the_winners(winners, following):
+    strategy = search_with_winners([winners, (0, 0)])
+    assert strategy.rounds[1].interval == Interval(*following)
+
+
+def test_the_two_ends_as_winners_end_the_search():
+    strategy = IntervalNarrowing(UNIT, points=11, repeats=5)
+    run(strategy, lambda one: abs(one.epsilon - 0.49))
+    assert len(strategy.rounds) == 1
+    assert (strategy.rounds[0].winners, strategy.rounds[0].note) == ((0, 10), ENDS_WON)
+    assert strategy.best.epsilon == 1.0
+
+
+def test_winners_that_would_repeat_the_grid_search_around_the_best_instead():
+    strategy = search_with_winners([(0.9, 0.1), (0.8, 0.8)])
+    assert (strategy.rounds[0].winners, strategy.rounds[0].note) == ((1, 9), SAME_AGAIN)
+    assert strategy.rounds[1].interval == Interval(0.8, 1.0)
+
+
+def test_numbers_run_on_through_the_rounds_and_open_rounds_show_what_is_known():
+    strategy = IntervalNarrowing(UNIT, points=5, repeats=2)
+    strategy.tell([Observation(3, 0.5), Observation(1, None)])
+    assert [one.number for one in strategy.ask()] == [0, 2, 4]
+    (open_round,) = strategy.rounds
+    assert (open_round.number, open_round.scores, open_round.winners) == (1, (None, None, None, 0.5, None), None)
+    strategy.tell([Observation(number, 0.1) for number in (0, 2, 4)])
+    assert [one.number for one in strategy.ask()] == [5, 6, 7, 8, 9]
+    assert strategy.rounds[0].scores == (0.1, None, 0.1, 0.5, 0.1)
+    assert [one.number for one in strategy.rounds] == [1, 2]
+
+
+def test_a_failed_point_never_wins():
+    strategy = IntervalNarrowing(UNIT, points=5, repeats=2)
+    strategy.tell([Observation(number, value) for number, value in enumerate([None, -9.0, -8.0, None, None])])
+    assert strategy.rounds[0].winners == (1, 2)
+    assert strategy.best == Best(0.5, -8.0, 2)
+
+
+def test_the_search_stops_when_everything_fails():
+    strategy = IntervalNarrowing(UNIT, points=5, repeats=3)
+    run(strategy, lambda one: None)
+    assert (len(strategy.rounds), strategy.rounds[0].note, strategy.best) == (1, NO_SUCCESS, None)
+
+
+@pytest.mark.parametrize(("tolerance", "rounds"), [(0.0, 5), (0.03, 2), (0.0301, 1), (0.009, 3), (0.5, 1)])
+def test_the_search_stops_before_a_step_below_the_tolerance(tolerance, rounds):
+    strategy = IntervalNarrowing(UNIT, points=11, repeats=5, tolerance=tolerance)
+    run(strategy, lambda one: -abs(one.epsilon - 0.57123))
+    assert len(strategy.rounds) == rounds
+    assert ("tolerance" in strategy.rounds[-1].note) == (rounds < 5)
+
+
+def test_the_search_stops_where_floats_end():
+    strategy = IntervalNarrowing(Interval(0.5, 1), points=11, repeats=1000)
+    run(strategy, lambda one: -abs(one.epsilon - 0.7))
+    assert "floats" in strategy.rounds[-1].note
+    assert len(strategy.rounds) < 60
+
+
+def test_the_best_of_all_rounds_is_reported_not_that_of_the_last():
+    strategy = IntervalNarrowing(UNIT, points=11, repeats=2)
+    run(strategy, lambda one: 9.0 if one.number == 5 else 1.0 / (1 + one.number))
+    assert strategy.best == Best(0.5, 9.0, 5)
+
+
+@given(st.integers(2, 12), st.integers(1, 6), SCORES)
+def test_rounds_stay_inside_never_grow_and_end(points, repeats, table):
+    strategy = IntervalNarrowing(Interval(0.2, 0.9), points, repeats)
+    run(strategy, scores_of(table))
+    rounds = strategy.rounds
+    assert 1 <= len(rounds) <= repeats
+    for earlier, later in itertools.pairwise(rounds):
+        assert earlier.interval.low <= later.interval.low < later.interval.high <= earlier.interval.high
+        assert later.interval.width < earlier.interval.width
+        assert {later.epsilons[0], later.epsilons[-1]} <= set(earlier.epsilons)
+    assert len(rounds) == repeats or rounds[-1].note.startswith("stopped: ")
+
+
+@given(st.integers(3, 12), SCORES)
+def test_an_epsilon_that_recurs_is_the_same_float(points, table):
+    strategy = IntervalNarrowing(UNIT, points, repeats=4)
+    run(strategy, scores_of(table))
+    epsilons = sorted({epsilon for one in strategy.rounds for epsilon in one.epsilons})
+    # Different points are multiples of (points - 1)^-4 apart, at least 7e-5; rounding errors would be 1e-16.
+    assert all(high - low > 6e-5 for low, high in itertools.pairwise(epsilons))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"points": 1}, "points must be >= 2, got 1"),
+        ({"repeats": 0}, "repeats must be >= 1, got 0"),
+        ({"tolerance": -0.1}, "tolerance must be >= 0 and finite, got -0.1"),
+        ({"tolerance": float("nan")}, "tolerance must be >= 0 and finite, got nan"),
+    ],
+)
+def test_settings_are_checked(settings, message):
+    with pytest.raises(ValueError) as error:
+        IntervalNarrowing(UNIT, **{"points": 11, "repeats": 5, **settings})
+    assert str(error.value) == message
