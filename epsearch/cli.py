@@ -93,8 +93,6 @@ def run(
         return
     from epsearch import show, studies
 
-    if not (quiet or as_json):
-        err.print(show.heading(study), highlight=False)
     outcome = studies.run(study, err, quiet or as_json)
     _print(show.outcome(outcome), show.outcome_as_json(outcome), as_json)
 

@@ -1,11 +1,10 @@
 """What this machine is: for reports, and for `epsearch doctor`."""
 
-import logging
+import ctypes
 import os
 import platform
 import shutil
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -63,13 +62,22 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
 
 
+def cuda_present() -> bool:
+    """Whether torch finds a CUDA GPU. Without NVIDIA's driver library it cannot, and need not be imported to say so."""
+    try:
+        ctypes.CDLL("nvcuda.dll" if platform.system() == "Windows" else "libcuda.so.1")
+    except OSError:
+        return False
+    import torch
+
+    return bool(torch.cuda.is_available())
+
+
 def _gpu() -> str | None:
-    if find_spec("torch") is None:
+    if not cuda_present():
         return None
     import torch
 
-    if not torch.cuda.is_available():
-        return None
     return f"{torch.cuda.get_device_name()} (CUDA {torch.version.cuda})"
 
 
@@ -87,17 +95,23 @@ def _torchvision() -> Check:
 
 def _ray() -> Check:
     """Starts a private Ray and runs one task on it."""
+    from epsearch.runners.tune import start_private_ray
+
     try:
+        start_private_ray(1)
         import ray
 
-        ray.init(address="local", num_cpus=1, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
         try:
-            answer = ray.get(ray.remote(os.getpid).remote())
+            answer = ray.get(ray.remote(_process).remote())
         finally:
             ray.shutdown()
     except Exception as error:
         return Check("Ray", False, f"does not start ({str(error).splitlines()[0]}); use --runner local")
     return Check("Ray", True, f"starts and runs a task (worker process {answer})")
+
+
+def _process() -> int:
+    return os.getpid()
 
 
 def _space(subject: str, folder: Path) -> Check:

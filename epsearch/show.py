@@ -12,19 +12,8 @@ from epsearch.evaluate import StudyLoop
 from epsearch.machine import Check
 from epsearch.progress import clock
 from epsearch.studies import Dataset, Listed, Outcome
-from epsearch.study import Study
 from results.labels import METRIC_DIGITS, METRIC_UNITS, epsilon_text, mean_std_text
 from results.report import answer, evaluation_table
-
-
-def heading(study: Study) -> Text:
-    """One line: what is about to run."""
-    text = Text.assemble(("epsearch ", "bold"), (study.name, "bold cyan"))
-    examples = study.examples_per_task or "all"
-    return text.append(
-        f"  ·  {study.repeats} repeats × {study.points} ε × {len(study.seeds)} seeds on {study.cv_tasks} tasks, then "
-        f"{study.tasks - study.cv_tasks} tasks; {examples} examples a task; {study.device}, {study.runner} runner"
-    )
 
 
 def outcome(result: Outcome) -> RenderableType:

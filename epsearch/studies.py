@@ -65,7 +65,7 @@ def run(study: Study, console: Console, quiet: bool = False) -> Outcome:
     Raises UsageError (bad input; nothing has been trained); Interrupted and TrainingFailed (what was trained is kept).
     """
     images = _describe_images(study)
-    _make_folder(study.folder)
+    _make_folder(study.out)
     with open_store(study.storage) as store:
         _save_study(store, study, images)
         loop = StudyLoop(study, images, store)
@@ -81,7 +81,6 @@ def report(name: str | None, storage: str, out: Path) -> Outcome:
     loop = load(name, storage, out)
     if loop.strategy.best is None:
         raise UsageError(f"study {loop.study.name!r} has no finished repeat yet; run it again to go on")
-    _make_folder(loop.study.folder)
     return _report(loop, None)
 
 
@@ -218,6 +217,7 @@ def _report(loop: StudyLoop, effort: Effort | None) -> Outcome:
     from results.files import write_atomically
     from results.report import write_report
 
+    _make_folder(loop.study.folder)
     results = study_results(loop, _facts(loop, effort))
     write_atomically(loop.study.folder / "study.yaml", loop.study.to_yaml().encode())
     path = write_report(results, loop.study.folder)

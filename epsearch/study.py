@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from epsearch.errors import UsageError, unknown
+from epsearch.machine import cuda_present
 from epsearch.options import OPTIONS, Option
 from search_spaces.definition import load_definition
 from trainers.cohort import TrainConfig
@@ -159,9 +160,7 @@ def _defined(dataset: str) -> dict[str, Any]:
 def _device(wanted: str) -> str:
     if wanted == "cpu":
         return "cpu"
-    import torch
-
-    if torch.cuda.is_available():
+    if cuda_present():
         return "cuda"
     if wanted == "cuda":
         raise UsageError("device is 'cuda', but torch finds no CUDA GPU here; allowed here: cpu, auto")

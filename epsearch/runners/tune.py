@@ -26,7 +26,10 @@ OBJECT_STORE_BYTES = 10**8  # jobs and results are small; Ray would reserve 30 %
 def run(loop: StudyLoop, monitor: Monitor) -> None:
     """Trains until the study is done. Raises Interrupted on Ctrl-C; everything told by then is stored."""
     study = loop.study
-    _start_ray(study)
+    if study.address == "local":
+        start_private_ray(local_slots(study))
+    else:
+        _join_cluster(study.address)
     import ray
 
     from epsearch.runners.trials import Source, fit
@@ -45,27 +48,32 @@ def run(loop: StudyLoop, monitor: Monitor) -> None:
         raise Interrupted
 
 
-def _start_ray(study: Study) -> None:
-    """Starts a private Ray, or joins the cluster at `address`, without a word on the terminal."""
+def start_private_ray(cores: int) -> None:
+    """Starts a Ray of this process alone, without a word on the terminal."""
     os.environ |= SETTINGS
     import ray
 
-    if study.address != "local":
-        _reach(study.address)
-        try:
-            ray.init(address=study.address, log_to_driver=False, logging_level=logging.ERROR)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            first = str(error).strip().splitlines()[0]
-            raise UsageError(f"cannot join the Ray cluster at {study.address!r}: {first}") from error
-        return
     ray.init(
         address="local",
-        num_cpus=local_slots(study),
+        num_cpus=cores,
         include_dashboard=False,
         object_store_memory=OBJECT_STORE_BYTES,
         log_to_driver=False,
         logging_level=logging.ERROR,
     )
+
+
+def _join_cluster(address: str) -> None:
+    """Joins the Ray cluster at an address. Raises UsageError."""
+    _reach(address)
+    os.environ |= SETTINGS
+    import ray
+
+    try:
+        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise UsageError(f"cannot join the Ray cluster at {address!r}: {first}") from error
 
 
 def _reach(address: str) -> None:

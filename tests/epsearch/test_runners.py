@@ -1,5 +1,6 @@
 """Local threads and Ray Tune store the same results; a killed or interrupted run goes on from the ledger."""
 
+import json
 import os
 import signal
 import sqlite3
@@ -73,11 +74,9 @@ def test_a_killed_run_goes_on_to_the_same_table(runner, tmp_path):
     process.communicate(timeout=PATIENCE)
     stored = rows(tmp_path / "killed")
     runs = {}
-    for name in ("killed", "undisturbed"):
-        done = subprocess.run(command(tmp_path / name, runner), capture_output=True, text=True, timeout=PATIENCE)
+    for name, by in (("killed", runner), ("undisturbed", "local")):
+        done = subprocess.run(command(tmp_path / name, by), capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode == 0, done.stderr
-        import json
-
         runs[name] = json.loads(done.stdout)
     assert runs["killed"]["effort"]["reused"] >= stored >= 4
     for field in ("chosen_epsilon", "chosen_score", "rounds", "evaluation"):

@@ -75,7 +75,7 @@ def test_bad_values_are_refused_in_one_line(options, message):
 
 
 def test_cuda_is_refused_where_there_is_none(monkeypatch):
-    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr("epsearch.study.cuda_present", lambda: False)
     with pytest.raises(UsageError, match="device is 'cuda', but torch finds no CUDA GPU here; allowed here: cpu, auto"):
         build_study({"device": "cuda"})
     assert build_study({"device": "auto"}).device == "cpu"

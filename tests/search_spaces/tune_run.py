@@ -11,8 +11,13 @@ from math import nan
 
 from search_spaces import Interval, IntervalNarrowing
 
-QUIET = {"RAY_AIR_NEW_OUTPUT": "0", "RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
-FAILS, DIVERGES = 1, 6
+SETTINGS = {
+    "RAY_AIR_NEW_OUTPUT": "0",  # the new output prints a banner even when told to be silent
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # under `uv run`, workers would be started by another `uv run`, and hang
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # their imports take longer than the search
+}
+DIVERGES, FAILS = 1, 9  # a failure costs Tune a new process, unless it comes last
 
 
 class Locked(IntervalNarrowing):
@@ -51,15 +56,8 @@ def main():
 
     strategy = Locked()
     searcher = strategy_searcher(strategy, metric="loss", mode="min")
-    size = 80 * 2**20
-    ray.init(
-        "local",
-        num_cpus=2,
-        log_to_driver=False,
-        logging_level="CRITICAL",
-        include_dashboard=False,
-        object_store_memory=size,
-    )
+    quiet = {"log_to_driver": False, "logging_level": "CRITICAL", "include_dashboard": False}
+    ray.init("local", num_cpus=1, object_store_memory=80 * 2**20, **quiet)
     tuning = tune.TuneConfig(search_alg=searcher, num_samples=-1, max_concurrent_trials=2, reuse_actors=True)
     with tempfile.TemporaryDirectory() as folder:
         running = tune.RunConfig(storage_path=folder, name="search", verbose=0)
@@ -70,5 +68,5 @@ def main():
 
 
 if __name__ == "__main__":
-    os.environ.update(QUIET)
+    os.environ.update(SETTINGS)
     main()

@@ -1,6 +1,7 @@
 """scikit-learn's 1,797 handwritten 8×8 digits: installed with it, no download."""
 
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,8 @@ TEST_EVERY = 5  # writers follow each other in the file: every fifth image of a 
 @lru_cache(maxsize=1)
 def load(data_dir: Path | None = None) -> Images:
     """1,442 training and 355 test images of 64 pixels, 0…16. `data_dir` is not used."""
-    try:
-        from sklearn.datasets import load_digits
-    except ImportError as error:
-        raise DataError(f"permuted_digits needs scikit-learn: {error}; pip install scikit-learn") from error
-    pixels, labels = load_digits(return_X_y=True)
-    inputs, labels = pixels.astype(np.uint8), labels.astype(np.int64)
+    table = _table()
+    inputs, labels = table[:, :-1].astype(np.uint8), table[:, -1].astype(np.int64)
     test = np.zeros(len(labels), dtype=bool)
     for label in range(10):
         test[np.flatnonzero(labels == label)[TEST_EVERY - 1 :: TEST_EVERY]] = True
@@ -27,6 +24,18 @@ def load(data_dir: Path | None = None) -> Images:
 
 def present(data_dir: Path) -> str | None:
     """Where the images lie, or None."""
-    from importlib.util import find_spec
-
     return "in scikit-learn" if find_spec("sklearn") else None
+
+
+def _table() -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """[1797, 65]: pixels and label. The file is read without importing scikit-learn, which takes seconds."""
+    found = find_spec("sklearn")
+    if found is None or found.origin is None:
+        raise DataError("permuted_digits needs scikit-learn, which is not installed; pip install scikit-learn")
+    file = Path(found.origin).parent / "datasets" / "data" / "digits.csv.gz"
+    if file.is_file():
+        return np.loadtxt(file, delimiter=",")
+    from sklearn.datasets import load_digits
+
+    pixels, labels = load_digits(return_X_y=True)
+    return np.column_stack([pixels, labels])
