@@ -1,15 +1,12 @@
 """suggestions -> members -> cohorts -> records -> observations: the loop of a study, without saying who trains."""
 
-import hashlib
 import itertools
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Any
 
 from epsearch.errors import TrainingFailed
 from epsearch.jobs import Job, JobResult
+from epsearch.records import content, content_key, records
 from epsearch.study import Study
 from results.metrics import average_accuracy
 from results.record import RunRecord
@@ -17,9 +14,8 @@ from results.store import Store
 from search_spaces.interval import Interval
 from search_spaces.narrowing import IntervalNarrowing
 from search_spaces.strategy import Observation, Suggestion
-from trainers.cohort import Cohort, CohortResult, Member
+from trainers.cohort import Cohort, Member
 
-PROTOCOL_VERSION = 1  # goes up whenever a change of the trainers changes any figure
 COHORTS_PER_WORKER = 4  # small enough that no worker idles long at the end of a round, and little is lost in a crash
 
 
@@ -57,8 +53,7 @@ class StudyLoop:
         """The jobs of the current stage that have not been told yet; the same ones until they are."""
         if not self._jobs:
             for cohort in self._cohorts(self._missing()):
-                job = Job(self._numbers, self.phase, cohort, self.study, self.stage)
-                self._jobs[job.number] = job
+                self._jobs[self._numbers] = self._job(cohort)
                 self._numbers += 1
         return list(self._jobs.values())
 
@@ -68,7 +63,8 @@ class StudyLoop:
             if result.value is None:
                 raise TrainingFailed(f"a cohort could not be trained: {result.error}")
             job = self._jobs.pop(result.number)
-            fresh = [self._record(job, result.value, row, result.seconds) for row in range(len(job.cohort.members))]
+            described = [content(self.study, self._images, job.phase, member) for member in job.cohort.members]
+            fresh = records(job, result, described)
             self._store.add(fresh)
             self.trained += len(fresh)
             self.records.update((record.key, record) for record in fresh)
@@ -157,48 +153,23 @@ class StudyLoop:
         cohorts = [Cohort(self.study.method, tuple(ordered[a:b])) for a, b in itertools.pairwise(cuts)]
         return sorted(cohorts, key=lambda cohort: -len(cohort.members))
 
+    def _job(self, cohort: Cohort) -> Job:
+        study = self.study
+        return Job(
+            number=self._numbers,
+            stage=self.stage,
+            phase=self.phase,
+            cohort=cohort,
+            config=study.train_config(),
+            dataset=study.dataset,
+            data_dir=study.data_dir.absolute(),
+            tasks=study.stream_tasks(self.phase),
+            examples_per_task=study.examples_per_task,
+            device=study.device,
+        )
+
     def _member_steps(self, phase: str) -> int:
         return self.steps_per_task * len(self.study.stream_tasks(phase))
 
-    def _content(self, phase: str, member: Member) -> dict[str, Any]:
-        """Everything that determines the member's result. ε = 0 is A-GEM and is known as that."""
-        config = asdict(self.study.train_config())
-        method = "agem" if member.epsilon == 0 else self.study.method
-        if method == "agem":
-            config |= {"trigger": None, "scale": None, "satisfied": None}
-        tasks = self.study.stream_tasks(phase)
-        return {
-            "protocol": PROTOCOL_VERSION,
-            "stream": {**self._images, "tasks": [tasks.start, tasks.stop]},
-            "method": method,
-            "epsilon": None if method == "agem" else member.epsilon,
-            "seed": member.seed,
-            "config": config,
-            "numeric_mode": f"{self.study.device}-float32",
-        }
-
     def _key(self, phase: str, member: Member) -> str:
-        content = json.dumps(self._content(phase, member), sort_keys=True)
-        return hashlib.sha256(content.encode()).hexdigest()
-
-    def _record(self, job: Job, result: CohortResult, row: int, seconds: float) -> RunRecord:
-        member = job.cohort.members[row]
-        diverged = int(result.diverged_task[row]) >= 0
-        return RunRecord(
-            key=self._key(job.phase, member),
-            phase=job.phase,
-            method="agem" if member.epsilon == 0 else self.study.method,
-            epsilon=member.epsilon,
-            seed=member.seed,
-            accuracies=result.accuracies[row],
-            initial=result.initial[row],
-            within=result.within[row],
-            violations=result.violations[row],
-            status="diverged" if diverged else "ok",
-            diverged_task=int(result.diverged_task[row]) if diverged else None,
-            diverged_step=int(result.diverged_step[row]) if diverged else None,
-            steps=result.steps,
-            seconds=seconds / len(job.cohort.members),
-            content=self._content(job.phase, member),
-            created=datetime.now(UTC).isoformat(timespec="seconds"),
-        )
+        return content_key(content(self.study, self._images, phase, member))

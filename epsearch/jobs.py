@@ -2,25 +2,30 @@
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 
-from epsearch.study import Study
-from trainers.cohort import Cohort, CohortResult
+from trainers.cohort import Cohort, CohortResult, TrainConfig
 from trainers.streams import open_stream
 
 
 @dataclass(frozen=True)
 class Job:
-    """One cohort of a study's stage."""
+    """One cohort and everything a worker needs to train it; `stage` says in words what it belongs to."""
 
     number: int
+    stage: str
     phase: str
     cohort: Cohort
-    study: Study
-    stage: str
+    config: TrainConfig
+    dataset: str
+    data_dir: Path
+    tasks: range
+    examples_per_task: int | None
+    device: str
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class JobResult:
     error: str = ""
 
 
-def execute(job: Job, progress: Any = None) -> JobResult:
+def execute(job: Job, progress: Callable[[int], None] | None = None) -> JobResult:
     """Trains the job's cohort in this process, on one thread: the thread count may change a sum's rounding."""
     import torch
 
@@ -41,10 +46,9 @@ def execute(job: Job, progress: Any = None) -> JobResult:
 
     if torch.get_num_threads() != 1:
         torch.set_num_threads(1)
-    study = job.study
-    stream = open_stream(study.dataset, study.data_dir, study.stream_tasks(job.phase), study.examples_per_task)
+    stream = open_stream(job.dataset, job.data_dir, job.tasks, job.examples_per_task)
     started = time.perf_counter()
-    value = train_cohort(job.cohort, stream, study.train_config(), study.device, progress)
+    value = train_cohort(job.cohort, stream, job.config, job.device, progress)
     return JobResult(job.number, value, time.perf_counter() - started)
 
 

@@ -14,6 +14,7 @@ from epsearch.progress import clock
 from epsearch.studies import Dataset, Listed, Outcome
 from results.labels import METRIC_DIGITS, METRIC_UNITS, epsilon_text, mean_std_text
 from results.report import answer, evaluation_table
+from results.sections import warnings
 
 
 def outcome(result: Outcome) -> RenderableType:
@@ -23,7 +24,7 @@ def outcome(result: Outcome) -> RenderableType:
     parts: list[RenderableType] = [Text(answer(result.results)), Text("")]
     if result.results.evaluation:
         parts += [_evaluation(result), Text("")]
-    parts += [Text(note, style="yellow") for note in result.results.notes]
+    parts += [Text(note, style="yellow") for note in warnings(result.results)]
     parts.append(Text.assemble(("report  ", "bold"), str(result.report), f"   ({done})"))
     return Group(*parts)
 
@@ -50,7 +51,7 @@ def outcome_as_json(result: Outcome) -> dict[str, Any]:
             for found in results.rounds
         ],
         "evaluation": _records(evaluation_table(results)),
-        "notes": results.notes,
+        "notes": warnings(results),
         "config": results.config,
         "report": str(result.report),
         "effort": vars(result.effort),

@@ -239,13 +239,8 @@ def _facts(loop: StudyLoop, effort: Effort | None) -> dict[str, str]:
 
 
 def _notes(loop: StudyLoop) -> list[str]:
-    """What a reader must know to judge the figures."""
+    """What a reader must know to judge the figures, besides what the report sees by itself."""
     notes = []
-    if loop.study.score_on == "eval":
-        notes.append(
-            "ε was selected on the evaluation stream itself (--score-on eval), as the paper's printed figures most "
-            "likely were. The evaluation figures of the chosen ε are therefore flattered."
-        )
     if not loop.done:
         known, wanted = loop.stage_members()
         notes.append(f"The study is not finished: {loop.stage}, {known} of {wanted} members are trained.")

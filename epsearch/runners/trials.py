@@ -1,6 +1,6 @@
-"""The Ray Tune side of a study: the trainable, what carries its news to the monitor, and the Tuner."""
+"""The driver's side of Ray Tune: what the searcher asks, what carries the workers' news, and the Tuner."""
 
-import time
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,12 +8,12 @@ from typing import Any
 from ray import tune
 
 from epsearch.evaluate import StudyLoop
-from epsearch.jobs import Job, JobResult, decode, encode, execute
+from epsearch.jobs import Job, JobResult, decode
 from epsearch.progress import Monitor
+from epsearch.runners.trainable import train
 from search_spaces.adapters.ray_tune import AskTellSearcher
 
 RETRIES = 2  # a cohort whose worker died is trained again from its start
-REPORT_SECONDS = 1.0
 
 
 class Source:
@@ -53,6 +53,7 @@ class Relay(tune.Callback):
 
 def fit(source: Source, device: str, workers: int, scratch: Path, monitor: Monitor) -> None:
     """Runs Tune until the source is done or the user interrupts; Tune's own files go to `scratch`."""
+    logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # what goes wrong is said in one line, by us
     resources = {"gpu": 1.0} if device == "cuda" else {"cpu": 1.0}
     tuner = tune.Tuner(
         tune.with_resources(train, resources),
@@ -73,28 +74,13 @@ def fit(source: Source, device: str, workers: int, scratch: Path, monitor: Monit
     tuner.fit()
 
 
-def train(config: dict[str, Any]) -> None:
-    """The trainable: trains one cohort in a worker process and reports its steps on the way."""
-    job: Job = config["job"]
-    waiting, last = 0, time.monotonic()
-
-    def progress(steps: int) -> None:
-        nonlocal waiting, last
-        waiting += steps
-        if time.monotonic() - last >= REPORT_SECONDS:
-            tune.report({"steps": waiting})
-            waiting, last = 0, time.monotonic()
-
-    result = execute(job, progress)
-    assert result.value is not None
-    tune.report({"steps": waiting, "value": encode(result.value), "seconds": result.seconds})
-
-
 def _to_config(job: Job) -> dict[str, Any]:
     return {"number": job.number, "job": job}
 
 
 def _from_result(job: Job, result: dict[str, Any] | None) -> JobResult:
-    if result is None or "value" not in result:
-        return JobResult(job.number, None, error=f"its worker failed {RETRIES + 1} times ({job.stage})")
+    if result is None:
+        return JobResult(job.number, None, error=f"its worker died {RETRIES + 1} times ({job.stage})")
+    if "value" not in result:
+        return JobResult(job.number, None, error=str(result.get("error", "it was stopped")))
     return JobResult(job.number, decode(result["value"]), result["seconds"])

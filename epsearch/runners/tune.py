@@ -17,6 +17,7 @@ from epsearch.study import Study
 SETTINGS = {
     "RAY_AIR_NEW_OUTPUT": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # nobody reads Tune's own CSV, JSON and TensorBoard files
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # workers take this interpreter, they do not set up `uv run` once more
 }
 REACH_SECONDS = 10.0

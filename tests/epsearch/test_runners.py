@@ -113,6 +113,46 @@ def test_an_error_in_a_cohort_ends_the_run_and_keeps_what_is_done(small_study, c
     assert studies.run(study, console).effort.reused > 0
 
 
+def test_an_error_in_a_worker_is_one_line(small_study, console, tmp_path, capfd):
+    """The driver reads MNIST from its cache; the workers find the file damaged since."""
+    from tests.trainers.test_streams import write_idx
+    from trainers.streams import mnist
+
+    mnist.load.cache_clear()
+    folder = write_idx(tmp_path / "data", images=(100, 20))
+    study = small_study(dataset="permuted_mnist", data_dir=tmp_path / "data", runner="tune")
+    mnist.load(study.data_dir)
+    (folder / "t10k-labels-idx1-ubyte.gz").write_bytes(b"")
+    with pytest.raises(TrainingFailed, match=r"a cohort could not be trained: DataError: cannot read .*t10k-labels"):
+        studies.run(study, console)
+    mnist.load.cache_clear()
+    shown = capfd.readouterr()
+    assert "Traceback" not in shown.err + shown.out
+
+
+def test_a_worker_that_dies_is_replaced(tmp_path):
+    """SIGKILL to the process that trains a cohort: Tune trains the cohort again, and the run ends as it should."""
+    process = start_until_half_way(tmp_path / "runs", "tune")
+    listed = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
+    parents = {
+        int(pid): (int(parent), what) for pid, parent, what in (line.split(None, 2) for line in listed.splitlines())
+    }
+
+    def is_ours(pid):
+        while pid in parents:
+            if pid == process.pid:
+                return True
+            pid = parents[pid][0]
+        return False
+
+    workers = [pid for pid, (_, what) in parents.items() if what.startswith("ray::ImplicitFunc") and is_ours(pid)]
+    assert workers
+    os.kill(workers[0], signal.SIGKILL)
+    out, err = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, err
+    assert json.loads(out)["evaluation"] and b"Traceback" not in err
+
+
 def test_interrupting_the_local_runner_stops_its_threads(small_study, console, monkeypatch):
     study = small_study(examples_per_task=1000)
 

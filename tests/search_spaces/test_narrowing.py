@@ -115,6 +115,19 @@ def test_the_best_of_all_rounds_is_reported_not_that_of_the_last():
     assert strategy.best == Best(0.5, 9.0, 5)
 
 
+def test_of_equal_values_the_smaller_epsilon_is_best_and_its_first_number():
+    strategy = IntervalNarrowing(UNIT, points=5, repeats=3)
+    run(strategy, lambda one: 0.5)
+    assert strategy.best == Best(0.0, 0.5, 0)
+
+
+def test_a_step_equal_to_the_tolerance_is_not_below_it():
+    # As a binary number 0.02 is a little more than two hundredths.
+    strategy = IntervalNarrowing(UNIT, points=11, repeats=2, tolerance=0.02)
+    run(strategy, lambda one: -one.epsilon)
+    assert [one.interval for one in strategy.rounds] == [UNIT, Interval(0, 0.2)]
+
+
 @given(st.integers(2, 12), st.integers(1, 6), SCORES)
 def test_rounds_stay_inside_never_grow_and_end(points, repeats, table):
     strategy = IntervalNarrowing(Interval(0.2, 0.9), points, repeats)

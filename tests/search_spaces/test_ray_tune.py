@@ -162,6 +162,15 @@ def test_batches_are_trials_too():
     assert searcher.suggest("c") == Searcher.FINISHED
 
 
+def test_a_trial_is_not_taken_for_one_whose_config_is_part_of_its_own():
+    batches = Batches(["small", "large"])
+    configs = {"small": {"members": 1}, "large": {"members": 1, "seed": 2}}
+    searcher = AskTellSearcher(batches, configs.__getitem__, lambda batch, result: (batch, "told"))
+    searcher.suggest("a"), searcher.suggest("b")
+    searcher.on_trial_complete("b", result_of(configs["large"]))
+    assert batches.told == [("large", "told")]
+
+
 def test_changing_the_config_of_a_trial_does_not_change_what_is_running():
     searcher = searcher_of(Batches([[1]]))
     searcher.suggest("a")["cohort"] = "changed"

@@ -1,0 +1,33 @@
+"""The worker's side of Ray Tune; a module of its own, so that workers start without what only the driver needs."""
+
+import time
+from typing import Any
+
+from ray import tune
+
+from epsearch.jobs import Job, encode, execute
+
+REPORT_SECONDS = 1.0
+
+
+def train(config: dict[str, Any]) -> None:
+    """The trainable: trains one cohort in a worker process and reports its steps on the way."""
+    job: Job = config["job"]
+    waiting, last = 0, time.monotonic()
+
+    def progress(steps: int) -> None:
+        nonlocal waiting, last
+        waiting += steps
+        if time.monotonic() - last >= REPORT_SECONDS:
+            tune.report({"steps": waiting})
+            waiting, last = 0, time.monotonic()
+
+    try:
+        result = execute(job, progress)
+    except (
+        Exception
+    ) as error:  # it would come again: reported instead of raised, which Tune would answer by trying again
+        tune.report({"steps": waiting, "error": f"{type(error).__name__}: {error}"})
+        return
+    assert result.value is not None
+    tune.report({"steps": waiting, "value": encode(result.value), "seconds": result.seconds})
