@@ -5,6 +5,7 @@ import os
 import shutil
 import socket
 import tempfile
+from contextlib import redirect_stdout
 from pathlib import Path
 
 from epsearch.errors import Interrupted, UsageError
@@ -26,6 +27,16 @@ OBJECT_STORE_BYTES = 10**8  # jobs and results are small; Ray would reserve 30 %
 
 def run(loop: StudyLoop, monitor: Monitor) -> None:
     """Trains until the study is done. Raises Interrupted on Ctrl-C; everything told by then is stored."""
+    # Ray prints to standard output when a worker dies, whatever it is told; our answer must stand there alone.
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
+        error = _run(loop, monitor)
+    if error is not None:
+        raise error
+    if not loop.done:
+        raise Interrupted
+
+
+def _run(loop: StudyLoop, monitor: Monitor) -> Exception | None:
     study = loop.study
     if study.address == "local":
         start_private_ray(local_slots(study))
@@ -43,10 +54,7 @@ def run(loop: StudyLoop, monitor: Monitor) -> None:
     finally:
         ray.shutdown()
         shutil.rmtree(scratch, ignore_errors=True)
-    if source.error is not None:
-        raise source.error
-    if not loop.done:
-        raise Interrupted
+    return source.error
 
 
 def start_private_ray(cores: int) -> None:
