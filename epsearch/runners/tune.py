@@ -64,6 +64,7 @@ def start_private_ray(cores: int) -> None:
 
     ray.init(
         address="local",
+        _node_ip_address="127.0.0.1",  # private: nobody else on the network is to reach it
         num_cpus=cores,
         include_dashboard=False,
         object_store_memory=OBJECT_STORE_BYTES,
@@ -101,8 +102,11 @@ def _reach(address: str) -> None:
 def _cluster_slots(study: Study) -> int:
     import ray
 
-    resources = ray.cluster_resources()  # type: ignore[no-untyped-call]
-    return max(1, int(resources.get("GPU" if study.device == "cuda" else "CPU", 1)))
+    kind = "GPU" if study.device == "cuda" else "CPU"
+    slots = int(ray.cluster_resources().get(kind, 0))  # type: ignore[no-untyped-call]
+    if slots < 1:
+        raise UsageError(f"the Ray cluster at {study.address!r} has no {kind}; start a worker node first")
+    return slots
 
 
 def _scratch(study: Study) -> Path:

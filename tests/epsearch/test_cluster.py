@@ -33,20 +33,19 @@ def cluster(tmp_path):
         "RAY_AUTH_TOKEN": "0123456789abcdef" * 4,
         "RAY_TMPDIR": "/tmp",  # sockets need short paths
     }
-    ray = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--disable-usage-stats"]
-    head = ["--head", f"--port={address.rsplit(':')[1]}", "--num-cpus=0", "--include-dashboard=false"]
-    worker = [f"--address={address}", "--num-cpus=1"]
+    ray = [sys.executable, "-m", "ray.scripts.scripts"]
+    start = [*ray, "start", "--block", "--disable-usage-stats"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": environment}
-    nodes = [subprocess.Popen([*ray, *head, "--node-ip-address=127.0.0.1"], **quiet)]
+    port = address.rsplit(":")[1]
+    head = ["--head", f"--port={port}", "--num-cpus=0", "--include-dashboard=false"]
+    nodes = [subprocess.Popen([*start, *head], **quiet)]
     deadline = time.monotonic() + PATIENCE
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", int(address.rsplit(":")[1])), timeout=1).close()
-            break
-        except OSError:
-            assert time.monotonic() < deadline and nodes[0].poll() is None
-            time.sleep(0.2)
-    nodes += [subprocess.Popen([*ray, *worker, "--node-ip-address=127.0.0.1"], **quiet) for _ in range(2)]
+    while subprocess.run([*ray, "health-check", "--address", address], **quiet).returncode:
+        assert time.monotonic() < deadline and nodes[0].poll() is None, "the head does not start"
+        time.sleep(0.5)
+    nodes += [subprocess.Popen([*start, f"--address={address}", "--num-cpus=1"], **quiet) for _ in range(2)]
+    time.sleep(15)  # until both have joined; the study needs one of them
+    assert all(node.poll() is None for node in nodes), "a node does not start"
     yield address, environment
     for node in reversed(nodes):
         node.terminate()

@@ -2,11 +2,13 @@
 
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -132,22 +134,27 @@ def test_an_error_in_a_worker_is_one_line(small_study, console, tmp_path, capfd)
     assert "Traceback" not in shown.err + shown.out
 
 
+def descendants(root):
+    """(pid, name) of every process below `root`."""
+    parents, names = {}, {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                names[int(folder.name)], rest = re.match(r"\d+ \((.*)\) (.*)", (folder / "stat").read_text()).groups()
+            except OSError:
+                continue  # it has just ended
+            parents[int(folder.name)] = int(rest.split()[1])
+    found = [root]
+    for pid in found:  # grows while it is walked
+        found += [child for child, parent in parents.items() if parent == pid]
+    return [(pid, names[pid]) for pid in found]
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds the worker in /proc")
 def test_a_worker_that_dies_is_replaced(tmp_path):
     """SIGKILL to the process that trains a cohort: Tune trains the cohort again, and the run ends as it should."""
     process = start_until_half_way(tmp_path / "runs", "tune")
-    listed = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
-    parents = {
-        int(pid): (int(parent), what) for pid, parent, what in (line.split(None, 2) for line in listed.splitlines())
-    }
-
-    def is_ours(pid):
-        while pid in parents:
-            if pid == process.pid:
-                return True
-            pid = parents[pid][0]
-        return False
-
-    workers = [pid for pid, (_, what) in parents.items() if what.startswith("ray::ImplicitFunc") and is_ours(pid)]
+    workers = [pid for pid, name in descendants(process.pid) if name.startswith("ray::Impl")]
     assert workers
     os.kill(workers[0], signal.SIGKILL)
     out, err = process.communicate(timeout=PATIENCE)
