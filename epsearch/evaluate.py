@@ -33,7 +33,10 @@ class StudyLoop:
         self.reused, self.trained = 0, 0  # members found in the ledger, and trained since
         self._images, self._store = dict(images), store
         self._jobs: dict[int, Job] = {}
+        self._ahead: dict[int, Job] = {}
+        self._ahead_begun = False
         self._numbers = 0
+        self._look_up("eval", self._zero())
         self._advance()
 
     @property
@@ -50,19 +53,27 @@ class StudyLoop:
         return int(-(-self._images["examples_per_task"] // self.study.batch_size))
 
     def ask(self) -> list[Job]:
-        """The jobs of the current stage that have not been told yet; the same ones until they are."""
+        """The open jobs, the same ones until they are told: those of the current stage, then work done ahead.
+
+        ε = 0 is evaluated whatever the search finds: a worker that waits for the end of a repeat trains that.
+        """
+        if self.done:
+            return []
+        if not self._ahead_begun:
+            self._ahead_begun = True
+            self._open(self._ahead, [Cohort(self.study.method, (member,)) for member in self._early()], "eval")
         if not self._jobs:
-            for cohort in self._cohorts(self._missing()):
-                self._jobs[self._numbers] = self._job(cohort)
-                self._numbers += 1
-        return list(self._jobs.values())
+            taken = {member for job in self._ahead.values() for member in job.cohort.members}
+            missing = [one for one in self._missing() if not (self.evaluating and one in taken)]
+            self._open(self._jobs, self._cohorts(missing), self.phase)
+        return [*self._jobs.values(), *self._ahead.values()]
 
     def tell(self, results: Sequence[JobResult]) -> None:
         """Stores what was trained, before anything else, and moves on when the stage is complete."""
         for result in results:
             if result.value is None:
                 raise TrainingFailed(f"a cohort could not be trained: {result.error}")
-            job = self._jobs.pop(result.number)
+            job = (self._jobs if result.number in self._jobs else self._ahead).pop(result.number)
             described = [content(self.study, self._images, job.phase, member) for member in job.cohort.members]
             fresh = records(job, result, described)
             self._store.add(fresh)
@@ -92,8 +103,8 @@ class StudyLoop:
             return len(self._missing()) * self._member_steps("eval")
         later_rounds = study.repeats - len(self.strategy.rounds)
         later = later_rounds * (study.points - 2) * len(study.seeds)  # a new grid shares its ends with the old one
-        evaluation = 0 if study.score_on == "eval" else 2 * len(study.seeds) * self._member_steps("eval")
-        return (len(self._missing()) + later) * search + evaluation
+        evaluated = 0 if study.score_on == "eval" else len(study.seeds) + len(self._unknown("eval", self._zero()))
+        return (len(self._missing()) + later) * search + evaluated * self._member_steps("eval")
 
     def search_records(self) -> tuple[RunRecord, ...]:
         """Every member of the search that has been trained, each once."""
@@ -120,15 +131,29 @@ class StudyLoop:
         return [Member(epsilon, seed) for epsilon in dict.fromkeys(epsilons) for seed in self.study.seeds]
 
     def _missing(self) -> list[Member]:
-        return [member for member in self._wanted() if self._key(self.phase, member) not in self.records]
+        return self._unknown(self.phase, self._wanted())
+
+    def _zero(self) -> list[Member]:
+        return [Member(0.0, seed) for seed in self.study.seeds]
+
+    def _early(self) -> list[Member]:
+        """Members of the evaluation to train before the search ends; a GPU would rather have all of them together."""
+        search_is_evaluation = self.study.score_on == "eval"
+        return [] if search_is_evaluation or self.study.device != "cpu" else self._unknown("eval", self._zero())
+
+    def _unknown(self, phase: str, members: list[Member]) -> list[Member]:
+        return [member for member in members if self._key(phase, member) not in self.records]
+
+    def _look_up(self, phase: str, members: list[Member]) -> None:
+        """Takes from the ledger what it knows of these members."""
+        found = self._store.get([self._key(phase, member) for member in self._unknown(phase, members)])
+        self.records.update(found)
+        self.reused += len(found)
 
     def _advance(self) -> None:
         """Goes through the stages as far as the ledger's knowledge reaches."""
         while not self._jobs:
-            keys = [self._key(self.phase, member) for member in self._wanted()]
-            found = self._store.get([key for key in keys if key not in self.records])
-            self.records.update(found)
-            self.reused += len(found)
+            self._look_up(self.phase, self._wanted())
             if self.evaluating or self._missing():
                 return
             self.strategy.tell([self._observe(suggestion) for suggestion in self.strategy.ask()])
@@ -153,20 +178,22 @@ class StudyLoop:
         cohorts = [Cohort(self.study.method, tuple(ordered[a:b])) for a, b in itertools.pairwise(cuts)]
         return sorted(cohorts, key=lambda cohort: -len(cohort.members))
 
-    def _job(self, cohort: Cohort) -> Job:
+    def _open(self, jobs: dict[int, Job], cohorts: list[Cohort], phase: str) -> None:
         study = self.study
-        return Job(
-            number=self._numbers,
-            stage=self.stage,
-            phase=self.phase,
-            cohort=cohort,
-            config=study.train_config(),
-            dataset=study.dataset,
-            data_dir=study.data_dir.absolute(),
-            tasks=study.stream_tasks(self.phase),
-            examples_per_task=study.examples_per_task,
-            device=study.device,
-        )
+        for cohort in cohorts:
+            jobs[self._numbers] = Job(
+                number=self._numbers,
+                stage=self.stage,
+                phase=phase,
+                cohort=cohort,
+                config=study.train_config(),
+                dataset=study.dataset,
+                data_dir=study.data_dir.absolute(),
+                tasks=study.stream_tasks(phase),
+                examples_per_task=study.examples_per_task,
+                device=study.device,
+            )
+            self._numbers += 1
 
     def _member_steps(self, phase: str) -> int:
         return self.steps_per_task * len(self.study.stream_tasks(phase))

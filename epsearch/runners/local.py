@@ -1,11 +1,11 @@
 """Trains in this process, one thread a cohort; torch releases the interpreter's lock while it computes."""
 
 import threading
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from epsearch.errors import Interrupted, TrainingFailed
 from epsearch.evaluate import StudyLoop
-from epsearch.jobs import execute
+from epsearch.jobs import JobResult, execute
 from epsearch.progress import Monitor
 from epsearch.runners.slots import local_slots
 
@@ -22,8 +22,13 @@ def run(loop: StudyLoop, monitor: Monitor) -> None:
 
     with ThreadPoolExecutor(loop.workers) as pool:
         try:
+            running: dict[Future[JobResult], int] = {}
             while not loop.done:
-                for future in as_completed([pool.submit(execute, job, progress) for job in loop.ask()]):
+                waiting = [job for job in loop.ask() if job.number not in running.values()]
+                for job in waiting[: loop.workers - len(running)]:
+                    running[pool.submit(execute, job, progress)] = job.number
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    del running[future]
                     loop.tell([future.result()])
                     monitor.update(loop)
         except BaseException as error:
