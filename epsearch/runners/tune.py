@@ -3,9 +3,12 @@
 import logging
 import os
 import shutil
+import signal
 import socket
 import tempfile
-from contextlib import redirect_stdout
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 
 from epsearch.errors import Interrupted, UsageError
@@ -28,12 +31,26 @@ OBJECT_STORE_BYTES = 10**8  # jobs and results are small; Ray would reserve 30 %
 def run(loop: StudyLoop, monitor: Monitor) -> None:
     """Trains until the study is done. Raises Interrupted on Ctrl-C; everything told by then is stored."""
     # Ray prints to standard output when a worker dies, whatever it is told; our answer must stand there alone.
-    with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stdout(nowhere):
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stdout(nowhere), _own_signals():
         error = _run(loop, monitor)
     if error is not None:
         raise error
     if not loop.done:
         raise Interrupted
+
+
+@contextmanager
+def _own_signals() -> Iterator[None]:
+    """Gives back the handlers of Ctrl-C and SIGTERM, which Ray and Tune replace and leave replaced."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _run(loop: StudyLoop, monitor: Monitor) -> Exception | None:
