@@ -13,7 +13,7 @@ from epsearch.progress import Monitor
 from epsearch.runners.trainable import train
 from search_spaces.adapters.ray_tune import AskTellSearcher
 
-RETRIES = 2  # a cohort whose worker died is trained again from its start
+RETRIES = 8  # a cohort whose worker died is trained again from its start; one death can cost several attempts
 
 
 class Source:

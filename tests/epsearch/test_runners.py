@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -61,7 +62,9 @@ def rows(out):
 
 def start_until_half_way(out, runner):
     """Starts a run and waits until some of its members are stored."""
-    process = subprocess.Popen(command(out, runner), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    # A test run in the background ignores Ctrl-C, and its children would inherit that.
+    listen = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    process = subprocess.Popen(command(out, runner), stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=listen)
     deadline = time.monotonic() + PATIENCE
     while rows(out) < 4:
         assert time.monotonic() < deadline and process.poll() is None, "the run ended or hung before it was stopped"
@@ -165,6 +168,7 @@ def test_a_worker_that_dies_is_replaced(tmp_path):
 
 def test_interrupting_the_local_runner_stops_its_threads(small_study, console, monkeypatch):
     study = small_study(examples_per_task=1000)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def update(self, loop):
         original(self, loop)
@@ -174,8 +178,11 @@ def test_interrupting_the_local_runner_stops_its_threads(small_study, console, m
 
     original = Monitor.update
     monkeypatch.setattr(Monitor, "update", update)
-    with pytest.raises(Interrupted):
-        studies.run(study, console)
+    try:
+        with pytest.raises(Interrupted):
+            studies.run(study, console)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert ledger(study)
 
 
