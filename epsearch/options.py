@@ -49,7 +49,7 @@ def _whole(name: str, low: int) -> Callable[[Any], int]:
     return parse
 
 
-def _or_all(parse: Callable[[Any], int], name: str) -> Callable[[Any], int | None]:
+def _or_all(parse: Callable[[Any], int]) -> Callable[[Any], int | None]:
     def parse_or_all(value: Any) -> int | None:
         if str(value).lower() == "all":
             return None
@@ -158,7 +158,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "memory_batch",
         None,
-        _or_all(_whole("memory-batch", 1), "memory-batch"),
+        _or_all(_whole("memory-batch", 1)),
         "Examples drawn from the memory at every step, or all. [default: 256]",
         show=_all_for_none,
         aliases=("--eps-mem-batch",),
@@ -168,7 +168,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "examples_per_task",
         None,
-        _or_all(_whole("examples-per-task", 1), "examples-per-task"),
+        _or_all(_whole("examples-per-task", 1)),
         "Training examples of each task, or all. [default: all]",
         show=_all_for_none,
     ),

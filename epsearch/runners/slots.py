@@ -1,7 +1,6 @@
 """How many cohorts one machine trains at a time."""
 
-import os
-
+from epsearch.machine import usable_cores
 from epsearch.study import Study
 
 
@@ -9,4 +8,4 @@ def local_slots(study: Study) -> int:
     """One a core that this process may use, or the study's own number; one GPU takes one cohort at a time."""
     if study.workers is not None:
         return study.workers
-    return 1 if study.device == "cuda" else len(os.sched_getaffinity(0))
+    return 1 if study.device == "cuda" else usable_cores()
