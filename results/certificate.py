@@ -31,7 +31,7 @@ class Certificate:
     def __post_init__(self) -> None:
         for name in DIFFERENCES:
             value = float(getattr(self, name))
-            if value < -1:
+            if value < 0:
                 raise ValueError(f"{name} must be >= 0, got {value}")
             object.__setattr__(self, name, math.inf if math.isnan(value) else value)
 

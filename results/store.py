@@ -178,7 +178,7 @@ def _lock_others_out(connection: Connection) -> None:
     if connection.dialect.name == "postgresql":
         connection.execute(select(func.pg_advisory_xact_lock(PREPARATION)))
     else:
-        # Python's driver would begin a transaction only at the first INSERT, and leave ALTER TABLE outside.
+        # Python's driver begins a transaction at the first INSERT only; a CREATE TABLE before it would stand alone.
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 

@@ -26,7 +26,8 @@ class NumericPath:
         precision, _, rest = rest.partition("-")
         products, _, sparse = rest.partition("-")
         path = cls(device, precision, products or "torch", sparse == "sparse")
-        if device not in ("cpu", "cuda") or precision not in PRECISIONS or path.products not in PRODUCTS:
+        known = device in ("cpu", "cuda") and precision in PRECISIONS and path.products in PRODUCTS
+        if not known or str(path) != text:
             raise ValueError(f"no numeric path {text!r}; one is cpu-float32-mkl-sparse, another cuda-float32")
         return path
 

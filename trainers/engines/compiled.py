@@ -5,7 +5,6 @@ batch is large, and is read once more for the update, which adds both to the par
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,7 +14,7 @@ from torch import Tensor
 from trainers.cohort import TrainConfig
 from trainers.engines import kernels
 from trainers.engines.base import Learners, steps_between
-from trainers.engines.inputs import DenseInputs, Inputs, SparseInputs
+from trainers.engines.inputs import DenseInputs, Inputs, Layer, SparseInputs
 from trainers.engines.products import PRODUCTS
 from trainers.methods import Method, Options, Products
 from trainers.networks import MLP
@@ -38,7 +37,7 @@ class CompiledEngine:
         self._pool = Pool(stream, seed, config, method.uses_memory)
         self._multiply = PRODUCTS[path.products]
         self._scale = (torch.arange(256, dtype=torch.float32) / stream.largest).numpy()
-        self._g_ref = _Layers.of(self._net, torch.zeros(self._net.row))
+        self._g_ref = self._layers(torch.zeros(self._net.row))
         self._inputs: Inputs | None = None
         self._batches: dict[tuple[int, int], _Batch] = {}
         self._tests: dict[int, Inputs] = {}
@@ -63,7 +62,7 @@ class CompiledEngine:
         self._pool.remember(task)
 
     def train(self, learners: Learners, first: int, last: int) -> None:
-        members = [_Layers.of(self._net, row) for row in learners.params]
+        members = [self._layers(row) for row in learners.params]
         first_bad, projected = learners.first_bad.numpy(), learners.projected.numpy()
         epsilons = learners.epsilon.tolist()
         if self._inputs is None:
@@ -93,7 +92,7 @@ class CompiledEngine:
         if task not in self._tests:
             self._tests[task] = self._examples(test.inputs)
         inputs, count = self._tests[task], len(test.labels)
-        members = [_Layers.of(self._net, row) for row in learners.params]
+        members = [self._layers(row) for row in learners.params]
         correct = np.zeros(len(members), dtype=np.int64)
         for begin in range(0, count, TEST_ROWS):
             rows = np.arange(begin, min(begin + TEST_ROWS, count))
@@ -115,17 +114,17 @@ class CompiledEngine:
             self._batches[rows, current] = _Batch(self._net, rows, current)
         return self._batches[rows, current]
 
-    def _logits(self, member: "_Layers", batch: "_Batch", inputs: Inputs) -> Tensor:
+    def _logits(self, member: list[Layer], batch: "_Batch", inputs: Inputs) -> Tensor:
         """Fills batch.hidden; returns the logits [B, classes]."""
-        hidden, last = batch.hidden, len(batch.hidden) - 1
-        inputs.forward(member.weight[0], member.bias[0], hidden[0])
-        for layer in range(1, last + 1):
-            self._multiply.affine(hidden[layer - 1], member.weight[layer], member.bias[layer], hidden[layer])
-            if layer < last:
-                hidden[layer].relu_()
+        hidden, last = batch.hidden, len(member) - 1
+        inputs.forward(member[0], hidden[0])
+        for number in range(1, last + 1):
+            self._multiply.affine(hidden[number - 1], member[number].weight, member[number].bias, hidden[number])
+            if number < last:
+                hidden[number].relu_()
         return hidden[last][:, : self._stream.classes]
 
-    def _forward(self, member: "_Layers", batch: "_Batch", inputs: Inputs, labels: NDArray[np.int64]) -> float:
+    def _forward(self, member: list[Layer], batch: "_Batch", inputs: Inputs, labels: NDArray[np.int64]) -> float:
         """Fills batch.hidden and the last of batch.delta; returns the sum of both losses."""
         self._logits(member, batch, inputs)
         loss: float = kernels.output_delta(
@@ -133,53 +132,32 @@ class CompiledEngine:
         )
         return loss
 
-    def _backward(self, member: "_Layers", batch: "_Batch", inputs: Inputs) -> Products:
+    def _backward(self, member: list[Layer], batch: "_Batch", inputs: Inputs) -> Products:
         """Fills batch.delta and g_ref; returns the three inner products, zeros without a reference batch."""
-        gg = gr = rr = 0.0
-        for layer in reversed(range(len(batch.delta))):
-            if batch.reference:
-                found = [kernels.bias_products(batch.delta_array[layer], batch.current, self._g_ref.bias_array[layer])]
-                g_ref, gram = self._g_ref.weight[layer], inputs.gram()
-                if layer:
-                    self._multiply.product(batch.hidden_ref[layer - 1].T, batch.delta_ref[layer], g_ref)
-                    now = batch.hidden_now[layer - 1]
-                    found.append(kernels.weight_products(now, batch.delta_now[layer], g_ref.numpy()))
-                    gram = kernels.gram(now)
-                else:
-                    found.append(inputs.products(batch.delta[0], g_ref))
-                gg += kernels.squared_norm(gram, batch.delta_now[layer])
-                gr += sum(one for one, _ in found)
-                rr += sum(one for _, one in found)
-            if layer:
-                self._multiply.product(batch.delta[layer], member.weight[layer].T, batch.delta[layer - 1])
-                kernels.mask(batch.delta_array[layer - 1], batch.hidden_array[layer - 1])
-        return Products(gg, gr, rr)
+        found = []
+        for number in reversed(range(len(member))):
+            delta, g_ref = batch.delta_array[number], self._g_ref[number]
+            if number:
+                if batch.reference:
+                    self._multiply.product(batch.hidden_ref[number - 1].T, batch.delta_ref[number], g_ref.weight)
+                    now = batch.hidden_now[number - 1]
+                    found.append(kernels.layer_products(now, delta, batch.current, *g_ref.arrays))
+                self._multiply.product(batch.delta[number], member[number].weight.T, batch.delta[number - 1])
+                kernels.mask(batch.delta_array[number - 1], batch.hidden_array[number - 1])
+            elif batch.reference:
+                found.append(inputs.products(delta, g_ref))
+        return Products(*(sum(parts) for parts in zip(*found, strict=True))) if found else Products(0.0, 0.0, 0.0)
 
-    def _update(self, member: "_Layers", batch: "_Batch", inputs: Inputs, a: float, b: float) -> None:
+    def _update(self, member: list[Layer], batch: "_Batch", inputs: Inputs, a: float, b: float) -> None:
         """params −= learning rate · (a·g + b·g_ref)."""
         of_g, of_ref = np.float32(-self._learning_rate * a), np.float32(-self._learning_rate * b)
-        for layer, delta in enumerate(batch.delta_now):
-            weight, g_ref = member.weight_array[layer], self._g_ref.weight_array[layer]
-            if layer:
-                kernels.update_weight(weight, g_ref, of_ref, batch.hidden_now[layer - 1], delta, of_g)
-            else:
-                inputs.update(weight, g_ref, of_ref, delta, of_g)
-            kernels.update_bias(member.bias_array[layer], self._g_ref.bias_array[layer], of_ref, delta, of_g)
+        inputs.update(member[0], self._g_ref[0], of_ref, batch.delta_now[0], of_g)
+        for number in range(1, len(member)):
+            arrays = (*member[number].arrays, *self._g_ref[number].arrays)
+            kernels.update_layer(*arrays, of_ref, batch.hidden_now[number - 1], batch.delta_now[number], of_g)
 
-
-class _Layers(NamedTuple):
-    """One member's parameters, or its g_ref: each layer's weight [K, N] and bias [N], as tensors and as arrays."""
-
-    weight: list[Tensor]
-    bias: list[Tensor]
-    weight_array: list[NDArray[np.float32]]
-    bias_array: list[NDArray[np.float32]]
-
-    @classmethod
-    def of(cls, net: MLP, row: Tensor) -> "_Layers":
-        layers = net.layers(row[None])
-        weight, bias = [layer.weight[0] for layer in layers], [layer.bias[0] for layer in layers]
-        return cls(weight, bias, [w.numpy() for w in weight], [b.numpy() for b in bias])
+    def _layers(self, row: Tensor) -> list[Layer]:
+        return [Layer.of(weight[0], bias[0]) for weight, bias in self._net.layers(row[None])]
 
 
 class _Batch:

@@ -1,6 +1,6 @@
 """The first layer's side of a CPU step: examples as dense rows, or as lists of their non-zero pixels."""
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -15,8 +15,25 @@ Floats = NDArray[np.float32]
 Rows = NDArray[np.int64]
 
 
+class Layer(NamedTuple):
+    """One member's layer, or g_ref of it: weight [K, N] and bias [N], each as a tensor and as an array."""
+
+    weight: Tensor
+    bias: Tensor
+    weight_array: Floats
+    bias_array: Floats
+
+    @classmethod
+    def of(cls, weight: Tensor, bias: Tensor) -> "Layer":
+        return cls(weight, bias, weight.numpy(), bias.numpy())
+
+    @property
+    def arrays(self) -> tuple[Floats, Floats]:
+        return self.weight_array, self.bias_array
+
+
 class Inputs(Protocol):
-    """A set of examples, and the batch of it that is at hand. `weight` is the first layer's, [P, N]."""
+    """A set of examples, and the batch of it that is at hand; what the first layer does with them."""
 
     def take(self, rows: Rows) -> None:
         """Makes these examples the batch."""
@@ -26,20 +43,16 @@ class Inputs(Protocol):
         """Says that the batch's first `current` examples make g and the rest g_ref; needed before what follows."""
         ...
 
-    def forward(self, weight: Tensor, bias: Tensor, out: Tensor) -> None:
+    def forward(self, layer: Layer, out: Tensor) -> None:
         """out [B, N] = ReLU(x·weight + bias)."""
         ...
 
-    def gram(self) -> Floats:
-        """Inner products of the current examples."""
+    def products(self, delta: Floats, g_ref: Layer) -> tuple[float, float, float]:
+        """Writes g_ref from delta [B, N]; returns (‖g‖², g·g_ref, ‖g_ref‖²) over this layer."""
         ...
 
-    def products(self, delta: Tensor, g_ref: Tensor) -> tuple[float, float]:
-        """Writes g_ref [P, N] from delta [B, N]; returns (g·g_ref, ‖g_ref‖²)."""
-        ...
-
-    def update(self, weight: Floats, g_ref: Floats, b: np.float32, delta: Floats, a: np.float32) -> None:
-        """weight += b·g_ref + a·g, where g comes from the current rows of delta."""
+    def update(self, layer: Layer, g_ref: Layer, b: np.float32, delta: Floats, a: np.float32) -> None:
+        """Adds b·g_ref + a·g to the layer, g from the current rows of delta."""
         ...
 
 
@@ -58,24 +71,21 @@ class DenseInputs:
         kernels.gather(rows, self._examples, self._scale, self._x.numpy())
 
     def split(self, current: int) -> None:
-        self._now, self._ref = self._x[:current].numpy(), self._x[current:].T
-        self._current = current
-        self._gram: Floats = kernels.gram(self._now)
+        self._current, self._now, self._ref = current, self._x[:current].numpy(), self._x[current:].T
 
-    def forward(self, weight: Tensor, bias: Tensor, out: Tensor) -> None:
-        self._products.affine(self._x, weight, bias, out)
+    def forward(self, layer: Layer, out: Tensor) -> None:
+        self._products.affine(self._x, layer.weight, layer.bias, out)
         out.relu_()
 
-    def gram(self) -> Floats:
-        return self._gram
-
-    def products(self, delta: Tensor, g_ref: Tensor) -> tuple[float, float]:
-        self._products.product(self._ref, delta[self._current :], g_ref)
-        found: tuple[float, float] = kernels.weight_products(self._now, delta[: self._current].numpy(), g_ref.numpy())
+    def products(self, delta: Floats, g_ref: Layer) -> tuple[float, float, float]:
+        self._products.product(self._ref, torch.from_numpy(delta[self._current :]), g_ref.weight)
+        found: tuple[float, float, float] = kernels.layer_products(
+            self._now, delta, self._current, g_ref.weight_array, g_ref.bias_array
+        )
         return found
 
-    def update(self, weight: Floats, g_ref: Floats, b: np.float32, delta: Floats, a: np.float32) -> None:
-        kernels.update_weight(weight, g_ref, b, self._now, delta, a)
+    def update(self, layer: Layer, g_ref: Layer, b: np.float32, delta: Floats, a: np.float32) -> None:
+        kernels.update_layer(*layer.arrays, *g_ref.arrays, b, self._now, delta, a)
 
 
 class SparseInputs:
@@ -102,16 +112,14 @@ class SparseInputs:
         kernels.sort_by_pixel(rows, *self._examples, self._scale, *into)
         return into
 
-    def forward(self, weight: Tensor, bias: Tensor, out: Tensor) -> None:
-        kernels.sparse_forward(self._rows, *self._examples, self._scale, weight.numpy(), bias.numpy(), out.numpy())
+    def forward(self, layer: Layer, out: Tensor) -> None:
+        kernels.sparse_forward(self._rows, *self._examples, self._scale, *layer.arrays, out.numpy())
 
-    def gram(self) -> Floats:
-        return self._gram
-
-    def products(self, delta: Tensor, g_ref: Tensor) -> tuple[float, float]:
-        now, ref = delta[: self._current].numpy(), delta[self._current :].numpy()
-        found: tuple[float, float] = kernels.sparse_weight_products(*self._now, now, *self._ref, ref, g_ref.numpy())
+    def products(self, delta: Floats, g_ref: Layer) -> tuple[float, float, float]:
+        found: tuple[float, float, float] = kernels.sparse_layer_products(
+            self._now, self._gram, self._ref, delta, self._current, *g_ref.arrays
+        )
         return found
 
-    def update(self, weight: Floats, g_ref: Floats, b: np.float32, delta: Floats, a: np.float32) -> None:
-        kernels.sparse_update_weight(weight, g_ref, b, *self._now, delta, a)
+    def update(self, layer: Layer, g_ref: Layer, b: np.float32, delta: Floats, a: np.float32) -> None:
+        kernels.sparse_update_layer(*layer.arrays, *g_ref.arrays, b, self._now, delta, a)

@@ -184,59 +184,35 @@ def sparse_gram(start, example, value, count):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def squared_norm(inputs_gram, delta):  # type: ignore[no-untyped-def]
-    """‖g‖² of one layer, weights and biases, from the few rows that make up g: Σ (xᵢ·xₖ + 1) (δᵢ·δₖ)."""
-    total = 0.0
-    for i in range(delta.shape[0]):
-        for k in range(i + 1):
-            product = ZERO
-            for j in range(delta.shape[1]):
-                product += delta[i, j] * delta[k, j]
-            total += (inputs_gram[i, k] + np.float32(1)) * product * (1 if i == k else 2)
-    return total
+def layer_products(inputs, delta, current, g_ref, bias):  # type: ignore[no-untyped-def]
+    """(‖g‖², g·g_ref, ‖g_ref‖²) over one layer, from delta [B, N] of its outputs.
 
-
-@compiled
-def bias_products(delta, current, bias):  # type: ignore[no-untyped-def]
-    """Writes g_ref's biases, the sum of delta's rows behind `current`; returns (g·g_ref, ‖g_ref‖²) over the biases."""
-    bias[:] = ZERO
-    for i in range(current, delta.shape[0]):
-        for j in range(delta.shape[1]):
-            bias[j] += delta[i, j]
-    gr, rr = 0.0, 0.0
-    for j in range(delta.shape[1]):
-        now = ZERO
-        for i in range(current):
-            now += delta[i, j]
-        gr += now * bias[j]
-        rr += bias[j] * bias[j]
-    return gr, rr
-
-
-@compiled
-def weight_products(inputs, delta, g_ref):  # type: ignore[no-untyped-def]
-    """(g·g_ref, ‖g_ref‖²) over the weights: g_ref [K, N] is at hand, g = inputsᵀ·delta of a few rows is not."""
-    gr, rr = 0.0, 0.0
+    inputs [current, K] are those of g, which is not made: g = inputsᵀ·delta[:current]. g_ref [K, N] is at hand for the
+    weights, and is written to `bias` for the biases.
+    """
+    gr, rr = _bias_products(delta, current, bias)
     for k in range(g_ref.shape[0]):
         row = g_ref[k]
         square = ZERO
         for j in range(row.shape[0]):
             square += row[j] * row[j]
         rr += float(square)
-        for i in range(inputs.shape[0]):
+        for i in range(current):
             if inputs[i, k] != ZERO:
-                product = ZERO
-                for j in range(row.shape[0]):
-                    product += delta[i, j] * row[j]
-                gr += inputs[i, k] * product
-    return gr, rr
+                gr += inputs[i, k] * _dot(delta[i], row)
+    return _squared_norm(gram(inputs), delta, current), gr, rr
 
 
 @compiled
-def sparse_weight_products(start, example, value, delta, ref_start, ref_example, ref_value, ref_delta, g_ref):  # type: ignore[no-untyped-def]
-    """Writes g_ref [P, N] = x_refᵀ·ref_delta and returns (g·g_ref, ‖g_ref‖²), each row while it is in the cache."""
-    gr, rr = 0.0, 0.0
-    width = g_ref.shape[1]
+def sparse_layer_products(now, now_gram, ref, delta, current, g_ref, bias):  # type: ignore[no-untyped-def]
+    """The same for the first layer, with the examples of g and g_ref by pixel; writes g_ref of the weights, too.
+
+    A row of g_ref is used while it is in the first-level cache.
+    """
+    gr, rr = _bias_products(delta, current, bias)
+    start, example, value = now
+    ref_start, ref_example, ref_value = ref
+    ref_delta, width = delta[current:], g_ref.shape[1]
     for p in range(g_ref.shape[0]):
         row = g_ref[p]
         for j in range(width):
@@ -259,17 +235,52 @@ def sparse_weight_products(start, example, value, delta, ref_start, ref_example,
             square += row[j] * row[j]
         rr += float(square)
         for at in range(start[p], start[p + 1]):
-            d0 = delta[example[at]]
-            product = ZERO
-            for j in range(width):
-                product += d0[j] * row[j]
-            gr += value[at] * product
+            gr += value[at] * _dot(delta[example[at]], row)
+    return _squared_norm(now_gram, delta, current), gr, rr
+
+
+@compiled
+def _dot(one, other):  # type: ignore[no-untyped-def]
+    product = ZERO
+    for j in range(one.shape[0]):
+        product += one[j] * other[j]
+    return product
+
+
+@compiled
+def _squared_norm(inputs_gram, delta, current):  # type: ignore[no-untyped-def]
+    """‖g‖² of one layer, weights and biases, from the rows that make up g: Σ (xᵢ·xₖ + 1) (δᵢ·δₖ)."""
+    total = 0.0
+    for i in range(current):
+        for k in range(i + 1):
+            total += (inputs_gram[i, k] + np.float32(1)) * _dot(delta[i], delta[k]) * (1 if i == k else 2)
+    return total
+
+
+@compiled
+def _bias_products(delta, current, bias):  # type: ignore[no-untyped-def]
+    """Writes g_ref's biases, the sum of delta's rows behind `current`; returns (g·g_ref, ‖g_ref‖²) over the biases."""
+    bias[:] = ZERO
+    for i in range(current, delta.shape[0]):
+        for j in range(delta.shape[1]):
+            bias[j] += delta[i, j]
+    gr, rr = 0.0, 0.0
+    for j in range(delta.shape[1]):
+        now = ZERO
+        for i in range(current):
+            now += delta[i, j]
+        gr += now * bias[j]
+        rr += bias[j] * bias[j]
     return gr, rr
 
 
 @compiled
-def update_weight(weight, g_ref, b, inputs, delta, a):  # type: ignore[no-untyped-def]
-    """weight += b·g_ref + a·inputsᵀ·delta, in one pass; g_ref is not read where b is zero."""
+def update_layer(weight, bias, g_ref, g_ref_bias, b, inputs, delta, a):  # type: ignore[no-untyped-def]
+    """Adds b·g_ref + a·g to a layer's weight and bias in one pass; g_ref is not read where b is zero.
+
+    inputs [current, K] and delta [current, N] are those of g.
+    """
+    _update_bias(bias, g_ref_bias, b, delta, a)
     for k in range(weight.shape[0]):
         row = weight[k]
         if b != ZERO:
@@ -283,8 +294,10 @@ def update_weight(weight, g_ref, b, inputs, delta, a):  # type: ignore[no-untype
 
 
 @compiled
-def sparse_update_weight(weight, g_ref, b, start, example, value, delta, a):  # type: ignore[no-untyped-def]
-    """The same for examples by pixel."""
+def sparse_update_layer(weight, bias, g_ref, g_ref_bias, b, now, delta, a):  # type: ignore[no-untyped-def]
+    """The same for the first layer, with the examples of g by pixel."""
+    _update_bias(bias, g_ref_bias, b, delta, a)
+    start, example, value = now
     for p in range(weight.shape[0]):
         row = weight[p]
         if b != ZERO:
@@ -297,8 +310,7 @@ def sparse_update_weight(weight, g_ref, b, start, example, value, delta, a):  # 
 
 
 @compiled
-def update_bias(bias, g_ref, b, delta, a):  # type: ignore[no-untyped-def]
-    """bias += b·g_ref + a·Σ delta."""
+def _update_bias(bias, g_ref, b, delta, a):  # type: ignore[no-untyped-def]
     for j in range(bias.shape[0]):
         total = ZERO
         for i in range(delta.shape[0]):
