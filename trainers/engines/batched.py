@@ -107,7 +107,7 @@ class BatchedEngine:
         x = self._scale(self._inputs[learners.seed[:, None], rows])
         labels = self._labels[learners.seed[:, None], rows]
         target = (labels[..., None] == torch.arange(self._stream.classes, device=self._device)).to(x.dtype)
-        g, g_ref = torch.zeros_like(params), torch.zeros_like(params)
+        g, g_ref = torch.empty_like(params), torch.empty_like(params)  # the products write all of them
         into = [self._net.layers(g), self._net.layers(g_ref)] if segment.reference else [self._net.layers(g)]
         loss = self._net.gradients(
             self._net.layers(params), x, target, segment.row_weight[learners.seed], segment.current, into
