@@ -75,7 +75,7 @@ def _warm_workers(count: int) -> None:
 
 
 def _import_all() -> None:
-    import epsearch.runners.trainable
+    import epsearch.runners.trainable  # noqa: F401
     import trainers.population  # noqa: F401
 
 
