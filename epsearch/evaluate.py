@@ -4,9 +4,12 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from results.certificate import Certificate
+
+from epsearch import certificates
 from epsearch.errors import TrainingFailed
-from epsearch.jobs import Job, JobResult
-from epsearch.records import content, content_key, records
+from epsearch.jobs import Certify, Job, JobResult
+from epsearch.records import content, content_key, measures_transfer, records
 from epsearch.study import Study
 from results.metrics import average_accuracy
 from results.record import RunRecord
@@ -31,6 +34,8 @@ class StudyLoop:
         self.strategy = IntervalNarrowing(Interval(*study.interval), study.points, study.repeats)
         self.records: dict[str, RunRecord] = {}
         self.reused, self.trained = 0, 0  # members found in the ledger, and trained since
+        self.saved = 0  # member-steps not taken since, as members share their first task
+        self.certificates: dict[str, Certificate] = {}
         self._images, self._store = dict(images), store
         self._jobs: dict[int, Job] = {}
         self._ahead: dict[int, Job] = {}
@@ -41,12 +46,18 @@ class StudyLoop:
 
     @property
     def done(self) -> bool:
-        """Whether the search and the evaluation are both complete."""
-        return self.strategy.done and not self._missing()
+        """Whether search, evaluation and certificates are complete."""
+        return self.certifying and not self._uncertified()
 
     @property
     def evaluating(self) -> bool:
+        """Whether the search is over."""
         return self.strategy.done
+
+    @property
+    def certifying(self) -> bool:
+        """Whether the evaluation is over, too."""
+        return self.strategy.done and not self._missing()
 
     @property
     def steps_per_task(self) -> int:
@@ -62,7 +73,9 @@ class StudyLoop:
         if not self._ahead_begun:
             self._ahead_begun = True
             self._open(self._ahead, [Cohort(self.study.method, (member,)) for member in self._early()], "eval")
-        if not self._jobs:
+        if not self._jobs and self.certifying:
+            self._open_certificates()
+        elif not self._jobs:
             taken = {member for job in self._ahead.values() for member in job.cohort.members}
             missing = [one for one in self._missing() if not (self.evaluating and one in taken)]
             self._open(self._jobs, self._cohorts(missing), self.phase)
@@ -74,6 +87,10 @@ class StudyLoop:
             if result.value is None:
                 raise TrainingFailed(f"a cohort could not be trained: {result.error}")
             job = (self._jobs if result.number in self._jobs else self._ahead).pop(result.number)
+            self.saved += result.value.saved
+            if job.certify is not None:
+                self._certify(job, result)
+                continue
             described = [content(self.study, self._images, job.phase, member) for member in job.cohort.members]
             fresh = records(job, result, described)
             self._store.add(fresh)
@@ -88,10 +105,14 @@ class StudyLoop:
 
     @property
     def stage(self) -> str:
+        if self.certifying:
+            return "certificate"
         return "evaluation" if self.evaluating else f"repeat {len(self.strategy.rounds)} of {self.study.repeats}"
 
     def stage_members(self) -> tuple[int, int]:
         """(members of this stage that are known, members of this stage)."""
+        if self.certifying:
+            return len(self._sample()) - len(self._uncertified()), len(self._sample())
         wanted = self._wanted()
         return len(wanted) - len(self._missing()), len(wanted)
 
@@ -99,12 +120,13 @@ class StudyLoop:
         """Member-steps that are still to be trained; an estimate, as later repeats may meet points they know."""
         study = self.study
         search = self._member_steps(study.score_on)
+        certified = (study.certify - len(self.certificates)) * search
         if self.evaluating:
-            return len(self._missing()) * self._member_steps("eval")
+            return len(self._missing()) * self._member_steps("eval") + certified
         later_rounds = study.repeats - len(self.strategy.rounds)
         later = later_rounds * (study.points - 2) * len(study.seeds)  # a new grid shares its ends with the old one
         evaluated = 0 if study.score_on == "eval" else len(study.seeds) + len(self._unknown("eval", self._zero()))
-        return (len(self._missing()) + later) * search + evaluated * self._member_steps("eval")
+        return (len(self._missing()) + later) * search + evaluated * self._member_steps("eval") + certified
 
     def search_records(self) -> tuple[RunRecord, ...]:
         """Every member of the search that has been trained, each once."""
@@ -114,6 +136,20 @@ class StudyLoop:
     def evaluation_records(self) -> tuple[RunRecord, ...]:
         """The members of the evaluation that have been trained: the chosen ε and ε = 0."""
         return tuple(self._known("eval", self._evaluated())) if self.evaluating else ()
+
+    def _sample(self) -> list[str]:
+        """Keys of the members of the search that are to be certified."""
+        return certificates.sample(self.study.name, self.search_records(), self.study.certify)
+
+    def _uncertified(self) -> list[str]:
+        return [key for key in self._sample() if key not in self.certificates]
+
+    def _certify(self, job: Job, result: JobResult) -> None:
+        """Compares the member trained alone with what the ledger has of it, and stores the differences."""
+        (member,) = job.cohort.members
+        certificate = certificates.compare(self.records[self._key(job.phase, member)], result)
+        self._store.certify([certificate])
+        self.certificates[certificate.key] = certificate
 
     def _known(self, phase: str, epsilons: Sequence[float] | dict[float, None]) -> Iterator[RunRecord]:
         for epsilon in epsilons:
@@ -154,6 +190,8 @@ class StudyLoop:
         """Goes through the stages as far as the ledger's knowledge reaches."""
         while not self._jobs:
             self._look_up(self.phase, self._wanted())
+            if self.certifying:
+                self.certificates.update(self._store.certificates(self._uncertified()))
             if self.evaluating or self._missing():
                 return
             self.strategy.tell([self._observe(suggestion) for suggestion in self.strategy.ask()])
@@ -178,7 +216,14 @@ class StudyLoop:
         cohorts = [Cohort(self.study.method, tuple(ordered[a:b])) for a, b in itertools.pairwise(cuts)]
         return sorted(cohorts, key=lambda cohort: -len(cohort.members))
 
-    def _open(self, jobs: dict[int, Job], cohorts: list[Cohort], phase: str) -> None:
+    def _open_certificates(self) -> None:
+        """One job for each member of the sample: it is trained alone, without a shared first task."""
+        records = {record.key: record for record in self.search_records()}
+        for key in self._uncertified():
+            alone = Cohort(self.study.method, (Member(records[key].epsilon, records[key].seed),))
+            self._open(self._jobs, [alone], self.study.score_on, certificates.order(records[key], records))
+
+    def _open(self, jobs: dict[int, Job], cohorts: list[Cohort], phase: str, certify: Certify | None = None) -> None:
         study = self.study
         for cohort in cohorts:
             jobs[self._numbers] = Job(
@@ -191,12 +236,15 @@ class StudyLoop:
                 data_dir=study.data_dir.absolute(),
                 tasks=study.stream_tasks(phase),
                 examples_per_task=study.examples_per_task,
-                device=study.device,
+                path=str(study.numeric_path),
+                transfer=measures_transfer(phase),
+                certify=certify,
             )
             self._numbers += 1
 
     def _member_steps(self, phase: str) -> int:
-        return self.steps_per_task * len(self.study.stream_tasks(phase))
+        """Steps of one member without its first task, which is shared, and without a memory cheap."""
+        return self.steps_per_task * max(1, len(self.study.stream_tasks(phase)) - 1)
 
     def _key(self, phase: str, member: Member) -> str:
         return content_key(content(self.study, self._images, phase, member))

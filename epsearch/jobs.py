@@ -4,11 +4,14 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from trainers.cohort import Cohort, CohortResult, TrainConfig
+from epsearch.cache import cache_folder
+from trainers.cohort import Cohort, CohortResult, Member, TrainConfig
 from trainers.streams import open_stream
 
 
@@ -25,40 +28,72 @@ class Job:
     data_dir: Path
     tasks: range
     examples_per_task: int | None
-    device: str
+    path: str
+    transfer: bool
+    certify: "Certify | None" = None
+
+
+@dataclass(frozen=True)
+class Certify:
+    """Makes a job a certificate: its one member has been trained among `mates`, with this result's fingerprint."""
+
+    mates: tuple[Member, ...]
+    fingerprint: str
 
 
 @dataclass(frozen=True)
 class JobResult:
-    """What came of a job: a value and the wall seconds it took, or an error in one line."""
+    """What came of a job: a value and the wall seconds it took, or an error in one line.
+
+    parameter_difference: of a certificate, the largest difference between alone and among the mates.
+    """
 
     number: int
     value: CohortResult | None
     seconds: float = 0.0
     error: str = ""
+    parameter_difference: float = 0.0
 
 
 def execute(job: Job, progress: Callable[[int], None] | None = None) -> JobResult:
     """Trains the job's cohort in this process, on one thread: the thread count may change a sum's rounding."""
     import torch
 
+    from trainers.numeric_path import NumericPath
     from trainers.population import train_cohort
 
     if torch.get_num_threads() != 1:
         torch.set_num_threads(1)
     stream = open_stream(job.dataset, job.data_dir, job.tasks, job.examples_per_task)
+    train = partial(
+        train_cohort,
+        stream=stream,
+        config=job.config,
+        path=NumericPath.parse(job.path),
+        progress=progress,
+        transfer=job.transfer,
+    )
     started = time.perf_counter()
-    value = train_cohort(job.cohort, stream, job.config, job.device, progress)
-    return JobResult(job.number, value, time.perf_counter() - started)
+    if job.certify is None:
+        value = train(job.cohort, prefixes=cache_folder() / "first-tasks")
+        return JobResult(job.number, value, time.perf_counter() - started)
+    value, difference = train(job.cohort), 0.0
+    if value.fingerprints[0] != job.certify.fingerprint:
+        together = train(Cohort(job.cohort.method, job.certify.mates))
+        row = job.certify.mates.index(job.cohort.members[0])
+        difference = float(np.abs(value.params[0] - together.params[row]).max())
+    return JobResult(job.number, value, time.perf_counter() - started, parameter_difference=difference)
 
 
 def encode(value: CohortResult) -> str:
-    """The result as JSON; Python's shortest-repr floats come back bit for bit, NaN included."""
-    return json.dumps({field.name: np.asarray(getattr(value, field.name)).tolist() for field in fields(value)})
+    """The result as JSON, without the parameters; Python's shortest-repr floats come back bit for bit, NaN included."""
+    kept = (field.name for field in fields(value) if field.name != "params")
+    return json.dumps({name: np.asarray(getattr(value, name)).tolist() for name in kept})
 
 
 def decode(text: str) -> CohortResult:
     """The inverse of `encode`."""
     raw = json.loads(text)
-    steps = raw.pop("steps")
-    return CohortResult(**{name: np.array(values) for name, values in raw.items()}, steps=steps)
+    params = np.full(len(raw["initial"]), None, dtype=object)
+    values: dict[str, Any] = {name: np.array(part) if isinstance(part, list) else part for name, part in raw.items()}
+    return CohortResult(**values, params=params)

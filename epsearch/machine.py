@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
 
-PACKAGES = ("numpy", "torch", "torchvision", "ray", "scikit-learn", "pandas", "plotly", "sqlalchemy")
+PACKAGES = ("numpy", "torch", "numba", "ray", "torchvision", "scikit-learn", "pandas", "plotly", "sqlalchemy")
 
 
 class Check(NamedTuple):
@@ -21,10 +21,10 @@ class Check(NamedTuple):
 
 def describe_machine() -> dict[str, str]:
     """Processor, cores, GPU and versions, for the report's small print."""
-    facts = {"machine": f"{_processor()}, {usable_cores()} cores, {platform.system()}"}
+    facts = {"machine": f"{processor()}, {usable_cores()} cores, {platform.system()}"}
     if gpu := _gpu():
         facts["GPU"] = gpu
-    versions = ", ".join(f"{name} {found}" for name in PACKAGES[:4] if (found := _version(name)))
+    versions = ", ".join(f"{name} {found}" for name in PACKAGES[:4] if (found := installed(name)))
     return facts | {"versions": f"Python {platform.python_version()}, {versions}"}
 
 
@@ -35,26 +35,29 @@ def usable_cores() -> int:
 
 def diagnose(out: Path, data_dir: Path) -> list[Check]:
     """Everything that commonly goes wrong, checked."""
-    checks = [Check("Python", True, f"{platform.python_version()} on {_processor()}, {usable_cores()} cores")]
+    checks = [Check("Python", True, f"{platform.python_version()} on {processor()}, {usable_cores()} cores")]
     for name in PACKAGES:
-        found = _version(name)
+        found = installed(name)
         checks.append(Check(name, found is not None, found or f"not installed; pip install {name}"))
     checks.append(_torchvision())
     gpu = _gpu()
     checks.append(Check("GPU", True if gpu else None, gpu or "none that torch can use; members are trained on the CPU"))
+    checks.append(_arithmetic())
     checks.append(_ray())
     checks += [_space("out folder", out), _space("data folder", data_dir)]
     return checks
 
 
-def _version(package: str) -> str | None:
+def installed(package: str) -> str | None:
+    """The version of an installed package."""
     try:
         return version(package)
     except PackageNotFoundError:
         return None
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The processor's name, as the operating system gives it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
@@ -91,6 +94,18 @@ def _torchvision() -> Check:
         return Check(
             "torchvision import", None, f"fails ({first}); only downloads need it; install a build that fits torch"
         )
+
+
+def _arithmetic() -> Check:
+    """The numeric path that Permuted MNIST would take here."""
+    from epsearch.numeric import fastest_here
+
+    inputs, width, density = 784, 256, 0.2
+    try:
+        name = fastest_here(inputs, width, density)
+    except Exception as error:
+        return Check("CPU arithmetic", False, f"cannot be measured ({str(error).splitlines()[0]})")
+    return Check("CPU arithmetic", True, f"{name} is the fastest here on {inputs} inputs, one in five not zero")
 
 
 def _ray() -> Check:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from platformdirs import user_cache_path
-
+from epsearch.cache import cache_folder
 from epsearch.errors import UsageError, unknown
 from search_spaces.definition import UnknownDataset, load_definition
 from trainers.cohort import SCALES, TRIGGERS
+from trainers.numeric_path import PRECISIONS, NumericPath
 from trainers.streams import STREAMS
 
 SEARCHABLE_METHODS = ("soft_agem",)
@@ -129,6 +129,13 @@ def _rate(value: Any) -> float:
     return rate
 
 
+def _numeric_path(value: Any) -> str:
+    try:
+        return str(NumericPath.parse(str(value)))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+
+
 def _name(value: Any) -> str:
     name = str(value)
     if not name or name.startswith(".") or not all(letter.isalnum() or letter in "._-" for letter in name):
@@ -185,6 +192,21 @@ OPTIONS: tuple[Option, ...] = (
     Option("scale", "unit", _one_of("scale", *SCALES), "Project unit gradients, or raw ones."),
     Option("satisfied", "raw", _one_of("satisfied", *SCALES), "Step taken when the constraint holds."),
     Option("device", "auto", _one_of("device", "auto", "cpu", "cuda"), "Where members are trained."),
+    Option("precision", "float32", _one_of("precision", *PRECISIONS), "Matrix products of a GPU: float32 or tf32."),
+    Option(
+        "numeric_path",
+        None,
+        _numeric_path,
+        "Arithmetic, like cpu-float32-mkl. [default: the fastest here, measured; a study keeps its own]",
+        identifies=False,
+    ),
+    Option(
+        "certify",
+        2,
+        _whole("certify", 0),
+        "Members of the search that are trained once more, alone, to prove that cohorts change nothing.",
+        identifies=False,
+    ),
     Option(
         "runner",
         "tune",
@@ -201,7 +223,7 @@ OPTIONS: tuple[Option, ...] = (
     Option("storage", None, str, "SQLAlchemy URL of the ledger. [default: SQLite in --out]", identifies=False),
     Option(
         "data_dir",
-        user_cache_path("epsearch"),
+        cache_folder(),
         _path,
         "Folder of datasets; what is missing is downloaded there.",
         identifies=False,

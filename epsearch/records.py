@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
+from uuid import uuid4
 
 from epsearch.jobs import Job, JobResult
 from epsearch.study import Study
 from results.record import RunRecord
 from trainers.cohort import Member
 
-PROTOCOL_VERSION = 1  # goes up whenever a change of the trainers changes any figure
+PROTOCOL_VERSION = 2  # goes up whenever a change of the trainers changes any figure
 AGEM = "agem"
 
 
@@ -33,8 +34,14 @@ def content(study: Study, images: Mapping[str, Any], phase: str, member: Member)
         "epsilon": None if method == AGEM else member.epsilon,
         "seed": member.seed,
         "config": config,
-        "numeric_mode": f"{study.device}-float32",
+        "numeric_path": study.numeric_path,
+        "transfer": measures_transfer(phase),
     }
+
+
+def measures_transfer(phase: str) -> bool:
+    """Whether FWT and LCA are measured, with many tests between a task's first steps; ε is chosen without them."""
+    return phase == "eval"
 
 
 def content_key(described: Mapping[str, Any]) -> str:
@@ -47,7 +54,7 @@ def records(job: Job, result: JobResult, described: Sequence[Mapping[str, Any]])
     value = result.value
     if value is None:
         raise ValueError(f"job {job.number} has no result: {result.error}")
-    made = []
+    made, cohort = [], uuid4().hex[:12]
     for row, (member, known) in enumerate(zip(job.cohort.members, described, strict=True)):
         diverged = int(value.diverged_task[row]) >= 0
         made.append(
@@ -67,6 +74,8 @@ def records(job: Job, result: JobResult, described: Sequence[Mapping[str, Any]])
                 steps=value.steps,
                 seconds=result.seconds / len(job.cohort.members),
                 content=known,
+                fingerprint=str(value.fingerprints[row]),
+                cohort=cohort,
                 created=datetime.now(UTC).isoformat(timespec="seconds"),
             )
         )

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,21 +12,31 @@ from rich.console import Console
 from epsearch.errors import UsageError, unknown
 from epsearch.evaluate import StudyLoop
 from epsearch.machine import describe_machine
+from epsearch.numeric import numeric_path
 from epsearch.progress import Monitor, clock
 from epsearch.study import Study, restore_study
 from results.store import Store, StoreError, StudyRow
 from results.study import SearchRound, StudyResults
 from search_spaces.definition import definitions, load_definition
 from trainers.streams import STREAMS, DataError, open_stream
+from trainers.streams.base import TaskStream
+
+# The largest difference of an accuracy between a member alone and in its cohort: on a GPU a batched matrix product may
+# add in another order for another number of members, and a step along a tiny gradient makes a rounding error large.
+TOLERANCE = {"cpu": 0.0, "cuda": 0.02}
 
 
 @dataclass(frozen=True)
 class Effort:
-    """What this call of `run` did: members trained and reused, member-steps, wall seconds."""
+    """What this call of `run` did: members trained and reused, member-steps taken and saved, wall seconds.
+
+    saved: member-steps that were not taken, as all ε of a seed share the first task.
+    """
 
     trained: int
     reused: int
     member_steps: int
+    saved: int
     seconds: float
 
 
@@ -64,15 +74,18 @@ def run(study: Study, console: Console, quiet: bool = False) -> Outcome:
 
     Raises UsageError (bad input; nothing has been trained); Interrupted and TrainingFailed (what was trained is kept).
     """
-    images = _describe_images(study)
+    stream = _open_stream(study)
     _make_folder(study.out)
     with open_store(study.storage) as store:
+        row = store.study(study.name)
+        study = replace(study, numeric_path=numeric_path(study, stream, row.config["numeric_path"] if row else None))
+        images = stream.describe()
         _save_study(store, study, images)
         loop = StudyLoop(study, images, store)
         with Monitor(loop, console, quiet) as monitor:
             if not loop.done:
                 _runner(study)(loop, monitor)
-        effort = Effort(loop.trained, loop.reused, monitor.member_steps, monitor.seconds)
+        effort = Effort(loop.trained, loop.reused, monitor.member_steps, loop.saved, monitor.seconds)
     return _report(loop, effort)
 
 
@@ -153,11 +166,14 @@ def study_results(loop: StudyLoop, facts: Mapping[str, str]) -> StudyResults:
         config=study.shown(),
         facts=facts,
         notes=tuple(_notes(loop)),
+        certificates=tuple(loop.certificates.values()),
+        tolerance=TOLERANCE[study.device],
     )
 
 
 def _loop(row: StudyRow, store: Store, storage: str, out: Path) -> StudyLoop:
-    return StudyLoop(restore_study(row.config["study"], row.name, out, storage), row.config["stream"], store)
+    study = restore_study(row.config["study"], row.name, out, storage)
+    return StudyLoop(replace(study, numeric_path=row.config["numeric_path"]), row.config["stream"], store)
 
 
 def _listed(loop: StudyLoop, created: str) -> Listed:
@@ -184,8 +200,8 @@ def _runner(study: Study) -> Callable[[StudyLoop, Monitor], None]:
     return tune.run
 
 
-def _describe_images(study: Study) -> dict[str, Any]:
-    """The stream's identity, after everything about it has been checked."""
+def _open_stream(study: Study) -> TaskStream:
+    """The evaluation stream, after everything about it has been checked."""
     try:
         stream = open_stream(study.dataset, study.data_dir, study.stream_tasks("eval"), study.examples_per_task)
     except DataError as error:
@@ -194,7 +210,7 @@ def _describe_images(study: Study) -> dict[str, Any]:
         raise UsageError(
             f"batch-size must be <= the {stream.examples} training examples of a task, got {study.batch_size}"
         )
-    return stream.describe()
+    return stream
 
 
 def _make_folder(folder: Path) -> None:
@@ -208,7 +224,8 @@ def _make_folder(folder: Path) -> None:
 
 def _save_study(store: Store, study: Study, images: Mapping[str, Any]) -> None:
     try:
-        store.save_study(study.name, {"study": study.identity(), "stream": dict(images)})
+        described = {"study": study.identity(), "stream": dict(images), "numeric_path": study.numeric_path}
+        store.save_study(study.name, described)
     except StoreError as error:
         raise UsageError(str(error)) from error
 
@@ -221,7 +238,7 @@ def _report(loop: StudyLoop, effort: Effort | None) -> Outcome:
     results = study_results(loop, _facts(loop, effort))
     write_atomically(loop.study.folder / "study.yaml", loop.study.to_yaml().encode())
     path = write_report(results, loop.study.folder)
-    return Outcome(results, path, effort or Effort(0, len(loop.records), 0, 0.0))
+    return Outcome(results, path, effort or Effort(0, len(loop.records), 0, 0, 0.0))
 
 
 def _facts(loop: StudyLoop, effort: Effort | None) -> dict[str, str]:
@@ -234,6 +251,9 @@ def _facts(loop: StudyLoop, effort: Effort | None) -> dict[str, str]:
     if effort is not None:
         facts["last run"] = (
             f"{effort.trained} members trained, {effort.reused} taken from the ledger, in {clock(effort.seconds)}"
+        )
+        facts["SGD steps of the last run"] = (
+            f"{effort.member_steps:,} taken, {effort.saved:,} saved: all ε of a seed share the first task"
         )
     return facts | describe_machine() | {"epsearch": version("epsearch")}
 

@@ -38,6 +38,9 @@ class Study:
     scale: str
     satisfied: str
     device: str
+    precision: str
+    numeric_path: str | None
+    certify: int
     runner: str
     workers: int | None
     address: str
@@ -169,6 +172,8 @@ def _device(wanted: str) -> str:
 
 def _check(study: Study) -> None:
     """Conditions between options."""
+    if study.precision == "tf32" and study.device != "cuda":
+        raise UsageError("precision tf32 is arithmetic of NVIDIA GPUs; with device cpu only float32 is allowed")
     if study.cv_tasks >= study.tasks:
         raise UsageError(
             f"cv-tasks must be < tasks, so that tasks remain for the evaluation; got {study.cv_tasks} and {study.tasks}"

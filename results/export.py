@@ -17,7 +17,7 @@ from results.record import RunRecord
 if TYPE_CHECKING:
     import pandas as pd
 
-NUMBERS = ("diverged_task", "diverged_step", "steps", "seconds", "created")
+FIELDS = ("diverged_task", "diverged_step", "steps", "seconds", "created", "fingerprint", "cohort")
 
 
 def export_runs(records: Iterable[RunRecord], folder: Path) -> tuple[Path, ...]:
@@ -39,7 +39,7 @@ def export_runs(records: Iterable[RunRecord], folder: Path) -> tuple[Path, ...]:
 def runs_table(records: Iterable[RunRecord]) -> pd.DataFrame:
     """One row a record: key, what `summarize` gives (percent and fractions as in the paper), tasks,
     divergence (0-based task), violation_share (mean over the tasks that have one), steps, seconds, created,
-    then one column content.<name> a hyperparameter.
+    fingerprint, cohort, then one column content.<name> a hyperparameter.
     """
     import pandas as pd
 
@@ -48,7 +48,7 @@ def runs_table(records: Iterable[RunRecord]) -> pd.DataFrame:
     table.insert(0, "key", [r.key for r in kept])
     table.insert(table.columns.get_loc(METRICS[0]), "tasks", [r.tasks for r in kept])  # type: ignore[arg-type]
     table["violation_share"] = [_mean_measured(r) for r in kept]
-    for name in NUMBERS:
+    for name in FIELDS:
         table[name] = [getattr(r, name) for r in kept]
     for name in ("diverged_task", "diverged_step"):
         table[name] = table[name].astype("Int64")

@@ -105,6 +105,25 @@ def signed_text(value: float, digits: int) -> str:
     return f"+{text}" if math.isfinite(value) and value > 0 and float(f"{value:.{digits}f}") != 0 else text
 
 
+def difference_text(value: float) -> str:
+    """A difference >= 0 with three significant digits; only a true 0 prints as 0.
+
+    >>> difference_text(0.0), difference_text(1.19e-07), difference_text(math.inf)
+    ('0', '1.19e-07', 'infinite')
+    """
+    return "infinite" if math.isinf(value) else f"{value:.3g}"
+
+
+def points_text(fraction: float) -> str:
+    """A difference of accuracies, given as a fraction.
+
+    >>> points_text(0.0), points_text(0.002), points_text(math.inf)
+    ('0', '0.2 percentage points', 'infinite')
+    """
+    text = difference_text(100 * fraction)
+    return f"{text} percentage points" if 0 < fraction < math.inf else text
+
+
 def mean_std_text(mean: float, std: float, digits: int) -> str:
     """mean ± std; "± –" where one run has no spread; a dash where nothing was measured."""
     if not math.isfinite(mean):

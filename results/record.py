@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 PHASES = ("cv", "eval")
 STATUSES = ("ok", "diverged")
 WITHIN_POINTS = 11
+NOT_THE_RESULT = ("seconds", "created", "cohort")
 ARRAYS = ("accuracies", "initial", "within", "violations")
 
 
@@ -57,6 +58,10 @@ class RunRecord:
     """The JSON-able description whose hash is the key: dataset, sizes, network, hyperparameters, …"""
     created: str
     """ISO-8601 time, UTC."""
+    fingerprint: str
+    """Hash of the final parameters, bit for bit; "" where the ledger is older than this field."""
+    cohort: str
+    """Short id that all members trained together share; "" where it is not known."""
 
     def __post_init__(self) -> None:
         if self.phase not in PHASES:
@@ -95,8 +100,8 @@ class RunRecord:
 
 
 def same_result(first: RunRecord, second: RunRecord) -> bool:
-    """True where two records hold exactly the same result: everything but `seconds` and `created`; NaN equals
-    NaN.
+    """True where two records hold exactly the same result: everything but `seconds`, `created` and `cohort`; NaN
+    equals NaN.
     """
     for field in fields(RunRecord):
         one, other = getattr(first, field.name), getattr(second, field.name)
@@ -106,7 +111,7 @@ def same_result(first: RunRecord, second: RunRecord) -> bool:
             # Through JSON, because a tuple that went through the ledger comes back as a list.
             equal = json.loads(json.dumps(one)) == json.loads(json.dumps(other))
         else:
-            equal = field.name in ("seconds", "created") or one == other
+            equal = field.name in NOT_THE_RESULT or one == other
         if not equal:
             return False
     return True

@@ -12,7 +12,7 @@ from results.figures import accuracy_curve, epsilon_curve, shrinking
 from results.files import write_atomically, write_csv
 from results.labels import STREAM_LABELS, count_text, dataset_label, method_label
 from results.study import SearchRound, StudyResults
-from results.tables import difference_table, evaluation_table, search_table
+from results.tables import certificates_table, difference_table, evaluation_table, search_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,8 +21,8 @@ __all__ = ["SearchRound", "StudyResults", "answer", "evaluation_table", "write_r
 
 
 def write_report(results: StudyResults, folder: Path) -> Path:
-    """Write report.html, evaluation.csv, evaluation_difference.csv, search.csv, figures/*.csv and the
-    exported runs into `folder`.
+    """Write report.html, evaluation.csv, evaluation_difference.csv, search.csv, certificates.csv, figures/*.csv
+    and the exported runs into `folder`.
 
     Every file is written atomically, the page last. Returns the page's path. Needs at least one round;
     ValueError otherwise.
@@ -53,6 +53,7 @@ def _tables(results: StudyResults, figures: dict[str, tuple[ModuleType, Any]]) -
         "search": search_table(results),
         "evaluation": evaluation_table(results),
         "evaluation_difference": difference_table(results),
+        "certificates": certificates_table(results),
     }
     for module, numbers in figures.values():
         tables |= {f"figures/{name}": table for name, table in module.tables(numbers).items()}
@@ -77,6 +78,7 @@ def _page(results: StudyResults, figures: dict[str, tuple[ModuleType, Any]]) -> 
         page.section("Accuracy while learning", curve),
         sections.search(results),
         sections.configuration(results),
+        sections.certificates(results),
         sections.machine(results),
     ]
     method, dataset = method_label(results.method), dataset_label(results.dataset)

@@ -16,7 +16,7 @@ from sqlalchemy import BigInteger, Column, Double, Integer, MetaData, Row, Strin
 
 from results.record import ARRAYS, RunRecord
 
-VERSION = 1
+VERSION = 2
 
 metadata = MetaData()
 
@@ -45,6 +45,9 @@ runs = Table(
     *(Column(name, Text, nullable=False) for name in ARRAYS),
     Column("content", Text, nullable=False),
     Column("created", String(64), nullable=False),
+    # A default of the database: a program of version 1 that still has the ledger open keeps adding rows.
+    Column("fingerprint", String(64), nullable=False, server_default=""),
+    Column("cohort", String(64), nullable=False, server_default=""),
 )
 
 studies = Table(
@@ -55,13 +58,27 @@ studies = Table(
     Column("created", String(64), nullable=False),
 )
 
+certificates = Table(
+    "epsearch_certificates",
+    metadata,
+    Column("key", String(64), primary_key=True),
+    Column("accuracy_difference", Double, nullable=False),
+    Column("parameter_difference", Double, nullable=False),
+    Column("created", String(64), nullable=False),
+)
+
+TEXTS = ("key", "phase", "method", "status", "created", "fingerprint", "cohort")
+
+ADDED_COLUMNS = {2: (runs.c.fingerprint, runs.c.cohort)}
+"""Version -> the columns it added to tables that were there before. New tables need no entry."""
+
 
 def to_row(record: RunRecord) -> dict[str, Any]:
     """The record as a row of `runs`; numpy scalars become plain numbers, because drivers store those as
     bytes.
     """
     row: dict[str, Any] = {name: array_to_json(getattr(record, name)) for name in ARRAYS}
-    row |= {name: str(getattr(record, name)) for name in ("key", "phase", "method", "status", "created")}
+    row |= {name: str(getattr(record, name)) for name in TEXTS}
     row |= {name: _integer(getattr(record, name)) for name in ("seed", "steps", "diverged_task", "diverged_step")}
     row |= {"epsilon": float(record.epsilon), "seconds": float(record.seconds)}
     return row | {"content": mapping_to_json(record.content)}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from results import page
+from results import equivalence, page
 from results.answer import answer, near_best
 from results.labels import (
     METRIC_DIGITS,
@@ -43,7 +43,9 @@ def overview(results: StudyResults) -> str:
 
 
 def warnings(results: StudyResults) -> list[str]:
-    """What a reader must not miss: how ε was chosen, an unfinished evaluation, then the caller's notes."""
+    """What a reader must not miss: how ε was chosen, an unfinished evaluation, members that alone come out
+    otherwise, then the caller's notes.
+    """
     found = []
     if results.score_on == "eval":
         found.append(
@@ -52,6 +54,9 @@ def warnings(results: StudyResults) -> list[str]:
         )
     if not results.evaluation:
         found.append("The evaluation has not run yet; the sections about it are empty.")
+    changed = equivalence.warning(results)
+    if changed:
+        found.append(changed)
     return [*found, *results.notes]
 
 
@@ -109,6 +114,12 @@ def configuration(results: StudyResults) -> str:
     """The effective study as YAML."""
     text = yaml.safe_dump(_plain(results.config), sort_keys=False, allow_unicode=True)
     return page.section("Configuration", page.code("configuration", text))
+
+
+def certificates(results: StudyResults) -> str:
+    """What training members again, alone, showed; nothing where that was not done."""
+    text = equivalence.summary(results)
+    return page.section("Equivalence", page.paragraphs(text)) if text else ""
 
 
 def machine(results: StudyResults) -> str:

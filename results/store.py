@@ -1,20 +1,21 @@
-"""The ledger: every record ever trained, by content key, and the configuration of every study."""
+"""The ledger: every record ever trained and every certificate, by content key, and the configuration of every study."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any
 
-from sqlalchemy import Column, Connection, Engine, Table, func, select
+from sqlalchemy import Column, Connection, Engine, Row, Table, func, select
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.schema import CreateTable
+from sqlalchemy.schema import CreateColumn, CreateTable
 
 from results import schema
+from results.certificate import Certificate
 from results.database import connect, one_line_errors
 from results.errors import StoreError, StudyConflict, conflict
 from results.record import RunRecord
@@ -22,6 +23,7 @@ from results.record import RunRecord
 __all__ = ["Store", "StoreError", "StudyConflict", "StudyRow"]
 
 KEYS_PER_QUERY = 500
+PREPARATION = 0x65707365617263  # "epsearc": PostgreSQL's name of the lock under which the tables are made
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,8 @@ class Store:
 
     @classmethod
     def open(cls, url: str) -> Store:
-        """Open `sqlite:///FILE` or `postgresql://…`, and make the tables where they are missing.
+        """Open `sqlite:///FILE` or `postgresql://…`, make the tables where they are missing, and bring those of an
+        older ledger up to date.
 
         StoreError where the URL, the driver, the folder or the file is wrong, or a newer program made the
         ledger.
@@ -74,23 +77,23 @@ class Store:
 
     def get(self, keys: Iterable[str]) -> dict[str, RunRecord]:
         """The records of those keys that the ledger knows."""
-        found: dict[str, RunRecord] = {}
-        with self._transaction("read") as connection:
-            for some in _batches(sorted(set(keys)), KEYS_PER_QUERY):
-                rows = connection.execute(select(schema.runs).where(schema.runs.c.key.in_(some)))
-                found |= {row.key: schema.from_row(row) for row in rows}
-        return found
+        return {row.key: schema.from_row(row) for row in self._rows(schema.runs, keys)}
 
     def add(self, records: Iterable[RunRecord]) -> int:
         """Add records in one transaction: all or none. A key already there keeps its first record. Returns
         the number added.
         """
-        # Sorted, so that two writers of the same keys take the same locks in the same order.
-        rows = sorted((schema.to_row(record) for record in records), key=lambda row: str(row["key"]))
-        if not rows:
-            return 0
-        with self._transaction("write to") as connection:
-            return _insert_new(connection, schema.runs, rows, schema.runs.c.key)
+        return self._add_rows(schema.runs, (schema.to_row(record) for record in records))
+
+    def certify(self, certificates: Iterable[Certificate]) -> int:
+        """Add certificates in one transaction: all or none. A key already there keeps its first certificate.
+        Returns the number added.
+        """
+        return self._add_rows(schema.certificates, (asdict(certificate) for certificate in certificates))
+
+    def certificates(self, keys: Iterable[str]) -> dict[str, Certificate]:
+        """The certificates of those keys that have one."""
+        return {row.key: Certificate(**row._mapping) for row in self._rows(schema.certificates, keys)}
 
     def all_runs(self) -> list[RunRecord]:
         """Every record, in the order of creation, then key."""
@@ -131,26 +134,62 @@ class Store:
             rows = connection.execute(select(schema.studies).order_by(schema.studies.c.created, schema.studies.c.name))
             return [StudyRow(row.name, json.loads(row.config), row.created) for row in rows]
 
+    def _rows(self, table: Table, keys: Iterable[str]) -> list[Row[Any]]:
+        found: list[Row[Any]] = []
+        with self._transaction("read") as connection:
+            for some in _batches(sorted(set(keys)), KEYS_PER_QUERY):
+                found += connection.execute(select(table).where(table.c.key.in_(some)))
+        return found
+
+    def _add_rows(self, table: Table, rows: Iterable[dict[str, Any]]) -> int:
+        # Sorted, so that two writers of the same keys take the same locks in the same order.
+        ordered = sorted(rows, key=lambda row: str(row["key"]))
+        if not ordered:
+            return 0
+        with self._transaction("write to") as connection:
+            return _insert_new(connection, table, ordered, table.c.key)
+
     def _prepare(self) -> None:
         with self._transaction("open") as connection:
-            self._check_version(connection)
-            for table in (schema.runs, schema.studies):
+            _lock_others_out(connection)
+            _add_columns(connection, self._version(connection))
+            for table in (schema.runs, schema.studies, schema.certificates):
                 connection.execute(CreateTable(table, if_not_exists=True))
 
-    def _check_version(self, connection: Connection) -> None:
+    def _version(self, connection: Connection) -> int:
         connection.execute(CreateTable(schema.versions, if_not_exists=True))
         _insert_new(connection, schema.versions, [{"id": 1, "version": schema.VERSION}], schema.versions.c.id)
-        version = connection.execute(select(schema.versions.c.version)).scalar_one()
+        version = int(connection.execute(select(schema.versions.c.version)).scalar_one())
         if version > schema.VERSION:
             raise StoreError(
                 f"the ledger has schema version {version}, made by a newer epsearch; "
                 f"allowed: up to {schema.VERSION}; upgrade epsearch"
             )
+        return version
 
     @contextmanager
     def _transaction(self, action: str) -> Iterator[Connection]:
         with one_line_errors(self._url, action), self._engine.begin() as connection:
             yield connection
+
+
+def _lock_others_out(connection: Connection) -> None:
+    """Until the transaction ends, no other process makes or changes the tables."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(select(func.pg_advisory_xact_lock(PREPARATION)))
+    else:
+        # Python's driver begins a transaction at the first INSERT only; a CREATE TABLE before it would stand alone.
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _add_columns(connection: Connection, version: int) -> None:
+    """Bring the tables of an older ledger up to date; its rows get the columns' defaults."""
+    for newer in range(version + 1, schema.VERSION + 1):
+        for column in schema.ADDED_COLUMNS.get(newer, ()):
+            definition = CreateColumn(column).compile(dialect=connection.dialect)
+            connection.exec_driver_sql(f"ALTER TABLE {column.table.name} ADD COLUMN {definition}")
+    if version < schema.VERSION:
+        connection.execute(schema.versions.update().values(version=schema.VERSION))
 
 
 def _insert_new(connection: Connection, table: Table, rows: list[dict[str, Any]], key: Column[Any]) -> int:

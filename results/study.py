@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from results.certificate import Certificate
 from results.record import RunRecord
 
 
@@ -53,6 +54,12 @@ class StudyResults:
     facts: Mapping[str, str]
     """Label -> text: machine, versions, seconds, member-steps, …"""
     notes: tuple[str, ...]
+    certificates: tuple[Certificate, ...] = ()
+    """Members that were trained again alone."""
+    tolerance: float = 0.0
+    """Allowed difference of an accuracy between alone and among others, fraction; 0 allows none of a parameter
+    either.
+    """
 
     @property
     def epsilons(self) -> tuple[float, ...]:

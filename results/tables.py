@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
+from results.certificate import Certificate
 from results.labels import method_label, setting_label
 from results.metrics import METRICS, mean_std, summarize
 from results.record import RunRecord
@@ -83,6 +85,15 @@ def difference_table(results: StudyResults) -> pd.DataFrame:
     pairs = {m: compare(results.evaluation, results.chosen_epsilon, 0.0, m) for m in METRICS}
     rows = [(m, p.mean, p.error, p.n, p.wins) for m, p in pairs.items() if p.n]
     return pd.DataFrame(rows, columns=columns)
+
+
+def certificates_table(results: StudyResults) -> pd.DataFrame:
+    """One row a member that was trained again alone: key, accuracy_difference (fraction), parameter_difference,
+    created; a difference may be inf.
+    """
+    import pandas as pd
+
+    return pd.DataFrame(results.certificates, columns=[field.name for field in fields(Certificate)])
 
 
 def _ranks(winners: tuple[int, int] | None, scores: tuple[float | None, ...]) -> list[int]:

@@ -1,6 +1,7 @@
 """What goes into a training run and what comes out of it: plain values, no torch."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +61,8 @@ class TrainConfig:
             raise ValueError(f"memory must be >= 0, got {self.memory}")
         if self.memory_batch is not None and self.memory_batch < 1:
             raise ValueError(f"memory_batch must be >= 1 or 'all', got {self.memory_batch}")
+        if not self.hidden or min(self.hidden) < 1:
+            raise ValueError(f"hidden must be one or more widths >= 1, got {self.hidden}")
         for name, allowed in (("trigger", TRIGGERS), ("scale", SCALES), ("satisfied", SCALES)):
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
@@ -69,14 +72,29 @@ class TrainConfig:
 class CohortResult:
     """Raw measurements of M members over T tasks, rows in the order of `cohort.members`.
 
-    accuracies    [M, T, T]  on task j after task k, in [0, 1]; measured for j <= k, and for j = k + 1, where it is
-                             the zero-shot accuracy before the first step of the next task; NaN elsewhere
-    initial       [M, T]     of the untrained network
-    within        [M, T, 11] on the current task after b = 0…10 mini-batches; NaN past the task's last batch
+    accuracies    [M, T, T]  on task j after task k, in [0, 1]; measured for j <= k, and, where transfer is measured,
+                             for j = k + 1, the zero-shot accuracy before the next task's first step; NaN elsewhere
+    initial       [M, T]     of the untrained network; NaN where transfer is not measured
+    within        [M, T, 11] on the current task after b = 0…10 mini-batches; NaN past the task's last batch, and
+                             where transfer is not measured
     violations    [M, T]     share of steps at which the gradient was projected; NaN without a reference gradient
     diverged_task, diverged_step [M]  where the loss or a parameter first was not finite; -1 where it never was
+    fingerprints  [M]        hash of the final parameters
+    params        M arrays   the final parameters, with the engine's padding; None in a result from elsewhere
     steps         SGD steps of one member
+    saved         member-steps that were not taken, as members share their first task
     """
+
+    ARRAYS: ClassVar = (
+        "accuracies",
+        "initial",
+        "within",
+        "violations",
+        "diverged_task",
+        "diverged_step",
+        "fingerprints",
+        "params",
+    )
 
     accuracies: NDArray[np.float64]
     initial: NDArray[np.float64]
@@ -84,4 +102,22 @@ class CohortResult:
     violations: NDArray[np.float64]
     diverged_task: NDArray[np.int64]
     diverged_step: NDArray[np.int64]
+    fingerprints: NDArray[np.str_]
+    params: NDArray[np.object_]
     steps: int
+    saved: int = 0
+
+    @classmethod
+    def empty(cls, members: int, tasks: int, steps: int) -> "CohortResult":
+        """Nothing measured yet."""
+        return cls(
+            accuracies=np.full((members, tasks, tasks), np.nan),
+            initial=np.full((members, tasks), np.nan),
+            within=np.full((members, tasks, LEARNING_CURVE_BATCHES + 1), np.nan),
+            violations=np.full((members, tasks), np.nan),
+            diverged_task=np.full(members, -1),
+            diverged_step=np.full(members, -1),
+            fingerprints=np.full(members, "", dtype="U16"),
+            params=np.full(members, None, dtype=object),
+            steps=steps,
+        )

@@ -1,65 +1,165 @@
-"""The training loop: tasks, steps and measurements for all members of a cohort."""
+"""The protocol of a run for all members of a cohort: tasks, measurements, divergence. An engine does the arithmetic."""
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from trainers.cohort import LEARNING_CURVE_BATCHES, Cohort, CohortResult, TrainConfig
-from trainers.methods import METHODS, Options, Products
-from trainers.networks import MLP
-from trainers.pool import Batches, Pool
-from trainers.schedule import generator
+from trainers.engines import make_engine
+from trainers.engines.base import Engine, Learners
+from trainers.engines.choice import fastest_path
+from trainers.numeric_path import NumericPath
+from trainers.prefixes import Prefixes, fingerprint
 from trainers.streams.base import TaskStream
 
 Progress = Callable[[int], None]
 """Called a few times a second with the member-steps done since the last call; may raise to stop the training."""
 
-TEST_ROWS = 1000  # test rows in one forward pass: their activations stay in the cache
 REPORT_SECONDS = 0.25
 CHECK_EVERY = 64  # steps between looks at the clock and at whether every member has diverged
 
 
 def train_cohort(
-    cohort: Cohort, stream: TaskStream, config: TrainConfig, device: str = "cpu", progress: Progress | None = None
+    cohort: Cohort,
+    stream: TaskStream,
+    config: TrainConfig,
+    path: NumericPath | None = None,
+    progress: Progress | None = None,
+    transfer: bool = True,
+    prefixes: Path | None = None,
 ) -> CohortResult:
     """Trains every member on the whole stream from a fresh network, and measures it on the way.
 
-    A member's result depends on the member, the stream and the config alone. On a CPU every matrix has one row
-    while it is trained, so a member is bit-identical alone and in any place of any cohort.
+    path: the arithmetic to use; by default the fastest of this machine's CPU. A member's result depends on the
+    member, the stream, the config and the path alone; on a CPU path it is bit-identical alone and in any cohort.
+    transfer: whether to measure what only FWT and LCA need: tasks not trained yet, and every task's first batches.
+    prefixes: a folder that keeps networks after their first task, which is the same for every ε, for other cohorts.
     """
+    chosen = path or fastest_path(stream.inputs, config.hidden[0], stream.density)
     ticker = _Ticker(progress)
-    result = _empty_result(len(cohort.members), stream, config)
-    for seed in sorted({member.seed for member in cohort.members}):
-        rows = [row for row, member in enumerate(cohort.members) if member.seed == seed]
-        epsilon = torch.tensor([cohort.members[row].epsilon for row in rows], device=device)
+    tasks = len(stream.tasks)
+    empty = partial(CohortResult.empty, tasks=tasks, steps=tasks * -(-stream.examples // config.batch_size))
+    result = empty(len(cohort.members))
+    shared = Prefixes(prefixes, stream, config, chosen, transfer) if prefixes else None
+    order = sorted({member.seed for member in cohort.members})
+    for seeds in [(seed,) for seed in order] if chosen.one_seed_at_a_time else [tuple(order)]:
+        rows = [row for row, member in enumerate(cohort.members) if member.seed in seeds]
+        members = [cohort.members[row] for row in rows]
+        epsilon = torch.tensor([member.epsilon for member in members], dtype=torch.float64, device=chosen.device)
+        seed = torch.tensor([seeds.index(member.seed) for member in members], device=chosen.device)
         with torch.inference_mode():
-            part = _SeedRun(cohort.method, seed, epsilon, stream, config, device, ticker).train()
-        for name in ("accuracies", "initial", "within", "violations", "diverged_task", "diverged_step"):
+            engine = make_engine(cohort.method, seeds, stream, config, chosen)
+            part = _Run(engine, seeds, empty, ticker, transfer, shared).train(epsilon, seed)
+        for name in CohortResult.ARRAYS:
             getattr(result, name)[rows] = getattr(part, name)
+        result = replace(result, saved=result.saved + part.saved)
     ticker.flush()
     return result
 
 
-def _block_size(device: torch.device, members: int) -> int:
-    """Rows trained at a time: on a CPU one, whose parameters and gradients stay in the cache; on a GPU all."""
-    return 1 if device.type == "cpu" else members
+class _Run:
+    """Members of some seeds that are trained in lockstep: those of a seed share data, order, memory and start."""
 
+    def __init__(
+        self,
+        engine: Engine,
+        seeds: tuple[int, ...],
+        result: Callable[[int], CohortResult],
+        ticker: "_Ticker",
+        transfer: bool,
+        prefixes: Prefixes | None,
+    ) -> None:
+        self._engine, self._seeds, self._empty = engine, seeds, result
+        self._ticker, self._transfer, self._prefixes = ticker, transfer, prefixes
 
-def _empty_result(members: int, stream: TaskStream, config: TrainConfig) -> CohortResult:
-    tasks = len(stream.tasks)
-    return CohortResult(
-        accuracies=np.full((members, tasks, tasks), np.nan),
-        initial=np.full((members, tasks), np.nan),
-        within=np.full((members, tasks, LEARNING_CURVE_BATCHES + 1), np.nan),
-        violations=np.full((members, tasks), np.nan),
-        diverged_task=np.full(members, -1),
-        diverged_step=np.full(members, -1),
-        steps=tasks * -(-stream.examples // config.batch_size),
-    )
+    def train(self, epsilon: Tensor, seed: Tensor) -> CohortResult:
+        """Trains one member for each ε; `seed` holds the indices of their seeds."""
+        params, first, trained = self._first_task(len(seed))
+        learners = Learners.of(params[seed], epsilon, seed)
+        result = replace(first, **{name: getattr(first, name)[seed.cpu().numpy()] for name in CohortResult.ARRAYS})
+        saved = (len(seed) - trained) * self._engine.steps
+        for task in range(1, result.initial.shape[1]):
+            self._engine.load_task(task)
+            self._train_task(learners, result, task)
+            self._engine.remember(task)
+        for row, final in enumerate(learners.params.cpu().numpy()):
+            result.params[row], result.fingerprints[row] = final, fingerprint(final)
+        return replace(result, saved=saved)
+
+    def _first_task(self, members: int) -> tuple[Tensor, CohortResult, int]:
+        """(parameters [S, D] after the first task, its measurements with one row a seed, seeds trained for it)."""
+        engine, seeds = self._engine, self._seeds
+        params, result = engine.start(), self._empty(len(seeds))
+        engine.load_task(0)
+        kept = [self._prefixes.load(seed) if self._prefixes else None for seed in seeds]
+        if all(kept):
+            for row, (values, measured) in enumerate(one for one in kept if one):
+                params[row] = torch.from_numpy(values)
+                for name, value in measured.items():
+                    getattr(result, name)[row] = value
+        else:
+            learners = Learners.of(params, torch.zeros(len(seeds)), torch.arange(len(seeds), device=params.device))
+            self._train_task(learners, result, 0)
+            for row, seed in enumerate(seeds):
+                if self._prefixes:
+                    self._prefixes.save(seed, params[row].cpu().numpy(), result, row)
+        engine.remember(0)
+        return params, result, 0 if all(kept) else len(seeds)
+
+    def _train_task(self, learners: Learners, result: CohortResult, task: int) -> None:
+        """Trains the loaded task and measures it, into the rows of `result`."""
+        engine = self._engine
+        self._measure_before(learners, result, task)
+        learners.reset()
+        done = 0
+        while done < engine.steps:
+            curve = self._transfer and done < LEARNING_CURVE_BATCHES
+            last = min(done + 1 if curve else (done // CHECK_EVERY + 1) * CHECK_EVERY, engine.steps)
+            engine.train(learners, done, last)
+            self._ticker.add((last - done) * len(learners.params))
+            done = last
+            bad = learners.first_bad.cpu().numpy() >= 0
+            if curve:
+                result.within[:, task, done] = np.where(bad, np.nan, engine.accuracy(learners, task))
+            if bad.all():
+                break
+        self._note_divergence(learners, result, task, done - 1)
+        if engine.reference:
+            result.violations[:, task] = (learners.projected / done).cpu()
+        self._measure_after(learners, result, task)
+
+    def _measure_before(self, learners: Learners, result: CohortResult, task: int) -> None:
+        """The start of the learning curve; and, for FWT, the untrained network on every task."""
+        if not self._transfer:
+            return
+        if task == 0:
+            for tested in range(result.initial.shape[1]):
+                result.initial[:, tested] = self._engine.accuracy(learners, tested)
+        result.within[:, task, 0] = result.accuracies[:, task - 1, task] if task else result.initial[:, 0]
+
+    def _measure_after(self, learners: Learners, result: CohortResult, task: int) -> None:
+        """Accuracy on every task seen, and for FWT and LCA on the next one before its first step."""
+        tasks = result.initial.shape[1]
+        for tested in range(min(task + 2, tasks) if self._transfer else task + 1):
+            result.accuracies[:, task, tested] = self._engine.accuracy(learners, tested)
+        diverged = result.diverged_task >= 0
+        result.accuracies[diverged, task] = np.nan
+        result.violations[diverged, task] = np.nan
+
+    def _note_divergence(self, learners: Learners, result: CohortResult, task: int, last: int) -> None:
+        """A member that is not finite at the task's end diverged in its last step, unless an earlier loss said so."""
+        finite = torch.isfinite(learners.params).all(dim=1).cpu().numpy()
+        first_bad = learners.first_bad.cpu().numpy()
+        first_bad = np.where((first_bad < 0) & ~finite, last, first_bad)
+        new = (first_bad >= 0) & (result.diverged_task < 0)
+        result.diverged_step[new] = first_bad[new]
+        result.diverged_task[new] = task
 
 
 class _Ticker:
@@ -77,105 +177,3 @@ class _Ticker:
         if self._progress is not None and self._steps:
             self._progress(self._steps)
         self._steps, self._last = 0, time.monotonic()
-
-
-class _SeedRun:
-    """All members of one seed: they share data, order, memory and initial weights, and differ in ε."""
-
-    def __init__(
-        self,
-        method: str,
-        seed: int,
-        epsilon: Tensor,
-        stream: TaskStream,
-        config: TrainConfig,
-        device: str,
-        ticker: _Ticker,
-    ) -> None:
-        self._method, self._epsilon, self._ticker = METHODS[method], epsilon, ticker
-        self._options = Options(config.trigger, config.scale, config.satisfied)
-        self._learning_rate = config.learning_rate
-        self._net = MLP((stream.inputs, *config.hidden, stream.classes))
-        self._start = self._net.init(generator(seed, "init", stream.tasks.start))
-        self._pool = Pool(stream, seed, config, self._method.uses_memory, device)
-        self._result = _empty_result(len(epsilon), stream, config)
-
-    def train(self) -> CohortResult:
-        device, members = self._epsilon.device, len(self._epsilon)
-        params = torch.from_numpy(self._start)[None].to(device)
-        tasks = self._result.initial.shape[1]
-        for task in range(tasks):
-            self._result.initial[:, task] = self._accuracy(params, task)
-        for task in range(tasks):
-            batches = self._pool.load_task(task)
-            if task == 0:  # without a memory ε plays no part: one row serves all members, who part ways behind it
-                self._train_task(params, slice(0, members), task, batches)
-                params = params.repeat(members, 1)
-            else:
-                size = _block_size(device, members)
-                for block in (slice(row, row + size) for row in range(0, members, size)):
-                    self._train_task(params[block], block, task, batches)
-            self._pool.remember(task)
-        return self._result
-
-    def _train_task(self, params: Tensor, block: slice, task: int, batches: list[Batches]) -> None:
-        """Trains params [M, D], which belong to the members `block`, on one task and measures them."""
-        within = self._result.within[block, task]
-        within[:, 0] = self._result.accuracies[block, task - 1, task] if task else self._result.initial[block, 0]
-        first_bad = torch.full((len(params),), -1, device=params.device)
-        projected = torch.zeros(len(params), device=params.device)
-        g, g_ref = torch.zeros_like(params), torch.zeros_like(params)
-        layers, into = self._net.layers(params), [self._net.layers(g), self._net.layers(g_ref)]
-        step = 0
-        for batch in batches:
-            for rows in batch.rows:
-                x, target = self._pool.gather(rows)
-                x = x.expand(len(params), -1, -1)
-                loss = self._net.gradients(layers, x, target, batch.row_weight, batch.current, into)
-                first_bad = torch.where((first_bad < 0) & ~torch.isfinite(loss), step, first_bad)
-                if batch.reference:
-                    mix = self._method.mix(Products.of(g, g_ref), self._epsilon[block], self._options)
-                    params.addcmul_(g, -self._learning_rate * mix.a[:, None])
-                    params.addcmul_(g_ref, -self._learning_rate * mix.b[:, None])
-                    projected += mix.projected
-                else:
-                    params.add_(g, alpha=-self._learning_rate)
-                step += 1
-                if step <= LEARNING_CURVE_BATCHES:
-                    within[:, step] = np.where(first_bad.cpu() < 0, self._accuracy(params, task), np.nan)
-                if step % CHECK_EVERY == 0:
-                    self._ticker.add(CHECK_EVERY * len(params))
-                    if bool((first_bad >= 0).all()):
-                        break
-        self._ticker.add(step % CHECK_EVERY * len(params))
-        first_bad = torch.where((first_bad < 0) & ~torch.isfinite(params).all(dim=1), step - 1, first_bad)
-        self._note_divergence(block, task, first_bad)
-        if batches[0].reference:
-            self._result.violations[block, task] = (projected / step).cpu()
-        self._measure(params, block, task)
-
-    def _note_divergence(self, block: slice, task: int, first_bad: Tensor) -> None:
-        where, when = self._result.diverged_task[block], self._result.diverged_step[block]
-        new = (first_bad.cpu().numpy() >= 0) & (where < 0)
-        when[new] = np.broadcast_to(first_bad.cpu().numpy(), when.shape)[new]
-        where[new] = task
-
-    def _measure(self, params: Tensor, block: slice, task: int) -> None:
-        """Accuracy on every task seen, and on the next one before its first step."""
-        result = self._result
-        for tested in range(min(task + 2, result.initial.shape[1])):
-            result.accuracies[block, task, tested] = self._accuracy(params, tested)
-        diverged = result.diverged_task[block] >= 0
-        result.accuracies[block, task][diverged] = np.nan
-        result.violations[block, task][diverged] = np.nan
-
-    def _accuracy(self, params: Tensor, task: int) -> NDArray[np.float64]:
-        """Share of the task's test set that each row of `params` classifies correctly, [M]."""
-        inputs, labels = self._pool.test(task)
-        layers = self._net.layers(params)
-        correct = torch.zeros(len(params), dtype=torch.int64, device=params.device)
-        for x, y in zip(torch.split(inputs, TEST_ROWS), torch.split(labels, TEST_ROWS), strict=True):
-            logits = self._net.activations(layers, self._pool.scale(x).expand(len(params), -1, -1))[-1]
-            correct += (logits.argmax(dim=2) == y).sum(dim=1)
-        share: NDArray[np.float64] = correct.cpu().numpy() / len(labels)
-        return share

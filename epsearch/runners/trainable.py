@@ -30,4 +30,11 @@ def train(config: dict[str, Any]) -> None:
         tune.report({"steps": waiting, "error": f"{type(error).__name__}: {error}"})
         return
     assert result.value is not None
-    tune.report({"steps": waiting, "value": encode(result.value), "seconds": result.seconds})
+    tune.report(
+        {
+            "steps": waiting,
+            "value": encode(result.value),
+            "seconds": result.seconds,
+            "parameter_difference": result.parameter_difference,
+        }
+    )

@@ -1,11 +1,14 @@
 """The driver's side of Ray Tune: what the searcher asks, what carries the workers' news, and the Tuner."""
 
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ray import tune
+from ray.exceptions import RayError
+from ray.tune.search import Searcher
 
 from epsearch.evaluate import StudyLoop
 from epsearch.jobs import Job, JobResult, decode
@@ -13,14 +16,29 @@ from epsearch.progress import Monitor
 from epsearch.runners.trainable import train
 from search_spaces.adapters.ray_tune import AskTellSearcher
 
-RETRIES = 8  # a cohort whose worker died is trained again from its start; one death can cost several attempts
+ATTEMPTS = 5  # a cohort whose worker died is trained again from its start, so many times in all
+
+
+class Attempt(NamedTuple):
+    """What came of one attempt at a job: the last report of its trial, or None when its worker died."""
+
+    job: Job
+    report: dict[str, Any] | None
 
 
 class Source:
-    """The study's loop as Tune's searcher sees it: an error ends the search instead of escaping into Tune."""
+    """The study's loop as Tune's searcher sees it: an error ends the search instead of escaping into Tune.
+
+    Attempts are counted here, and Tune is told to make none (`max_failures=0`): a job whose worker died is kept from
+    the loop, so it stays open and Tune is handed it again, as a new trial. Tune's own retry is lost when a worker dies
+    while it waits between two trials (`reuse_actors`), where nobody watches it: the next trial's reset fails, Tune
+    handles that twice, as the worker's failure and as the task's, and the second time it ends the trial that the first
+    time it had put back in the queue, however many retries are left.
+    """
 
     def __init__(self, loop: StudyLoop, monitor: Monitor) -> None:
         self._loop, self._monitor = loop, monitor
+        self._deaths: Counter[int] = Counter()
         self.error: Exception | None = None
 
     @property
@@ -30,12 +48,19 @@ class Source:
     def ask(self) -> list[Job]:
         return self._loop.ask()
 
-    def tell(self, results: Sequence[JobResult]) -> None:
+    def tell(self, attempts: Sequence[Attempt]) -> None:
         try:
-            self._loop.tell(results)
+            self._loop.tell([_result(attempt) for attempt in attempts if not self._again(attempt)])
             self._monitor.update(self._loop)
         except Exception as error:
             self.error = error
+
+    def _again(self, attempt: Attempt) -> bool:
+        """Whether the job's worker died and the job has attempts left."""
+        if attempt.report is not None:
+            return False
+        self._deaths[attempt.job.number] += 1
+        return self._deaths[attempt.job.number] < ATTEMPTS
 
 
 class Relay(tune.Callback):
@@ -52,13 +77,29 @@ class Relay(tune.Callback):
 
 
 def fit(source: Source, device: str, workers: int, scratch: Path, monitor: Monitor) -> None:
-    """Runs Tune until the source is done or the user interrupts; Tune's own files go to `scratch`."""
+    """Runs Tune until the source is done or the user interrupts; Tune's own files go to `scratch`.
+
+    Tune breaks off when Ray itself ends a worker because the memory runs out, an error it does not expect. Every job
+    that was running has then lost an attempt, and a new Tune goes on.
+    """
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # what goes wrong is said in one line, by us
+    searcher = AskTellSearcher(source, _to_config, Attempt)
+    while not source.done:
+        try:
+            _tuner(searcher, device, workers, scratch, monitor).fit()
+            return
+        except RuntimeError as error:
+            if not isinstance(error.__cause__, RayError):
+                raise
+            searcher.fail_running()
+
+
+def _tuner(searcher: Searcher, device: str, workers: int, scratch: Path, monitor: Monitor) -> tune.Tuner:
     resources = {"gpu": 1.0} if device == "cuda" else {"cpu": 1.0}
-    tuner = tune.Tuner(
+    return tune.Tuner(
         tune.with_resources(train, resources),
         tune_config=tune.TuneConfig(
-            search_alg=AskTellSearcher(source, _to_config, _from_result),
+            search_alg=searcher,
             num_samples=-1,
             max_concurrent_trials=workers,
             reuse_actors=True,
@@ -68,19 +109,20 @@ def fit(source: Source, device: str, workers: int, scratch: Path, monitor: Monit
             storage_path=str(scratch),
             verbose=0,
             callbacks=[Relay(monitor)],
-            failure_config=tune.FailureConfig(max_failures=RETRIES),
+            failure_config=tune.FailureConfig(max_failures=0),  # Source counts them
         ),
     )
-    tuner.fit()
 
 
 def _to_config(job: Job) -> dict[str, Any]:
     return {"number": job.number, "job": job}
 
 
-def _from_result(job: Job, result: dict[str, Any] | None) -> JobResult:
-    if result is None:
-        return JobResult(job.number, None, error=f"its worker died {RETRIES + 1} times ({job.stage})")
-    if "value" not in result:
-        return JobResult(job.number, None, error=str(result.get("error", "it was stopped")))
-    return JobResult(job.number, decode(result["value"]), result["seconds"])
+def _result(attempt: Attempt) -> JobResult:
+    job, report = attempt
+    if report is None:
+        return JobResult(job.number, None, error=f"its worker died {ATTEMPTS} times ({job.stage})")
+    if "value" not in report:
+        return JobResult(job.number, None, error=str(report.get("error", "it was stopped")))
+    value, difference = decode(report["value"]), report["parameter_difference"]
+    return JobResult(job.number, value, report["seconds"], parameter_difference=difference)

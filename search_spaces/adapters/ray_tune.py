@@ -61,6 +61,11 @@ class AskTellSearcher(Searcher, Generic[W, R]):
                 self._source.tell([self._from_result(work, None if error else result)])
                 return
 
+    def fail_running(self) -> None:
+        """Tell the source that all that is running failed: for a Tuner that broke off, before the next one starts."""
+        for trial_id in list(self._running):
+            self.on_trial_complete(trial_id, error=True)
+
     def save(self, checkpoint_path: str) -> None:
         """Leave a mark, without which Tune warns; the state is in the source's own records."""
         Path(checkpoint_path).write_text("resume by replay\n", encoding="utf-8")

@@ -1,12 +1,16 @@
 """Small studies on the digits, and a way to run the command line in this process."""
 
 import json
+import os
 
 import pytest
 from rich.console import Console
 
 from epsearch import cli
+from epsearch.runners.tune import SETTINGS
 from epsearch.study import build_study
+
+os.environ |= SETTINGS  # Ray reads them when it is imported, and another test's module may be the first to do so
 
 SMALL = {
     "repeats": 2,
@@ -18,7 +22,16 @@ SMALL = {
     "memory": 3,
     "memory_batch": 8,
     "runner": "local",
+    "device": "cpu",
+    "numeric_path": "cpu-float32-mkl",
 }
+
+
+@pytest.fixture(autouse=True)
+def cache(monkeypatch, tmp_path):
+    """The cache folder of this test and of the processes it starts."""
+    monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
 
 
 @pytest.fixture

@@ -153,17 +153,51 @@ def descendants(root):
     return [(pid, names[pid]) for pid in found]
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds the worker in /proc")
-def test_a_worker_that_dies_is_replaced(tmp_path):
-    """SIGKILL to the process that trains a cohort: Tune trains the cohort again, and the run ends as it should."""
-    process = start_until_half_way(tmp_path / "runs", "tune")
-    workers = [pid for pid, name in descendants(process.pid) if name.startswith("ray::Impl")]
-    assert workers
-    os.kill(workers[0], signal.SIGKILL)
-    out, err = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0, err
-    assert json.loads(out)["evaluation"], out
-    assert b"Traceback" not in err
+def killing(relay):
+    """A Relay that kills the only worker once while it starts, once while it trains and once while it is idle.
+
+    Tune calls it between two of its steps, so it cannot miss these moments on a slow machine. The idle worker dies
+    after Tune has its result for good, and before the next trial is handed to it.
+    """
+
+    class Killer(relay):
+        killed, errors = [], 0
+
+        def kill(self, moment, pid):
+            os.kill(pid, signal.SIGKILL)
+            self.killed.append(moment)
+
+        def on_step_begin(self, iteration, trials, **info):
+            starting = [pid for pid, name in descendants(os.getpid()) if name.startswith("ray::Impl")]
+            if starting and not self.killed:
+                self.kill("starting", starting[0])
+
+        def on_trial_result(self, iteration, trials, trial, result, **info):
+            super().on_trial_result(iteration, trials, trial, result)
+            if self.killed == ["starting"]:
+                self.kill("training", result["pid"])
+
+        def on_trial_complete(self, iteration, trials, trial, **info):
+            if self.killed == ["starting", "training"]:
+                self.kill("idle", trial.last_result["pid"])
+
+        def on_trial_error(self, iteration, trials, trial, **info):
+            type(self).errors += 1
+
+    return Killer
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds the starting worker in /proc")
+def test_a_worker_that_dies_is_replaced(epsearch, small_options, monkeypatch):
+    """SIGKILL, whenever it comes, costs one attempt, and the run ends as it should."""
+    from epsearch.runners import trials
+
+    killer = killing(trials.Relay)
+    monkeypatch.setattr(trials, "Relay", killer)
+    answer = epsearch("run", "--json", *small_options, "--runner", "tune", "--workers", 1)
+    assert (killer.killed, killer.errors) == (["starting", "training", "idle"], 3)
+    assert answer.status == 0 and answer.json["evaluation"], answer.err
+    assert "Traceback" not in answer.err
 
 
 def test_interrupting_the_local_runner_stops_its_threads(small_study, console, monkeypatch):

@@ -1,13 +1,23 @@
 """Makes `synthetic.py` beside this file importable under any import mode of pytest, without a package that
-would shadow `results`.
+would shadow `results`; and a ledger on each database: set EPSEARCH_TEST_POSTGRES to a PostgreSQL URL to run the
+tests there as well as on SQLite.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+from results import schema
+from results.database import connect
+from results.store import Store
+
+POSTGRES = os.environ.get("EPSEARCH_TEST_POSTGRES", "")
 HELPER = Path(__file__).with_name("synthetic.py")
 NAME = "results_synthetic"
 
@@ -17,3 +27,22 @@ if NAME not in sys.modules:
     module = importlib.util.module_from_spec(spec)
     sys.modules[NAME] = module
     spec.loader.exec_module(module)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/ledger.db"
+    if not POSTGRES:
+        pytest.skip("EPSEARCH_TEST_POSTGRES is not set")
+    engine = connect(POSTGRES)
+    schema.metadata.drop_all(engine)
+    engine.dispose()
+    return POSTGRES
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    with Store.open(url) as opened:
+        yield opened

@@ -6,6 +6,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 
@@ -71,6 +74,8 @@ def record(
         seconds=1.5,
         content=content,
         created=DAY,
+        fingerprint=hashlib.sha256(a.tobytes()).hexdigest(),
+        cohort=f"cohort-{seed}",
     )
 
 
@@ -133,3 +138,10 @@ def study(
         facts={"Machine": "2 cores", "torch": "2.8.0", "Wall time": "41 s"},
         notes=(),
     )
+
+
+def process(url: str, *lines: str) -> subprocess.Popen[str]:
+    """Another Python process with `store` open and `record` at hand."""
+    start = [f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})", "from synthetic import record"]
+    code = "\n".join([*start, "from results.store import Store", f"store = Store.open({url!r})", *lines])
+    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -34,6 +34,7 @@ def test_one_flat_row_a_run() -> None:
     assert row["content.network.hidden"] == "[256, 256]"
     assert row["violation_share"] == pytest.approx(0.3)
     assert table["diverged_task"].tolist() == [pd.NA, 1]
+    assert (row["fingerprint"], row["cohort"]) == (record(epsilon=0.3).fingerprint, "cohort-0")
     assert table["status"].tolist() == ["ok", "diverged"]
 
 

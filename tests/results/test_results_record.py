@@ -9,9 +9,10 @@ from results_synthetic import record
 from results.record import RunRecord, same_result
 
 
-def test_same_result_ignores_only_time() -> None:
+def test_same_result_ignores_only_time_and_company() -> None:
     first = record()
     assert same_result(first, dataclasses.replace(first, seconds=99.0, created="2030-01-01T00:00:00+00:00"))
+    assert same_result(first, dataclasses.replace(first, cohort="another"))
     for change in (
         {"seed": 1},
         {"epsilon": 0.2},
@@ -19,6 +20,8 @@ def test_same_result_ignores_only_time() -> None:
         {"key": "0"},
         {"content": {"x": 1}},
         {"method": "agem"},
+        {"fingerprint": "0"},
+        {"fingerprint": ""},
     ):
         assert not same_result(first, dataclasses.replace(first, **change))
 

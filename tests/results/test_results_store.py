@@ -1,54 +1,23 @@
-"""The ledger. Set EPSEARCH_TEST_POSTGRES to a PostgreSQL URL to run the tests there as well as on SQLite."""
+"""The ledger: records and studies."""
 
 from __future__ import annotations
 
 import dataclasses
-import os
 import signal
 import sqlite3
-import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from results_synthetic import record
+from results_synthetic import process, record
 from sqlalchemy import create_engine
 
 from results import schema
 from results.database import connect, mask
 from results.record import same_result
 from results.store import Store, StoreError, StudyConflict
-
-HERE = Path(__file__).parent
-POSTGRES = os.environ.get("EPSEARCH_TEST_POSTGRES", "")
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/ledger.db"
-    if not POSTGRES:
-        pytest.skip("EPSEARCH_TEST_POSTGRES is not set")
-    engine = connect(POSTGRES)
-    schema.metadata.drop_all(engine)
-    engine.dispose()
-    return POSTGRES
-
-
-@pytest.fixture
-def store(url: str) -> Iterator[Store]:
-    with Store.open(url) as opened:
-        yield opened
-
-
-def process(url: str, *lines: str) -> subprocess.Popen[str]:
-    """Another Python process with `store` open and `record` at hand."""
-    start = [f"import sys; sys.path.insert(0, {str(HERE)!r})", "from synthetic import record"]
-    code = "\n".join([*start, "from results.store import Store", f"store = Store.open({url!r})", *lines])
-    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def test_round_trip_is_exact(store: Store) -> None:

@@ -189,6 +189,16 @@ def test_restore_hands_out_again_what_was_running(tmp_path):
     assert strategy.best.value == 0.5
 
 
+def test_what_runs_in_a_tuner_that_broke_off_failed():
+    batches = Batches([[1], [2], [3]])
+    searcher = searcher_of(batches)
+    searcher.suggest("a"), searcher.suggest("b")
+    searcher.on_trial_complete("a", {"values": [0.1]})
+    searcher.fail_running()
+    assert batches.told == [([1], [0.1]), ([2], None)]
+    assert searcher.suggest("c") == {"cohort": {"members": [3]}}
+
+
 @pytest.mark.parametrize("duplicate", [lambda one: pickle.loads(pickle.dumps(one)), copy.deepcopy])
 def test_a_copy_leaves_the_source_out_and_ends_at_once(duplicate):
     searcher = searcher_of(Batches([[1]]))

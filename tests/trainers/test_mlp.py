@@ -19,12 +19,12 @@ def test_initialisation_is_the_published_one():
     """Truncated normal: within ±2σ of σ = 0.1, whose standard deviation is 0.0880 (cut at 2σ); biases 0.1."""
     net = MLP((784, 256, 256, 10))
     row = torch.from_numpy(net.init(generator(0, "init")))[None]
-    for weight, bias in net.layers(row):
+    for (weight, bias), inputs, outputs in zip(net.layers(row), net.sizes, net.sizes[1:], strict=False):
         assert weight.abs().max() <= 0.2
-        assert float(weight.std()) == pytest.approx(0.0880, rel=0.05)
-        assert (bias == 0.1).all()
-    used = sum(view.numel() for layer in net.layers(row) for view in layer)
-    assert used == net.parameters
+        assert float(weight[:, :inputs, :outputs].std()) == pytest.approx(0.0880, rel=0.05)
+        assert (bias[:, :outputs] == 0.1).all()
+        assert not weight[:, inputs:].any() and not weight[..., outputs:].any() and not bias[:, outputs:].any()
+    assert sum(view.numel() for layer in net.layers(row) for view in layer) == net.row
     assert int((row != 0).sum()) <= net.parameters  # padding is zero
 
 
@@ -33,9 +33,9 @@ def autograd(net, row, x, y):
     h = x
     layers = net.layers(params[None])
     for index, (weight, bias) in enumerate(layers):
-        h = h @ weight[0].T + bias[0]
+        h = h @ weight[0] + bias[0]
         h = torch.relu(h) if index < len(layers) - 1 else h
-    loss = torch.nn.functional.cross_entropy(h, y)
+    loss = torch.nn.functional.cross_entropy(h[:, : net.sizes[-1]], y)
     (gradient,) = torch.autograd.grad(loss, params)
     return loss.detach(), gradient
 
@@ -48,7 +48,7 @@ def test_gradients_of_both_parts_equal_autograd(members):
     x = torch.rand(13, 9, generator=rng, dtype=torch.float64)
     y = torch.randint(0, 4, (13,), generator=rng)
     current = 5
-    weight = torch.tensor([1 / 5] * 5 + [1 / 8] * 8, dtype=torch.float64)[:, None]
+    weight = torch.tensor([1 / 5] * 5 + [1 / 8] * 8, dtype=torch.float64)[None, :, None]
     g, g_ref = torch.zeros_like(rows), torch.zeros_like(rows)
     target = torch.nn.functional.one_hot(y, 4).double()
     loss = net.gradients(
@@ -67,5 +67,6 @@ def test_activations_equal_a_torch_network():
     row = torch.from_numpy(net.init(np.random.default_rng(0)))[None]
     (w1, b1), (w2, b2) = net.layers(row)
     x = torch.rand(6, 9)
-    expected = torch.nn.functional.linear(torch.relu(torch.nn.functional.linear(x, w1[0], b1[0])), w2[0], b2[0])
+    hidden = torch.relu(torch.nn.functional.linear(x, w1[0, :, :8].T, b1[0, :8]))
+    expected = torch.nn.functional.linear(hidden, w2[0, :8, :4].T, b2[0, :4])
     assert torch.allclose(net.activations(net.layers(row), x[None])[-1][0], expected, atol=1e-6)

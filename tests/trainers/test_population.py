@@ -1,4 +1,4 @@
-"""The training loop: independence of the cohort, agreement with a plain loop, measurements, divergence."""
+"""The training loop on every numeric path: independence of the cohort, agreement with a plain loop, divergence."""
 
 import numpy as np
 import pytest
@@ -7,14 +7,22 @@ import torch
 from tests.trainers.reference import PlainLearner, step_direction
 from tests.trainers.streams import digits, toy
 from trainers import Cohort, Member, TrainConfig
+from trainers.engines import make_engine
+from trainers.engines.base import Learners
 from trainers.methods import METHODS
 from trainers.networks import MLP
+from trainers.numeric_path import NumericPath
 from trainers.pool import Pool
 from trainers.population import train_cohort
 from trainers.schedule import generator
 
-FIELDS = ("accuracies", "initial", "within", "violations", "diverged_task", "diverged_step")
+FIELDS = ("accuracies", "initial", "within", "violations", "diverged_task", "diverged_step", "fingerprints")
 SMALL = TrainConfig(memory=3, memory_batch=8, hidden=(16, 16))
+COMPILED = tuple(NumericPath(products=p, sparse=s) for p in ("mkl", "onednn") for s in (False, True))
+TWIN = NumericPath()  # the GPU's engine, on the CPU
+MKL = COMPILED[0]
+on_every_path = pytest.mark.parametrize("path", (*COMPILED, TWIN), ids=str)
+on_compiled_paths = pytest.mark.parametrize("path", COMPILED, ids=str)
 
 
 @pytest.fixture(autouse=True)
@@ -26,19 +34,105 @@ def one_thread():
 
 
 def rows_equal(result, row, other, other_row):
-    return all(np.array_equal(getattr(result, f)[row], getattr(other, f)[other_row], equal_nan=True) for f in FIELDS)
+    """Bit for bit: np.testing takes NaN for equal, and text too."""
+    for field in FIELDS:
+        np.testing.assert_array_equal(getattr(result, field)[row], getattr(other, field)[other_row])
+    return True
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_member_is_bit_identical_alone_and_anywhere(method):
-    members = [Member(epsilon, seed) for seed in (0, 1) for epsilon in (0.0, 0.1, 0.5, 1.0)]
-    stream, config = digits(examples=100), TrainConfig(memory=5, memory_batch=20)
-    alone = {member: train_cohort(Cohort(method, (member,)), stream, config) for member in members}
+@on_compiled_paths
+def test_a_member_is_bit_identical_in_any_cohort_of_1_to_55_in_any_order(path):
+    """A round of the paper's search: 11 ε × 5 seeds. Accuracies, and every bit of the final parameters."""
+    members = [Member(k / 10, seed) for seed in range(5) for k in range(11)]
+    stream = toy(examples=30)
+    alone = {
+        member: train_cohort(Cohort("soft_agem", (member,)), stream, SMALL, path, transfer=False) for member in members
+    }
+    assert len({str(result.fingerprints[0]) for result in alone.values()}) == 55
     rng = np.random.default_rng(0)
-    for size in (2, 3, 5, 8):
-        chosen = tuple(members[i] for i in rng.permutation(8)[:size])
-        together = train_cohort(Cohort(method, chosen), stream, config)
-        assert all(rows_equal(together, row, alone[member], 0) for row, member in enumerate(chosen))
+    for size in range(1, 56):
+        chosen = tuple(members[i] for i in rng.permutation(55)[:size])
+        together = train_cohort(Cohort("soft_agem", chosen), stream, SMALL, path, transfer=False)
+        for row, member in enumerate(chosen):
+            assert rows_equal(together, row, alone[member], 0)
+            assert np.array_equal(together.params[row], alone[member].params[0])
+
+
+@on_compiled_paths
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_is_bit_identical_alone_and_together(method, path):
+    members = tuple(Member(epsilon, seed) for seed in (0, 1) for epsilon in (0.0, 0.5))
+    stream, config = digits(examples=100), TrainConfig(memory=5, memory_batch=20)
+    together = train_cohort(Cohort(method, members), stream, config, path)
+    for row, member in enumerate(members):
+        assert rows_equal(together, row, train_cohort(Cohort(method, (member,)), stream, config, path), 0)
+
+
+class TestSharedFirstTask:
+    """Task 1 is trained once a seed, for all ε, methods and cohorts; sharing changes no bit."""
+
+    members = tuple(Member(epsilon, seed) for seed in (0, 1) for epsilon in (0.0, 0.4, 0.9))
+
+    @on_every_path
+    def test_it_changes_nothing(self, path, tmp_path):
+        plain = train_cohort(Cohort("soft_agem", self.members), toy(), SMALL, path)
+        first = train_cohort(Cohort("soft_agem", self.members), toy(), SMALL, path, prefixes=tmp_path)
+        again = train_cohort(Cohort("soft_agem", self.members[::-1]), toy(), SMALL, path, prefixes=tmp_path)
+        assert len(list(tmp_path.iterdir())) == 2  # one file a seed
+        for row in range(6):
+            assert rows_equal(plain, row, first, row) and rows_equal(plain, row, again, 5 - row)
+        assert (plain.saved, first.saved, again.saved) == (4 * 6, 4 * 6, 6 * 6)  # 6 steps a task
+
+    def test_methods_share_it(self, tmp_path):
+        for method in ("van", "agem", "soft_agem"):
+            plain = train_cohort(Cohort(method, self.members[:1]), toy(), SMALL, MKL)
+            shared = train_cohort(Cohort(method, self.members[:1]), toy(), SMALL, MKL, prefixes=tmp_path)
+            assert rows_equal(plain, 0, shared, 0)
+        assert len(list(tmp_path.iterdir())) == 1
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            {"config": TrainConfig(memory=3, memory_batch=8, hidden=(16, 16), learning_rate=0.2)},
+            {"config": TrainConfig(memory=3, memory_batch=8, hidden=(16, 32))},
+            {"config": TrainConfig(memory=3, memory_batch=8, hidden=(16, 16), batch_size=5)},
+            {"stream": toy(examples=50)},
+            {"stream": toy(range(1, 4))},
+            {"transfer": False},
+            {"path": COMPILED[1]},
+        ],
+        ids=lambda other: next(iter(other)),
+    )
+    def test_another_first_task_is_another_file(self, other, tmp_path):
+        given = {"stream": toy(), "config": SMALL, "path": MKL, "prefixes": tmp_path}
+        train_cohort(Cohort("soft_agem", self.members[:1]), **given)
+        train_cohort(Cohort("soft_agem", self.members[:1]), **(given | other))
+        assert len(list(tmp_path.iterdir())) == 2
+
+    def test_a_damaged_file_is_made_again(self, tmp_path):
+        cohort = Cohort("soft_agem", self.members[:1])
+        plain = train_cohort(cohort, toy(), SMALL, MKL, prefixes=tmp_path)
+        (file,) = tmp_path.iterdir()
+        whole = file.read_bytes()
+        for damaged in (b"", whole[:1000], b"x" * 100):
+            file.write_bytes(damaged)
+            assert rows_equal(plain, 0, train_cohort(cohort, toy(), SMALL, MKL, prefixes=tmp_path), 0)
+            assert len(file.read_bytes()) == len(whole)
+
+    def test_a_folder_that_cannot_be_written_stops_nothing(self, tmp_path):
+        (tmp_path / "file").write_text("")
+        plain = train_cohort(Cohort("van", self.members[:1]), toy(), SMALL, MKL)
+        shared = train_cohort(Cohort("van", self.members[:1]), toy(), SMALL, MKL, prefixes=tmp_path / "file" / "x")
+        assert rows_equal(plain, 0, shared, 0)
+
+    def test_the_oldest_files_go_when_the_folder_is_full(self, tmp_path, monkeypatch):
+        import trainers.prefixes
+
+        monkeypatch.setattr(trainers.prefixes, "LARGEST_FOLDER", 8000)
+        for seed in range(5):
+            train_cohort(Cohort("van", (Member(0.0, seed),)), toy(), SMALL, MKL, prefixes=tmp_path)
+            assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= 8000
+        assert len(list(tmp_path.iterdir())) >= 1
 
 
 def test_epsilon_and_seed_change_the_result():
@@ -57,22 +151,22 @@ def test_epsilon_zero_is_agem():
     assert rows_equal(soft, 0, hard, 0)
 
 
-def plain_run(method, epsilon, seed, stream, config, limit=None):
-    """The same run by a plain per-member loop on the same batches; returns accuracies [T, T] and a parameter trace."""
+def plain_run(method, epsilon, seed, stream, config):
+    """The same run by a plain per-member loop on the same batches: parameters after every step, and A[k, j]."""
     net = MLP((stream.inputs, *config.hidden, stream.classes))
     start = torch.from_numpy(net.init(generator(seed, "init", stream.tasks.start)))[None]
-    learner = PlainLearner(net.sizes, [(weight[0], bias[0]) for weight, bias in net.layers(start)])
-    pool = Pool(stream, seed, config, METHODS[method].uses_memory, "cpu")
+    learner = PlainLearner(net.sizes, unpadded(net, start))
+    pool = Pool(stream, seed, config, METHODS[method].uses_memory)
     tasks = len(stream.tasks)
-    accuracies, trace, _projected = np.full((tasks, tasks), np.nan), [], []
+    accuracies, trace = np.full((tasks, tasks), np.nan), []
     for task in range(tasks):
-        for batch in pool.load_task(task):
-            for rows in batch.rows:
-                x, target = pool.gather(rows)
-                y, now = target.argmax(1), slice(0, batch.current)
+        for segment in pool.load_task(task):
+            for rows in segment.rows:
+                x, y = torch.from_numpy(pool.inputs[rows]).float() / stream.largest, torch.from_numpy(pool.labels[rows])
+                now, ref = slice(0, segment.current), slice(segment.current, None)
                 g = learner.gradient(x[now], y[now])
-                if batch.reference:
-                    r = learner.gradient(x[batch.current :], y[batch.current :])
+                if segment.reference:
+                    r = learner.gradient(x[ref], y[ref])
                     direction = step_direction(method, g.double().numpy(), r.double().numpy(), epsilon)
                     g = torch.from_numpy(direction).float()
                 learner.step(g, config.learning_rate)
@@ -85,33 +179,49 @@ def plain_run(method, epsilon, seed, stream, config, limit=None):
     return accuracies, trace
 
 
+def unpadded(net, row):
+    """[(weight [out, in], bias [out])] of one member, as torch.nn.Linear has them."""
+    sizes = zip(net.sizes, net.sizes[1:], strict=False)
+    return [(w[0, :k, :n].T, b[0, :n]) for (k, n), (w, b) in zip(sizes, net.layers(row), strict=True)]
+
+
+@on_every_path
 @pytest.mark.parametrize("method", METHODS)
-def test_a_whole_run_agrees_with_a_plain_loop(method):
+def test_a_whole_run_agrees_with_a_plain_loop(method, path):
     """Three tasks of 17 steps = 51 steps, parameters and accuracies; float32 against float32 in another order."""
-    stream, epsilon = toy(examples=68, classes=4), 0.3
-    config = TrainConfig(batch_size=4, memory=3, memory_batch=8, hidden=(16, 16))
-    captured = []
-
-    class Spying(MLP):
-        def gradients(self, layers, *rest):
-            captured.append(torch.cat([torch.cat([w[0].reshape(-1), b[0]]) for w, b in layers]))
-            return super().gradients(layers, *rest)
-
-    import trainers.population as population
-
-    original, population.MLP = population.MLP, Spying
-    try:
-        result = train_cohort(Cohort(method, (Member(epsilon, 0),)), stream, config)
-    finally:
-        population.MLP = original
+    stream, epsilon = toy(examples=66, classes=4), 0.3  # 16 batches of 4 and one of 2
+    config = TrainConfig(batch_size=4, memory=3, memory_batch=8, hidden=(24, 16))
     accuracies, trace = plain_run(method, epsilon, 0, stream, config)
-    assert len(captured) == len(trace) == 51
-    for step in range(50):  # parameters before step + 1 are those after `step`
-        assert torch.allclose(captured[step + 1], trace[step], atol=1e-5), f"step {step}"
+    assert len(trace) == 51
+    net = MLP((stream.inputs, *config.hidden, stream.classes))
+    engine = make_engine(method, (0,), stream, config, path)
+    with torch.inference_mode():
+        learners = Learners.of(engine.start(), torch.tensor([epsilon], dtype=torch.float64), torch.tensor([0]))
+        for task in range(3):
+            engine.load_task(task)
+            for step in range(engine.steps):
+                engine.train(learners, step, step + 1)
+                found = torch.cat([part.reshape(-1) for pair in unpadded(net, learners.params) for part in pair])
+                assert torch.allclose(found, trace[17 * task + step], atol=1e-5), f"task {task}, step {step}"
+            engine.remember(task)
+    result = train_cohort(Cohort(method, (Member(epsilon, 0),)), stream, config, path)
     lower = np.tri(3, dtype=bool)
     assert np.array_equal(result.accuracies[0][lower], accuracies[lower])
+    assert np.array_equal(result.params[0], learners.params[0].numpy())
     if METHODS[method].uses_memory:
         assert 0 < np.nanmax(result.violations) < 1  # both branches were taken
+
+
+@on_every_path
+def test_what_transfer_needs_is_measured_on_demand_only(path):
+    cohort = Cohort("soft_agem", (Member(0.0, 0), Member(0.5, 0)))
+    full = train_cohort(cohort, toy(), SMALL, path)
+    bare = train_cohort(cohort, toy(), SMALL, path, transfer=False)
+    lower = np.tri(3, dtype=bool)
+    assert np.array_equal(full.accuracies[:, lower], bare.accuracies[:, lower])
+    assert list(full.fingerprints) == list(bare.fingerprints)
+    assert np.isnan(bare.accuracies[:, ~lower]).all()
+    assert np.isnan(bare.initial).all() and np.isnan(bare.within).all()
 
 
 def test_measurements_are_where_they_belong():
@@ -158,42 +268,80 @@ class TestDivergence:
         assert np.isnan(result.accuracies).all()
         assert not np.isnan(result.initial).any()
 
-    def test_others_are_not_disturbed(self, monkeypatch):
-        """Poisons one member's ε after the first task, so that its next steps are NaN."""
-        import trainers.population as population
+    @on_every_path
+    def test_others_are_not_disturbed(self, path):
+        """One of three members has an ε that makes its first projected step NaN; the engine is told so directly."""
+        epsilon = torch.tensor([0.2, float("nan"), 0.6], dtype=torch.float64)
+        finals = []
+        for chosen in ([0, 1, 2], [0], [2]):
+            engine = make_engine("soft_agem", (0,), toy(), SMALL, path)
+            with torch.inference_mode():
+                learners = Learners.of(
+                    engine.start()[[0] * len(chosen)], epsilon[chosen], torch.tensor([0] * len(chosen))
+                )
+                for task in range(2):
+                    engine.load_task(task)
+                    learners.reset()
+                    engine.train(learners, 0, engine.steps)
+                    engine.remember(task)
+            finals.append(learners)
+        together, first, third = finals
+        assert (together.first_bad >= 0).tolist() == [False, True, False]
+        assert torch.isnan(together.params[1]).any()
+        same = torch.equal if path.products != "torch" else lambda one, other: torch.allclose(one, other, atol=1e-5)
+        assert same(together.params[0], first.params[0]) and same(together.params[2], third.params[0])
 
-        members = (Member(0.2, 0), Member(0.4, 0), Member(0.6, 0))
-        alone = [train_cohort(Cohort("soft_agem", (member,)), toy(), SMALL) for member in members]
-        original = population._SeedRun.train
-
-        def poisoned(run):
-            run._epsilon[torch.isclose(run._epsilon, torch.tensor(0.4))] = float("nan")
-            return original(run)
-
-        monkeypatch.setattr(population._SeedRun, "train", poisoned)
-        together = train_cohort(Cohort("soft_agem", members), toy(), SMALL)
-        assert together.diverged_task.tolist() == [-1, 1, -1]
-        assert not np.isnan(together.accuracies[1, 0, 0])  # what was measured before stays
-        assert np.isnan(together.accuracies[1, 1:]).all()
-        assert rows_equal(together, 0, alone[0], 0) and rows_equal(together, 2, alone[2], 0)
+    @on_every_path
+    def test_what_was_measured_before_stays(self, path):
+        """A learning rate at which some members get through the first task and are lost in the second."""
+        config = TrainConfig(learning_rate=1e30, hidden=(8,), memory=2, memory_batch=4, trigger="epsilon")
+        result = train_cohort(Cohort("soft_agem", (Member(0.5, 0),)), toy(), config, path)
+        assert result.diverged_task[0] == 0
+        assert not np.isnan(result.within[0, 0, 0]) and np.isnan(result.within[0, 0, 6])
 
 
-def test_batched_rows_agree_with_single_rows(monkeypatch):
-    """A GPU trains all members of a seed in one matrix; on the CPU that path differs by rounding only."""
-    import trainers.population as population
-
-    members = tuple(Member(epsilon, 0) for epsilon in (0.0, 0.3, 0.8))
-    single = train_cohort(Cohort("soft_agem", members), toy(), SMALL)
-    monkeypatch.setattr(population, "_block_size", lambda device, members: members)
-    batched = train_cohort(Cohort("soft_agem", members), toy(), SMALL)
+@on_compiled_paths
+def test_the_twin_of_the_gpu_engine_agrees(path):
+    """A GPU trains all members of all seeds in one matrix; on the CPU that engine differs by rounding only."""
+    members = tuple(Member(epsilon, seed) for seed in (1, 0) for epsilon in (0.0, 0.3, 0.8))
+    single = train_cohort(Cohort("soft_agem", members), toy(), SMALL, path)
+    batched = train_cohort(Cohort("soft_agem", members), toy(), SMALL, TWIN)
     assert np.allclose(single.accuracies, batched.accuracies, atol=0.051, equal_nan=True)  # two of 40 test images
     assert np.allclose(single.violations, batched.violations, atol=0.34, equal_nan=True)
+
+
+def test_seeds_of_one_matrix_may_have_stored_different_numbers():
+    """Batched seeds whose classes are unequally frequent in their cut of the data store unequal numbers of examples."""
+    stream, config = toy(examples=14), TrainConfig(memory=3, memory_batch=None, hidden=(16,), batch_size=7)
+    pools = [Pool(stream, seed, config, True) for seed in range(8)]
+    for pool in pools:
+        pool.load_task(0)
+        pool.remember(0)
+    seeds = [min(range(8), key=lambda s: pools[s].stored), max(range(8), key=lambda s: pools[s].stored)]
+    assert pools[seeds[0]].stored < pools[seeds[1]].stored
+    engine = make_engine("soft_agem", tuple(seeds), stream, config, TWIN)
+    with torch.inference_mode():
+        learners = Learners.of(engine.start(), torch.tensor([0.2, 0.2]), torch.tensor([0, 1]))
+        for task in range(2):
+            engine.load_task(task)
+            engine.train(learners, 0, engine.steps)
+            engine.remember(task)
+    for row, seed in enumerate(seeds):
+        _, trace = plain_run("soft_agem", 0.2, seed, stream, config)
+        net = MLP((stream.inputs, *config.hidden, stream.classes))
+        found = torch.cat([p.reshape(-1) for pair in unpadded(net, learners.params[row : row + 1]) for p in pair])
+        assert torch.allclose(found, trace[3], atol=1e-5)
 
 
 def test_progress_counts_every_step_and_may_stop():
     counted = []
     train_cohort(Cohort("agem", (Member(0.0, 0), Member(0.0, 1))), toy(), SMALL, progress=counted.append)
-    assert sum(counted) == 2 * 18
+    assert sum(counted) == 2 * 18  # nothing to share: two seeds
+    counted.clear()
+    result = train_cohort(
+        Cohort("soft_agem", tuple(Member(e, 0) for e in (0.0, 0.1, 0.2))), toy(), SMALL, progress=counted.append
+    )
+    assert sum(counted) == 6 + 3 * 12 and sum(counted) + result.saved == 3 * 18
 
     class Stop(Exception):
         pass
@@ -205,12 +353,34 @@ def test_progress_counts_every_step_and_may_stop():
         train_cohort(Cohort("agem", (Member(0.0, 0),)), toy(), SMALL, progress=stop)
 
 
+@pytest.mark.cuda
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
-def test_cuda_agrees_with_cpu():
-    members = tuple(Member(epsilon, 0) for epsilon in (0.0, 0.3))
-    cpu = train_cohort(Cohort("soft_agem", members), digits(examples=200), TrainConfig(memory=5))
-    gpu = train_cohort(Cohort("soft_agem", members), digits(examples=200), TrainConfig(memory=5), device="cuda")
-    assert np.allclose(cpu.accuracies, gpu.accuracies, atol=0.03, equal_nan=True)
+class TestCuda:
+    """The engine of tensors with CUDA graphs. Its twin on the CPU runs in all the tests above."""
+
+    gpu = NumericPath("cuda")
+    members = tuple(Member(epsilon, seed) for seed in (0, 1) for epsilon in (0.0, 0.3))
+
+    def test_it_agrees_with_its_twin(self):
+        cohort, config = Cohort("soft_agem", self.members), TrainConfig(memory=5)
+        cpu, gpu = (train_cohort(cohort, digits(examples=400), config, path) for path in (TWIN, self.gpu))
+        assert np.allclose(cpu.accuracies, gpu.accuracies, atol=0.03, equal_nan=True)
+        assert np.allclose(cpu.violations, gpu.violations, atol=0.15, equal_nan=True)
+
+    def test_graphs_take_the_same_steps_as_no_graphs(self, monkeypatch):
+        import trainers.engines.batched as batched
+
+        cohort, config = Cohort("soft_agem", self.members), TrainConfig(memory=5)
+        with_graphs = train_cohort(cohort, digits(examples=400), config, self.gpu)
+        monkeypatch.setattr(batched, "GRAPH_STEPS", 10**9)
+        without = train_cohort(cohort, digits(examples=400), config, self.gpu)
+        assert np.allclose(with_graphs.accuracies, without.accuracies, atol=0.03, equal_nan=True)
+
+    def test_tf32_stays_close(self):
+        cohort, config = Cohort("agem", self.members[:1]), TrainConfig(memory=5)
+        full = train_cohort(cohort, digits(examples=400), config, self.gpu)
+        short = train_cohort(cohort, digits(examples=400), config, NumericPath("cuda", "tf32"))
+        assert np.allclose(full.accuracies, short.accuracies, atol=0.05, equal_nan=True)
 
 
 @pytest.mark.parametrize(
@@ -222,6 +392,8 @@ def test_cuda_agrees_with_cpu():
         (lambda: TrainConfig(learning_rate=-0.1), "learning_rate must be > 0, got -0.1"),
         (lambda: TrainConfig(trigger="one"), "trigger must be one of zero, epsilon, got 'one'"),
         (lambda: TrainConfig(memory_batch=0), "memory_batch must be >= 1"),
+        (lambda: TrainConfig(hidden=()), r"hidden must be one or more widths >= 1, got \(\)"),
+        (lambda: NumericPath.parse("gpu"), "no numeric path 'gpu'; one is cpu-float32-mkl-sparse"),
     ],
 )
 def test_values_out_of_range_are_refused(wrong, message):

@@ -62,6 +62,11 @@ class TaskStream(Protocol):
     def largest(self) -> float: ...
 
     @property
+    def density(self) -> float:
+        """Share of pixels that are not zero, from a sample."""
+        ...
+
+    @property
     def available(self) -> int:
         """Training examples that a task has."""
         ...

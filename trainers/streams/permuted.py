@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from trainers.schedule import generator
 from trainers.streams.base import DataError, Examples, Images
 
+DENSITY_SAMPLE = 1000  # images
+
 
 class PermutedStream:
     """Every task, the first included, permutes the pixels of all images in its own uniformly random way.
@@ -37,6 +39,11 @@ class PermutedStream:
     @property
     def largest(self) -> float:
         return self._images.largest
+
+    @cached_property
+    def density(self) -> float:
+        sample = self._images.train.inputs[:DENSITY_SAMPLE]
+        return float(np.count_nonzero(sample) / sample.size)
 
     def permutation(self, seed: int, task: int) -> NDArray[np.int64]:
         return generator(seed, "permutation", task).permutation(self.inputs)

@@ -1,0 +1,20 @@
+"""Engines do the arithmetic of the training loop: one compiled for CPUs, one of tensors for GPUs."""
+
+from trainers.cohort import TrainConfig
+from trainers.engines.base import Engine
+from trainers.engines.batched import BatchedEngine
+from trainers.methods import METHODS
+from trainers.numeric_path import NumericPath
+from trainers.streams.base import TaskStream
+
+
+def make_engine(
+    method: str, seeds: tuple[int, ...], stream: TaskStream, config: TrainConfig, path: NumericPath
+) -> Engine:
+    """The engine that a numeric path names. Numba is imported where it is needed only."""
+    if path.device == "cuda" or path.products == "torch":
+        return BatchedEngine(stream, seeds, config, METHODS[method], path)
+    from trainers.engines.compiled import CompiledEngine
+
+    (seed,) = seeds
+    return CompiledEngine(stream, seed, config, METHODS[method], path)

@@ -1,0 +1,88 @@
+"""Which numeric path is the fastest on this machine's CPU, by a short measurement."""
+
+import statistics
+import time
+from collections.abc import Callable
+from functools import cache, partial
+from importlib.util import find_spec
+
+import numpy as np
+import torch
+
+from trainers.engines.products import PRODUCTS, Products
+from trainers.numeric_path import NumericPath
+
+ROWS = 266  # a batch of 10 and a reference batch of 256
+TURNS = 9
+# The plainer path is kept unless the other one is clearly faster: figures of one machine are to stay comparable.
+CLEARLY = 1.15
+SMALLEST_SPARSE_INPUT, LARGEST_SPARSE_DENSITY = 256, 0.5  # beyond these, lists of pixels cannot win
+
+
+@cache
+def fastest_path(inputs: int, width: int, density: float) -> NumericPath:
+    """For images of `inputs` pixels, of which the share `density` is not zero, and a first layer of `width` units.
+
+    Takes a fraction of a second, once a process, besides compiling what is not in Numba's cache yet.
+    """
+    if find_spec("numba") is None:
+        return NumericPath()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.inference_mode():
+            return _measured(inputs, width, density)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _measured(inputs: int, width: int, density: float) -> NumericPath:
+    """The products first, as without sparse inputs nothing of Numba has to be imported and compiled."""
+    x, weight, bias, out = (
+        torch.rand(ROWS, inputs),
+        torch.rand(inputs, width),
+        torch.rand(width),
+        torch.rand(ROWS, width),
+    )
+    g_ref = torch.empty(inputs, width)
+
+    def first_layer(products: Products) -> None:
+        products.affine(x, weight, bias, out)
+        products.product(x.T, out, g_ref)
+
+    dense = _seconds({name: partial(first_layer, products) for name, products in PRODUCTS.items()})
+    best = "onednn" if dense["onednn"] * CLEARLY < dense["mkl"] else "mkl"
+    if inputs < SMALLEST_SPARSE_INPUT or density > LARGEST_SPARSE_DENSITY:
+        return NumericPath(products=best)
+    both = _seconds({"dense": partial(first_layer, PRODUCTS[best]), "sparse": _sparse_layer(inputs, width, density)})
+    return NumericPath(products=best, sparse=both["sparse"] * CLEARLY < both["dense"])
+
+
+def _sparse_layer(inputs: int, width: int, density: float) -> Callable[[], None]:
+    """The same work, forward pass and gradient of the first layer, with made-up images of that density."""
+    from trainers.engines.inputs import Layer, SparseInputs
+
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(1, 256, (ROWS, inputs), dtype=np.uint8) * (rng.random((ROWS, inputs)) < density)
+    examples = SparseInputs(pixels.astype(np.uint8), (np.arange(256) / 255).astype(np.float32))
+    layer, g_ref = (Layer.of(torch.rand(inputs, width), torch.rand(width)) for _ in range(2))
+    out = torch.rand(ROWS, width)
+
+    def first_layer() -> None:
+        examples.take(np.arange(ROWS))
+        examples.split(10)
+        examples.forward(layer, out)
+        examples.products(out.numpy(), g_ref)
+
+    return first_layer
+
+
+def _seconds(ways: dict[str, Callable[[], None]]) -> dict[str, float]:
+    """Median seconds of each, taking turns; the first turn, which compiles, does not count."""
+    seen: dict[str, list[float]] = {name: [] for name in ways}
+    for _ in range(TURNS + 1):
+        for name, work in ways.items():
+            started = time.perf_counter()
+            work()
+            seen[name].append(time.perf_counter() - started)
+    return {name: statistics.median(times[1:]) for name, times in seen.items()}

@@ -1,0 +1,42 @@
+"""The numeric path: which arithmetic a result comes from. Part of its identity, as rounding differs between paths."""
+
+from dataclasses import dataclass
+
+PRODUCTS = ("mkl", "onednn", "torch")
+PRECISIONS = ("float32", "tf32")
+
+
+@dataclass(frozen=True)
+class NumericPath:
+    """device "cpu" or "cuda"; precision of matrix products; and on a CPU whose products, and what they skip.
+
+    products: "mkl" or "onednn" for the compiled engine; "torch" for the engine of tensors, which GPUs use.
+    sparse: whether the compiled engine's first layer leaves out zero pixels.
+    """
+
+    device: str = "cpu"
+    precision: str = "float32"
+    products: str = "torch"
+    sparse: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> "NumericPath":
+        """From its name, as `str` writes it. Raises ValueError."""
+        device, _, rest = text.partition("-")
+        precision, _, rest = rest.partition("-")
+        products, _, sparse = rest.partition("-")
+        path = cls(device, precision, products or "torch", sparse == "sparse")
+        known = device in ("cpu", "cuda") and precision in PRECISIONS and path.products in PRODUCTS
+        if not known or str(path) != text:
+            raise ValueError(f"no numeric path {text!r}; one is cpu-float32-mkl-sparse, another cuda-float32")
+        return path
+
+    @property
+    def one_seed_at_a_time(self) -> bool:
+        """Seeds have their own data: in a cache there is room for one's, on a GPU all are trained together."""
+        return self.device == "cpu"
+
+    def __str__(self) -> str:
+        if self.device == "cuda":
+            return f"{self.device}-{self.precision}"
+        return f"{self.device}-{self.precision}-{self.products}" + ("-sparse" if self.sparse else "")
