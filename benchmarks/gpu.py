@@ -1,7 +1,7 @@
 """The whole search of the paper on a GPU, one evaluation, one member alone, the GPU's ceilings, and agreement with
 float64. Needs torch, NumPy and this checkout only.
 
-    python benchmarks/gpu.py [--device cuda] [--data-dir FOLDER] [--examples 60000]
+    python benchmarks/gpu.py [--precision tf32] [--data-dir FOLDER] [--examples 60000]
 
 Without --data-dir it trains on made-up images that are zero as often as MNIST's. `--device cpu --examples 100
 --rounds 1 --seeds 1 --points 3` tries the script without a GPU. Writes benchmarks/results/gpu.json.
@@ -26,6 +26,7 @@ from flops import BATCH, SIZES, run_flop, step_bytes, step_flop
 from plain import PlainLoop
 
 from trainers import Cohort, Member, TrainConfig
+from trainers.numeric_path import PRECISIONS, NumericPath
 from trainers.population import train_cohort
 from trainers.streams.base import Images
 from trainers.streams.permuted import PermutedStream
@@ -82,9 +83,7 @@ def trained(
 ) -> dict[str, Any]:
     """Seconds of `rounds` cohorts one after the other, and what that means in steps, FLOP/s and bytes/s."""
     stream, cohort = PermutedStream(data, tasks, given.examples), Cohort("soft_agem", chosen)
-    seconds = sum(
-        timed(lambda: train_cohort(cohort, stream, CONFIG, given.device), given.device) for _ in range(rounds)
-    )
+    seconds = sum(timed(lambda: train_cohort(cohort, stream, CONFIG, given.path), given.device) for _ in range(rounds))
     steps, count = -(-given.examples // BATCH), len(chosen)
     seeds = len({member.seed for member in chosen})
     stored = CONFIG.memory * data.classes
@@ -128,6 +127,7 @@ def plain_alone(data: Images, given: Any) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--precision", choices=PRECISIONS, default="float32")
     parser.add_argument("--data-dir", type=Path)
     parser.add_argument("--examples", type=int, default=60_000, help="training images of a task")
     parser.add_argument("--rounds", type=int, default=5)
@@ -138,18 +138,23 @@ def main() -> None:
     given = parser.parse_args()
     if given.device == "cuda" and not torch.cuda.is_available():
         raise SystemExit("torch sees no GPU here; `--device cpu` tries the script without one")
+    given.path = NumericPath("cuda", given.precision) if given.device == "cuda" else None
     torch.set_num_threads(1)  # the processor only hands out small work
     examples, test = max(given.examples, 2000), 10_000 if given.examples == 60_000 else 500
     data = pictures.real(given.data_dir) if given.data_dir else pictures.made_up(examples, test)
     alone, evaluated = (Member(BEST, 0),), tuple(Member(value, 0) for value in (BEST, 0.0))
     timed(
-        lambda: train_cohort(Cohort("soft_agem", alone), PermutedStream(data, CV, 100), CONFIG, given.device),
+        lambda: train_cohort(Cohort("soft_agem", alone), PermutedStream(data, CV, 100), CONFIG, given.path),
         given.device,
     )
-    found: dict[str, Any] = {"device": given.device, "data": "MNIST" if given.data_dir else "made-up images"}
+    found: dict[str, Any] = {
+        "device": given.device,
+        "precision": given.precision,
+        "data": "MNIST" if given.data_dir else "made-up images",
+    }
     found |= {"step_flop": step_flop(SIZES, BATCH + 256), "step_bytes": step_bytes(SIZES, BATCH + 256)}
     found["ceilings"] = ceilings(given.device)
-    found["agreement"] = agreement.worst(given.device)
+    found["agreement"] = agreement.worst(given.path)
     print(f"against float64: {found['agreement']}")
     found["plain"] = plain_alone(data, given)
     grid = members(given.points, given.seeds)

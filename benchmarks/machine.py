@@ -28,7 +28,7 @@ def facts() -> dict[str, Any]:
         "vectors": vectors,
         "gpu": gpu,
         "python": platform.python_version(),
-        **{package: found for package in ("torch", "numpy", "ray") if (found := _version(package))},
+        **{package: found for package in ("torch", "numpy", "numba", "ray") if (found := _version(package))},
         "commit": _commit(),
         "measured": datetime.now(UTC).isoformat(timespec="seconds"),
     }

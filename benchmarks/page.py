@@ -40,7 +40,7 @@ def missing(name: str, command: str) -> str:
 def facts(found: Found) -> str:
     """What a section was measured on, in one line."""
     where = found["gpu"] or f"{found['processor']}, {found['cores']} cores, {found['vectors']}"
-    versions = ", ".join(f"{name} {found[name]}" for name in ("torch", "numpy", "ray") if name in found)
+    versions = ", ".join(f"{name} {found[name]}" for name in ("torch", "numpy", "numba", "ray") if name in found)
     when = found["measured"][:10]
     return f"*Measured on {where}; Python {found['python']}, {versions}; commit {found['commit']}, {when}.*"
 
@@ -178,10 +178,11 @@ def gpu(found: Found) -> tuple[str, dict[str, str]]:
         f"Plain PyTorch loop, one member: {number(plain['steps_per_s'])} steps/s over {plain['steps']:,} steps; at "
         f"that rate the whole search would take {plain['search_extrapolated_s'] / 3600:.1f} h (extrapolated).",
         table(["ceiling", "10¹² per second"], limits),
-        f"Against float64, {agreement['steps']} steps, ε = {', '.join(map(str, agreement['epsilons']))}: accuracies on "
-        f"{agreement['tests']:,} images differ by at most {100 * agreement['largest_accuracy_difference']:.2f}, shares "
+        f"Against float64, {agreement['steps']} steps, ε = {', '.join(map(str, agreement['epsilons']))}: parameters "
+        f"differ by at most {agreement['largest_parameter_difference']:.1e} of their norm, accuracies on "
+        f"{agreement['tests']:,} images by at most {100 * agreement['largest_accuracy_difference']:.2f}, shares "
         f"of projected steps by at most {100 * agreement['largest_projected_share_difference']:.2f} percentage points. "
-        f"Data: {found['data']}.",
+        f"Data: {found['data']}; precision of matrix products: {found['precision']}.",
     ]
     return "\n\n".join(text), {}
 

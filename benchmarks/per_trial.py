@@ -4,8 +4,8 @@
 
 11 values of ε with every seed on the three-task stream, two at a time. Whole runs from the shell's point of view, in
 turns; and the training alone: the seconds spent in trials or cohorts, shared out over the slots. epsearch also tests
-during training, evaluates the winner on a fourth task and writes its report: its whole run includes them, and only the
-search's steps are counted. Writes benchmarks/results/per_trial.json.
+during training, evaluates the winner on a fourth task, certifies members and writes its report: its whole run includes
+them, and only the search's steps are counted. Writes benchmarks/results/per_trial.json.
 """
 
 import argparse
@@ -101,7 +101,9 @@ def engine(given: argparse.Namespace, folder: Path) -> float:
 
 def _run(command: list[str]) -> None:
     search_path = os.pathsep.join([str(Path(__file__).parent), str(turns.ROOT)])
-    done = subprocess.run(command, stdout=subprocess.DEVNULL, env=os.environ | {"PYTHONPATH": search_path})
+    with tempfile.TemporaryDirectory() as cache:  # no first task that another run has kept
+        environment = os.environ | {"PYTHONPATH": search_path, "EPSEARCH_CACHE": cache}
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, env=environment)
     if done.returncode:
         raise SystemExit(f"exit status {done.returncode}: {' '.join(command)}")
 
