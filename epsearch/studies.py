@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -76,15 +77,18 @@ def run(study: Study, console: Console, quiet: bool = False) -> Outcome:
     """
     stream = _open_stream(study)
     _make_folder(study.out)
-    with open_store(study.storage) as store:
+    with open_store(study.storage) as store, ExitStack() as stack:
         row = store.study(study.name)
+        # A new study will have to train, so its runner may start at once; for an old one the ledger is asked first.
+        train = stack.enter_context(_runner(study)) if row is None else None
         study = replace(study, numeric_path=numeric_path(study, stream, row.config["numeric_path"] if row else None))
         images = stream.describe()
         _save_study(store, study, images)
         loop = StudyLoop(study, images, store)
         with Monitor(loop, console, quiet) as monitor:
             if not loop.done:
-                _runner(study)(loop, monitor)
+                train = train or stack.enter_context(_runner(study))
+                train(loop, monitor)
         effort = Effort(loop.trained, loop.reused, monitor.member_steps, loop.saved, monitor.seconds)
     return _report(loop, effort)
 
@@ -190,14 +194,14 @@ def _listed(loop: StudyLoop, created: str) -> Listed:
     )
 
 
-def _runner(study: Study) -> Callable[[StudyLoop, Monitor], None]:
+def _runner(study: Study) -> AbstractContextManager[Callable[[StudyLoop, Monitor], None]]:
     if study.runner == "local":
         from epsearch.runners import local
 
-        return local.run
+        return local.ready(study)
     from epsearch.runners import tune
 
-    return tune.run
+    return tune.ready(study)
 
 
 def _open_stream(study: Study) -> TaskStream:

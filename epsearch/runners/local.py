@@ -1,16 +1,25 @@
 """Trains in this process, one thread a cohort; torch releases the interpreter's lock while it computes."""
 
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 
 from epsearch.errors import Interrupted, TrainingFailed
 from epsearch.evaluate import StudyLoop
 from epsearch.jobs import JobResult, execute
 from epsearch.progress import Monitor
 from epsearch.runners.slots import local_slots
+from epsearch.study import Study
 
 
-def run(loop: StudyLoop, monitor: Monitor) -> None:
+@contextmanager
+def ready(study: Study) -> Iterator[Callable[[StudyLoop, Monitor], None]]:
+    """Yields the function that trains; see `tune.ready`."""
+    yield _run
+
+
+def _run(loop: StudyLoop, monitor: Monitor) -> None:
     """Trains until the study is done. Raises Interrupted on Ctrl-C, after the running cohorts have stopped."""
     loop.workers = local_slots(loop.study)
     stop = threading.Event()

@@ -7,8 +7,10 @@ import signal
 import socket
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, redirect_stdout
+from functools import partial
 from pathlib import Path
 
 from epsearch.errors import Interrupted, UsageError
@@ -22,19 +24,75 @@ SETTINGS = {
     "RAY_AIR_NEW_OUTPUT": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # nobody reads Tune's own CSV, JSON and TensorBoard files
+    "TUNE_FUNCTION_THREAD_TIMEOUT_S": "60",  # a busy machine may take its time to end a trial
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # workers take this interpreter, they do not set up `uv run` once more
 }
 REACH_SECONDS = 10.0
 OBJECT_STORE_BYTES = 10**8  # jobs and results are small; Ray would reserve 30 % of the memory
 
 
-def run(loop: StudyLoop, monitor: Monitor) -> None:
-    """Trains until the study is done. Raises Interrupted on Ctrl-C; everything told by then is stored."""
+@contextmanager
+def ready(study: Study) -> Iterator[Callable[[StudyLoop, Monitor], None]]:
+    """Starts Ray in the background, as that takes seconds in which the study can be prepared; ends it behind.
+
+    Yields the function that trains until the study is done. It raises UsageError where Ray cannot be had, and
+    Interrupted on Ctrl-C; everything told by then is stored.
+    """
     # Ray prints to standard output when a worker dies, whatever it is told; our answer must stand there alone.
-    with open(os.devnull, "w", encoding="utf-8") as nowhere, redirect_stdout(nowhere), _own_signals():
-        error = _run(loop, monitor)
-    if error is not None:
-        raise error
+    with (
+        open(os.devnull, "w", encoding="utf-8") as nowhere,
+        redirect_stdout(nowhere),
+        _own_signals(),
+        ThreadPoolExecutor(1) as background,
+    ):
+        starting = background.submit(_start, study)
+        try:
+            yield partial(_run, starting)
+        finally:
+            if starting.exception() is None:
+                import ray
+
+                ray.shutdown()
+
+
+def _start(study: Study) -> None:
+    """Starts or joins Ray, then imports Tune, while the workers of a private Ray import what they will need."""
+    if study.address == "local":
+        slots = local_slots(study)
+        start_private_ray(slots)
+        _warm_workers(slots)
+    else:
+        _join_cluster(study.address)
+    import epsearch.runners.trials  # noqa: F401
+
+
+def _warm_workers(count: int) -> None:
+    """Ray keeps its worker processes, and gives Tune's actors those that have run this."""
+    import ray
+
+    for _ in range(count):
+        ray.remote(num_cpus=1)(_import_all).remote()
+
+
+def _import_all() -> None:
+    import epsearch.runners.trainable
+    import trainers.population  # noqa: F401
+
+
+def _run(starting: Future[None], loop: StudyLoop, monitor: Monitor) -> None:
+    starting.result()
+    from epsearch.runners.trials import Source, fit
+
+    study = loop.study
+    scratch = _scratch(study)
+    try:
+        loop.workers = study.workers or _cluster_slots(study)
+        source = Source(loop, monitor)
+        fit(source, study.device, loop.workers, scratch, monitor)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    if source.error is not None:
+        raise source.error
     if not loop.done:
         raise Interrupted
 
@@ -51,27 +109,6 @@ def _own_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _run(loop: StudyLoop, monitor: Monitor) -> Exception | None:
-    study = loop.study
-    if study.address == "local":
-        start_private_ray(local_slots(study))
-    else:
-        _join_cluster(study.address)
-    import ray
-
-    from epsearch.runners.trials import Source, fit
-
-    scratch = _scratch(study)
-    try:
-        loop.workers = study.workers or _cluster_slots(study)
-        source = Source(loop, monitor)
-        fit(source, study.device, loop.workers, scratch, monitor)
-    finally:
-        ray.shutdown()
-        shutil.rmtree(scratch, ignore_errors=True)
-    return source.error
 
 
 def start_private_ray(cores: int) -> None:

@@ -39,7 +39,7 @@ def source(monkeypatch):
     return Source(Loop(), SimpleNamespace(update=lambda loop: None))
 
 
-ANSWER = {"value": "trained", "seconds": 1.0}
+ANSWER = {"value": "trained", "seconds": 1.0, "parameter_difference": 0.0}
 DEAD = "its worker died 5 times (repeat 1 of 2)"
 
 

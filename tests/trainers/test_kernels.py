@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainers.engines import kernels
+from trainers.engines import kernels, sparse
 from trainers.engines.inputs import DenseInputs, Layer, SparseInputs
 from trainers.engines.products import PRODUCTS
 
@@ -116,13 +116,13 @@ def test_what_is_not_finite_stays_so(bad):
     out = np.array([[5, 5, 5, bad]], dtype=np.float32)
     kernels.mask(out, hidden)
     assert out[0, 0] == 5 and out[0, 1] == 0 and out[0, 3] == 0
-    sparse = SparseInputs(np.array([[0, 3]], dtype=np.uint8), SCALE)
-    sparse.take(np.array([0]))
+    inputs = SparseInputs(np.array([[0, 3]], dtype=np.uint8), SCALE)
+    inputs.take(np.array([0]))
     out = torch.zeros(1, 16)
-    sparse.forward(layer(np.full((2, 16), np.nan), np.zeros(16)), out)
+    inputs.forward(layer(np.full((2, 16), np.nan), np.zeros(16)), out)
     assert torch.isnan(out).all()
 
 
 def test_images_without_any_pixel():
-    found = kernels.sparse(np.zeros((3, 5), dtype=np.uint8))
+    found = sparse.without_zeros(np.zeros((3, 5), dtype=np.uint8))
     assert len(found.pixel) == 0 and not found.starts.any()

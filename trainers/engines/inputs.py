@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trainers.engines import kernels
+from trainers.engines import kernels, sparse
 from trainers.engines.products import Products
 
 Bytes = NDArray[np.uint8]
@@ -92,8 +92,8 @@ class SparseInputs:
     """For images most of whose pixels are zero."""
 
     def __init__(self, examples: Bytes, scale: Floats) -> None:
-        self._examples, self._scale, self._pixels = kernels.sparse(examples), scale, examples.shape[1]
-        self._now = self._ref = kernels.ByPixel.empty(self._pixels, 0)
+        self._examples, self._scale, self._pixels = sparse.without_zeros(examples), scale, examples.shape[1]
+        self._now = self._ref = sparse.ByPixel.empty(self._pixels, 0)
 
     def take(self, rows: Rows) -> None:
         self._rows = rows
@@ -103,23 +103,23 @@ class SparseInputs:
         self._current = current
         self._now = self._sorted(now, self._now)
         self._ref = self._sorted(ref, self._ref)
-        self._gram: Floats = kernels.sparse_gram(*self._now, current)
+        self._gram: Floats = sparse.gram(*self._now, current)
 
-    def _sorted(self, rows: Rows, into: kernels.ByPixel) -> kernels.ByPixel:
+    def _sorted(self, rows: Rows, into: sparse.ByPixel) -> sparse.ByPixel:
         """Buffers grow as needed and are used again."""
         if len(into.value) < len(rows) * self._pixels:
-            into = kernels.ByPixel.empty(self._pixels, len(rows) * self._pixels)
-        kernels.sort_by_pixel(rows, *self._examples, self._scale, *into)
+            into = sparse.ByPixel.empty(self._pixels, len(rows) * self._pixels)
+        sparse.sort_by_pixel(rows, *self._examples, self._scale, *into)
         return into
 
     def forward(self, layer: Layer, out: Tensor) -> None:
-        kernels.sparse_forward(self._rows, *self._examples, self._scale, *layer.arrays, out.numpy())
+        sparse.forward(self._rows, *self._examples, self._scale, *layer.arrays, out.numpy())
 
     def products(self, delta: Floats, g_ref: Layer) -> tuple[float, float, float]:
-        found: tuple[float, float, float] = kernels.sparse_layer_products(
+        found: tuple[float, float, float] = sparse.layer_products(
             self._now, self._gram, self._ref, delta, self._current, *g_ref.arrays
         )
         return found
 
     def update(self, layer: Layer, g_ref: Layer, b: np.float32, delta: Floats, a: np.float32) -> None:
-        kernels.sparse_update_layer(*layer.arrays, *g_ref.arrays, b, self._now, delta, a)
+        sparse.update_layer(*layer.arrays, *g_ref.arrays, b, self._now, delta, a)
