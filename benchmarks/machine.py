@@ -28,15 +28,15 @@ def facts() -> dict[str, Any]:
         "vectors": vectors,
         "gpu": gpu,
         "python": platform.python_version(),
-        **{package: found for package in ("torch", "numpy", "ray") if (found := _version(package))},
+        **{package: found for package in ("torch", "numpy", "numba", "ray") if (found := _version(package))},
         "commit": _commit(),
         "measured": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
 
-def save(name: str, figures: dict[str, Any]) -> Path:
-    """Writes figures with the facts to results/NAME.json and prints where."""
-    path = RESULTS / f"{name}.json"
+def save(name: str, figures: dict[str, Any], path: Path | None = None) -> Path:
+    """Writes figures with the facts to results/NAME.json, or to `path`, and prints where."""
+    path = path or RESULTS / f"{name}.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps({"facts": facts(), **figures}, indent=1) + "\n", encoding="utf-8")
     print(f"wrote {path}", file=sys.stderr)
@@ -53,5 +53,8 @@ def _version(package: str) -> str | None:
 def _commit() -> str:
     """The commit, with "+" behind it where files differ from it."""
     ask = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--abbrev=10", "--dirty=+"]
-    answer = subprocess.run(ask, capture_output=True, text=True)
-    return answer.stdout.strip() or "unknown"
+    try:
+        answer = subprocess.run(ask, capture_output=True, text=True).stdout
+    except FileNotFoundError:  # a bare machine without git
+        answer = ""
+    return answer.strip() or "unknown"

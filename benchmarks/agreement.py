@@ -1,0 +1,131 @@
+"""How far the engine's float32 results on a numeric path are from a plain float64 loop on the same batches."""
+
+from itertools import pairwise
+from typing import Any
+
+import images as pictures
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from trainers import Cohort, Member, TrainConfig
+from trainers.networks import MLP
+from trainers.numeric_path import NumericPath
+from trainers.population import train_cohort
+from trainers.schedule import generator, memory_choice, reference_batches, training_order
+from trainers.streams.permuted import PermutedStream
+
+Labelled = tuple[Tensor, Tensor]
+TESTS = 1000
+
+
+def worst(
+    path: NumericPath | None, epsilons: tuple[float, ...] = (0.0, 0.07185, 1.0), steps: int = 30
+) -> dict[str, Any]:
+    """Largest differences over runs of three tasks × `steps`: of the final parameters, relative to their norm, of an
+    accuracy, and of the share of projected steps.
+
+    Float32 and float64 may class an image differently that lies on the border of two classes: one image is 0.1 points.
+    """
+    config = TrainConfig()
+    stream = PermutedStream(pictures.made_up(config.batch_size * steps, TESTS), range(3))
+    sizes = (stream.inputs, *config.hidden, stream.classes)
+    chosen = tuple(Member(epsilon, seed=0) for epsilon in epsilons)
+    found = train_cohort(Cohort("soft_agem", chosen), stream, config, path)
+    parameters, accuracy, projected = 0.0, 0.0, 0.0
+    for row, member in enumerate(chosen):
+        layers, exact, share = plain_float64(member, stream, config)
+        parameters = max(parameters, _distance(layers, _layers(sizes, found.params[row])))
+        lower = np.tri(len(exact), dtype=bool)
+        accuracy = max(accuracy, float(np.abs(found.accuracies[row] - exact)[lower].max()))
+        projected = max(projected, float(np.abs(found.violations[row] - share)[1:].max()))
+    return {
+        "steps": 3 * steps,
+        "tests": TESTS,
+        "epsilons": list(epsilons),
+        "largest_parameter_difference": parameters,
+        "largest_accuracy_difference": accuracy,
+        "largest_projected_share_difference": projected,
+    }
+
+
+def _distance(exact: list[Labelled], found: list[Labelled]) -> float:
+    ours, theirs = (torch.cat([part.reshape(-1) for layer in layers for part in layer]) for layers in (exact, found))
+    return float((ours - theirs).norm() / ours.norm())
+
+
+def _layers(sizes: tuple[int, ...], row: NDArray[np.float32]) -> list[Labelled]:
+    """A member's parameters without padding, in float64: weight [in, out] and bias of every layer."""
+    views = MLP(sizes).layers(torch.from_numpy(row)[None])
+    return [(w[0, :k, :n].double(), b[0, :n].double()) for (k, n), (w, b) in zip(pairwise(sizes), views, strict=True)]
+
+
+def plain_float64(
+    member: Member, stream: PermutedStream, config: TrainConfig
+) -> tuple[list[Labelled], NDArray[np.float64], NDArray[np.float64]]:
+    """(final layers, accuracy [T, T] on task j after task k, share of projected steps [T]), with the engine's draws."""
+    sizes = (stream.inputs, *config.hidden, stream.classes)
+    start = MLP(sizes).init(generator(member.seed, "init", stream.tasks.start))
+    layers = [(w.clone().requires_grad_(), b.clone().requires_grad_()) for w, b in _layers(sizes, start)]
+    parameters = [part for layer in layers for part in layer]
+    tasks, size = len(stream.tasks), config.batch_size
+    accuracies, shares = np.full((tasks, tasks), np.nan), np.full(tasks, np.nan)
+    memory: list[Labelled] = []
+    for task, number in enumerate(stream.tasks):
+        order = training_order(member.seed, number, stream.available, stream.examples)
+        x, y = _double(stream.train(member.seed, number, order), stream.largest)
+        stored = (
+            torch.cat([part[0] for part in memory]) if memory else x[:0],
+            torch.cat([y[:0], *(p[1] for p in memory)]),
+        )
+        steps = -(-len(y) // size)
+        drawn = reference_batches(member.seed, number, len(stored[1]), config.memory_batch, steps)
+        projected = 0
+        for step in range(steps):
+            now = slice(size * step, size * step + size)
+            g = _gradient(layers, parameters, (x[now], y[now]))
+            if memory:
+                rows = torch.from_numpy(np.array(drawn[step]))
+                r = _gradient(layers, parameters, (stored[0][rows], stored[1][rows]))
+                projected += int(g @ r < 0)
+                g = _direction(g, r, member.epsilon)
+            with torch.no_grad():
+                for part, step_part in zip(parameters, g.split([p.numel() for p in parameters]), strict=True):
+                    part -= config.learning_rate * step_part.view_as(part)
+        kept = memory_choice(member.seed, number, y.numpy(), config.memory)
+        memory.append((x[kept], y[kept]))
+        shares[task] = projected / steps
+        for tested in range(task + 1):
+            x_test, y_test = _double(stream.test(member.seed, stream.tasks[tested]), stream.largest)
+            with torch.no_grad():
+                accuracies[task, tested] = float((_logits(layers, x_test).argmax(1) == y_test).double().mean())
+    return [(w.detach(), b.detach()) for w, b in layers], accuracies, shares
+
+
+def _direction(g: Tensor, r: Tensor, epsilon: float) -> Tensor:
+    """Algorithm 1 of the ε-SOFT-GEM paper; ε = 0 is A-GEM."""
+    if g @ r >= 0:
+        return g
+    if epsilon == 0:
+        return g - (g @ r) / (r @ r) * r
+    unit_g, unit_r = g / g.norm(), r / r.norm()
+    return unit_g - (unit_g @ unit_r - epsilon) * unit_r
+
+
+def _double(examples: Any, largest: float) -> Labelled:
+    return torch.tensor(examples.inputs, dtype=torch.float64) / largest, torch.tensor(examples.labels)
+
+
+def _logits(layers: list[Labelled], x: Tensor) -> Tensor:
+    for index, (weight, bias) in enumerate(layers):
+        x = x @ weight + bias
+        if index + 1 < len(layers):
+            x = x.relu()
+    return x
+
+
+def _gradient(layers: list[Labelled], parameters: list[Tensor], batch: Labelled) -> Tensor:
+    loss = functional.cross_entropy(_logits(layers, batch[0]), batch[1])
+    return torch.cat([part.reshape(-1) for part in torch.autograd.grad(loss, parameters)])

@@ -1,0 +1,124 @@
+"""One candidate in a process of its own (see turns.py): the cohort engine, the plain loop, or bare matrix products.
+
+    python candidate.py engine|plain|ceiling --threads N [--data-dir FOLDER]
+
+Without a data folder it works on made-up images that are zero as often as MNIST's.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import images as pictures
+import numpy as np
+import torch
+import turns
+from flops import BATCH, SIZES, Product
+from plain import PlainLoop
+
+from trainers import Cohort, Member, TrainConfig
+from trainers.population import train_cohort
+from trainers.streams.base import Images
+from trainers.streams.permuted import PermutedStream
+
+EPSILONS = 11  # a round of the paper: 11 values of ε with every seed
+PER_CLASS = 30  # memory: 300 examples after the first task, so that a reference batch of 256 is always full
+FEWEST = 50  # steps of a member: fewer examples would not fill that memory
+ROWS = 10_000
+
+
+def cohort(members: int) -> Cohort:
+    """Members as a search makes them: different ε first, then different seeds."""
+    values = np.linspace(0, 1, EPSILONS)
+    return Cohort("soft_agem", tuple(Member(float(values[i % EPSILONS]), seed=i // EPSILONS) for i in range(members)))
+
+
+class Engine:
+    """Steps of the second task, all with a full reference batch: a run of two tasks less one of its first task."""
+
+    def __init__(self, data: Images | None) -> None:
+        self._images = lru_cache(maxsize=None)(lambda pixels, steps: self._cut(data, pixels, steps))
+        self._warm: set[int] = set()  # image sizes whose first run, which compiles and chooses arithmetic, is over
+
+    def __call__(self, members: int, memory_batch: int, steps: int, pixels: int = SIZES[0]) -> dict[str, Any]:
+        steps = max(steps // members, FEWEST)
+        config = TrainConfig(memory=PER_CLASS, memory_batch=memory_batch)
+        seconds = []
+        for tasks in (1, 2) if pixels in self._warm else (2, 1, 2):
+            stream = PermutedStream(self._images(pixels, steps), range(tasks))
+            started = time.perf_counter()
+            train_cohort(cohort(members), stream, config)
+            seconds.append(time.perf_counter() - started)
+        self._warm.add(pixels)
+        return {"steps": members * steps, "seconds": seconds[-1] - seconds[-2]}
+
+    def _cut(self, data: Images | None, pixels: int, steps: int) -> Images:
+        if data is not None:
+            return pictures.cut(data, BATCH * steps, 10)
+        density = pictures.MNIST_DENSITY if pixels == SIZES[0] else pictures.DIGITS_DENSITY
+        return pictures.made_up(BATCH * steps, 10, pixels, density)
+
+
+class Plain:
+    """Steps of the plain loop on float tensors in memory."""
+
+    def __init__(self, data: Images | None) -> None:
+        chosen = pictures.made_up(ROWS, 10) if data is None else pictures.cut(data, ROWS, 10)
+        self._x = torch.tensor(chosen.train.inputs, dtype=torch.float32) / chosen.largest
+        self._y = torch.tensor(chosen.train.labels)
+        stored = PER_CLASS * chosen.classes
+        self._memory, self._labels = self._x[:stored][:, torch.randperm(SIZES[0])], self._y[:stored]
+        self._loop = PlainLoop(SIZES[0], SIZES[1:-1], SIZES[-1], 0.1)
+
+    def __call__(self, memory_batch: int, steps: int) -> dict[str, Any]:
+        started = time.perf_counter()
+        for step in range(steps):
+            start = BATCH * step % (ROWS - BATCH)
+            now, drawn = slice(start, start + BATCH), torch.randperm(len(self._labels))[:memory_batch]
+            self._loop.step(self._x[now], self._y[now], (self._memory[drawn], self._labels[drawn]))
+        return {"steps": steps, "seconds": time.perf_counter() - started}
+
+
+def ceiling(shapes: list[list[int]], seconds: float) -> dict[str, Any]:
+    """FLOP/s of every library routine at hand on every product, each run again for `seconds`."""
+    return {
+        str(shape): {name: _product_rate(run, Product(*shape), seconds) for name, run in _routines(*shape).items()}
+        for shape in shapes
+    }
+
+
+def _routines(m: int, k: int, n: int) -> dict[str, Callable[[], Any]]:
+    a, b = torch.rand(m, k), torch.rand(k, n)
+    array_a, array_b, transposed, bias = a.numpy(), b.numpy(), b.T.contiguous(), torch.zeros(n)
+    found: dict[str, Callable[[], Any]] = {"torch.mm": lambda: torch.mm(a, b), "numpy": lambda: array_a @ array_b}
+    if torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+        onednn = torch.ops.mkldnn._linear_pointwise
+        found["oneDNN"] = lambda: onednn(a, transposed, bias, "none", [], "")
+    return found
+
+
+def _product_rate(run: Callable[[], Any], product: Product, seconds: float) -> float:
+    run()
+    started, count = time.perf_counter(), 0
+    while (passed := time.perf_counter() - started) < seconds or not count:
+        run()
+        count += 1
+    return count * product.flop / passed
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("kind", choices=("engine", "plain", "ceiling"))
+    parser.add_argument("--threads", type=int, required=True)
+    parser.add_argument("--data-dir", type=Path)
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    data = pictures.real(given.data_dir) if given.data_dir and given.kind != "ceiling" else None
+    turns.serve({"engine": Engine, "plain": Plain}[given.kind](data) if given.kind != "ceiling" else ceiling)
+
+
+if __name__ == "__main__":
+    main()

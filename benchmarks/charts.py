@@ -1,0 +1,122 @@
+"""Two kinds of plots as SVG text: bars and small line panels. Written here, so that equal figures give equal files.
+
+plotly, which draws the reports, needs a browser to make a picture that a Markdown page can show.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import NamedTuple
+
+from results.figures.style import BLUE, FAINT, GRID, INK, ORANGE, VERMILLION
+
+COLOURS = (BLUE, ORANGE, VERMILLION)
+LABELS, WIDTH, BAR, GAP = 250, 860, 13, 12
+PANEL_WIDTH, PANEL_HEIGHT, COLUMNS = 280, 210, 3
+
+
+class Range(NamedTuple):
+    """A median and the lowest and highest value seen."""
+
+    median: float
+    low: float
+    high: float
+
+
+def bars(series: Sequence[str], rows: Mapping[str, Sequence[Range]], unit: str) -> str:
+    """Horizontal bars in groups, one group a row, one bar a series; whiskers from the lowest to the highest value."""
+    top = nice(max(value.high for values in rows.values() for value in values))
+    scale = (WIDTH - LABELS - 70) / top
+    parts, y = [], 34.0
+    for index, name in enumerate(series):
+        x = LABELS + 190 * index
+        parts += [_box(x, 8, 10, 10, COLOURS[index]), _text(x + 16, 17, name)]
+    for label, values in rows.items():
+        parts.append(_text(LABELS - 10, y + len(values) * BAR / 2 + 4, label, "end"))
+        for colour, value in zip(COLOURS, values, strict=False):
+            end, middle = LABELS + value.median * scale, y + BAR / 2
+            parts.append(_box(LABELS, y + 1, value.median * scale, BAR - 2, colour))
+            parts.append(_line(LABELS + value.low * scale, middle, LABELS + value.high * scale, middle, INK))
+            parts.append(
+                _text(max(end, LABELS + value.high * scale) + 6, middle + 4, number(value.median), "start", FAINT)
+            )
+            y += BAR
+        y += GAP
+    parts.append(_line(LABELS, 28, LABELS, y, INK))
+    parts.append(_text(LABELS, y + 14, unit, "start", FAINT))
+    return _svg(WIDTH, y + 24, parts)
+
+
+def panels(found: Mapping[str, Sequence[tuple[float, Range]]], unit: str) -> str:
+    """One small plot for each name: values over a logarithmic x axis, the y axis from zero."""
+    parts = []
+    for index, (name, points) in enumerate(found.items()):
+        x, y = index % COLUMNS * PANEL_WIDTH, index // COLUMNS * PANEL_HEIGHT
+        parts += [f'<g transform="translate({x} {y})">', *_panel(name, points, unit), "</g>"]
+    height = -(-len(found) // COLUMNS) * PANEL_HEIGHT
+    return _svg(COLUMNS * PANEL_WIDTH, height, parts)
+
+
+def _panel(name: str, points: Sequence[tuple[float, Range]], unit: str) -> list[str]:
+    left, right, above, below = 46, PANEL_WIDTH - 14, 30, PANEL_HEIGHT - 34
+    top = nice(max(value.high for _, value in points))
+    first, last = math.log(points[0][0]), math.log(points[-1][0])
+
+    def across(x: float) -> float:
+        return left + (math.log(x) - first) / (last - first) * (right - left)
+
+    def up(y: float) -> float:
+        return below - y / top * (below - above)
+
+    parts = [_text(left, 18, f"{name}, {unit}")]
+    for share in (0, 0.5, 1):
+        parts += [_line(left, up(share * top), right, up(share * top), INK if share == 0 else GRID)]
+        parts += [_text(left - 5, up(share * top) + 4, number(share * top), "end", FAINT)]
+    path = " ".join(f"{across(x):.1f},{up(value.median):.1f}" for x, value in points)
+    parts.append(f'<polyline points="{path}" fill="none" stroke="{BLUE}" stroke-width="2"/>')
+    for x, value in points:
+        parts += [_line(across(x), up(value.low), across(x), up(value.high), INK)]
+        parts += [f'<circle cx="{across(x):.1f}" cy="{up(value.median):.1f}" r="3.5" fill="{BLUE}"/>']
+        parts += [_text(across(x), below + 16, f"{x:g}", "middle", FAINT)]
+    return parts
+
+
+def nice(value: float) -> float:
+    """The next of 1, 2, 3, 4, 5, 6, 8 or 10 times a power of ten.
+
+    >>> nice(0.73), nice(1234), nice(10)
+    (0.8, 2000.0, 10.0)
+    """
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(round(step * power, 12) for step in (1, 2, 3, 4, 5, 6, 8, 10) if step * power >= value * (1 - 1e-9))
+
+
+def number(value: float) -> str:
+    """Three digits, thousands grouped.
+
+    >>> number(12345.6), number(123.4), number(1.234), number(0.01234), number(0)
+    ('12,346', '123', '1.23', '0.0123', '0')
+    """
+    if value == 0:
+        return "0"
+    digits = 2 - math.floor(math.log10(abs(value)))
+    return f"{value:,.{max(digits, 0)}f}"
+
+
+def _svg(width: float, height: float, parts: Sequence[str]) -> str:
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}"'
+    font = 'font-family="Helvetica, Arial, sans-serif" font-size="12"'
+    box = f'viewBox="0 0 {width:.0f} {height:.0f}"'
+    return "\n".join([f"{head} {box} {font}>", _box(0, 0, width, height, "white"), *parts, "</svg>\n"])
+
+
+def _text(x: float, y: float, text: str, anchor: str = "start", colour: str = INK) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" fill="{colour}">{escape(text)}</text>'
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, colour: str) -> str:
+    return f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" stroke="{colour}"/>'
+
+
+def _box(x: float, y: float, width: float, height: float, colour: str) -> str:
+    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{colour}"/>'

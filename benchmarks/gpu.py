@@ -1,0 +1,170 @@
+"""The whole search of the paper on a GPU, one evaluation, one member alone, the GPU's ceilings, and agreement with
+float64. Needs torch, NumPy and this checkout only.
+
+    python benchmarks/gpu.py [--precision tf32] [--data-dir FOLDER] [--examples 60000]
+
+Without --data-dir it trains on made-up images that are zero as often as MNIST's. `--device cpu --examples 100
+--rounds 1 --seeds 1 --points 3` tries the script without a GPU. Writes benchmarks/results/gpu.json.
+"""
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+import agreement
+import images as pictures
+import machine
+import numpy as np
+import torch
+from flops import BATCH, SIZES, run_flop, step_bytes, step_flop
+from plain import PlainLoop
+
+from trainers import Cohort, Member, TrainConfig
+from trainers.numeric_path import PRECISIONS, NumericPath
+from trainers.population import train_cohort
+from trainers.streams.base import Images
+from trainers.streams.permuted import PermutedStream
+
+CV, EVALUATION = range(3), range(3, 20)
+CONFIG = TrainConfig()
+BEST = 0.07185  # the paper's ε for Permuted MNIST
+
+
+def wait(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def timed(run: Callable[[], Any], device: str) -> float:
+    wait(device)
+    started = time.perf_counter()
+    run()
+    wait(device)
+    return time.perf_counter() - started
+
+
+def ceilings(device: str) -> dict[str, float]:
+    """FLOP/s of matrix products and bytes/s of a copy: medians of five timings after one that warms up."""
+    size, members, floats = (8192, 55, 2**28) if device == "cuda" else (512, 2, 2**20)
+    rows = BATCH + 256
+    a, b = torch.rand(size, size, device=device), torch.rand(size, size, device=device)
+    x = torch.rand(members, rows, SIZES[0], device=device)
+    w = torch.rand(members, SIZES[0], SIZES[1], device=device)
+    source = torch.rand(floats, device=device)
+    target = torch.empty_like(source)
+
+    def rate(work: float, run: Callable[[], Any]) -> float:
+        run()
+        return work / statistics.median(timed(run, device) for _ in range(5))
+
+    found = {}
+    for name, allowed in (("float32", False), ("tf32", True)):
+        if allowed and device != "cuda":
+            continue
+        torch.backends.cuda.matmul.allow_tf32 = allowed
+        found[f"{name}_product_flops"] = rate(2 * size**3, lambda: torch.mm(a, b))
+        found[f"{name}_step_product_flops"] = rate(2 * members * rows * SIZES[0] * SIZES[1], lambda: torch.bmm(x, w))
+    torch.backends.cuda.matmul.allow_tf32 = False
+    return found | {"copy_bytes": rate(2 * 4 * floats, lambda: target.copy_(source))}
+
+
+def members(points: int, seeds: int) -> tuple[Member, ...]:
+    return tuple(Member(float(value), seed) for seed in range(seeds) for value in np.linspace(0, 1, points))
+
+
+def trained(
+    what: str, chosen: tuple[Member, ...], tasks: range, rounds: int, data: Images, given: Any
+) -> dict[str, Any]:
+    """Seconds of `rounds` cohorts one after the other, and what that means in steps, FLOP/s and bytes/s."""
+    stream, cohort = PermutedStream(data, tasks, given.examples), Cohort("soft_agem", chosen)
+    seconds = sum(timed(lambda: train_cohort(cohort, stream, CONFIG, given.path), given.device) for _ in range(rounds))
+    steps, count = -(-given.examples // BATCH), len(chosen)
+    seeds = len({member.seed for member in chosen})
+    stored = CONFIG.memory * data.classes
+    flop = rounds * run_flop(SIZES, count, seeds, len(tasks), steps, CONFIG.memory_batch or stored, stored)
+    moved = (
+        rounds * steps * (count * (len(tasks) - 1) * step_bytes(SIZES, BATCH + 256) + seeds * step_bytes(SIZES, BATCH))
+    )
+    found = {
+        "what": what,
+        "members": rounds * count,
+        "tasks": len(tasks),
+        "steps": steps,
+        "seconds": seconds,
+        "member_steps_per_s": rounds * count * len(tasks) * steps / seconds,
+        "flops": flop / seconds,
+        "bytes_per_s": moved / seconds,
+    }
+    rate = f"{found['member_steps_per_s']:.0f} member-steps/s, {flop / seconds / 1e12:.3f} TFLOP/s"
+    print(f"{what}: {seconds:.1f} s, {rate}")
+    return found
+
+
+def plain_alone(data: Images, given: Any) -> dict[str, Any]:
+    """A slice of the plain loop's steps with full reference batches, and the search at that rate: an extrapolation."""
+    loop = PlainLoop(SIZES[0], SIZES[1:-1], SIZES[-1], 0.1, given.device)
+    x = torch.tensor(data.train.inputs[:2000], dtype=torch.float32, device=given.device) / data.largest
+    y = torch.tensor(data.train.labels[:2000], device=given.device)
+
+    def steps(count: int) -> None:
+        for step in range(count):
+            now, drawn = slice(BATCH * step % 1000, BATCH * step % 1000 + BATCH), torch.randperm(300)[:256].to(x.device)
+            loop.step(x[now], y[now], (x[drawn], y[drawn]))
+
+    steps(10)
+    rate = given.slice / timed(lambda: steps(given.slice), given.device)
+    wanted = given.rounds * given.points * given.seeds * len(CV) * -(-given.examples // BATCH)
+    print(f"plain loop, one member: {rate:.0f} steps/s")
+    return {"steps": given.slice, "steps_per_s": rate, "search_extrapolated_s": wanted / rate}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--precision", choices=PRECISIONS, default="float32")
+    parser.add_argument("--data-dir", type=Path)
+    parser.add_argument("--examples", type=int, default=60_000, help="training images of a task")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--points", type=int, default=11)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--slice", type=int, default=2000, help="steps of the plain loop that are measured")
+    parser.add_argument("--out", type=Path, help="write the figures here instead")
+    given = parser.parse_args()
+    if given.device == "cuda" and not torch.cuda.is_available():
+        raise SystemExit("torch sees no GPU here; `--device cpu` tries the script without one")
+    given.path = NumericPath("cuda", given.precision) if given.device == "cuda" else None
+    torch.set_num_threads(1)  # the processor only hands out small work
+    examples, test = max(given.examples, 2000), 10_000 if given.examples == 60_000 else 500
+    data = pictures.real(given.data_dir) if given.data_dir else pictures.made_up(examples, test)
+    alone, evaluated = (Member(BEST, 0),), tuple(Member(value, 0) for value in (BEST, 0.0))
+    timed(
+        lambda: train_cohort(Cohort("soft_agem", alone), PermutedStream(data, CV, 100), CONFIG, given.path),
+        given.device,
+    )
+    found: dict[str, Any] = {
+        "device": given.device,
+        "precision": given.precision,
+        "data": "MNIST" if given.data_dir else "made-up images",
+    }
+    found |= {"step_flop": step_flop(SIZES, BATCH + 256), "step_bytes": step_bytes(SIZES, BATCH + 256)}
+    found["ceilings"] = ceilings(given.device)
+    found["agreement"] = agreement.worst(given.path)
+    print(f"against float64: {found['agreement']}")
+    found["plain"] = plain_alone(data, given)
+    grid = members(given.points, given.seeds)
+    found["runs"] = [
+        trained("one member alone", alone, CV, 1, data, given),
+        trained("evaluation, ε = 0.07185 and A-GEM", evaluated, EVALUATION, 1, data, given),
+        trained("whole search", grid, CV, given.rounds, data, given),
+    ]
+    machine.save("gpu", found, given.out)
+
+
+if __name__ == "__main__":
+    main()

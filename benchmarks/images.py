@@ -1,0 +1,48 @@
+"""Images to measure with: real MNIST, or made-up pixels that are zero as often and in as many columns."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from trainers.streams import mnist
+from trainers.streams.base import Examples, Images
+
+MNIST_DENSITY, DIGITS_DENSITY = 0.191, 0.49  # share of pixels that are not zero
+BRIGHTEST = 0.72  # how often the most used pixel of MNIST is not zero
+CLASSES = 10
+
+
+def real(data_dir: Path) -> Images:
+    """MNIST as the project reads it; downloaded where it is missing."""
+    return mnist.load(data_dir)
+
+
+def made_up(examples: int, test: int, pixels: int = 784, density: float = MNIST_DENSITY) -> Images:
+    """Random pixels with balanced labels.
+
+    MNIST's pixels sorted by how often they are not zero follow a bell curve nearly to zero: a batch leaves almost a
+    third of the columns empty. Pixels that were zero independently of their place would leave none empty.
+    """
+    rng = np.random.default_rng(0)
+    width = density / (BRIGHTEST * math.sqrt(math.pi) / 2)
+    used = BRIGHTEST * np.exp(-((np.arange(pixels) / pixels / width) ** 2))
+
+    def part(count: int) -> Examples:
+        shape = (count, pixels)
+        lit = rng.random(shape, dtype=np.float32) < used.astype(np.float32)
+        inputs = np.where(lit, rng.integers(1, 256, shape, dtype=np.uint8), np.uint8(0))
+        return Examples(inputs, np.arange(count, dtype=np.int64) % CLASSES)
+
+    return Images(part(examples), part(test), CLASSES, 255.0)
+
+
+def cut(images: Images, examples: int, test: int) -> Images:
+    """The first training and test images: few tests cost next to nothing, so that steps alone are measured."""
+    train = Examples(*(array[:examples] for array in images.train))
+    return Images(train, Examples(*(array[:test] for array in images.test)), images.classes, images.largest)
+
+
+def density(images: Images) -> float:
+    """Share of training pixels that are not zero."""
+    return float(np.count_nonzero(images.train.inputs) / images.train.inputs.size)

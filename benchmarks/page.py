@@ -1,0 +1,206 @@
+"""Makes docs/performance.md and its plots from benchmarks/results/*.json and the template performance.md.in.
+
+uv run python benchmarks/page.py
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from charts import Range, bars, number, panels
+
+ROOT = Path(__file__).parent.parent
+RESULTS, TEMPLATE = ROOT / "benchmarks" / "results", ROOT / "benchmarks" / "performance.md.in"
+Found = dict[str, Any]
+
+
+def pages(results: Path = RESULTS) -> dict[str, str]:
+    """Path under the root -> text, for the page and every plot."""
+    made: dict[str, str] = {}
+    parts = {}
+    for name, (section, command) in SECTIONS.items():
+        file = results / f"{name}.json"
+        found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+        text, plots = section(found) if found else (missing(name, command), {})
+        parts[name] = text if found is None else f"{text}\n\n{facts(found['facts'])}"
+        made |= {f"docs/images/{plot}": svg for plot, svg in plots.items()}
+    made["docs/performance.md"] = Template(TEMPLATE.read_text(encoding="utf-8")).substitute(parts)
+    return made
+
+
+def missing(name: str, command: str) -> str:
+    """How to fill a section; the GPU's also shows its empty rows."""
+    hint = f"Not measured yet: `{command}` writes `benchmarks/results/{name}.json`; then make this page again."
+    empty = table(["run", *GPU_COLUMNS], [[run, *"–" * len(GPU_COLUMNS)] for run in GPU_RUNS])
+    return f"{hint}\n\n{empty}" if name == "gpu" else hint
+
+
+def facts(found: Found) -> str:
+    """What a section was measured on, in one line."""
+    where = found["gpu"] or f"{found['processor']}, {found['cores']} cores, {found['vectors']}"
+    versions = ", ".join(f"{name} {found[name]}" for name in ("torch", "numpy", "numba", "ray") if name in found)
+    when = found["measured"][:10]
+    return f"*Measured on {where}; Python {found['python']}, {versions}; commit {found['commit']}, {when}.*"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table; columns behind the first are right-aligned."""
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def spread(found: Found) -> Range:
+    return Range(found["median"], found["low"], found["high"])
+
+
+def with_range(found: Found) -> str:
+    return f"{number(found['median'])} ({number(found['low'])}…{number(found['high'])})"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def throughput(found: Found) -> tuple[str, dict[str, str]]:
+    """For each size of the reference batch a table and a plot; then the ceilings."""
+    parts, plots = [], {}
+    arrangements = list(dict.fromkeys(row["arrangement"] for row in found["rows"]))
+    best = arrangements[-1]
+    for batch in dict.fromkeys(row["memory_batch"] for row in found["rows"]):
+        rows = [row for row in found["rows"] if row["memory_batch"] == batch]
+        names = list(dict.fromkeys(row["candidate"] for row in rows))
+        cell = {(row["candidate"], row["arrangement"]): row for row in rows}
+        body = [
+            (name, *(with_range(cell[name, each]["member_steps_per_s"]) for each in arrangements), number(ratio))
+            for name in names
+            for ratio in [cell[name, best]["ratio_to_plain"]]
+        ]
+        rates = [
+            (
+                name,
+                number(row["gflops"]),
+                percent(row["share_of_step_ceiling"]),
+                percent(row["share_of_large_product"]),
+                number(row["gflops_without_zeros"]),
+            )
+            for name in names
+            for row in [cell[name, best]]
+        ]
+        plot = f"throughput-{batch}.svg"
+        ranges = {name: [spread(cell[name, each]["member_steps_per_s"]) for each in arrangements] for name in names}
+        plots[plot] = bars(arrangements, ranges, "member-steps per second: median, lowest and highest turn")
+        parts += [f"### Reference batch {batch}", f"![Member-steps per second, reference batch {batch}](images/{plot})"]
+        parts.append("Member-steps per second, median (lowest…highest turn); the last column against the plain loop.")
+        parts.append(table(["candidate", *arrangements, f"× plain, {best}"], body))
+        head = ["candidate", "GFLOP/s", "of the step's products", "of a 2048³ product", "GFLOP/s without zeros"]
+        parts += [f"Achieved rates, {best}:", table(head, rates)]
+    ceilings = [[row["what"], row["arrangement"], number(row["gflops"]), row["routine"]] for row in found["ceilings"]]
+    parts += ["### Ceilings", table(["what", "arrangement", "GFLOP/s", "fastest"], ceilings)]
+    parts.append(
+        f"{found['turns']} turns of {found['steps']} member-steps (at least 100 a member; fewer for Avalanche "
+        f"{found['avalanche']}); {percent(found['density'])} of the pixels are not zero."
+    )
+    return "\n\n".join(parts), plots
+
+
+def per_trial(found: Found) -> tuple[str, dict[str, str]]:
+    rows = [
+        [row["candidate"], with_range(row["whole_run"]), with_range(row["training_alone"])] for row in found["rows"]
+    ]
+    head = ["member-steps per second", "whole run", "training alone"]
+    size = (
+        f"11 values of ε × {found['seeds']} seed(s), 3 tasks × {found['examples']:,} images: {found['member_steps']:,} "
+        f"member-steps; {found['turns']} repeats in turns, median (lowest…highest)."
+    )
+    ranges = {row["candidate"]: [spread(row["whole_run"]), spread(row["training_alone"])] for row in found["rows"]}
+    plot = bars(["whole run", "training alone"], ranges, "member-steps per second")
+    text = [size, table(head, rows), "![Member-steps per second of whole runs](images/per-trial.svg)"]
+    return "\n\n".join(text), {"per-trial.svg": plot}
+
+
+AXES = {
+    "tasks": "tasks",
+    "members": "members",
+    "memory_batch": "reference batch",
+    "memory": "memory per class and task",
+    "pixels": "pixels",
+}
+
+
+def scaling(found: Found) -> tuple[str, dict[str, str]]:
+    series = {
+        label: [(row["value"], spread(row["ms_per_member_step"])) for row in found["rows"] if row["axis"] == axis]
+        for axis, label in AXES.items()
+    }
+    rows = [
+        [label, " · ".join(f"{x:g}: {number(value.median)}" for x, value in points)] for label, points in series.items()
+    ]
+    usual = ", ".join(f"{AXES[axis]} {value}" for axis, value in found["usual"].items())
+    text = [
+        "![Milliseconds per member-step as one quantity grows](images/scaling.svg)",
+        table(["what grows", "milliseconds per member-step"], rows),
+        f"Else {usual}; {found['steps']} steps a task, {found['threads']} thread(s), {found['turns']} turns.",
+    ]
+    return "\n\n".join(text), {"scaling.svg": panels(series, "ms")}
+
+
+def memory(found: Found) -> tuple[str, dict[str, str]]:
+    rows = [[row["process"], f"{row['megabytes']:,.0f}"] for row in found["rows"]]
+    return f"{table(['process', 'peak MB'], rows)}\n\nTasks of {found['examples']:,} images.", {}
+
+
+GPU_RUNS = ("one member alone", "evaluation, ε = 0.07185 and A-GEM", "whole search")
+GPU_COLUMNS = ("members", "tasks", "steps a task", "seconds", "member-steps/s")
+GPU_COLUMNS += ("TFLOP/s", "of float32 product", "GB/s", "of a copy")
+
+
+def gpu(found: Found) -> tuple[str, dict[str, str]]:
+    """Runs against the ceilings, one member alone, and float64 agreement."""
+    top, plain, agreement = found["ceilings"], found["plain"], found["agreement"]
+    runs = [
+        (
+            row["what"],
+            *(f"{row[key]:,}" for key in ("members", "tasks", "steps")),
+            number(row["seconds"]),
+            number(row["member_steps_per_s"]),
+            number(row["flops"] / 1e12),
+            percent(row["flops"] / top["float32_product_flops"]),
+            number(row["bytes_per_s"] / 1e9),
+            percent(row["bytes_per_s"] / top["copy_bytes"]),
+        )
+        for row in found["runs"]
+    ]
+    limits = [[name.replace("_", " "), number(value / 1e12)] for name, value in top.items()]
+    text = [
+        table(["run", *GPU_COLUMNS], runs),
+        f"Plain PyTorch loop, one member: {number(plain['steps_per_s'])} steps/s over {plain['steps']:,} steps; at "
+        f"that rate the whole search would take {plain['search_extrapolated_s'] / 3600:.1f} h (extrapolated).",
+        table(["ceiling", "10¹² per second"], limits),
+        f"Against float64, {agreement['steps']} steps, ε = {', '.join(map(str, agreement['epsilons']))}: parameters "
+        f"differ by at most {agreement['largest_parameter_difference']:.1e} of their norm, accuracies on "
+        f"{agreement['tests']:,} images by at most {100 * agreement['largest_accuracy_difference']:.2f}, shares "
+        f"of projected steps by at most {100 * agreement['largest_projected_share_difference']:.2f} percentage points. "
+        f"Data: {found['data']}; precision of matrix products: {found['precision']}.",
+    ]
+    return "\n\n".join(text), {}
+
+
+SECTIONS: dict[str, tuple[Callable[[Found], tuple[str, dict[str, str]]], str]] = {
+    "throughput": (throughput, "uv run python benchmarks/throughput.py"),
+    "per_trial": (per_trial, "uv run python benchmarks/per_trial.py"),
+    "scaling": (scaling, "uv run python benchmarks/scaling.py"),
+    "memory": (memory, "uv run python benchmarks/memory.py"),
+    "gpu": (gpu, "python benchmarks/gpu.py"),
+}
+
+
+def main() -> None:
+    for path, text in pages().items():
+        (ROOT / path).write_text(text, encoding="utf-8")
+        print(f"wrote {path}")
+
+
+if __name__ == "__main__":
+    main()

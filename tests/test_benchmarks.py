@@ -1,0 +1,137 @@
+"""The benchmarks count and judge rightly, their page is up to date, and what they call in the trainers still exists."""
+
+import doctest
+import importlib
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from flops import SIZES, products, run_flop, step_flop
+
+ROOT = Path(__file__).parent.parent
+BENCHMARKS = ROOT / "benchmarks"
+
+
+@pytest.mark.parametrize("name", ["charts", "compare", "flops"])
+def test_doctests(name):
+    found = doctest.testmod(importlib.import_module(name))
+    assert found.attempted and not found.failed
+
+
+def test_flop_of_a_step():
+    weights = 784 * 256 + 256 * 256 + 256 * 10
+    assert step_flop(SIZES, 266) == 2 * 266 * (3 * weights - 784 * 256)
+    assert round(step_flop(SIZES, 20) / 1e9, 4) == 0.0242
+    assert sum(product.flop for product in products(SIZES, 266)) == step_flop(SIZES, 266)
+    half = step_flop(SIZES, 266) - 2 * 266 * 784 * 256  # half of forward pass and weight gradient of the first layer
+    assert step_flop(SIZES, 266, density=0.5) == half
+
+
+def test_flop_of_a_run_shares_the_first_task_of_a_seed():
+    steps = step_flop(SIZES, 10), step_flop(SIZES, 260), step_flop(SIZES, 266)
+    assert run_flop(SIZES, 11, 1, 3, 7, 256, 250) == 7 * (steps[0] + 11 * (steps[1] + steps[2]))
+
+
+def turns_of(speed, noise, rng, count=9):
+    return [tuple(speed * (1 + rng.gauss(0, noise)) for _ in range(2)) for _ in range(count)]
+
+
+@pytest.mark.parametrize(("change", "noise", "slower"), [(0.8, 0.02, True), (1.0, 0.02, False), (1.3, 0.02, False)])
+def test_compare_sees_a_change_beyond_noise(change, noise, slower):
+    from compare import judge
+
+    rng = random.Random(1)
+    verdict = judge(turns_of(100, noise, rng), turns_of(100 * change, noise, rng))
+    assert verdict.slower is slower
+    assert verdict.change.low <= verdict.change.median <= verdict.change.high
+    assert verdict.change.median == pytest.approx(change, rel=0.05)
+
+
+def test_compare_does_not_call_noise_a_change():
+    from compare import judge
+
+    rng = random.Random(2)
+    alarms = sum(judge(turns_of(100, 0.1, rng), turns_of(100, 0.1, rng)).slower for _ in range(40))
+    assert alarms <= 1
+    assert not judge(turns_of(100, 0.2, rng), turns_of(97, 0.2, rng)).slower
+
+
+def test_compare_forgives_a_machine_that_slows_down():
+    from compare import judge
+
+    slowing = [(100 / turn, 101 / turn) for turn in range(1, 10)]
+    assert judge(slowing, slowing).change.median == 1
+
+
+def test_compare_refuses_what_it_does_not_know():
+    command = [sys.executable, str(BENCHMARKS / "compare.py"), "no-such-revision", "."]
+    answer = subprocess.run(command, capture_output=True, text=True)
+    assert answer.returncode == 2 and "no-such-revision" in answer.stderr
+
+
+def test_a_candidate_answers_and_leaves():
+    import turns
+
+    command = [sys.executable, str(BENCHMARKS / "candidate.py"), "engine", "--threads", "1"]
+    candidate = turns.Candidate(command, 1)
+    candidate.ask(members=1, memory_batch=10, steps=1, pixels=64)
+    answer = candidate.answer()
+    candidate.close()
+    assert answer["steps"] == 50 and turns.rate([answer, answer]) > 0
+
+
+def test_the_engine_agrees_with_float64():
+    import agreement
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        found = agreement.worst(None, epsilons=(0.0, 0.5), steps=10)
+    finally:
+        torch.set_num_threads(threads)
+    assert found["largest_parameter_difference"] < 1e-5
+    assert found["largest_accuracy_difference"] <= 0.002 and found["largest_projected_share_difference"] < 0.01
+
+
+def test_made_up_images_are_zero_where_mnist_is():
+    import images
+
+    made = images.made_up(2000, 10)
+    assert images.density(made) == pytest.approx(images.MNIST_DENSITY, rel=0.02)
+    used = (made.train.inputs[:266] > 0).any(axis=0).mean()
+    assert 0.6 < used < 0.8  # of MNIST's columns, a batch of 266 uses 71 %
+
+
+def test_the_page_is_made_from_the_results():
+    import page
+
+    for path, text in page.pages().items():
+        assert (ROOT / path).read_text(encoding="utf-8") == text, f"{path}: run benchmarks/page.py"
+
+
+def test_the_page_says_how_to_fill_what_is_missing(tmp_path):
+    import page
+
+    text = page.pages(tmp_path)["docs/performance.md"]
+    for name, (_, command) in page.SECTIONS.items():
+        assert f"`{command}` writes `benchmarks/results/{name}.json`" in text
+    assert "| whole search | – |" in text
+
+
+def test_results_say_what_they_were_measured_on():
+    for file in (BENCHMARKS / "results").glob("*.json"):
+        facts = json.loads(file.read_text(encoding="utf-8"))["facts"]
+        assert {"processor", "cores", "python", "torch", "commit", "measured"} <= set(facts), file.name
+
+
+def test_the_page_names_every_command():
+    text = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    for file in BENCHMARKS.glob("*.py"):
+        code = file.read_text(encoding="utf-8")
+        if "def main" in code and file.name not in ("candidate.py", "avalanche_agem.py"):  # others start these two
+            assert f"benchmarks/{file.name}" in text, file.name
+        assert len(code.splitlines()) <= 300, file.name
