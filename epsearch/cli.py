@@ -91,9 +91,11 @@ def run(
     if print_config:
         sys.stdout.write(study.to_yaml())
         return
-    from epsearch import show, studies
+    from epsearch import studies
 
     outcome = studies.run(study, err, quiet or as_json)
+    from epsearch import show  # imports pandas, which can wait
+
     _print(show.outcome(outcome), show.outcome_as_json(outcome), as_json)
 
 

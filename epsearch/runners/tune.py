@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import socket
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -45,6 +46,7 @@ def ready(study: Study) -> Iterator[Callable[[StudyLoop, Monitor], None]]:
         _own_signals(),
         ThreadPoolExecutor(1) as background,
     ):
+        os.environ |= SETTINGS
         starting = background.submit(_start, study)
         try:
             yield partial(_run, starting)
@@ -56,33 +58,18 @@ def ready(study: Study) -> Iterator[Callable[[StudyLoop, Monitor], None]]:
 
 
 def _start(study: Study) -> None:
-    """Starts or joins Ray, then imports Tune, while the workers of a private Ray import what they will need."""
     if study.address == "local":
-        slots = local_slots(study)
-        start_private_ray(slots)
-        _warm_workers(slots)
+        start_private_ray(local_slots(study))
     else:
         _join_cluster(study.address)
-    import epsearch.runners.trials  # noqa: F401
-
-
-def _warm_workers(count: int) -> None:
-    """Ray keeps its worker processes, and gives Tune's actors those that have run this."""
-    import ray
-
-    for _ in range(count):
-        ray.remote(num_cpus=1)(_import_all).remote()
-
-
-def _import_all() -> None:
-    import epsearch.runners.trainable  # noqa: F401
-    import trainers.population  # noqa: F401
 
 
 def _run(starting: Future[None], loop: StudyLoop, monitor: Monitor) -> None:
-    starting.result()
-    from epsearch.runners.trials import Source, fit
+    from epsearch.runners.trials import Source, fit  # takes seconds, too: Ray starts meanwhile
 
+    starting.result()
+    if threading.current_thread() is threading.main_thread():  # else Ray's C++ prints where it was when it is ended
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     study = loop.study
     scratch = _scratch(study)
     try:
@@ -130,7 +117,6 @@ def start_private_ray(cores: int) -> None:
 def _join_cluster(address: str) -> None:
     """Joins the Ray cluster at an address. Raises UsageError."""
     _reach(address)
-    os.environ |= SETTINGS
     import ray
 
     try:
