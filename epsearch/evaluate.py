@@ -47,17 +47,12 @@ class StudyLoop:
     @property
     def done(self) -> bool:
         """Whether search, evaluation and certificates are complete."""
-        return self.certifying and not self._uncertified()
+        return self.strategy.done and not self._missing() and not self._uncertified()
 
     @property
     def evaluating(self) -> bool:
         """Whether the search is over."""
         return self.strategy.done
-
-    @property
-    def certifying(self) -> bool:
-        """Whether the evaluation is over, too."""
-        return self.strategy.done and not self._missing()
 
     @property
     def steps_per_task(self) -> int:
@@ -73,12 +68,12 @@ class StudyLoop:
         if not self._ahead_begun:
             self._ahead_begun = True
             self._open(self._ahead, [Cohort(self.study.method, (member,)) for member in self._early()], "eval")
-        if not self._jobs and self.certifying:
-            self._open_certificates()
-        elif not self._jobs:
+        if not self._jobs:
             taken = {member for job in self._ahead.values() for member in job.cohort.members}
             missing = [one for one in self._missing() if not (self.evaluating and one in taken)]
             self._open(self._jobs, self._cohorts(missing), self.phase)
+            if self.evaluating:
+                self._open_certificates()
         return [*self._jobs.values(), *self._ahead.values()]
 
     def tell(self, results: Sequence[JobResult]) -> None:
@@ -105,14 +100,10 @@ class StudyLoop:
 
     @property
     def stage(self) -> str:
-        if self.certifying:
-            return "certificate"
         return "evaluation" if self.evaluating else f"repeat {len(self.strategy.rounds)} of {self.study.repeats}"
 
     def stage_members(self) -> tuple[int, int]:
         """(members of this stage that are known, members of this stage)."""
-        if self.certifying:
-            return len(self._sample()) - len(self._uncertified()), len(self._sample())
         wanted = self._wanted()
         return len(wanted) - len(self._missing()), len(wanted)
 
@@ -190,7 +181,7 @@ class StudyLoop:
         """Goes through the stages as far as the ledger's knowledge reaches."""
         while not self._jobs:
             self._look_up(self.phase, self._wanted())
-            if self.certifying:
+            if self.evaluating:
                 self.certificates.update(self._store.certificates(self._uncertified()))
             if self.evaluating or self._missing():
                 return
