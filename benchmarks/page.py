@@ -105,6 +105,23 @@ def throughput(found: Found) -> tuple[str, dict[str, str]]:
     return "\n\n".join(parts), plots
 
 
+def step_profile(found: Found) -> tuple[str, dict[str, str]]:
+    """Microseconds of a member-step by part, a column for each reference batch."""
+    runs = {run["memory_batch"]: {row["part"]: row["us"] for row in run["rows"]} for run in found["runs"]}
+    names = list(dict.fromkeys(name for parts in runs.values() for name in parts))
+    body = [
+        [
+            name,
+            *(f"{number(us)} ({percent(us / sum(parts.values()))})" for parts in runs.values() for us in [parts[name]]),
+        ]
+        for name in names
+    ]
+    body.append(["whole step", *(number(sum(parts.values())) for parts in runs.values())])
+    text = table(["microseconds of a member-step", *(f"reference batch {batch}" for batch in runs)], body)
+    paths = ", ".join(dict.fromkeys(f"`{run['path']}`" for run in found["runs"]))
+    return f"{text}\n\nOne member, one thread; path {paths}; median of {found['turns']} turns.", {}
+
+
 def per_trial(found: Found) -> tuple[str, dict[str, str]]:
     rows = [
         [row["candidate"], with_range(row["whole_run"]), with_range(row["training_alone"])] for row in found["rows"]
@@ -189,6 +206,7 @@ def gpu(found: Found) -> tuple[str, dict[str, str]]:
 
 SECTIONS: dict[str, tuple[Callable[[Found], tuple[str, dict[str, str]]], str]] = {
     "throughput": (throughput, "uv run python benchmarks/throughput.py"),
+    "step_profile": (step_profile, "uv run python benchmarks/step_profile.py"),
     "per_trial": (per_trial, "uv run python benchmarks/per_trial.py"),
     "scaling": (scaling, "uv run python benchmarks/scaling.py"),
     "memory": (memory, "uv run python benchmarks/memory.py"),

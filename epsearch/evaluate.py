@@ -4,13 +4,12 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from results.certificate import Certificate
-
 from epsearch import certificates
 from epsearch.errors import TrainingFailed
 from epsearch.jobs import Certify, Job, JobResult
 from epsearch.records import content, content_key, measures_transfer, records
 from epsearch.study import Study
+from results.certificate import Certificate
 from results.metrics import average_accuracy
 from results.record import RunRecord
 from results.store import Store

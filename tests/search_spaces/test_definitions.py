@@ -9,7 +9,7 @@ from search_spaces.definition import method_grids, parse_definition
 
 # points, reported ε, classes, learning rate, memory, memory batch (ε-SOFT-GEM and A-GEM)
 SETTINGS = {
-    "permuted_digits": (11, None, 10, 0.03, 25, 64),
+    "permuted_digits": (11, None, 10, 0.03, 25, 40),
     "permuted_mnist": (11, 0.07185, 10, 0.1, 25, 256),
     "split_cifar": (7, 0.5, 5, 0.03, 13, 256),
     "split_cub": (7, None, 10, 0.1, 5, 128),

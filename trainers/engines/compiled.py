@@ -146,7 +146,7 @@ class CompiledEngine:
                 kernels.mask(batch.delta_array[number - 1], batch.hidden_array[number - 1])
             elif batch.reference:
                 found.append(inputs.products(delta, g_ref))
-        return Products(*(sum(parts) for parts in zip(*found, strict=True))) if found else Products(0.0, 0.0, 0.0)
+        return Products(*map(sum, zip(*found, strict=True))) if found else Products(0.0, 0.0, 0.0)
 
     def _update(self, member: list[Layer], batch: "_Batch", inputs: Inputs, a: float, b: float) -> None:
         """params −= learning rate · (a·g + b·g_ref)."""

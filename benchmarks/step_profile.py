@@ -1,0 +1,108 @@
+"""Where the time of a CPU step goes: the engine's own functions under a clock, one member, one thread, real MNIST.
+
+    uv run python benchmarks/step_profile.py [--steps 400] [--turns 5] [--data-dir FOLDER]
+
+Writes benchmarks/results/step_profile.json. A clock costs a fraction of a microsecond a call, which goes to the rest.
+"""
+
+import argparse
+import statistics
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import images as pictures
+import machine
+import torch
+from flops import BATCH, SIZES
+
+from epsearch.cache import cache_folder
+from trainers import TrainConfig
+from trainers.engines import kernels, make_engine, sparse
+from trainers.engines.base import Learners
+from trainers.engines.choice import fastest_path
+from trainers.engines.products import PRODUCTS, Products
+from trainers.streams.permuted import PermutedStream
+
+PARTS: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "first layer, forward": (sparse, ("forward",)),
+    "first layer, g_ref and inner products": (sparse, ("layer_products",)),
+    "first layer, update": (sparse, ("update_layer",)),
+    "batch by pixel, once for all members": (sparse, ("sort_by_pixel", "gram")),
+    "other layers, inner products": (kernels, ("layer_products",)),
+    "other layers, update": (kernels, ("update_layer",)),
+    "softmax and ReLU masks": (kernels, ("output_delta", "mask")),
+}
+MATRIX, REST = "matrix products of the other layers", "rest: Python, ReLU, method"
+
+
+def put_clocks() -> Counter[str]:
+    """Replaces the functions by timed ones; returns the seconds by part, which fill as they are called."""
+    seconds: Counter[str] = Counter()
+
+    def timed(part: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: Any) -> Any:
+            started = time.perf_counter()
+            found = work(*arguments)
+            seconds[part] += time.perf_counter() - started
+            return found
+
+        return run
+
+    for part, (module, names) in PARTS.items():
+        for name in names:
+            setattr(module, name, timed(part, getattr(module, name)))
+    for name, (product, affine) in PRODUCTS.items():
+        PRODUCTS[name] = Products(timed(MATRIX, product), timed(MATRIX, affine))
+    return seconds
+
+
+def profile(data: pictures.Images, memory_batch: int, steps: int, turns: int) -> dict[str, Any]:
+    """Median microseconds of a member-step by part, and of the whole without clocks."""
+    stream = PermutedStream(data, range(2), BATCH * steps)
+    path = fastest_path(stream.inputs, SIZES[1], round(stream.density, 1))
+    config = TrainConfig(memory=30, memory_batch=memory_batch)  # 300 stored: every reference batch is full
+    engine = make_engine("soft_agem", (0,), stream, config, path)
+    with torch.inference_mode():
+        learners = Learners.of(engine.start(), torch.tensor([0.1], dtype=torch.float64), torch.tensor([0]))
+        for task in range(2):
+            engine.load_task(task)
+            if task == 0:
+                engine.train(learners, 0, engine.steps)
+                engine.remember(task)
+        engine.train(learners, 0, 10)
+        seen: list[Counter[str]] = []
+        for _ in range(turns):
+            CLOCKS.clear()
+            started = time.perf_counter()
+            engine.train(learners, 0, engine.steps)
+            whole = time.perf_counter() - started
+            parts = Counter(CLOCKS)
+            parts[REST] = whole - sum(parts.values())
+            seen.append(parts)
+    names = (MATRIX, *PARTS, REST)
+    rows = [{"part": name, "us": 1e6 * statistics.median(one[name] for one in seen) / engine.steps} for name in names]
+    return {"memory_batch": memory_batch, "path": str(path), "rows": [row for row in rows if row["us"] > 0]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--data-dir", type=Path, default=cache_folder())
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    data = pictures.real(given.data_dir)
+    runs = [profile(data, batch, given.steps, given.turns) for batch in (256, 10)]
+    for run in runs:
+        for row in run["rows"]:
+            print(f"reference batch {run['memory_batch']:4}  {row['part']:42} {row['us']:8.0f} µs")
+    machine.save("step_profile", {"turns": given.turns, "steps": given.steps, "runs": runs})
+
+
+CLOCKS = put_clocks()
+
+if __name__ == "__main__":
+    main()
