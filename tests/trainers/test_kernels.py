@@ -124,5 +124,5 @@ def test_what_is_not_finite_stays_so(bad):
 
 
 def test_images_without_any_pixel():
-    found = sparse.without_zeros(np.zeros((3, 5), dtype=np.uint8))
+    found = sparse.without_zeros(np.zeros((3, 5), dtype=np.uint8), SCALE)
     assert len(found.pixel) == 0 and not found.starts.any()

@@ -92,7 +92,7 @@ class SparseInputs:
     """For images most of whose pixels are zero."""
 
     def __init__(self, examples: Bytes, scale: Floats) -> None:
-        self._examples, self._scale, self._pixels = sparse.without_zeros(examples), scale, examples.shape[1]
+        self._examples, self._pixels = sparse.without_zeros(examples, scale), examples.shape[1]
         self._now = self._ref = sparse.ByPixel.empty(self._pixels, 0)
 
     def take(self, rows: Rows) -> None:
@@ -109,11 +109,11 @@ class SparseInputs:
         """Buffers grow as needed and are used again."""
         if len(into.value) < len(rows) * self._pixels:
             into = sparse.ByPixel.empty(self._pixels, len(rows) * self._pixels)
-        sparse.sort_by_pixel(rows, *self._examples, self._scale, *into)
+        sparse.sort_by_pixel(rows, self._examples, *into)
         return into
 
     def forward(self, layer: Layer, out: Tensor) -> None:
-        sparse.forward(self._rows, *self._examples, self._scale, *layer.arrays, out.numpy())
+        sparse.forward(self._rows, self._examples, *layer.arrays, out.numpy())
 
     def products(self, delta: Floats, g_ref: Layer) -> tuple[float, float, float]:
         found: tuple[float, float, float] = sparse.layer_products(

@@ -18,11 +18,11 @@ PIXEL_BLOCKS = 4  # a quarter of the first layer's weights stays in the second-l
 
 
 class Sparse(NamedTuple):
-    """Rows of bytes without their zeros: row r, pixels of block k are at starts[r, k] … starts[r, k + 1]."""
+    """Rows without their zeros: those of row r in block k of the pixels are at starts[r, k] … starts[r, k + 1]."""
 
     starts: Ints  # [rows, PIXEL_BLOCKS + 1]
     pixel: NDArray[np.uint16]
-    value: NDArray[np.uint8]
+    value: Floats
 
 
 class ByPixel(NamedTuple):
@@ -39,17 +39,17 @@ class ByPixel(NamedTuple):
         return cls(start, example, np.empty(room, dtype=np.float32))
 
 
-def without_zeros(rows: NDArray[np.uint8]) -> Sparse:
-    """From bytes [rows, P]."""
+def without_zeros(rows: NDArray[np.uint8], scale: Floats) -> Sparse:
+    """From bytes [rows, P]; scale[byte] is what a network sees."""
     count = int(np.count_nonzero(rows))
     starts = np.empty((len(rows), PIXEL_BLOCKS + 1), dtype=np.int64)
-    found = Sparse(starts, np.empty(count, dtype=np.uint16), np.empty(count, dtype=np.uint8))
-    _fill_sparse(rows, *found)
+    found = Sparse(starts, np.empty(count, dtype=np.uint16), np.empty(count, dtype=np.float32))
+    _fill(rows, scale, *found)
     return found
 
 
 @compiled
-def _fill_sparse(rows, starts, pixel, value):  # type: ignore[no-untyped-def]
+def _fill(rows, scale, starts, pixel, value):  # type: ignore[no-untyped-def]
     pixels, at = rows.shape[1], 0
     blocks = starts.shape[1] - 1
     for r in range(rows.shape[0]):
@@ -57,14 +57,15 @@ def _fill_sparse(rows, starts, pixel, value):  # type: ignore[no-untyped-def]
             starts[r, block] = at
             for p in range(pixels * block // blocks, pixels * (block + 1) // blocks):
                 if rows[r, p]:
-                    pixel[at], value[at] = p, rows[r, p]
+                    pixel[at], value[at] = p, scale[rows[r, p]]
                     at += 1
         starts[r, blocks] = at
 
 
 @compiled
-def sort_by_pixel(rows, starts, pixel, value, scale, start, example, scaled):  # type: ignore[no-untyped-def]
-    """Writes the examples `rows` of a `Sparse` as `ByPixel` into the last three; scale[byte] is its value."""
+def sort_by_pixel(rows, examples, start, example, value):  # type: ignore[no-untyped-def]
+    """Writes the examples `rows` of a `Sparse` as `ByPixel` into the last three."""
+    starts, pixel, given = examples
     last = starts.shape[1] - 1
     start[:] = 0
     for row in rows:
@@ -75,7 +76,7 @@ def sort_by_pixel(rows, starts, pixel, value, scale, start, example, scaled):  #
     for i in range(rows.shape[0]):
         for at in range(starts[rows[i], 0], starts[rows[i], last]):
             p = pixel[at]
-            example[start[p]], scaled[start[p]] = i, scale[value[at]]
+            example[start[p]], value[start[p]] = i, given[at]
             start[p] += 1
     for p in range(start.shape[0] - 1, 0, -1):
         start[p] = start[p - 1]
@@ -83,32 +84,35 @@ def sort_by_pixel(rows, starts, pixel, value, scale, start, example, scaled):  #
 
 
 @compiled
-def forward(rows, starts, pixel, value, scale, weight, bias, out):  # type: ignore[no-untyped-def]
-    """out [B, N] = ReLU(x·weight + bias) for the examples `rows`; goes over the pixels block by block."""
-    width = out.shape[1]
+def _add_rows(into, source, index, factor, at, end):  # type: ignore[no-untyped-def]
+    """into += Σ factor[i] · source[index[i]] for i in at … end−1, four rows at a time to spare reads of `into`."""
+    width = into.shape[0]
+    while at + 4 <= end:
+        f0, f1, f2, f3 = factor[at], factor[at + 1], factor[at + 2], factor[at + 3]
+        s0, s1, s2, s3 = source[index[at]], source[index[at + 1]], source[index[at + 2]], source[index[at + 3]]
+        for j in range(width):
+            into[j] += f0 * s0[j] + f1 * s1[j] + f2 * s2[j] + f3 * s3[j]
+        at += 4
+    while at < end:
+        f0, s0 = factor[at], source[index[at]]
+        for j in range(width):
+            into[j] += f0 * s0[j]
+        at += 1
+
+
+@compiled
+def forward(rows, examples, weight, bias, out):  # type: ignore[no-untyped-def]
+    """out [B, N] = ReLU(x·weight + bias) for the examples `rows` of a `Sparse`; goes over the pixels block by block."""
+    starts, pixel, value = examples
     blocks = starts.shape[1] - 1
     for block in range(blocks):
         for i in range(rows.shape[0]):
             o = out[i]
             if block == 0:
-                for j in range(width):
-                    o[j] = bias[j]
-            at, end = starts[rows[i], block], starts[rows[i], block + 1]
-            while at + 4 <= end:
-                v0, v1 = scale[value[at]], scale[value[at + 1]]
-                v2, v3 = scale[value[at + 2]], scale[value[at + 3]]
-                w0, w1 = weight[pixel[at]], weight[pixel[at + 1]]
-                w2, w3 = weight[pixel[at + 2]], weight[pixel[at + 3]]
-                for j in range(width):
-                    o[j] += v0 * w0[j] + v1 * w1[j] + v2 * w2[j] + v3 * w3[j]
-                at += 4
-            while at < end:
-                v0, w0 = scale[value[at]], weight[pixel[at]]
-                for j in range(width):
-                    o[j] += v0 * w0[j]
-                at += 1
+                o[:] = bias
+            _add_rows(o, weight, pixel, value, starts[rows[i], block], starts[rows[i], block + 1])
             if block == blocks - 1:
-                for j in range(width):
+                for j in range(o.shape[0]):
                     o[j] = ZERO if o[j] < ZERO else o[j]
 
 
@@ -132,26 +136,13 @@ def layer_products(now, now_gram, ref, delta, current, g_ref, bias):  # type: ig
     gr, rr = bias_products(delta, current, bias)
     start, example, value = now
     ref_start, ref_example, ref_value = ref
-    ref_delta, width = delta[current:], g_ref.shape[1]
+    ref_delta = delta[current:]
     for p in range(g_ref.shape[0]):
         row = g_ref[p]
-        for j in range(width):
-            row[j] = ZERO
-        at, end = ref_start[p], ref_start[p + 1]
-        while at + 4 <= end:
-            v0, v1, v2, v3 = ref_value[at], ref_value[at + 1], ref_value[at + 2], ref_value[at + 3]
-            d0, d1 = ref_delta[ref_example[at]], ref_delta[ref_example[at + 1]]
-            d2, d3 = ref_delta[ref_example[at + 2]], ref_delta[ref_example[at + 3]]
-            for j in range(width):
-                row[j] += v0 * d0[j] + v1 * d1[j] + v2 * d2[j] + v3 * d3[j]
-            at += 4
-        while at < end:
-            v0, d0 = ref_value[at], ref_delta[ref_example[at]]
-            for j in range(width):
-                row[j] += v0 * d0[j]
-            at += 1
+        row[:] = ZERO
+        _add_rows(row, ref_delta, ref_example, ref_value, ref_start[p], ref_start[p + 1])
         square = ZERO
-        for j in range(width):
+        for j in range(row.shape[0]):
             square += row[j] * row[j]
         rr += float(square)
         for at in range(start[p], start[p + 1]):
