@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import NDArray
-from results.certificate import Certificate
 
 from epsearch.jobs import Certify, JobResult
+from results.certificate import Certificate
 from results.record import RunRecord
 from trainers.cohort import Member
 
