@@ -166,7 +166,7 @@ OPTIONS: tuple[Option, ...] = (
         "memory_batch",
         None,
         _or_all(_whole("memory-batch", 1)),
-        "Examples drawn from the memory at every step, or all. [default: 256]",
+        "Examples drawn from the memory at every step, or all. [default: the dataset's]",
         show=_all_for_none,
         aliases=("--eps-mem-batch",),
     ),

@@ -14,7 +14,7 @@ def test_defaults_are_the_definition():
     definition = load_definition("permuted_digits")
     assert study.dataset == "permuted_digits" and study.method == "soft_agem"
     assert (study.repeats, study.points, study.seeds) == (5, 11, (0, 1, 2, 3, 4))
-    assert (study.cv_tasks, study.tasks, study.memory, study.memory_batch, study.batch_size) == (3, 20, 25, 256, 10)
+    assert (study.cv_tasks, study.tasks, study.memory, study.memory_batch, study.batch_size) == (3, 20, 25, 40, 10)
     assert study.lr == definition.learning_rate and study.interval == (0.0, 1.0)
     assert study.examples_per_task is None and study.score_on == "cv" and study.runner == "tune"
     assert study.device in ("cpu", "cuda") and study.storage.startswith("sqlite:///")
