@@ -110,7 +110,7 @@ class StudyLoop:
         """Member-steps that are still to be trained; an estimate, as later repeats may meet points they know."""
         study = self.study
         search = self._member_steps(study.score_on)
-        certified = (study.certify - len(self.certificates)) * search
+        certified = (len(self._uncertified()) if self.evaluating else study.certify) * search
         if self.evaluating:
             return len(self._missing()) * self._member_steps("eval") + certified
         later_rounds = study.repeats - len(self.strategy.rounds)

@@ -81,7 +81,9 @@ def run(study: Study, console: Console, quiet: bool = False) -> Outcome:
         row = store.study(study.name)
         # A new study will have to train, so its runner may start at once; for an old one the ledger is asked first.
         train = stack.enter_context(_runner(study)) if row is None else None
-        study = replace(study, numeric_path=numeric_path(study, stream, row.config["numeric_path"] if row else None))
+        study = replace(
+            study, numeric_path=numeric_path(study, stream, row.config.get("numeric_path") if row else None)
+        )
         images = stream.describe()
         _save_study(store, study, images)
         loop = StudyLoop(study, images, store)
@@ -177,7 +179,8 @@ def study_results(loop: StudyLoop, facts: Mapping[str, str]) -> StudyResults:
 
 def _loop(row: StudyRow, store: Store, storage: str, out: Path) -> StudyLoop:
     study = restore_study(row.config["study"], row.name, out, storage)
-    return StudyLoop(replace(study, numeric_path=row.config["numeric_path"]), row.config["stream"], store)
+    # A study of an older ledger began before there were paths; it can be listed, and finds none of its members.
+    return StudyLoop(replace(study, numeric_path=row.config.get("numeric_path")), row.config["stream"], store)
 
 
 def _listed(loop: StudyLoop, created: str) -> Listed:

@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 import socket
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -68,8 +67,9 @@ def _run(starting: Future[None], loop: StudyLoop, monitor: Monitor) -> None:
     from epsearch.runners.trials import Source, fit  # takes seconds, too: Ray starts meanwhile
 
     starting.result()
-    if threading.current_thread() is threading.main_thread():  # else Ray's C++ prints where it was when it is ended
-        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    if threading.current_thread() is threading.main_thread():
+        # As Ctrl-C, for which Tune has a handler; without one of its own Ray prints a stack trace.
+        signal.signal(signal.SIGTERM, lambda number, frame: os.kill(os.getpid(), signal.SIGINT))
     study = loop.study
     scratch = _scratch(study)
     try:

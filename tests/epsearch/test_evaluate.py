@@ -304,3 +304,9 @@ def test_a_shared_first_task_changes_no_record(small_study, tmp_path, monkeypatc
             finish(make(small_study(), store))
             ledgers.append({record.key: record for record in store.all_runs()})
     assert all(same_result(ledgers[0][key], other[key]) for other in ledgers[1:] for key in ledgers[0])
+
+
+def test_more_certificates_than_members_still_end_at_no_steps_to_go(small_study, store):
+    loop = make(small_study(points=3, seeds=1, repeats=1, certify=9), store)
+    finish(loop)
+    assert len(loop.certificates) == 3 and loop.remaining_steps() == 0

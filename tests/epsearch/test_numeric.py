@@ -84,3 +84,16 @@ def test_other_names_are_refused(text):
 )
 def test_names_of_paths(text, path):
     assert NumericPath.parse(text) == path and str(path) == text
+
+
+def test_a_study_from_before_there_were_paths_can_be_listed(small_study, console):
+    study = small_study(name="old")
+    with studies.open_store(f"sqlite:///{_made(study.out) / 'epsearch.sqlite'}") as store:
+        store.save_study("old", {"study": study.identity(), "stream": dict(_open_stream(study).describe())})
+    (row,) = studies.list_studies(study.storage, study.out)
+    assert row.name == "old" and row.best_epsilon is None
+
+
+def _made(folder):
+    folder.mkdir()
+    return folder
