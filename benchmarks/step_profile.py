@@ -66,7 +66,7 @@ def profile(data: pictures.Images, memory_batch: int, steps: int, turns: int) ->
     config = TrainConfig(memory=30, memory_batch=memory_batch)  # 300 stored: every reference batch is full
     engine = make_engine("soft_agem", (0,), stream, config, path)
     with torch.inference_mode():
-        learners = Learners.of(engine.start(), torch.tensor([0.1], dtype=torch.float64), torch.tensor([0]))
+        learners = Learners.of(engine.start(), torch.tensor([0]), [0.1], [config.learning_rate], [None], {})
         for task in range(2):
             engine.load_task(task)
             if task == 0:

@@ -75,7 +75,7 @@ def execute(job: Job, progress: Callable[[int], None] | None = None) -> JobResul
     )
     started = time.perf_counter()
     if job.certify is None:
-        value = train(job.cohort, prefixes=cache_folder() / "first-tasks")
+        value = train(job.cohort, folder=cache_folder() / "learners")
         return JobResult(job.number, value, time.perf_counter() - started)
     value, difference = train(job.cohort), 0.0
     if value.fingerprints[0] != job.certify.fingerprint:

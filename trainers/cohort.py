@@ -8,21 +8,38 @@ from numpy.typing import NDArray
 
 TRIGGERS = ("zero", "epsilon")
 SCALES = ("unit", "raw")
+PENALTY_FORMS = ("code", "paper")
+CHOICES = {
+    "trigger": TRIGGERS,
+    "scale": SCALES,
+    "satisfied": SCALES,
+    "a_agem_scale": SCALES,
+    "penalty_form": PENALTY_FORMS,
+}
 LEARNING_CURVE_BATCHES = 10  # β of LCA_β: the current task is tested after b = 0…10 mini-batches
 
 
 @dataclass(frozen=True)
 class Member:
-    """One learner: a value of ε and a seed, which fixes everything random in its run."""
+    """One learner: a seed, which fixes everything random in its run, and the hyperparameters that are its own.
+
+    epsilon: ε of ε-SOFT-GEM. learning_rate: None takes the cohort's. strength: λ of a penalty, None without one.
+    """
 
     epsilon: float
     seed: int
+    learning_rate: float | None = None
+    strength: float | None = None
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.epsilon <= 1.0:
             raise ValueError(f"epsilon must be in [0, 1], got {self.epsilon}")
         if self.seed < 0:
             raise ValueError(f"seed must be >= 0, got {self.seed}")
+        if self.learning_rate is not None:
+            _check_rate(self.learning_rate)
+        if self.strength is not None and not 0 <= self.strength < float("inf"):
+            raise ValueError(f"strength must be >= 0, got {self.strength}")
 
 
 @dataclass(frozen=True)
@@ -40,7 +57,10 @@ class TrainConfig:
     memory: examples kept per class and task. memory_batch: size of the batch drawn from the memory at every
     step; None takes all of it. trigger, scale and satisfied name readings of the paper's Algorithm 1:
     the projection happens when the cosine is below zero (or below ε), it works on unit vectors (or on the raw
-    gradients), and a satisfied constraint leaves the raw gradient (or its unit vector).
+    gradients), and a satisfied constraint leaves the raw gradient (or its unit vector). a_agem_scale: whether A-A-GEM
+    averages unit vectors, as printed, or raw gradients. fisher_every: steps between updates of the Fisher estimate of
+    EWC and RWALK. penalty_form: MAS and RWALK as in A-GEM's released code, or as in their own papers. margin: GEM's
+    memory strength.
     """
 
     learning_rate: float = 0.1
@@ -51,10 +71,13 @@ class TrainConfig:
     trigger: str = "zero"
     scale: str = "unit"
     satisfied: str = "raw"
+    a_agem_scale: str = "unit"
+    fisher_every: int = 10
+    penalty_form: str = "code"
+    margin: float = 0.5
 
     def __post_init__(self) -> None:
-        if not 0 < self.learning_rate < float("inf"):
-            raise ValueError(f"learning_rate must be > 0, got {self.learning_rate}")
+        _check_rate(self.learning_rate)
         if self.batch_size < 1:
             raise ValueError(f"batch_size must be >= 1, got {self.batch_size}")
         if self.memory < 0:
@@ -63,7 +86,11 @@ class TrainConfig:
             raise ValueError(f"memory_batch must be >= 1 or 'all', got {self.memory_batch}")
         if not self.hidden or min(self.hidden) < 1:
             raise ValueError(f"hidden must be one or more widths >= 1, got {self.hidden}")
-        for name, allowed in (("trigger", TRIGGERS), ("scale", SCALES), ("satisfied", SCALES)):
+        if self.fisher_every < 1:
+            raise ValueError(f"fisher_every must be >= 1, got {self.fisher_every}")
+        if not 0 <= self.margin < float("inf"):
+            raise ValueError(f"margin must be >= 0, got {self.margin}")
+        for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
 
@@ -121,3 +148,8 @@ class CohortResult:
             params=np.full(members, None, dtype=object),
             steps=steps,
         )
+
+
+def _check_rate(rate: float) -> None:
+    if not 0 < rate < float("inf"):
+        raise ValueError(f"learning_rate must be > 0, got {rate}")

@@ -5,7 +5,16 @@ from functools import lru_cache
 import numpy as np
 
 from trainers.cohort import TrainConfig
-from trainers.schedule import Segment, memory_choice, task_segments, training_order
+from trainers.methods.base import PER_TASK, RESERVOIR
+from trainers.reservoir import Reservoir
+from trainers.schedule import (
+    Segment,
+    memory_choice,
+    mini_batches,
+    reference_batches,
+    task_segments,
+    training_order,
+)
 from trainers.streams.base import Examples, TaskStream
 
 
@@ -13,35 +22,53 @@ class Pool:
     """One matrix of rows: memory slots first, then the current task in training order, so a batch is one gather.
 
     inputs [rows, P] bytes; labels [rows]. Slots that are not filled yet hold zeros and no schedule names them.
+    memory: the kind that the method asks for, see `methods.base`; None for none.
     """
 
-    def __init__(self, stream: TaskStream, seed: int, config: TrainConfig, uses_memory: bool) -> None:
-        self._stream, self._seed, self._config = stream, seed, config
-        slots_per_task = config.memory * stream.classes if uses_memory else 0
-        self.capacity = slots_per_task * (len(stream.tasks) - 1)  # the last task's memory is never read
-        self.stored = 0
+    def __init__(self, stream: TaskStream, seed: int, config: TrainConfig, memory: str | None) -> None:
+        self._stream, self._seed, self._config, self._memory = stream, seed, config, memory
+        tasks = len(stream.tasks)
+        # The last task's memory is never read, but a reservoir takes examples in as they are seen.
+        filled = 0 if memory is None else tasks if memory == RESERVOIR else tasks - 1
+        self.capacity = config.memory * stream.classes * filled
+        self._parts: list[int] = []  # what is stored of each task
+        self._reservoir = Reservoir(self.capacity, seed)
         rows = self.capacity + stream.examples
         self.inputs = np.zeros((rows, stream.inputs), dtype=np.uint8)
         self.labels = np.zeros(rows, dtype=np.int64)
         self.test = lru_cache(maxsize=None)(self._test)
+
+    @property
+    def stored(self) -> int:
+        """Examples that stand in the memory's slots."""
+        return sum(self._parts)
 
     def load_task(self, task: int) -> tuple[Segment, ...]:
         """Puts the task's training set behind the memory and returns all its batches."""
         number, stream, config = self._stream.tasks[task], self._stream, self._config
         order = training_order(self._seed, number, stream.available, stream.examples)
         self.inputs[self.capacity :], self.labels[self.capacity :] = stream.train(self._seed, number, order)
-        return task_segments(
-            self._seed, number, len(order), config.batch_size, self.capacity, self.stored, config.memory_batch
-        )
+        batches = mini_batches(len(order), config.batch_size, self.capacity)
+        if self._memory == RESERVOIR:
+            return self._reservoir.segments(number, batches, config.memory_batch)
+        draw = None if self._memory == PER_TASK else config.memory_batch
+        steps = sum(len(batch) for batch in batches)
+        reference = reference_batches(self._seed, number, self.stored, draw, steps)
+        parts = tuple(self._parts) if self._memory == PER_TASK else (reference.shape[1],) if self.stored else ()
+        return task_segments(batches, reference, parts)
 
     def remember(self, task: int) -> None:
         """Copies examples of the finished task into the memory, where the next task reads them."""
         if self.capacity == 0 or task == len(self._stream.tasks) - 1:
             return
-        chosen = memory_choice(self._seed, self._stream.tasks[task], self.labels[self.capacity :], self._config.memory)
-        slots = slice(self.stored, self.stored + len(chosen))
-        self.inputs[slots], self.labels[slots] = (part[self.capacity + chosen] for part in (self.inputs, self.labels))
-        self.stored += len(chosen)
+        if self._memory == RESERVOIR:
+            slots, rows = self._reservoir.settle()
+        else:
+            number, labels = self._stream.tasks[task], self.labels[self.capacity :]
+            rows = self.capacity + memory_choice(self._seed, number, labels, self._config.memory)
+            slots = self.stored + np.arange(len(rows))
+            self._parts.append(len(rows))
+        self.inputs[slots], self.labels[slots] = self.inputs[rows], self.labels[rows]
 
     def _test(self, task: int) -> Examples:
         """The task's test set; `test` keeps it, as every later task is tested on it too."""

@@ -10,12 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trainers.cohort import LEARNING_CURVE_BATCHES, Cohort, CohortResult, TrainConfig
+from trainers.checkpoints import Checkpoints, Origin, restore
+from trainers.cohort import LEARNING_CURVE_BATCHES, Cohort, CohortResult, Member, TrainConfig
 from trainers.engines import make_engine
 from trainers.engines.base import Engine, Learners
 from trainers.engines.choice import fastest_path
+from trainers.kept import Arrays, fingerprint
+from trainers.methods import METHODS
 from trainers.numeric_path import NumericPath
-from trainers.prefixes import Prefixes, fingerprint
 from trainers.streams.base import TaskStream
 
 Progress = Callable[[int], None]
@@ -32,35 +34,45 @@ def train_cohort(
     path: NumericPath | None = None,
     progress: Progress | None = None,
     transfer: bool = True,
-    prefixes: Path | None = None,
+    folder: Path | None = None,
 ) -> CohortResult:
     """Trains every member on the whole stream from a fresh network, and measures it on the way.
 
     path: the arithmetic to use; by default the fastest of this machine's CPU. A member's result depends on the
     member, the stream, the config and the path alone; on a CPU path it is bit-identical alone and in any cohort.
     transfer: whether to measure what only FWT and LCA need: tasks not trained yet, and every task's first batches.
-    prefixes: a folder that keeps networks after their first task, which is the same for every ε, for other cohorts.
+    folder: keeps first tasks that other cohorts share, and the last task of a run that is killed: the same call goes
+    on from there.
     """
     chosen = path or fastest_path(stream.inputs, config.hidden[0], stream.density)
+    _check_strengths(cohort)
     ticker = _Ticker(progress)
     tasks = len(stream.tasks)
     empty = partial(CohortResult.empty, tasks=tasks, steps=tasks * -(-stream.examples // config.batch_size))
     result = empty(len(cohort.members))
-    shared = Prefixes(prefixes, stream, config, chosen, transfer) if prefixes else None
-    order = sorted({member.seed for member in cohort.members})
-    for seeds in [(seed,) for seed in order] if chosen.one_seed_at_a_time else [tuple(order)]:
-        rows = [row for row, member in enumerate(cohort.members) if member.seed in seeds]
+    checkpoints = Checkpoints(folder, cohort, stream, config, chosen, transfer)
+    kept = {member: found for member in cohort.members if (found := checkpoints.last(member))}
+    groups: dict[tuple[int, int], list[int]] = {}
+    for row, member in sorted(enumerate(cohort.members), key=lambda pair: pair[1].seed):
+        task = kept[member][0] if member in kept else -1
+        groups.setdefault((task, member.seed if chosen.one_seed_at_a_time else -1), []).append(row)
+    for (task, _), rows in groups.items():
         members = [cohort.members[row] for row in rows]
-        epsilon = torch.tensor([member.epsilon for member in members], dtype=torch.float64, device=chosen.device)
-        seed = torch.tensor([seeds.index(member.seed) for member in members], device=chosen.device)
+        seeds = tuple(sorted({member.seed for member in members}))
         with torch.inference_mode():
             engine = make_engine(cohort.method, seeds, stream, config, chosen)
-            part = _Run(engine, seeds, empty, ticker, transfer, shared).train(epsilon, seed)
+            run = _Run(engine, members, seeds, config.learning_rate, empty, ticker, transfer, checkpoints)
+            part = run.train(task, [kept[member][1] for member in members if member in kept])
         for name in CohortResult.ARRAYS:
             getattr(result, name)[rows] = getattr(part, name)
         result = replace(result, saved=result.saved + part.saved)
     ticker.flush()
     return result
+
+
+def _check_strengths(cohort: Cohort) -> None:
+    if "strength" in METHODS[cohort.method].settings and any(member.strength is None for member in cohort.members):
+        raise ValueError(f"strength, the λ of {cohort.method}'s penalty, must be given for every member, got None")
 
 
 class _Run:
@@ -69,48 +81,83 @@ class _Run:
     def __init__(
         self,
         engine: Engine,
+        members: list[Member],
         seeds: tuple[int, ...],
+        rate: float,
         result: Callable[[int], CohortResult],
         ticker: "_Ticker",
         transfer: bool,
-        prefixes: Prefixes | None,
+        checkpoints: Checkpoints,
     ) -> None:
-        self._engine, self._seeds, self._empty = engine, seeds, result
-        self._ticker, self._transfer, self._prefixes = ticker, transfer, prefixes
+        self._engine, self._members, self._seeds, self._empty = engine, members, seeds, result
+        self._ticker, self._transfer, self._checkpoints = ticker, transfer, checkpoints
+        self._rates = [member.learning_rate or rate for member in members]
 
-    def train(self, epsilon: Tensor, seed: Tensor) -> CohortResult:
-        """Trains one member for each ε; `seed` holds the indices of their seeds."""
-        params, first, trained = self._first_task(len(seed))
-        learners = Learners.of(params[seed], epsilon, seed)
-        result = replace(first, **{name: getattr(first, name)[seed.cpu().numpy()] for name in CohortResult.ARRAYS})
-        saved = (len(seed) - trained) * self._engine.steps
-        for task in range(1, result.initial.shape[1]):
-            self._engine.load_task(task)
+    def train(self, done: int, kept: list[Arrays]) -> CohortResult:
+        """Trains the members; after a task that was kept, `done`, go on from there."""
+        engine = self._engine
+        if kept:
+            learners, result = self._fork(engine.start()), self._empty(len(self._members))
+            restore(kept, learners, result)
+            for task in range(done + 1):
+                engine.load_task(task)
+                engine.remember(task)
+            saved = len(self._members) * (done + 1) * engine.steps
+        else:
+            done = 0
+            learners, result, saved = self._first_task()
+        tasks = result.initial.shape[1]
+        for task in range(done + 1, tasks):
+            engine.load_task(task)
             self._train_task(learners, result, task)
-            self._engine.remember(task)
+            self._end_task(learners, task, tasks)
+            self._checkpoints.save(self._members, task, learners, result)
+        self._checkpoints.forget(self._members)
         for row, final in enumerate(learners.params.cpu().numpy()):
             result.params[row], result.fingerprints[row] = final, fingerprint(final)
         return replace(result, saved=saved)
 
-    def _first_task(self, members: int) -> tuple[Tensor, CohortResult, int]:
-        """(parameters [S, D] after the first task, its measurements with one row a seed, seeds trained for it)."""
-        engine, seeds = self._engine, self._seeds
-        params, result = engine.start(), self._empty(len(seeds))
+    def _first_task(self) -> tuple[Learners, CohortResult, int]:
+        """(members after the first task, their measurements, member-steps that sharing it has saved).
+
+        It does not depend on ε or λ: it is trained once for each seed and learning rate.
+        """
+        engine, start = self._engine, self._engine.start()
+        origins = sorted({Origin(one.seed, rate) for one, rate in zip(self._members, self._rates, strict=True)})
+        result = self._empty(len(origins))
+        seed = torch.tensor([self._seeds.index(origin.seed) for origin in origins], device=start.device)
+        params = start[seed]
+        zero = [0.0] * len(origins)
+        learners = Learners.of(params, seed, zero, [origin.rate for origin in origins], zero, engine.state(params))
         engine.load_task(0)
-        kept = [self._prefixes.load(seed) if self._prefixes else None for seed in seeds]
-        if all(kept):
-            for row, (values, measured) in enumerate(one for one in kept if one):
-                params[row] = torch.from_numpy(values)
-                for name, value in measured.items():
-                    getattr(result, name)[row] = value
+        kept = [found for origin in origins if (found := self._checkpoints.first(origin))]
+        if len(kept) == len(origins):
+            restore(kept, learners, result)
         else:
-            learners = Learners.of(params, torch.zeros(len(seeds)), torch.arange(len(seeds), device=params.device))
             self._train_task(learners, result, 0)
-            for row, seed in enumerate(seeds):
-                if self._prefixes:
-                    self._prefixes.save(seed, params[row].cpu().numpy(), result, row)
-        engine.remember(0)
-        return params, result, 0 if all(kept) else len(seeds)
+            self._checkpoints.save_first(origins, learners, result)
+        rows = [origins.index(Origin(one.seed, rate)) for one, rate in zip(self._members, self._rates, strict=True)]
+        self._end_task(learners, 0, result.initial.shape[1])
+        forked = self._fork(start, learners, rows)
+        taken = 0 if len(kept) == len(origins) else len(origins)
+        return forked, _rows_of(result, rows), (len(rows) - taken) * engine.steps
+
+    def _fork(self, start: Tensor, first: Learners | None = None, rows: list[int] | None = None) -> Learners:
+        """The members as learners, from untrained networks or from the given rows of learners."""
+        seed = torch.tensor([self._seeds.index(member.seed) for member in self._members], device=start.device)
+        if first is None:
+            params = start[seed]
+            state = self._engine.state(params)
+        else:
+            params, state = first.params[rows], {name: array[rows] for name, array in first.state.items()}
+        epsilons, strengths = ([getattr(one, name) for one in self._members] for name in ("epsilon", "strength"))
+        return Learners.of(params, seed, epsilons, self._rates, strengths, state)
+
+    def _end_task(self, learners: Learners, task: int, tasks: int) -> None:
+        """What a method does between two tasks."""
+        if task < tasks - 1:
+            self._engine.finish(learners, task == 0)
+        self._engine.remember(task)
 
     def _train_task(self, learners: Learners, result: CohortResult, task: int) -> None:
         """Trains the loaded task and measures it, into the rows of `result`."""
@@ -160,6 +207,10 @@ class _Run:
         new = (first_bad >= 0) & (result.diverged_task < 0)
         result.diverged_step[new] = first_bad[new]
         result.diverged_task[new] = task
+
+
+def _rows_of(result: CohortResult, rows: list[int]) -> CohortResult:
+    return replace(result, **{name: getattr(result, name)[rows] for name in CohortResult.ARRAYS})
 
 
 class _Ticker:

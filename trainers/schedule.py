@@ -23,14 +23,16 @@ class Segment:
     """Consecutive steps whose batches have the same shape.
 
     rows [steps, current + reference]: rows of the pool that form each step's batch, the current mini-batch first.
+    parts: sizes of the reference batches; most methods have one, GEM one for each previous task.
     """
 
     rows: Indices
     current: int
+    parts: tuple[int, ...] = ()
 
     @property
     def reference(self) -> int:
-        return int(self.rows.shape[1]) - self.current
+        return sum(self.parts)
 
 
 def training_order(seed: int, task: int, available: int, wanted: int) -> Indices:
@@ -64,19 +66,19 @@ def reference_batches(seed: int, task: int, stored: int, batch: int | None, step
     return draws
 
 
-def task_segments(
-    seed: int, task: int, examples: int, batch_size: int, capacity: int, stored: int, memory_batch: int | None
-) -> tuple[Segment, ...]:
-    """All batches of a task as rows of a pool: memory slots in rows [0, capacity), the task's examples behind them.
-
-    The last mini-batch may be short; it forms a segment of its own.
-    """
-    steps = -(-examples // batch_size)
-    reference = reference_batches(seed, task, stored, memory_batch, steps)
+def mini_batches(examples: int, batch_size: int, first_row: int) -> list[Indices]:
+    """The task's mini-batches [steps, size] as rows of a pool; the last may be short, and then stands alone."""
     full = examples // batch_size
-    rows = capacity + np.arange(full * batch_size).reshape(full, batch_size)
-    segments = [Segment(np.hstack([rows, reference[:full]]), batch_size)] if full else []
-    if rest := examples - full * batch_size:
-        last = capacity + np.arange(full * batch_size, examples)[None]
-        segments.append(Segment(np.hstack([last, reference[full:]]), rest))
+    rows = first_row + np.arange(examples)
+    whole = rows[: full * batch_size].reshape(full, batch_size)
+    return [part for part in (whole, rows[None, full * batch_size :]) if part.size]
+
+
+def task_segments(batches: list[Indices], reference: Indices, parts: tuple[int, ...]) -> tuple[Segment, ...]:
+    """The task's mini-batches, each with its row of `reference` [steps, B]."""
+    segments, start = [], 0
+    for rows in batches:
+        end = start + len(rows)
+        segments.append(Segment(np.hstack([rows, reference[start:end]]), rows.shape[1], parts))
+        start = end
     return tuple(segments)

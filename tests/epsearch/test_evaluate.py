@@ -270,7 +270,7 @@ class TestCertificates:
 
         def spoilt(cohort, *rest, **options):
             result = original(cohort, *rest, **options)
-            if "prefixes" not in options and len(cohort.members) == 1:
+            if "folder" not in options and len(cohort.members) == 1:
                 result.params[0] = result.params[0] + np.float32(0.5)
                 result.fingerprints[0] = "another"
             trained.append(len(cohort.members))

@@ -1,4 +1,4 @@
-"""Independent references: the update rules in float64 NumPy from the paper's text, and one member in plain PyTorch."""
+"""Independent references: the update rules in float64 NumPy from the papers' text, and one member in plain PyTorch."""
 
 import itertools
 import math
@@ -10,10 +10,14 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float64]
 
 
-def step_direction(method: str, g: Vector, r: Vector, epsilon: float = 0.0, scale: str = "unit") -> Vector:
-    """Algorithm 1 of the ε-SOFT-GEM paper, one branch after the other, for one member."""
+def step_direction(
+    method: str, g: Vector, r: Vector, epsilon: float = 0.0, scale: str = "unit", sizes: tuple[int, int] = (1, 1)
+) -> Vector:
+    """Algorithm 1 of the ε-SOFT-GEM paper, one branch after the other, for one member; ER's mean over both batches."""
     if method == "van":
         return g
+    if method == "er":
+        return (sizes[0] * g + sizes[1] * r) / sum(sizes)
     if math.sqrt(sum(g * g)) < 1e-15 or math.sqrt(sum(r * r)) < 1e-15:
         return g
     if method == "agem" or (method == "soft_agem" and epsilon == 0):
@@ -43,7 +47,12 @@ class PlainLearner:
         self.network = torch.nn.Sequential(*layers[:-1])
 
     def gradient(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-        loss = torch.nn.functional.cross_entropy(self.network(x), y)
+        return self._flat_gradient(torch.nn.functional.cross_entropy(self.network(x), y))
+
+    def sensitivity(self, x: torch.Tensor) -> torch.Tensor:
+        return self._flat_gradient((self.network(x) ** 2).sum())
+
+    def _flat_gradient(self, loss: torch.Tensor) -> torch.Tensor:
         grads = torch.autograd.grad(loss, list(self.network.parameters()))
         return torch.cat([grad.reshape(-1) for grad in grads])
 
@@ -61,3 +70,67 @@ class PlainLearner:
     def accuracy(self, x: torch.Tensor, y: torch.Tensor) -> float:
         with torch.no_grad():
             return float((self.network(x).argmax(1) == y).double().mean())
+
+
+class PenaltyReference:
+    """EWC, PI, MAS and RWALK step by step for one member, in float64, as the sources say it."""
+
+    def __init__(self, method: str, theta: Vector, rate: float, strength: float, every: int, form: str) -> None:
+        self.method, self.rate, self.strength, self.every, self.form = method, rate, strength, every, form
+        self.importance = np.zeros_like(theta)
+        self.anchor, self.since = theta.copy(), theta.copy()
+        self.fisher, self.squares, self.path, self.gain, self.score = (np.zeros_like(theta) for _ in range(5))
+        self.tasks = 0
+
+    def before_step(self, theta: Vector, step: int) -> None:
+        if self.method not in ("ewc", "rwalk") or (step + 1) % self.every:
+            return
+        if self.method == "rwalk":
+            distance = self.fisher * (theta - self.since) ** 2 / (2 if self.form == "paper" else 1)
+            self.gain = self.gain + np.maximum(0, self.path / (distance + 1e-3))
+            self.path, self.since = np.zeros_like(theta), theta.copy()
+        self.fisher = 0.1 * self.fisher + 0.9 * self.squares / self.every
+        if self.method == "ewc" or self.form == "paper":
+            self.squares = np.zeros_like(theta)
+
+    def direction(self, theta: Vector, g: Vector) -> Vector:
+        direction = g + 2 * self.strength * self.importance * (theta - self.anchor)
+        self.squares = self.squares + g**2
+        self.path = self.path - g * (-self.rate * direction)
+        return direction
+
+    def end_task(self, theta: Vector, sensitivities: list[Vector], examples: int) -> None:
+        zero = np.zeros_like(theta)
+        if self.method == "ewc":
+            self.importance = self._scaled(self.fisher)
+        elif self.method == "pi":
+            self.importance = self.importance + np.maximum(0, self.path / ((theta - self.anchor) ** 2 + 1e-3))
+        elif self.method == "mas":
+            found = sum(np.abs(one) for one in sensitivities) / examples
+            self.importance = found + (self.importance if self.form == "paper" else 0)
+        else:
+            gain = 2 * self.gain if self.tasks == 0 else self.gain
+            half = (self.score + gain) / 2
+            self.score = half if self.form == "paper" else self.score + half
+            self.importance = self._scaled(self.fisher) + self._scaled(self.score)
+        self.squares, self.path, self.gain = zero, zero, zero
+        self.anchor, self.since = theta.copy(), theta.copy()
+        self.tasks += 1
+
+    @staticmethod
+    def _scaled(values: Vector) -> Vector:
+        return (values - values.min()) / (values.max() - values.min() + 1e-32)
+
+
+def gem_direction(g: Vector, references: list[Vector], margin: float) -> Vector:
+    """GEM's projection with a general solver: min ½ v'Pv + q'v, v >= margin, by sequential least squares."""
+    from scipy.optimize import nnls
+
+    rows = np.stack(references)
+    if (rows @ g >= 0).all():
+        return g
+    matrix, linear = rows @ rows.T + 1e-3 * np.eye(len(rows)), rows @ g
+    # With v = margin + u and P = RᵀR: ½ u'Pu + (q + P·margin)'u = ½ ‖R u − b‖² + const, Rᵀb = −(q + P·margin), u >= 0.
+    upper = np.linalg.cholesky(matrix).T
+    target = np.linalg.solve(upper.T, -(linear + margin * matrix.sum(axis=1)))
+    return g + rows.T @ (margin + nnls(upper, target)[0])

@@ -52,7 +52,7 @@ def test_gradients_of_both_parts_equal_autograd(members):
     g, g_ref = torch.zeros_like(rows), torch.zeros_like(rows)
     target = torch.nn.functional.one_hot(y, 4).double()
     loss = net.gradients(
-        net.layers(rows), x.expand(members, -1, -1), target, weight, current, [net.layers(g), net.layers(g_ref)]
+        net.layers(rows), x.expand(members, -1, -1), target, weight, (5, 8), [net.layers(g), net.layers(g_ref)]
     )
     for m in range(members):
         loss_now, expected = autograd(net, rows[m], x[:current], y[:current])

@@ -4,40 +4,18 @@ import numpy as np
 import pytest
 import torch
 
-from tests.trainers.reference import PlainLearner, step_direction
+from tests.trainers.paths import SMALL, TWIN, on_compiled_paths, on_every_path, rows_equal
+from tests.trainers.plain_run import flat, plain_run
 from tests.trainers.streams import digits, toy
 from trainers import Cohort, Member, TrainConfig
 from trainers.engines import make_engine
 from trainers.engines.base import Learners
-from trainers.methods import METHODS
+from trainers.methods.base import SAMPLED
 from trainers.networks import MLP
 from trainers.numeric_path import NumericPath
 from trainers.pool import Pool
 from trainers.population import train_cohort
 from trainers.schedule import generator
-
-FIELDS = ("accuracies", "initial", "within", "violations", "diverged_task", "diverged_step", "fingerprints")
-SMALL = TrainConfig(memory=3, memory_batch=8, hidden=(16, 16))
-COMPILED = tuple(NumericPath(products=p, sparse=s) for p in ("mkl", "onednn") for s in (False, True))
-TWIN = NumericPath()  # the GPU's engine, on the CPU
-MKL = COMPILED[0]
-on_every_path = pytest.mark.parametrize("path", (*COMPILED, TWIN), ids=str)
-on_compiled_paths = pytest.mark.parametrize("path", COMPILED, ids=str)
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
-def rows_equal(result, row, other, other_row):
-    """Bit for bit: np.testing takes NaN for equal, and text too."""
-    for field in FIELDS:
-        np.testing.assert_array_equal(getattr(result, field)[row], getattr(other, field)[other_row])
-    return True
 
 
 @on_compiled_paths
@@ -58,83 +36,6 @@ def test_a_member_is_bit_identical_in_any_cohort_of_1_to_55_in_any_order(path):
             assert np.array_equal(together.params[row], alone[member].params[0])
 
 
-@on_compiled_paths
-@pytest.mark.parametrize("method", METHODS)
-def test_every_method_is_bit_identical_alone_and_together(method, path):
-    members = tuple(Member(epsilon, seed) for seed in (0, 1) for epsilon in (0.0, 0.5))
-    stream, config = digits(examples=100), TrainConfig(memory=5, memory_batch=20)
-    together = train_cohort(Cohort(method, members), stream, config, path)
-    for row, member in enumerate(members):
-        assert rows_equal(together, row, train_cohort(Cohort(method, (member,)), stream, config, path), 0)
-
-
-class TestSharedFirstTask:
-    """Task 1 is trained once a seed, for all ε, methods and cohorts; sharing changes no bit."""
-
-    members = tuple(Member(epsilon, seed) for seed in (0, 1) for epsilon in (0.0, 0.4, 0.9))
-
-    @on_every_path
-    def test_it_changes_nothing(self, path, tmp_path):
-        plain = train_cohort(Cohort("soft_agem", self.members), toy(), SMALL, path)
-        first = train_cohort(Cohort("soft_agem", self.members), toy(), SMALL, path, prefixes=tmp_path)
-        again = train_cohort(Cohort("soft_agem", self.members[::-1]), toy(), SMALL, path, prefixes=tmp_path)
-        assert len(list(tmp_path.iterdir())) == 2  # one file a seed
-        for row in range(6):
-            assert rows_equal(plain, row, first, row) and rows_equal(plain, row, again, 5 - row)
-        assert (plain.saved, first.saved, again.saved) == (4 * 6, 4 * 6, 6 * 6)  # 6 steps a task
-
-    def test_methods_share_it(self, tmp_path):
-        for method in ("van", "agem", "soft_agem"):
-            plain = train_cohort(Cohort(method, self.members[:1]), toy(), SMALL, MKL)
-            shared = train_cohort(Cohort(method, self.members[:1]), toy(), SMALL, MKL, prefixes=tmp_path)
-            assert rows_equal(plain, 0, shared, 0)
-        assert len(list(tmp_path.iterdir())) == 1
-
-    @pytest.mark.parametrize(
-        "other",
-        [
-            {"config": TrainConfig(memory=3, memory_batch=8, hidden=(16, 16), learning_rate=0.2)},
-            {"config": TrainConfig(memory=3, memory_batch=8, hidden=(16, 32))},
-            {"config": TrainConfig(memory=3, memory_batch=8, hidden=(16, 16), batch_size=5)},
-            {"stream": toy(examples=50)},
-            {"stream": toy(range(1, 4))},
-            {"transfer": False},
-            {"path": COMPILED[1]},
-        ],
-        ids=lambda other: next(iter(other)),
-    )
-    def test_another_first_task_is_another_file(self, other, tmp_path):
-        given = {"stream": toy(), "config": SMALL, "path": MKL, "prefixes": tmp_path}
-        train_cohort(Cohort("soft_agem", self.members[:1]), **given)
-        train_cohort(Cohort("soft_agem", self.members[:1]), **(given | other))
-        assert len(list(tmp_path.iterdir())) == 2
-
-    def test_a_damaged_file_is_made_again(self, tmp_path):
-        cohort = Cohort("soft_agem", self.members[:1])
-        plain = train_cohort(cohort, toy(), SMALL, MKL, prefixes=tmp_path)
-        (file,) = tmp_path.iterdir()
-        whole = file.read_bytes()
-        for damaged in (b"", whole[:1000], b"x" * 100):
-            file.write_bytes(damaged)
-            assert rows_equal(plain, 0, train_cohort(cohort, toy(), SMALL, MKL, prefixes=tmp_path), 0)
-            assert len(file.read_bytes()) == len(whole)
-
-    def test_a_folder_that_cannot_be_written_stops_nothing(self, tmp_path):
-        (tmp_path / "file").write_text("")
-        plain = train_cohort(Cohort("van", self.members[:1]), toy(), SMALL, MKL)
-        shared = train_cohort(Cohort("van", self.members[:1]), toy(), SMALL, MKL, prefixes=tmp_path / "file" / "x")
-        assert rows_equal(plain, 0, shared, 0)
-
-    def test_the_oldest_files_go_when_the_folder_is_full(self, tmp_path, monkeypatch):
-        import trainers.prefixes
-
-        monkeypatch.setattr(trainers.prefixes, "LARGEST_FOLDER", 8000)
-        for seed in range(5):
-            train_cohort(Cohort("van", (Member(0.0, seed),)), toy(), SMALL, MKL, prefixes=tmp_path)
-            assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= 8000
-        assert len(list(tmp_path.iterdir())) >= 1
-
-
 def test_epsilon_and_seed_change_the_result():
     members = (Member(0.0, 0), Member(0.9, 0), Member(0.9, 1))
     result = train_cohort(Cohort("soft_agem", members), digits(examples=200), TrainConfig(memory=5))
@@ -149,67 +50,6 @@ def test_epsilon_zero_is_agem():
     soft = train_cohort(Cohort("soft_agem", (Member(0.0, 0),)), stream, TrainConfig())
     hard = train_cohort(Cohort("agem", (Member(0.0, 0),)), stream, TrainConfig())
     assert rows_equal(soft, 0, hard, 0)
-
-
-def plain_run(method, epsilon, seed, stream, config):
-    """The same run by a plain per-member loop on the same batches: parameters after every step, and A[k, j]."""
-    net = MLP((stream.inputs, *config.hidden, stream.classes))
-    start = torch.from_numpy(net.init(generator(seed, "init", stream.tasks.start)))[None]
-    learner = PlainLearner(net.sizes, unpadded(net, start))
-    pool = Pool(stream, seed, config, METHODS[method].uses_memory)
-    tasks = len(stream.tasks)
-    accuracies, trace = np.full((tasks, tasks), np.nan), []
-    for task in range(tasks):
-        for segment in pool.load_task(task):
-            for rows in segment.rows:
-                x, y = torch.from_numpy(pool.inputs[rows]).float() / stream.largest, torch.from_numpy(pool.labels[rows])
-                now, ref = slice(0, segment.current), slice(segment.current, None)
-                g = learner.gradient(x[now], y[now])
-                if segment.reference:
-                    r = learner.gradient(x[ref], y[ref])
-                    direction = step_direction(method, g.double().numpy(), r.double().numpy(), epsilon)
-                    g = torch.from_numpy(direction).float()
-                learner.step(g, config.learning_rate)
-                trace.append(learner.flat())
-        pool.remember(task)
-        for tested in range(task + 1):
-            inputs, labels = stream.test(seed, stream.tasks[tested])
-            scaled = torch.from_numpy(inputs).float() / stream.largest
-            accuracies[task, tested] = learner.accuracy(scaled, torch.from_numpy(labels))
-    return accuracies, trace
-
-
-def unpadded(net, row):
-    """[(weight [out, in], bias [out])] of one member, as torch.nn.Linear has them."""
-    sizes = zip(net.sizes, net.sizes[1:], strict=False)
-    return [(w[0, :k, :n].T, b[0, :n]) for (k, n), (w, b) in zip(sizes, net.layers(row), strict=True)]
-
-
-@on_every_path
-@pytest.mark.parametrize("method", METHODS)
-def test_a_whole_run_agrees_with_a_plain_loop(method, path):
-    """Three tasks of 17 steps = 51 steps, parameters and accuracies; float32 against float32 in another order."""
-    stream, epsilon = toy(examples=66, classes=4), 0.3  # 16 batches of 4 and one of 2
-    config = TrainConfig(batch_size=4, memory=3, memory_batch=8, hidden=(24, 16))
-    accuracies, trace = plain_run(method, epsilon, 0, stream, config)
-    assert len(trace) == 51
-    net = MLP((stream.inputs, *config.hidden, stream.classes))
-    engine = make_engine(method, (0,), stream, config, path)
-    with torch.inference_mode():
-        learners = Learners.of(engine.start(), torch.tensor([epsilon], dtype=torch.float64), torch.tensor([0]))
-        for task in range(3):
-            engine.load_task(task)
-            for step in range(engine.steps):
-                engine.train(learners, step, step + 1)
-                found = torch.cat([part.reshape(-1) for pair in unpadded(net, learners.params) for part in pair])
-                assert torch.allclose(found, trace[17 * task + step], atol=1e-5), f"task {task}, step {step}"
-            engine.remember(task)
-    result = train_cohort(Cohort(method, (Member(epsilon, 0),)), stream, config, path)
-    lower = np.tri(3, dtype=bool)
-    assert np.array_equal(result.accuracies[0][lower], accuracies[lower])
-    assert np.array_equal(result.params[0], learners.params[0].numpy())
-    if METHODS[method].uses_memory:
-        assert 0 < np.nanmax(result.violations) < 1  # both branches were taken
 
 
 @on_every_path
@@ -271,14 +111,14 @@ class TestDivergence:
     @on_every_path
     def test_others_are_not_disturbed(self, path):
         """One of three members has an ε that makes its first projected step NaN; the engine is told so directly."""
-        epsilon = torch.tensor([0.2, float("nan"), 0.6], dtype=torch.float64)
+        epsilon = (0.2, float("nan"), 0.6)
         finals = []
         for chosen in ([0, 1, 2], [0], [2]):
             engine = make_engine("soft_agem", (0,), toy(), SMALL, path)
             with torch.inference_mode():
-                learners = Learners.of(
-                    engine.start()[[0] * len(chosen)], epsilon[chosen], torch.tensor([0] * len(chosen))
-                )
+                zeros = [0] * len(chosen)
+                params, rates = engine.start()[zeros], [SMALL.learning_rate] * len(chosen)
+                learners = Learners.of(params, torch.tensor(zeros), [epsilon[i] for i in chosen], rates, rates, {})
                 for task in range(2):
                     engine.load_task(task)
                     learners.reset()
@@ -313,7 +153,7 @@ def test_the_twin_of_the_gpu_engine_agrees(path):
 def test_seeds_of_one_matrix_may_have_stored_different_numbers():
     """Batched seeds whose classes are unequally frequent in their cut of the data store unequal numbers of examples."""
     stream, config = toy(examples=14), TrainConfig(memory=3, memory_batch=None, hidden=(16,), batch_size=7)
-    pools = [Pool(stream, seed, config, True) for seed in range(8)]
+    pools = [Pool(stream, seed, config, SAMPLED) for seed in range(8)]
     for pool in pools:
         pool.load_task(0)
         pool.remember(0)
@@ -321,16 +161,15 @@ def test_seeds_of_one_matrix_may_have_stored_different_numbers():
     assert pools[seeds[0]].stored < pools[seeds[1]].stored
     engine = make_engine("soft_agem", tuple(seeds), stream, config, TWIN)
     with torch.inference_mode():
-        learners = Learners.of(engine.start(), torch.tensor([0.2, 0.2]), torch.tensor([0, 1]))
+        learners = Learners.of(engine.start(), torch.tensor([0, 1]), [0.2, 0.2], [config.learning_rate] * 2, [0, 0], {})
         for task in range(2):
             engine.load_task(task)
             engine.train(learners, 0, engine.steps)
             engine.remember(task)
     for row, seed in enumerate(seeds):
-        _, trace = plain_run("soft_agem", 0.2, seed, stream, config)
+        _, trace = plain_run("soft_agem", Member(0.2, seed), stream, config)
         net = MLP((stream.inputs, *config.hidden, stream.classes))
-        found = torch.cat([p.reshape(-1) for pair in unpadded(net, learners.params[row : row + 1]) for p in pair])
-        assert torch.allclose(found, trace[3], atol=1e-5)
+        assert torch.allclose(flat(net, learners.params[row : row + 1]), trace[3], atol=1e-5)
 
 
 def test_progress_counts_every_step_and_may_stop():
@@ -351,36 +190,6 @@ def test_progress_counts_every_step_and_may_stop():
 
     with pytest.raises(Stop):
         train_cohort(Cohort("agem", (Member(0.0, 0),)), toy(), SMALL, progress=stop)
-
-
-@pytest.mark.cuda
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
-class TestCuda:
-    """The engine of tensors with CUDA graphs. Its twin on the CPU runs in all the tests above."""
-
-    gpu = NumericPath("cuda")
-    members = tuple(Member(epsilon, seed) for seed in (0, 1) for epsilon in (0.0, 0.3))
-
-    def test_it_agrees_with_its_twin(self):
-        cohort, config = Cohort("soft_agem", self.members), TrainConfig(memory=5)
-        cpu, gpu = (train_cohort(cohort, digits(examples=400), config, path) for path in (TWIN, self.gpu))
-        assert np.allclose(cpu.accuracies, gpu.accuracies, atol=0.03, equal_nan=True)
-        assert np.allclose(cpu.violations, gpu.violations, atol=0.15, equal_nan=True)
-
-    def test_graphs_take_the_same_steps_as_no_graphs(self, monkeypatch):
-        import trainers.engines.batched as batched
-
-        cohort, config = Cohort("soft_agem", self.members), TrainConfig(memory=5)
-        with_graphs = train_cohort(cohort, digits(examples=400), config, self.gpu)
-        monkeypatch.setattr(batched, "GRAPH_STEPS", 10**9)
-        without = train_cohort(cohort, digits(examples=400), config, self.gpu)
-        assert np.allclose(with_graphs.accuracies, without.accuracies, atol=0.03, equal_nan=True)
-
-    def test_tf32_stays_close(self):
-        cohort, config = Cohort("agem", self.members[:1]), TrainConfig(memory=5)
-        full = train_cohort(cohort, digits(examples=400), config, self.gpu)
-        short = train_cohort(cohort, digits(examples=400), config, NumericPath("cuda", "tf32"))
-        assert np.allclose(full.accuracies, short.accuracies, atol=0.05, equal_nan=True)
 
 
 @pytest.mark.parametrize(

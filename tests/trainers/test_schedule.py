@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from trainers.schedule import generator, memory_choice, reference_batches, task_segments, training_order
+from trainers.schedule import (
+    generator,
+    memory_choice,
+    mini_batches,
+    reference_batches,
+    task_segments,
+    training_order,
+)
 
 
 def test_generators_differ_by_seed_purpose_and_task():
@@ -53,14 +60,11 @@ def test_reference_batches_take_all_or_draw_without_replacement():
 
 @pytest.mark.parametrize(("examples", "sizes"), [(60, [10] * 6), (63, [10] * 6 + [3]), (7, [7])])
 def test_segments_show_every_example_once_in_order(examples, sizes):
-    segments = task_segments(0, 1, examples, 10, capacity=50, stored=20, memory_batch=8)
-    batches = [row[: segment.current] for segment in segments for row in segment.rows]
+    batches = mini_batches(examples, 10, first_row=50)
+    segments = task_segments(batches, reference_batches(0, 1, 20, 8, len(sizes)), (8,))
+    shown = [row[: segment.current] for segment in segments for row in segment.rows]
     references = [row[segment.current :] for segment in segments for row in segment.rows]
-    assert [len(batch) for batch in batches] == sizes
-    assert np.concatenate(batches).tolist() == list(range(50, 50 + examples))
+    assert [len(batch) for batch in shown] == sizes
+    assert np.concatenate(shown).tolist() == list(range(50, 50 + examples))
     assert all(len(reference) == 8 and reference.max() < 20 for reference in references)
-
-
-def test_without_memory_there_is_no_reference():
-    (segment,) = task_segments(0, 0, 60, 10, capacity=50, stored=0, memory_batch=8)
-    assert segment.reference == 0 and segment.current == 10
+    assert len({tuple(reference) for reference in references}) == len(sizes)

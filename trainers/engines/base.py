@@ -9,25 +9,47 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from trainers.methods.penalty import State
+
 
 @dataclass(frozen=True)
 class Learners:
-    """M members on the way: what changes while they train, and the two things that tell them apart.
+    """M members on the way: what changes while they train, and what tells them apart.
 
-    params [M, D]; epsilon [M]; seed [M], each an index into the engine's seeds; first_bad [M], the step of this task
-    at which the loss first was not finite, -1 where it never was; projected [M], how often g was projected.
+    params [M, D]; seed [M], each an index into the engine's seeds; epsilon, rate, strength [M], their hyperparameters
+    (strength is NaN where there is none); first_bad [M], the step of this task at which the loss first was not finite,
+    -1 where it never was; projected [M], how often g was projected; state, the arrays [M, D] of a penalty.
     """
 
     params: Tensor
-    epsilon: Tensor
     seed: Tensor
+    epsilon: Tensor
+    rate: Tensor
+    strength: Tensor
     first_bad: Tensor
     projected: Tensor
+    state: State
 
     @classmethod
-    def of(cls, params: Tensor, epsilon: Tensor, seed: Tensor) -> "Learners":
-        bad = torch.full((len(params),), -1, device=params.device)
-        return cls(params, epsilon, seed, bad, torch.zeros(len(params), device=params.device))
+    def of(
+        cls,
+        params: Tensor,
+        seed: Tensor,
+        epsilon: Sequence[float],
+        rate: Sequence[float],
+        strength: Sequence[float | None],
+        state: State,
+    ) -> "Learners":
+        """Nothing is counted yet."""
+        device = params.device
+        values = [
+            torch.tensor(
+                [float("nan") if value is None else value for value in some], dtype=torch.float64, device=device
+            )
+            for some in (epsilon, rate, strength)
+        ]
+        bad = torch.full((len(params),), -1, device=device)
+        return cls(params, seed, *values, bad, torch.zeros(len(params), device=device), state)
 
     def reset(self) -> None:
         """Forgets what was counted in the task before."""
@@ -52,12 +74,20 @@ class Engine(Protocol):
         """Parameters [S, D] of the untrained networks, one of each seed."""
         ...
 
+    def state(self, params: Tensor) -> State:
+        """What the method keeps of untrained networks besides their parameters."""
+        ...
+
     def load_task(self, task: int) -> None:
         """Makes the task's training set and batches ready."""
         ...
 
     def train(self, learners: Learners, first: int, last: int) -> None:
         """Takes the steps first…last−1 with every learner, in place."""
+        ...
+
+    def finish(self, learners: Learners, first: bool) -> None:
+        """Ends the loaded task, after its last step, for methods that look back; `first`: of the stream."""
         ...
 
     def remember(self, task: int) -> None:
@@ -81,3 +111,12 @@ def steps_between(lengths: Sequence[int], first: int, last: int) -> Iterator[tup
         if begin < end:
             yield number, start, range(begin, end)
         start += length
+
+
+def is_due(step: int, every: int) -> bool:
+    """Whether what comes every so many steps comes before this step of a task.
+
+    >>> [step for step in range(8) if is_due(step, 3)]
+    [2, 5]
+    """
+    return (step + 1) % every == 0

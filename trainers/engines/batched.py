@@ -3,14 +3,18 @@
 Without a GPU the same code runs step by step on the CPU: its twin in the tests, and the way without Numba.
 """
 
+from collections.abc import Iterator
+from functools import partial
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from trainers.cohort import TrainConfig
-from trainers.engines.base import Learners, steps_between
-from trainers.methods import Method, Options, Products
+from trainers.engines.base import Learners, is_due, steps_between
+from trainers.methods import Method, Mixing, Penalty, Products, Projection
+from trainers.methods.penalty import State, Step, TaskEnd
 from trainers.networks import MLP
 from trainers.numeric_path import NumericPath
 from trainers.pool import Pool
@@ -27,12 +31,11 @@ class BatchedEngine:
     def __init__(
         self, stream: TaskStream, seeds: tuple[int, ...], config: TrainConfig, method: Method, path: NumericPath
     ) -> None:
-        self._stream, self._seeds, self._method, self._device = stream, seeds, method, torch.device(path.device)
+        self._stream, self._seeds, self._config, self._device = stream, seeds, config, torch.device(path.device)
         torch.backends.cuda.matmul.allow_tf32 = path.precision == "tf32"
-        self._options = Options(config.trigger, config.scale, config.satisfied)
-        self._learning_rate = config.learning_rate
+        self._rule = method.rule
         self._net = MLP((stream.inputs, *config.hidden, stream.classes))
-        self._pools = [Pool(stream, seed, config, method.uses_memory) for seed in seeds]
+        self._pools = [Pool(stream, seed, config, method.memory) for seed in seeds]
         self._tests: dict[int, tuple[Tensor, Tensor]] = {}
         self._step = torch.zeros(1, dtype=torch.int64, device=self._device)
         self._graphs: dict[tuple[int, int], torch.cuda.CUDAGraph] = {}
@@ -42,19 +45,56 @@ class BatchedEngine:
         rows = [self._net.init(generator(seed, "init", self._stream.tasks.start)) for seed in self._seeds]
         return torch.from_numpy(np.stack(rows)).to(self._device)
 
+    def state(self, params: Tensor) -> State:
+        return self._rule.start(params) if isinstance(self._rule, Penalty) else {}
+
     def load_task(self, task: int) -> None:
         schedules = [pool.load_task(task) for pool in self._pools]
         self._inputs = self._upload([pool.inputs for pool in self._pools])
         self._labels = self._upload([pool.labels for pool in self._pools])
         self._segments = [_Segment(parts, self._device) for parts in zip(*schedules, strict=True)]
         self.steps = sum(segment.steps for segment in self._segments)
-        self.reference = self._segments[0].reference > 0
+        self.reference = self._segments[-1].reference > 0
         self._graphs.clear()
 
     def train(self, learners: Learners, first: int, last: int) -> None:
-        for number, start, steps in steps_between([segment.steps for segment in self._segments], first, last):
-            self._step.fill_(steps.start)
-            self._advance(learners, number, len(steps), start)
+        for begin, end in self._between_refreshes(learners, first, last):
+            for number, start, steps in steps_between([segment.steps for segment in self._segments], begin, end):
+                self._step.fill_(steps.start)
+                self._advance(learners, number, len(steps), start)
+
+    def _between_refreshes(self, learners: Learners, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """The steps first…last−1 in pieces; a penalty's refresh, which no graph holds, comes between them."""
+        refresh = self._rule.refresh if isinstance(self._rule, Penalty) else None
+        if refresh is None:
+            yield first, last
+            return
+        begin = first
+        for step in range(first, last):
+            if is_due(step, self._config.fisher_every):
+                if step > begin:
+                    yield begin, step
+                refresh(learners.state, learners.params, self._config)
+                begin = step
+        yield begin, last
+
+    def finish(self, learners: Learners, first: bool) -> None:
+        if isinstance(self._rule, Penalty):
+            sensitivities = partial(self._sensitivities, learners)
+            real = self._net.real.to(self._device)
+            examples = self._stream.examples
+            end = TaskEnd(first, learners.params, real, examples, self._config, sensitivities)
+            self._rule.end_task(learners.state, end)
+
+    def _sensitivities(self, learners: Learners) -> Iterator[Tensor]:
+        gradient = torch.empty_like(learners.params)
+        layers, into = self._net.layers(learners.params), self._net.layers(gradient)
+        for segment in self._segments:
+            for step in range(segment.steps):
+                rows = segment.rows[:, step, : segment.current][learners.seed]
+                x = self._scale(self._inputs[learners.seed[:, None], rows])
+                self._net.sensitivity(layers, x, into)
+                yield gradient
 
     def remember(self, task: int) -> None:
         for pool in self._pools:
@@ -75,27 +115,28 @@ class BatchedEngine:
 
     def _advance(self, learners: Learners, number: int, steps: int, start: int) -> None:
         """Takes steps of one segment: as many as possible from a graph, the rest one by one."""
-        if self._device.type == "cuda" and steps >= GRAPH_STEPS:
+        per_graph = self._graph_steps
+        if self._device.type == "cuda" and steps >= per_graph > 1:
             graph = self._graphs.get((learners.params.data_ptr(), number))
             if graph is None:
                 self._one_step(learners, number, start)  # a first step outside of the graph sets up the libraries
                 steps -= 1
-                if steps < GRAPH_STEPS:
+                if steps < per_graph:
                     self._advance(learners, number, steps, start)
                     return
                 graph = self._capture(learners, number, start)
-            for _ in range(steps // GRAPH_STEPS):
+            for _ in range(steps // per_graph):
                 graph.replay()
-            steps %= GRAPH_STEPS
+            steps %= per_graph
         for _ in range(steps):
             self._one_step(learners, number, start)
 
     def _capture(self, learners: Learners, number: int, start: int) -> torch.cuda.CUDAGraph:
-        """Records GRAPH_STEPS steps. Recording takes none of them; the parameters stay as they are."""
+        """Records steps. Recording takes none of them; the parameters stay as they are."""
         graph = torch.cuda.CUDAGraph()
         torch.cuda.synchronize()
         with torch.cuda.graph(graph):
-            for _ in range(GRAPH_STEPS):
+            for _ in range(self._graph_steps):
                 self._one_step(learners, number, start)
         self._graphs[learners.params.data_ptr(), number] = graph
         return graph
@@ -107,21 +148,47 @@ class BatchedEngine:
         x = self._scale(self._inputs[learners.seed[:, None], rows])
         labels = self._labels[learners.seed[:, None], rows]
         target = (labels[..., None] == torch.arange(self._stream.classes, device=self._device)).to(x.dtype)
-        g, g_ref = torch.empty_like(params), torch.empty_like(params)  # the products write all of them
-        into = [self._net.layers(g), self._net.layers(g_ref)] if segment.reference else [self._net.layers(g)]
+        sizes = (segment.current, *segment.parts)
+        gradients = [torch.empty_like(params) for _ in sizes]  # the products write all of them
         loss = self._net.gradients(
-            self._net.layers(params), x, target, segment.row_weight[learners.seed], segment.current, into
+            self._net.layers(params),
+            x,
+            target,
+            segment.row_weight[learners.seed],
+            sizes,
+            [self._net.layers(gradient) for gradient in gradients],
         )
         bad = (learners.first_bad < 0) & ~torch.isfinite(loss)
         learners.first_bad.copy_(torch.where(bad, self._step + start, learners.first_bad))
-        if segment.reference:
-            mix = self._method.mix(Products.of(g, g_ref), learners.epsilon.float(), self._options)
-            params.addcmul_(g, -self._learning_rate * mix.a[:, None])
-            params.addcmul_(g_ref, -self._learning_rate * mix.b[:, None])
-            learners.projected.add_(mix.projected)
-        else:
-            params.add_(g, alpha=-self._learning_rate)
+        self._update(learners, segment, gradients[0], gradients[1:])
         self._step.add_(1)
+
+    def _update(self, learners: Learners, segment: "_Segment", g: Tensor, references: list[Tensor]) -> None:
+        """params −= rate · the rule's direction."""
+        params, rule, rate = learners.params, self._rule, learners.rate.float()[:, None]
+        if isinstance(rule, Penalty):
+            step = Step(params, g, rate, learners.strength.float()[:, None])
+            params.addcmul_(rule.direction(learners.state, step), -rate)
+        elif not references:
+            params.addcmul_(g, -rate)
+        elif isinstance(rule, Projection):
+            direction, projected = rule.direction(g, torch.stack(references, dim=1), self._config)
+            params.addcmul_(direction, -rate)
+            learners.projected.add_(projected)
+        elif isinstance(rule, Mixing):
+            products = Products.of(g, references[0], segment.current / (segment.current + segment.reference))
+            mix = rule.mix(products, learners.epsilon.float(), self._config)
+            params.addcmul_(g, -rate * mix.a[:, None])
+            params.addcmul_(references[0], -rate * mix.b[:, None])
+            learners.projected.add_(mix.projected)
+
+    @property
+    def _graph_steps(self) -> int:
+        """Steps in one graph: as many as come between two refreshes; none where a step needs the CPU."""
+        if isinstance(self._rule, Projection):
+            return 1
+        refreshed = isinstance(self._rule, Penalty) and self._rule.refresh is not None
+        return min(GRAPH_STEPS, self._config.fisher_every) if refreshed else GRAPH_STEPS
 
     def _scale(self, stored: Tensor) -> Tensor:
         return stored.to(torch.float32).div_(self._stream.largest)
@@ -136,15 +203,17 @@ class _Segment:
     A seed that has fewer examples stored than the others repeats a row, with weight 0.
     """
 
-    def __init__(self, parts: tuple[Segment, ...], device: torch.device) -> None:
-        self.current, self.steps = parts[0].current, len(parts[0].rows)
-        self.reference = max(part.reference for part in parts)
+    def __init__(self, segments: tuple[Segment, ...], device: torch.device) -> None:
+        self.current, self.steps = segments[0].current, len(segments[0].rows)
+        self.parts = tuple(map(max, zip(*(segment.parts for segment in segments), strict=True)))
+        self.reference = sum(self.parts)
         batch = self.current + self.reference
-        rows = np.zeros((len(parts), self.steps, batch), dtype=np.int64)
-        weight = np.zeros((len(parts), batch, 1), dtype=np.float32)
-        weight[:, : self.current] = 1 / self.current
-        for seed, part in enumerate(parts):
-            used = self.current + part.reference
-            rows[seed, :, :used] = part.rows
-            weight[seed, self.current : used] = 1 / max(part.reference, 1)
+        rows = np.zeros((len(segments), self.steps, batch), dtype=np.int64)
+        weight = np.zeros((len(segments), batch, 1), dtype=np.float32)
+        for seed, segment in enumerate(segments):
+            taken = into = 0
+            for wide, size in zip((self.current, *self.parts), (self.current, *segment.parts), strict=True):
+                rows[seed, :, into : into + size] = segment.rows[:, taken : taken + size]
+                weight[seed, into : into + size] = 1 / max(size, 1)
+                taken, into = taken + size, into + wide
         self.rows, self.row_weight = torch.from_numpy(rows).to(device), torch.from_numpy(weight).to(device)

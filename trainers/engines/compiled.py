@@ -1,10 +1,13 @@
-"""The CPU engine: one member at a time, matrix products by MKL or oneDNN, everything else compiled by Numba.
+"""The CPU engine: one member at a time, so that its result does not depend on who else is in the cohort.
 
-g is never made: its ten or so rows enter the inner products and the update as they are. g_ref is made once, as its
-batch is large, and is read once more for the update, which adds both to the parameters in one pass.
+Of methods that mix two gradients, g is never made: its ten or so rows enter the inner products and the update as they
+are. g_ref is made once, as its batch is large, and is read once more for the update, which adds both to the parameters
+in one pass. The other rules are given whole gradients.
 """
 
 import math
+from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import torch
@@ -12,15 +15,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainers.cohort import TrainConfig
-from trainers.engines import kernels
-from trainers.engines.base import Learners, steps_between
-from trainers.engines.inputs import DenseInputs, Inputs, Layer, SparseInputs
-from trainers.engines.products import PRODUCTS
-from trainers.methods import Method, Options, Products
+from trainers.engines.base import Learners, is_due, steps_between
+from trainers.engines.inputs import Inputs, Layer
+from trainers.engines.passes import Passes
+from trainers.methods import Method, Mixing, Penalty, Projection
+from trainers.methods.penalty import State, Step, TaskEnd
 from trainers.networks import MLP
 from trainers.numeric_path import NumericPath
 from trainers.pool import Pool
-from trainers.schedule import Segment, generator
+from trainers.schedule import Indices, Segment, generator
 from trainers.streams.base import TaskStream
 
 TEST_ROWS = 500  # test rows of one forward pass: their activations stay in the cache
@@ -30,18 +33,14 @@ class CompiledEngine:
     """Members of one seed. They take each step one after another, so that a batch is prepared once for all."""
 
     def __init__(self, stream: TaskStream, seed: int, config: TrainConfig, method: Method, path: NumericPath) -> None:
-        self._stream, self._seed, self._method, self._path = stream, seed, method, path
-        self._options = Options(config.trigger, config.scale, config.satisfied)
-        self._learning_rate = config.learning_rate
+        self._stream, self._seed, self._config, self._rule = stream, seed, config, method.rule
         self._net = MLP((stream.inputs, *config.hidden, stream.classes))
-        self._pool = Pool(stream, seed, config, method.uses_memory)
-        self._multiply = PRODUCTS[path.products]
-        self._scale = (torch.arange(256, dtype=torch.float32) / stream.largest).numpy()
-        self._g_ref = self._layers(torch.zeros(self._net.row))
+        self._pool = Pool(stream, seed, config, method.memory)
+        self._passes = Passes(self._net, stream.largest, path)
         self._inputs: Inputs | None = None
-        self._batches: dict[tuple[int, int], _Batch] = {}
         self._tests: dict[int, Inputs] = {}
         self._segments: tuple[Segment, ...] = ()
+        self._gradients = torch.empty(0, self._net.row)
 
     @property
     def steps(self) -> int:
@@ -49,10 +48,13 @@ class CompiledEngine:
 
     @property
     def reference(self) -> bool:
-        return self._segments[0].reference > 0
+        return self._segments[-1].reference > 0
 
     def start(self) -> Tensor:
         return torch.from_numpy(self._net.init(generator(self._seed, "init", self._stream.tasks.start)))[None]
+
+    def state(self, params: Tensor) -> State:
+        return self._rule.start(params) if isinstance(self._rule, Penalty) else {}
 
     def load_task(self, task: int) -> None:
         self._segments = self._pool.load_task(task)
@@ -62,113 +64,120 @@ class CompiledEngine:
         self._pool.remember(task)
 
     def train(self, learners: Learners, first: int, last: int) -> None:
-        members = [self._layers(row) for row in learners.params]
-        first_bad, projected = learners.first_bad.numpy(), learners.projected.numpy()
-        epsilons = learners.epsilon.tolist()
-        if self._inputs is None:
-            self._inputs = self._examples(self._pool.inputs)
-        inputs = self._inputs
+        members = [
+            _Member(learners, row, self._passes.layers(learners.params[row])) for row in range(len(learners.seed))
+        ]
         for number, start, steps in steps_between([len(part.rows) for part in self._segments], first, last):
             segment = self._segments[number]
-            batch = self._batch(segment.rows.shape[1], segment.current)
             for step in steps:
-                rows = segment.rows[step]
-                inputs.take(rows)
-                inputs.split(segment.current)
-                labels = self._pool.labels[rows]
-                for row, member in enumerate(members):
-                    loss = self._forward(member, batch, inputs, labels)
-                    if first_bad[row] < 0 and not math.isfinite(loss):
-                        first_bad[row] = start + step
-                    products = self._backward(member, batch, inputs)
-                    a, b = 1.0, 0.0
-                    if segment.reference:
-                        a, b, hit = self._method.mix(products, epsilons[row], self._options)
-                        projected[row] += hit
-                    self._update(member, batch, inputs, a, b)
+                self._step(members, segment, segment.rows[step], start + step)
+
+    def finish(self, learners: Learners, first: bool) -> None:
+        if isinstance(self._rule, Penalty):
+            sensitivities = partial(self._sensitivities, learners)
+            end = TaskEnd(first, learners.params, self._net.real, self._stream.examples, self._config, sensitivities)
+            self._rule.end_task(learners.state, end)
 
     def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
         test = self._pool.test(task)
         if task not in self._tests:
-            self._tests[task] = self._examples(test.inputs)
+            self._tests[task] = self._passes.examples(test.inputs)
         inputs, count = self._tests[task], len(test.labels)
-        members = [self._layers(row) for row in learners.params]
+        members = [self._passes.layers(row) for row in learners.params]
         correct = np.zeros(len(members), dtype=np.int64)
         for begin in range(0, count, TEST_ROWS):
             rows = np.arange(begin, min(begin + TEST_ROWS, count))
             inputs.take(rows)
-            batch = self._batch(len(rows), len(rows))
+            batch = self._passes.batch(len(rows), len(rows))
             for row, member in enumerate(members):
-                logits = self._logits(member, batch, inputs)
+                logits = self._passes.logits(member, batch, inputs)
                 correct[row] += int((logits.argmax(dim=1).numpy() == test.labels[rows]).sum())
         return correct / count
 
-    def _examples(self, examples: NDArray[np.uint8]) -> Inputs:
-        if self._path.sparse:
-            return SparseInputs(examples, self._scale)
-        return DenseInputs(examples, self._scale, self._multiply)
+    def _step(self, members: list["_Member"], segment: Segment, rows: Indices, step: int) -> None:
+        rule = self._rule
+        if isinstance(rule, Mixing) or not (segment.reference or isinstance(rule, Penalty)):
+            self._mix(members, segment, rows, step)
+        elif isinstance(rule, Penalty):
+            self._penalise(members, rule, rows, step)
+        elif isinstance(rule, Projection):
+            self._project(members, rule, segment, rows, step)
 
-    def _batch(self, rows: int, current: int) -> "_Batch":
-        """Room is made once for each shape of batch, and used again."""
-        if (rows, current) not in self._batches:
-            self._batches[rows, current] = _Batch(self._net, rows, current)
-        return self._batches[rows, current]
+    def _mix(self, members: list["_Member"], segment: Segment, rows: Indices, step: int) -> None:
+        passes, batch = self._passes, self._passes.batch(len(rows), segment.current)
+        inputs, labels = self._take(rows, segment.current)
+        for member in members:
+            member.note(passes.forward(member.layers, batch, inputs, labels), step)
+            products = passes.backward(member.layers, batch, inputs, passes.g_ref)
+            a, b = 1.0, 0.0
+            if segment.reference and isinstance(self._rule, Mixing):
+                a, b, hit = self._rule.mix(products, member.epsilon, self._config)
+                member.projected[member.row] += hit
+            passes.update(member.layers, batch, inputs, -member.rate * a, -member.rate * b)
 
-    def _logits(self, member: list[Layer], batch: "_Batch", inputs: Inputs) -> Tensor:
-        """Fills batch.hidden; returns the logits [B, classes]."""
-        hidden, last = batch.hidden, len(member) - 1
-        inputs.forward(member[0], hidden[0])
-        for number in range(1, last + 1):
-            self._multiply.affine(hidden[number - 1], member[number].weight, member[number].bias, hidden[number])
-            if number < last:
-                hidden[number].relu_()
-        return hidden[last][:, : self._stream.classes]
+    def _penalise(self, members: list["_Member"], rule: Penalty, rows: Indices, step: int) -> None:
+        inputs, labels = self._take(rows, 0)
+        g = self._room(1)
+        into = self._passes.layers(g[0])
+        for member in members:
+            if rule.refresh and is_due(step, self._config.fisher_every):
+                rule.refresh(member.state, member.params, self._config)
+            member.note(self._passes.gradient(member.layers, inputs, labels, into), step)
+            direction = rule.direction(member.state, Step(member.params, g, member.rate, member.strength))
+            member.params.add_(direction, alpha=-member.rate)
 
-    def _forward(self, member: list[Layer], batch: "_Batch", inputs: Inputs, labels: NDArray[np.int64]) -> float:
-        """Fills batch.hidden and the last of batch.delta; returns the sum of both losses."""
-        self._logits(member, batch, inputs)
-        loss: float = kernels.output_delta(
-            batch.hidden_array[-1], labels, self._stream.classes, batch.current, batch.delta_array[-1]
+    def _project(self, members: list["_Member"], rule: Projection, segment: Segment, rows: Indices, step: int) -> None:
+        sizes = (segment.current, *segment.parts)
+        batches = np.split(rows, np.cumsum(sizes)[:-1])
+        gradients = self._room(len(sizes))
+        into = [self._passes.layers(row) for row in gradients]
+        for member in members:
+            loss = 0.0
+            for part, layers in zip(batches, into, strict=True):
+                inputs, labels = self._take(part, 0)
+                loss += self._passes.gradient(member.layers, inputs, labels, layers)
+            member.note(loss, step)
+            direction, projected = rule.direction(gradients[:1], gradients[None, 1:], self._config)
+            member.projected[member.row] += float(projected)
+            member.params.add_(direction, alpha=-member.rate)
+
+    def _sensitivities(self, learners: Learners) -> Iterator[Tensor]:
+        gradient = torch.zeros_like(learners.params)
+        pairs = [tuple(map(self._passes.layers, rows)) for rows in zip(learners.params, gradient, strict=True)]
+        for segment in self._segments:
+            for rows in segment.rows:
+                inputs, labels = self._take(rows[: segment.current], 0)
+                for member, into in pairs:
+                    self._passes.sensitivity(member, inputs, len(labels), into)
+                yield gradient
+
+    def _room(self, gradients: int) -> Tensor:
+        """For whole gradients [., D]; made once for all members and steps."""
+        if len(self._gradients) < gradients:
+            self._gradients = torch.empty(gradients, self._net.row)
+        return self._gradients[:gradients]
+
+    def _take(self, rows: Indices, current: int) -> tuple[Inputs, NDArray[np.int64]]:
+        """Makes these rows of the pool the batch at hand."""
+        if self._inputs is None:
+            self._inputs = self._passes.examples(self._pool.inputs)
+        self._inputs.take(rows)
+        self._inputs.split(current)
+        return self._inputs, self._pool.labels[rows]
+
+
+class _Member:
+    """One row of the learners, as plain numbers and views."""
+
+    def __init__(self, learners: Learners, row: int, layers: list[Layer]) -> None:
+        self.row, self.layers, self.params = row, layers, learners.params[row : row + 1]
+        self.state = {name: array[row : row + 1] for name, array in learners.state.items()}
+        self.epsilon, self.rate, self.strength = (
+            float(values[row]) for values in (learners.epsilon, learners.rate, learners.strength)
         )
-        return loss
+        self.projected, self._first_bad = learners.projected.numpy(), learners.first_bad.numpy()
 
-    def _backward(self, member: list[Layer], batch: "_Batch", inputs: Inputs) -> Products:
-        """Fills batch.delta and g_ref; returns the three inner products, zeros without a reference batch."""
-        found = []
-        for number in reversed(range(len(member))):
-            delta, g_ref = batch.delta_array[number], self._g_ref[number]
-            if number:
-                if batch.reference:
-                    self._multiply.product(batch.hidden_ref[number - 1].T, batch.delta_ref[number], g_ref.weight)
-                    now = batch.hidden_now[number - 1]
-                    found.append(kernels.layer_products(now, delta, batch.current, *g_ref.arrays))
-                self._multiply.product(batch.delta[number], member[number].weight.T, batch.delta[number - 1])
-                kernels.mask(batch.delta_array[number - 1], batch.hidden_array[number - 1])
-            elif batch.reference:
-                found.append(inputs.products(delta, g_ref))
-        return Products(*map(sum, zip(*found, strict=True))) if found else Products(0.0, 0.0, 0.0)
-
-    def _update(self, member: list[Layer], batch: "_Batch", inputs: Inputs, a: float, b: float) -> None:
-        """params −= learning rate · (a·g + b·g_ref)."""
-        of_g, of_ref = np.float32(-self._learning_rate * a), np.float32(-self._learning_rate * b)
-        inputs.update(member[0], self._g_ref[0], of_ref, batch.delta_now[0], of_g)
-        for number in range(1, len(member)):
-            arrays = (*member[number].arrays, *self._g_ref[number].arrays)
-            kernels.update_layer(*arrays, of_ref, batch.hidden_now[number - 1], batch.delta_now[number], of_g)
-
-    def _layers(self, row: Tensor) -> list[Layer]:
-        return [Layer.of(weight[0], bias[0]) for weight, bias in self._net.layers(row[None])]
-
-
-class _Batch:
-    """Room for one batch's activations and their gradients [B, width], of all layers, with views of its two parts."""
-
-    def __init__(self, net: MLP, rows: int, current: int) -> None:
-        self.current, self.reference = current, rows - current
-        self.hidden = [torch.zeros(rows, width) for width in net.widths[1:]]
-        self.delta = [torch.zeros(rows, width) for width in net.widths[1:]]
-        self.hidden_array, self.delta_array = ([part.numpy() for part in all_] for all_ in (self.hidden, self.delta))
-        self.hidden_now, self.delta_now = (
-            [part[:current] for part in all_] for all_ in (self.hidden_array, self.delta_array)
-        )
-        self.hidden_ref, self.delta_ref = ([part[current:] for part in all_] for all_ in (self.hidden, self.delta))
+    def note(self, loss: float, step: int) -> None:
+        """Remembers the first step whose loss was not finite."""
+        if self._first_bad[self.row] < 0 and not math.isfinite(loss):
+            self._first_bad[self.row] = step

@@ -48,6 +48,14 @@ def output_delta(logits, labels, classes, current, delta):  # type: ignore[no-un
 
 
 @compiled
+def squares_delta(logits, classes, delta):  # type: ignore[no-untyped-def]
+    """Gradient of Σ ‖logits‖² by the logits; writes delta [B, padded classes]."""
+    for i in range(logits.shape[0]):
+        for c in range(classes):
+            delta[i, c] = np.float32(2) * logits[i, c]
+
+
+@compiled
 def mask(delta, hidden):  # type: ignore[no-untyped-def]
     """Zeroes delta where the ReLU was shut."""
     for i in range(delta.shape[0]):

@@ -1,16 +1,31 @@
-"""The registry of methods: a name, and how a step direction is made from the two gradients."""
+"""The registry of methods."""
 
 from trainers.methods.a_agem import A_AGEM
 from trainers.methods.agem import AGEM
-from trainers.methods.base import Method, Options, Products, update
+from trainers.methods.base import Columns, Method, Mixing, Products, Projection
+from trainers.methods.er import ER
+from trainers.methods.ewc import EWC
+from trainers.methods.gem import GEM
+from trainers.methods.mas import MAS
+from trainers.methods.penalty import Penalty
+from trainers.methods.pi import PI
+from trainers.methods.prognn import PROGNN
+from trainers.methods.rwalk import RWALK
 from trainers.methods.soft_agem import SOFT_AGEM
 from trainers.methods.van import VAN
 
 METHODS: dict[str, Method] = {
     "van": VAN,
+    "ewc": EWC,
+    "pi": PI,
+    "mas": MAS,
+    "rwalk": RWALK,
+    "er": ER,
+    "gem": GEM,
     "agem": AGEM,
     "a_agem": A_AGEM,
     "soft_agem": SOFT_AGEM,
+    "prognn": PROGNN,
 }
 
-__all__ = ["METHODS", "Method", "Options", "Products", "update"]
+__all__ = ["METHODS", "Columns", "Method", "Mixing", "Penalty", "Products", "Projection"]

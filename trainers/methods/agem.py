@@ -1,13 +1,14 @@
 """A-GEM (Chaudhry et al., 2019, Eq. 11): projects onto the half-space in which the reference loss does not grow."""
 
-from trainers.methods.base import Method, Mix, Number, Options, Products, angle, choose, where
+from trainers.cohort import TrainConfig
+from trainers.methods.base import SAMPLED, Method, Mix, Mixing, Number, Products, angle, choose, where
 
 
-def mix(products: Products, epsilon: Number, options: Options) -> Mix:
+def mix(products: Products, epsilon: Number, config: TrainConfig) -> Mix:
     """g̃ = g if g·g_ref >= 0, else g − (g·g_ref / g_ref·g_ref) g_ref, on raw gradients."""
     usable = angle(products).usable
     b = -products.gr / where(usable, products.rr, 1.0)
     return choose(usable & (products.gr < 0), (1.0, b), 1.0)
 
 
-AGEM = Method(uses_memory=True, uses_epsilon=False, mix=mix)
+AGEM = Method(Mixing(mix), SAMPLED, ("memory", "memory_batch"))

@@ -1,15 +1,20 @@
-"""What a method is: the step direction a·g + b·g_ref, where a and b depend on three inner products and ε.
+"""What a method is: a rule that makes the step from gradients, the memory it needs, and what its result depends on.
 
-A method is written once, for one member with plain numbers (CPU) and for many with tensors [M] (GPU): `where` and
-`root` take both.
+The rule of most methods is a `Mixing`: the direction is a·g + b·g_ref, where a and b depend on three inner products
+and ε. It is written once, for one member with plain numbers (CPU) and for many with tensors [M] (GPU): `where` and
+`root` take both. The other rules are `Penalty` (penalty.py), `Projection` (gem.py) and `Columns` (prognn.py).
 """
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
+
+from trainers.cohort import TrainConfig
+from trainers.methods.penalty import Penalty
 
 Number: TypeAlias = Any
 """A float (a bool where a condition is meant) for one member, or a tensor [M]."""
@@ -18,26 +23,30 @@ Number: TypeAlias = Any
 # direction g/‖g‖ is rounding noise; ‖g‖ itself is then under 1e-15.
 SMALLEST_SQUARED_NORM = 1e-30
 
+# Memories. After a task, m examples of each class are stored; g_ref comes from a draw of all that is stored …
+SAMPLED = "sampled"
+# … or there is one g_ref for each previous task, from all that is stored of it.
+PER_TASK = "per task"
+# Every example is offered to the memory as it is seen, from the first step on (reservoir sampling).
+RESERVOIR = "reservoir"
+
 
 class Products(NamedTuple):
-    """Inner products of the two flattened gradients over all parameters."""
+    """Inner products of the two flattened gradients over all parameters.
+
+    share: the mini-batch's share of all examples of the step, those of the reference batch included.
+    """
 
     gg: Number
     gr: Number
     rr: Number
+    share: Number = 0.5
 
     @classmethod
-    def of(cls, g: Tensor, g_ref: Tensor) -> "Products":
+    def of(cls, g: Tensor, g_ref: Tensor, share: float = 0.5) -> "Products":
         """From g and g_ref, each [M, D]: one global L2 inner product over all parameters, [M]."""
-        return cls(_inner(g, g), _inner(g, g_ref), _inner(g_ref, g_ref))
-
-
-class Options(NamedTuple):
-    """Named readings of the paper's Algorithm 1; see `TrainConfig`."""
-
-    trigger: str = "zero"
-    scale: str = "unit"
-    satisfied: str = "raw"
+        gr = _inner(g, g_ref)
+        return cls(_inner(g, g), gr, _inner(g_ref, g_ref), torch.full_like(gr, share))
 
 
 class Angle(NamedTuple):
@@ -57,12 +66,41 @@ class Mix(NamedTuple):
     projected: Number
 
 
-class Method(NamedTuple):
-    """A method without state: `mix(products, epsilon, options)`. `uses_memory` asks for reference gradients."""
+class Mixing(NamedTuple):
+    """A rule without state: `mix(products, epsilon, config)`; not asked on steps without a reference batch."""
 
-    uses_memory: bool
-    uses_epsilon: bool
-    mix: Callable[[Products, Number, Options], Mix]
+    mix: Callable[[Products, Number, TrainConfig], Mix]
+
+
+class Projection(NamedTuple):
+    """A rule with one reference gradient for each previous task.
+
+    direction(g [M, D], references [M, t, D], config) -> (direction [M, D], whether it was projected [M])
+    """
+
+    direction: Callable[[Tensor, Tensor, TrainConfig], tuple[Tensor, Tensor]]
+
+
+class Columns(NamedTuple):
+    """The rule of a network that grows by a column with every task: plain SGD on the newest column."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """memory: SAMPLED, PER_TASK, RESERVOIR, or None.
+
+    settings: fields of Member and TrainConfig on which the method's results depend, besides those that every result
+    depends on (seed, learning rate, batch size, network).
+    """
+
+    rule: Mixing | Penalty | Projection | Columns
+    memory: str | None = None
+    settings: tuple[str, ...] = ()
+
+    @property
+    def first_task_is_sgd(self) -> bool:
+        """Whether the first task is plain SGD and leaves nothing but parameters, as for every other such method."""
+        return isinstance(self.rule, (Mixing, Projection)) and self.memory != RESERVOIR
 
 
 def where(condition: Number, then: Number, otherwise: Number) -> Number:
@@ -90,13 +128,6 @@ def choose(projected: Number, when_projected: tuple[Number, Number], otherwise: 
     """The projected coefficients where `projected`, else `otherwise`·g."""
     a, b = when_projected
     return Mix(where(projected, a, otherwise), where(projected, b, 0.0), projected)
-
-
-def update(method: Method, g: Tensor, g_ref: Tensor, epsilon: Tensor, options: Options) -> Tensor:
-    """The step direction [M, D] from g and g_ref [M, D] and epsilon [M]."""
-    mix = method.mix(Products.of(g, g_ref), epsilon, options)
-    direction: Tensor = mix.a[:, None] * g + mix.b[:, None] * g_ref
-    return direction
 
 
 def _inner(x: Tensor, y: Tensor) -> Tensor:

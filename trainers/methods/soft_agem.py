@@ -1,23 +1,24 @@
 """ε-SOFT-GEM (its paper's Algorithm 1): A-GEM's projection with a soft constraint, on unit vectors."""
 
+from trainers.cohort import TrainConfig
 from trainers.methods import agem
-from trainers.methods.base import Method, Mix, Number, Options, Products, angle, choose, where
+from trainers.methods.base import SAMPLED, Method, Mix, Mixing, Number, Products, angle, choose, where
 
 
-def mix(products: Products, epsilon: Number, options: Options) -> Mix:
+def mix(products: Products, epsilon: Number, config: TrainConfig) -> Mix:
     """g̃ = g if c = ĝ·ĝ_ref >= 0, else ĝ − (c − ε) ĝ_ref, so that g̃·ĝ_ref = ε.
 
     The projected direction has unit scale: it is not multiplied back by ‖g‖. ε = 0 is A-GEM on raw gradients.
     `trigger="epsilon"` projects when c < ε; `scale="raw"` takes g − (c − ε) g_ref; `satisfied="unit"` takes ĝ.
     """
     between = angle(products)
-    threshold = 0.0 if options.trigger == "zero" else epsilon
+    threshold = 0.0 if config.trigger == "zero" else epsilon
     lift = epsilon - between.cosine
-    when = (1 / between.g_norm, lift / between.r_norm) if options.scale == "unit" else (1.0, lift)
-    otherwise = 1.0 if options.satisfied == "raw" else 1 / between.g_norm
+    when = (1 / between.g_norm, lift / between.r_norm) if config.scale == "unit" else (1.0, lift)
+    otherwise = 1.0 if config.satisfied == "raw" else 1 / between.g_norm
     soft = choose(between.usable & (between.cosine < threshold), when, otherwise)
-    hard = agem.mix(products, epsilon, options)
+    hard = agem.mix(products, epsilon, config)
     return Mix(*(where(epsilon == 0, h, s) for h, s in zip(hard, soft, strict=True)))
 
 
-SOFT_AGEM = Method(uses_memory=True, uses_epsilon=True, mix=mix)
+SOFT_AGEM = Method(Mixing(mix), SAMPLED, ("epsilon", "memory", "memory_batch", "trigger", "scale", "satisfied"))

@@ -1,11 +1,12 @@
 """VAN: plain SGD, carried over from task to task."""
 
-from trainers.methods.base import Method, Mix, Number, Options, Products, choose
+from trainers.cohort import TrainConfig
+from trainers.methods.base import Method, Mix, Mixing, Number, Products, choose
 
 
-def mix(products: Products, epsilon: Number, options: Options) -> Mix:
+def mix(products: Products, epsilon: Number, config: TrainConfig) -> Mix:
     """g̃ = g: a squared norm is never negative, so nothing is ever projected."""
     return choose(products.gg < 0, (1.0, 0.0), 1.0)
 
 
-VAN = Method(uses_memory=False, uses_epsilon=False, mix=mix)
+VAN = Method(Mixing(mix))

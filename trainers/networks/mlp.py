@@ -8,6 +8,7 @@ units, so it changes nothing.
 """
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -67,6 +68,15 @@ class MLP:
             start = end + n
         return views
 
+    @property
+    def real(self) -> Tensor:
+        """[row], False where a row is padding."""
+        row = torch.zeros(1, self.row, dtype=torch.bool)
+        for (k, n), (weight, bias) in zip(itertools.pairwise(self.sizes), self.layers(row), strict=True):
+            weight[0, :k, :n] = True
+            bias[0, :n] = True
+        return row[0]
+
     def activations(self, layers: list[Layer], x: Tensor) -> list[Tensor]:
         """[x, h_1, …, logits] for x [M, B, inputs]; h [M, B, width] is behind its ReLU, logits [M, B, classes]."""
         outputs = [x]
@@ -78,27 +88,44 @@ class MLP:
         return outputs
 
     def gradients(
-        self, layers: list[Layer], x: Tensor, target: Tensor, row_weight: Tensor, current: int, into: list[list[Layer]]
+        self,
+        layers: list[Layer],
+        x: Tensor,
+        target: Tensor,
+        row_weight: Tensor,
+        parts: Sequence[int],
+        into: list[list[Layer]],
     ) -> Tensor:
-        """Gradients of the mean cross-entropy over the first `current` rows of the batch and over the rest.
+        """Gradients of the mean cross-entropy over consecutive parts of the batch, `parts` rows each.
 
-        x [M, B, inputs]; target [M, B, classes] one-hot; row_weight [M, B, 1] = 1/rows of its part. The gradient
-        of the first part is written into `into[0]`, that of the rest into `into[1]`. Returns both losses' sum [M].
+        x [M, B, inputs]; target [M, B, classes] one-hot; row_weight [M, B, 1] = 1/rows of its part. The gradient of
+        each part is written into its place in `into`. Returns the sum of the losses [M].
         """
         outputs = self.activations(layers, x)
         log_p = torch.log_softmax(outputs[-1], dim=2)
         loss = -(log_p * (target * row_weight)).sum((1, 2))
-        padding = self.widths[-1] - self.sizes[-1]
-        delta = torch.nn.functional.pad(log_p.exp_().sub_(target).mul_(row_weight), (0, padding))
-        parts = [slice(0, current), slice(current, x.shape[1])]
+        self._backward(layers, outputs, log_p.exp_().sub_(target).mul_(row_weight), parts, into)
+        return loss
+
+    def sensitivity(self, layers: list[Layer], x: Tensor, into: list[Layer]) -> None:
+        """Writes the gradient of Σ ‖logits‖² over the batch x [M, B, inputs]."""
+        outputs = self.activations(layers, x)
+        self._backward(layers, outputs, 2 * outputs[-1], [x.shape[1]], [into])
+
+    def _backward(
+        self, layers: list[Layer], outputs: list[Tensor], delta: Tensor, parts: Sequence[int], into: list[list[Layer]]
+    ) -> None:
+        """From the gradient by the logits, delta [M, B, classes], to those by the parameters, for each part."""
+        delta = torch.nn.functional.pad(delta, (0, self.widths[-1] - self.sizes[-1]))
+        ends = list(itertools.accumulate(parts))
+        slices = [slice(end - size, end) for size, end in zip(parts, ends, strict=True)]
         for index in reversed(range(len(layers))):
-            for part, gradient in zip(parts, into, strict=False):
+            for part, gradient in zip(slices, into, strict=True):
                 torch.bmm(outputs[index][:, part].mT, delta[:, part], out=gradient[index].weight)
                 torch.sum(delta[:, part], dim=1, out=gradient[index].bias)
             if index:
                 delta = torch.bmm(delta, layers[index].weight.mT)
                 torch.ops.aten.threshold_backward(delta, outputs[index], 0, grad_input=delta)
-        return loss
 
 
 def _truncated_normal(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float32]:

@@ -1,0 +1,23 @@
+"""The numeric paths that tests run on, and how results are compared."""
+
+import numpy as np
+import pytest
+
+from trainers import TrainConfig
+from trainers.numeric_path import NumericPath
+
+SMALL = TrainConfig(memory=3, memory_batch=8, hidden=(16, 16))
+COMPILED = tuple(NumericPath(products=p, sparse=s) for p in ("mkl", "onednn") for s in (False, True))
+TWIN = NumericPath()  # the GPU's engine, on the CPU
+MKL = COMPILED[0]
+on_every_path = pytest.mark.parametrize("path", (*COMPILED, TWIN), ids=str)
+on_compiled_paths = pytest.mark.parametrize("path", COMPILED, ids=str)
+
+FIELDS = ("accuracies", "initial", "within", "violations", "diverged_task", "diverged_step", "fingerprints")
+
+
+def rows_equal(result, row, other, other_row):
+    """Bit for bit: np.testing takes NaN for equal, and text too."""
+    for field in FIELDS:
+        np.testing.assert_array_equal(getattr(result, field)[row], getattr(other, field)[other_row])
+    return True

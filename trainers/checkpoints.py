@@ -1,0 +1,114 @@
+"""Learners after a task, kept in a folder: first tasks for other cohorts to share, later ones for a run that is killed.
+
+Without a memory ε plays no part, nor does the method, so a first task of plain SGD is kept once for all of them. Later
+tasks are kept under the member's own key, the newest only, until the run ends.
+"""
+
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from trainers.cohort import Cohort, CohortResult, Member, TrainConfig
+from trainers.engines.base import Learners
+from trainers.kept import Arrays, Kept
+from trainers.methods import METHODS
+from trainers.numeric_path import NumericPath
+from trainers.streams.base import TaskStream
+
+VERSION = 2  # goes up whenever a change of the trainers changes any figure
+AT_MOST_EVERY = 20.0  # seconds between two checkpoints of a run: a short run needs none
+STATE, RESULT = "state.", "result."  # what the names in a file begin with
+MEASURED = ("accuracies", "initial", "within", "violations", "diverged_task", "diverged_step")
+
+
+class Origin(NamedTuple):
+    """What a first task depends on besides the cohort's configuration."""
+
+    seed: int
+    rate: float
+
+
+class Checkpoints:
+    """What is kept of the runs of one method, stream, configuration and numeric path. Without a folder, nothing."""
+
+    def __init__(
+        self,
+        folder: Path | None,
+        cohort: Cohort,
+        stream: TaskStream,
+        config: TrainConfig,
+        path: NumericPath,
+        transfer: bool,
+    ) -> None:
+        self._kept = Kept(folder) if folder else None
+        self._saved = time.monotonic()
+        common = {
+            "version": VERSION,
+            "stream": stream.describe(),
+            "batch_size": config.batch_size,
+            "hidden": config.hidden,
+            "path": str(path),
+            "transfer": transfer,
+            # The same path rounds differently on another processor or with another library.
+            "machine": [torch.__version__, torch.backends.cpu.get_cpu_capability(), _gpu(path)],
+        }
+        self._first = common if METHODS[cohort.method].first_task_is_sgd else None
+        self._later = common | {"method": cohort.method, "config": asdict(config)}
+
+    def first(self, origin: Origin) -> Arrays | None:
+        """Parameters and measurements after a first task of plain SGD."""
+        if self._kept is None or self._first is None:
+            return None
+        return self._kept.load(self._first | origin._asdict())
+
+    def save_first(self, origins: list[Origin], learners: Learners, result: CohortResult) -> None:
+        if self._kept is None or self._first is None:
+            return
+        for origin, arrays in zip(origins, _arrays(learners, result), strict=True):
+            self._kept.save(self._first | origin._asdict(), arrays)
+
+    def last(self, member: Member) -> tuple[int, Arrays] | None:
+        """(the last task that was kept, what was kept) of a member whose run did not end; None where it is not."""
+        found = self._kept.load(self._later | asdict(member)) if self._kept else None
+        return None if found is None else (int(found.pop("task")), found)
+
+    def save(self, members: list[Member], task: int, learners: Learners, result: CohortResult) -> None:
+        """Keeps every member's run up to this task, unless that has been done a moment ago."""
+        if self._kept is None or time.monotonic() - self._saved < AT_MOST_EVERY:
+            return
+        for member, arrays in zip(members, _arrays(learners, result), strict=True):
+            self._kept.save(self._later | asdict(member), arrays | {"task": np.array(task)})
+        self._saved = time.monotonic()
+
+    def forget(self, members: list[Member]) -> None:
+        """Removes the checkpoints of runs that have ended."""
+        for member in members if self._kept else ():
+            assert self._kept is not None
+            self._kept.forget(self._later | asdict(member))
+
+
+def restore(kept: list[Arrays], learners: Learners, result: CohortResult) -> None:
+    """Writes what was kept of each member into its row."""
+    for row, arrays in enumerate(kept):
+        learners.params[row] = torch.from_numpy(arrays["params"])
+        for name, array in learners.state.items():
+            array[row] = torch.from_numpy(arrays[STATE + name])
+        for name in MEASURED:
+            getattr(result, name)[row] = arrays[RESULT + name]
+
+
+def _arrays(learners: Learners, result: CohortResult) -> Iterator[Arrays]:
+    """What is kept of each member."""
+    for row, params in enumerate(learners.params):
+        state = {STATE + name: array[row].cpu().numpy() for name, array in learners.state.items()}
+        measured: dict[str, Any] = {RESULT + name: getattr(result, name)[row] for name in MEASURED}
+        yield {"params": params.cpu().numpy(), **state, **measured}
+
+
+def _gpu(path: NumericPath) -> str | None:
+    return torch.cuda.get_device_name() if path.device == "cuda" else None

@@ -1,0 +1,15 @@
+"""ER: experience replay from a reservoir over the whole stream (Chaudhry et al., 2019, "On Tiny Episodic Memories")."""
+
+from trainers.cohort import TrainConfig
+from trainers.methods.base import RESERVOIR, Method, Mix, Mixing, Number, Products
+
+
+def mix(products: Products, epsilon: Number, config: TrainConfig) -> Mix:
+    """The gradient of the plain mean over the mini-batch and the reference batch together.
+
+    With n and m examples that is (n·g + m·g_ref)/(n + m); with a reference batch of 256 a new example weighs little.
+    """
+    return Mix(products.share, 1 - products.share, products.share < 0)  # nothing is ever projected
+
+
+ER = Method(Mixing(mix), RESERVOIR, ("memory", "memory_batch"))

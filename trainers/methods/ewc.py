@@ -1,0 +1,28 @@
+"""EWC (Kirkpatrick et al., 2017) in the online form of A-GEM's released code: one Fisher estimate, one θ*.
+
+The estimate is a moving average in which the last `fisher_every` steps weigh 0.9; the importance is the estimate
+scaled to [0, 1]. Where a task has fewer steps than `fisher_every`, it stays zero and the method is plain SGD.
+"""
+
+from torch import Tensor
+
+from trainers.cohort import TrainConfig
+from trainers.methods.base import Method
+from trainers.methods.penalty import Penalty, State, Step, TaskEnd, gather_squares, normalised, refresh_fisher
+
+
+def observe(state: State, step: Step, direction: Tensor) -> None:
+    gather_squares(state, step)
+
+
+def refresh(state: State, params: Tensor, config: TrainConfig) -> None:
+    refresh_fisher(state, config)
+    state["squares"].zero_()
+
+
+def finish(state: State, end: TaskEnd) -> None:
+    state["importance"].copy_(normalised(state["fisher"], end.real))
+    state["squares"].zero_()
+
+
+EWC = Method(Penalty(("squares", "fisher"), finish, observe, refresh), settings=("strength", "fisher_every"))

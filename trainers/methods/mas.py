@@ -1,0 +1,19 @@
+"""MAS (Aljundi et al., 2018): a parameter is important where the outputs are sensitive to it."""
+
+from trainers.methods.base import Method
+from trainers.methods.penalty import Penalty, State, TaskEnd
+
+
+def finish(state: State, end: TaskEnd) -> None:
+    """Ω = (1/n) Σ over mini-batches of |∇ Σ ‖logits‖²| on the task's n training examples.
+
+    As in A-GEM's released code Ω replaces that of earlier tasks; with penalty_form "paper" it adds to them.
+    """
+    importance = state["importance"]
+    if end.config.penalty_form == "code":
+        importance.zero_()
+    for gradient in end.sensitivities():
+        importance.add_(gradient.abs(), alpha=1 / end.examples)
+
+
+MAS = Method(Penalty((), finish), settings=("strength", "penalty_form"))

@@ -1,0 +1,100 @@
+"""Methods that pull parameters back to where they were after the last task: g + 2λ·importance·(θ − θ*).
+
+They differ in how the importance of a parameter is found. Their state is a set of arrays [M, D], changed in place; all
+are zero at the start but `anchor`, which is θ*, the parameters at the end of the last task (at first the untrained
+network's). Penalties have no ½: the loss is L + λ Σ importance (θ − θ*)².
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor
+
+from trainers.cohort import TrainConfig
+
+State: TypeAlias = dict[str, Tensor]
+
+NEW_WEIGHT = 0.9  # of the newest Fisher estimate in its moving average (A-GEM's released code)
+DAMPING = 1e-3  # ξ of PI and RWALK
+
+
+class Step(NamedTuple):
+    """One step of M members: parameters before it and gradient of the unpenalised loss [M, D]; rate and λ are
+    numbers, or [M, 1].
+    """
+
+    params: Tensor
+    g: Tensor
+    rate: Any
+    strength: Any
+
+
+class TaskEnd(NamedTuple):
+    """The end of a task: params [M, D]; real [D], False where a row is padding; examples, how many the task showed.
+
+    sensitivities(): for every mini-batch of the task the gradient [M, D] of Σ ‖logits‖² over its examples, in a buffer
+    that is used again.
+    """
+
+    first: bool
+    params: Tensor
+    real: Tensor
+    examples: int
+    config: TrainConfig
+    sensitivities: Callable[[], Iterator[Tensor]]
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """arrays: names of the state's arrays besides anchor and importance.
+
+    observe(state, step, direction) sees every step; refresh(state, params, config) comes every `fisher_every` steps,
+    before the step; finish(state, end) after every task but the last, before θ* moves.
+    """
+
+    arrays: tuple[str, ...]
+    finish: Callable[[State, TaskEnd], None]
+    observe: Callable[[State, Step, Tensor], None] | None = None
+    refresh: Callable[[State, Tensor, TrainConfig], None] | None = None
+
+    def start(self, params: Tensor) -> State:
+        """The state of untrained networks."""
+        zero = {name: torch.zeros_like(params) for name in ("importance", *self.arrays)}
+        return {"anchor": params.clone(), **zero}
+
+    def direction(self, state: State, step: Step) -> Tensor:
+        """The penalised gradient [M, D]."""
+        pulled = torch.sub(step.params, state["anchor"]).mul_(state["importance"])
+        pulled.mul_(2 * step.strength).add_(step.g)
+        if self.observe:
+            self.observe(state, step, pulled)
+        return pulled
+
+    def end_task(self, state: State, end: TaskEnd) -> None:
+        """Finds the importance anew and moves θ* to where the parameters are."""
+        self.finish(state, end)
+        state["anchor"].copy_(end.params)
+
+
+def gather_squares(state: State, step: Step) -> None:
+    """Adds the element-wise square of the mini-batch's gradient."""
+    state["squares"].addcmul_(step.g, step.g)
+
+
+def gather_path(state: State, step: Step, direction: Tensor) -> None:
+    """ω += −g·Δθ, where Δθ is the step that is about to be taken, the penalty's part included."""
+    state["path"].add_((direction * step.rate).mul_(step.g))
+
+
+def refresh_fisher(state: State, config: TrainConfig) -> None:
+    """F ← 0.1 F + 0.9 · (mean square over the last `fisher_every` steps); does not forget the squares."""
+    state["fisher"].mul_(1 - NEW_WEIGHT).add_(state["squares"], alpha=NEW_WEIGHT / config.fisher_every)
+
+
+def normalised(values: Tensor, real: Tensor) -> Tensor:
+    """Shifted and scaled to [0, 1] over each member's parameters together; padding stays zero."""
+    lowest = torch.where(real, values, torch.inf).amin(dim=1, keepdim=True)
+    highest = torch.where(real, values, -torch.inf).amax(dim=1, keepdim=True)
+    return ((values - lowest) / (highest - lowest + 1e-32)).mul_(real)

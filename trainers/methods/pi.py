@@ -1,0 +1,14 @@
+"""PI, also SI, synaptic intelligence (Zenke, Poole & Ganguli, 2017): the path integral of each parameter's gradient."""
+
+from trainers.methods.base import Method
+from trainers.methods.penalty import DAMPING, Penalty, State, TaskEnd, gather_path
+
+
+def finish(state: State, end: TaskEnd) -> None:
+    """Ω += max(0, ω / ((θ − θ*)² + ξ)), summed over tasks; ω ← 0."""
+    moved = (end.params - state["anchor"]).square_().add_(DAMPING)
+    state["importance"].add_(state["path"].div(moved).clamp_(min=0))
+    state["path"].zero_()
+
+
+PI = Method(Penalty(("path",), finish, gather_path), settings=("strength",))

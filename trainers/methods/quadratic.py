@@ -1,0 +1,42 @@
+"""Small strictly convex quadratic programs with a lower bound, exactly, many at once."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+PATIENCE = 3  # exchanges of whole blocks that may fail to help before single variables are exchanged
+TOLERANCE = 1e-12  # of the largest entry of the matrix: what counts as zero
+
+
+def solve(matrix: Array, linear: Array, lowest: float) -> Array:
+    """argmin ½ vᵀPv + qᵀv subject to v >= lowest, for each of M problems: P [M, n, n], q [M, n] -> [M, n].
+
+    Block principal pivoting (Júdice & Pires, 1994): every variable is either at its bound or free. The free ones come
+    from a linear system; those on the wrong side of their condition change places, all of them while that lowers their
+    number, else only the last (Murty's rule), which ends after finitely many exchanges. P must be positive definite.
+
+    >>> solve(np.eye(2)[None], np.array([[-3.0, 2.0]]), 0.5).tolist()
+    [[3.0, 0.5]]
+    """
+    count = linear.shape[1]
+    shifted = linear + lowest * matrix.sum(axis=2)  # in terms of v − lowest, which is >= 0
+    zero = TOLERANCE * np.maximum(np.abs(matrix).max(axis=(1, 2)), np.abs(shifted).max(axis=1))[:, None]
+    free = np.zeros(linear.shape, dtype=bool)
+    fewest = np.full(len(linear), count + 1)
+    patience = np.full(len(linear), PATIENCE)
+    for _ in range(3**count + PATIENCE * count):  # never reached: the exchanges end
+        both = free[:, :, None] & free[:, None, :]
+        system = np.where(both, matrix, np.eye(count))
+        above = np.linalg.solve(system, np.where(free, -shifted, 0.0)[..., None])[..., 0]
+        slope = np.einsum("mij,mj->mi", matrix, above) + shifted
+        wrong = np.where(free, above < -zero, slope < -zero)
+        if not wrong.any():
+            break
+        number = wrong.sum(axis=1)
+        fewer = number < fewest
+        fewest = np.where(fewer, number, fewest)
+        patience = np.where(fewer, PATIENCE, patience - 1)
+        last = np.arange(count) == (count - 1 - wrong[:, ::-1].argmax(axis=1))[:, None]
+        free ^= np.where((patience < 0)[:, None], wrong & last, wrong)
+    return lowest + np.where(free, np.maximum(above, 0.0), 0.0)

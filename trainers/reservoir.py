@@ -1,0 +1,50 @@
+"""Reservoir sampling (Vitter, 1985, algorithm R): at any moment every example seen so far is stored with equal chance."""
+
+from itertools import groupby
+
+import numpy as np
+
+from trainers.schedule import Indices, Segment, generator
+
+
+class Reservoir:
+    """Which row of the pool each slot's example stands in, while examples are offered one after another.
+
+    Rows [0, capacity) of the pool are the slots; the current task's examples stand behind them. Within a task a slot
+    may point there; `settle` says what has to be copied into the slots when the task ends.
+    """
+
+    def __init__(self, capacity: int, seed: int) -> None:
+        self._capacity, self._seed = capacity, seed
+        self._rows = np.arange(capacity)
+        self._stored = self._seen = 0
+
+    def segments(self, task: int, batches: list[Indices], draw: int | None) -> tuple[Segment, ...]:
+        """The task's steps: each draws up to `draw` stored examples (None: all), then offers its own to the memory."""
+        drawn, kept = generator(self._seed, "replay", task), generator(self._seed, "reservoir", task)
+        steps = []
+        for rows in (row for batch in batches for row in batch):
+            wanted = self._stored if draw is None else min(draw, self._stored)
+            slots = drawn.choice(self._stored, wanted, replace=False, shuffle=False) if wanted else np.arange(0)
+            steps.append((len(rows), np.concatenate([rows, self._rows[slots]])))
+            for row in rows:
+                self._offer(row, kept)
+        return tuple(
+            Segment(np.stack([rows for _, rows in group]), current, (size - current,) if size > current else ())
+            for (current, size), group in groupby(steps, key=lambda step: (step[0], len(step[1])))
+        )
+
+    def settle(self) -> tuple[Indices, Indices]:
+        """(slots whose example has changed, the rows where the new ones stand); from now on they stand in the slots."""
+        changed = np.flatnonzero(self._rows != np.arange(self._capacity))
+        rows = self._rows[changed]
+        self._rows[changed] = changed
+        return changed, rows
+
+    def _offer(self, row: int, rng: np.random.Generator) -> None:
+        self._seen += 1
+        if self._stored < self._capacity:
+            self._rows[self._stored] = row
+            self._stored += 1
+        elif (slot := int(rng.integers(self._seen))) < self._capacity:
+            self._rows[slot] = row
