@@ -1,4 +1,4 @@
-"""Reservoir sampling (Vitter, 1985, algorithm R): at any moment every example seen so far is stored with equal chance."""
+"""Reservoir sampling (Vitter, 1985, algorithm R): every example seen so far is stored with the same probability."""
 
 from itertools import groupby
 

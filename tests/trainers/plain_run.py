@@ -1,5 +1,7 @@
 """Whole runs by a plain loop over one member, on the same batches, with the rules of `reference.py`."""
 
+import itertools
+
 import numpy as np
 import torch
 
@@ -71,7 +73,7 @@ def _rule(method, learner, member, config):
 
 def _step(learner, rule, pool, segment, rows, step, largest):
     bounds = np.cumsum([0, segment.current, *segment.parts])
-    batches = [rows[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+    batches = [rows[a:b] for a, b in itertools.pairwise(bounds)]
     gradients = []
     for part in batches:
         x, y = _scaled(pool.inputs[part], largest), torch.from_numpy(pool.labels[part])

@@ -62,8 +62,6 @@ def test_a_whole_run_agrees_with_a_plain_loop(method, form, path):
         start = engine.start()
         rates = [config.learning_rate]
         learners = Learners.of(start, torch.tensor([0]), [0.3], rates, [one.strength], engine.state(start))
-        if one.strength is None:
-            learners.strength.fill_(0.0)
         for task in range(3):
             engine.load_task(task)
             for step in range(engine.steps):

@@ -17,7 +17,7 @@ class Learners:
     """M members on the way: what changes while they train, and what tells them apart.
 
     params [M, D]; seed [M], each an index into the engine's seeds; epsilon, rate, strength [M], their hyperparameters
-    (strength is NaN where there is none); first_bad [M], the step of this task at which the loss first was not finite,
+    (0 where there is none); first_bad [M], the step of this task at which the loss first was not finite,
     -1 where it never was; projected [M], how often g was projected; state, the arrays [M, D] of a penalty.
     """
 
@@ -42,14 +42,13 @@ class Learners:
     ) -> "Learners":
         """Nothing is counted yet."""
         device = params.device
-        values = [
-            torch.tensor(
-                [float("nan") if value is None else value for value in some], dtype=torch.float64, device=device
-            )
+        epsilons, rates, strengths = (
+            torch.tensor([0.0 if value is None else value for value in some], dtype=torch.float64, device=device)
             for some in (epsilon, rate, strength)
-        ]
+        )
         bad = torch.full((len(params),), -1, device=device)
-        return cls(params, seed, *values, bad, torch.zeros(len(params), device=device), state)
+        projected = torch.zeros(len(params), device=device)
+        return cls(params, seed, epsilons, rates, strengths, bad, projected, state)
 
     def reset(self) -> None:
         """Forgets what was counted in the task before."""

@@ -73,8 +73,8 @@ class Passes:
                 kernels.mask(batch.delta_array[number - 1], batch.hidden_array[number - 1])
             elif batch.reference:
                 found.append(inputs.products(delta, reference))
-        sums = map(sum, zip(*found, strict=True)) if found else (0.0, 0.0, 0.0)
-        return Products(*sums, batch.current / (batch.current + batch.reference))
+        gg, gr, rr = map(sum, zip(*found, strict=True)) if found else (0.0, 0.0, 0.0)
+        return Products(gg, gr, rr, batch.current / (batch.current + batch.reference))
 
     def update(self, member: list[Layer], batch: "Batch", inputs: Inputs, of_g: float, of_ref: float) -> None:
         """params += of_g·g + of_ref·g_ref."""
