@@ -61,7 +61,7 @@ def _tables(results: StudyResults, figures: dict[str, tuple[ModuleType, Any]]) -
 
 
 def _page(results: StudyResults, figures: dict[str, tuple[ModuleType, Any]]) -> str:
-    from results import page, sections
+    from results import appendix, page, sections
 
     drawn = {name: page.figure(name, m.draw(numbers), m.caption(numbers)) for name, (m, numbers) in figures.items()}
     curve = (
@@ -77,9 +77,9 @@ def _page(results: StudyResults, figures: dict[str, tuple[ModuleType, Any]]) -> 
         sections.evaluation(results),
         page.section("Accuracy while learning", curve),
         sections.search(results),
-        sections.configuration(results),
+        appendix.configuration(results.config),
         sections.certificates(results),
-        sections.machine(results),
+        appendix.machine(results.facts),
     ]
     method, dataset = method_label(results.method), dataset_label(results.dataset)
     heading = f"ε for {method} on {dataset}"

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
-
-import yaml
+from typing import TYPE_CHECKING
 
 from results import equivalence, page
 from results.answer import answer, near_best
@@ -110,21 +108,10 @@ def evaluation(results: StudyResults) -> str:
     )
 
 
-def configuration(results: StudyResults) -> str:
-    """The effective study as YAML."""
-    text = yaml.safe_dump(_plain(results.config), sort_keys=False, allow_unicode=True)
-    return page.section("Configuration", page.code("configuration", text))
-
-
 def certificates(results: StudyResults) -> str:
     """What training members again, alone, showed; nothing where that was not done."""
     text = equivalence.summary(results)
     return page.section("Equivalence", page.paragraphs(text)) if text else ""
-
-
-def machine(results: StudyResults) -> str:
-    """The caller's facts: machine, versions, times."""
-    return page.section("Machine and versions", page.facts(results.facts)) if results.facts else ""
 
 
 def _headlines(results: StudyResults) -> Iterator[tuple[str, str, str]]:
@@ -234,10 +221,3 @@ def _evaluated(results: StudyResults) -> str:
     shared = {r.key for r in results.search} & {r.key for r in results.evaluation}
     text = f"{len(results.evaluation)} in the evaluation"
     return f"{text} (of these {len(shared)} are members of the search)" if shared else text
-
-
-def _plain(value: Any) -> Any:
-    """Tuples and mappings as the lists and dicts that YAML knows."""
-    if hasattr(value, "items"):
-        return {str(k): _plain(v) for k, v in value.items()}
-    return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value

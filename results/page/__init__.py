@@ -21,12 +21,13 @@ FIGURE_SETTINGS = {
 }
 
 
-def page(title: str, name: str, heading: str, lead: str, body: str) -> str:
+def page(title: str, name: str, heading: str, lead: str, body: str, kicker: str = "Search for ε · study") -> str:
     """The whole page. `body` is HTML, the rest is plain text; plotly.js is inside, once, and nothing is
-    loaded from anywhere.
+    loaded from anywhere. `kicker` stands before the name, above the heading.
     """
     return Template(_asset("page.html")).substitute(
         title=escape(title),
+        kicker=escape(kicker),
         name=escape(name),
         heading=escape(heading),
         lead=prose(lead),
@@ -100,9 +101,6 @@ def table(header: Iterable[tuple[str, str]], rows: Iterable[tuple[str, Iterable[
     over all columns.
     """
     columns = list(header)
-    head = "".join(
-        f'<th scope="col">{prose(n)}<span class="unit">{escape(u) or "&nbsp;"}</span></th>' for n, u in columns
-    )
     body = []
     for kind, cells in rows:
         texts = [escape(cell) for cell in cells]
@@ -110,9 +108,16 @@ def table(header: Iterable[tuple[str, str]], rows: Iterable[tuple[str, Iterable[
             body.append(f'<tr class="group"><th scope="colgroup" colspan="{len(columns)}">{texts[0]}</th></tr>')
         else:
             body.append(f'<tr class="{kind}">{"".join(f"<td>{text}</td>" for text in texts)}</tr>')
-    rows_html = "".join(body)
-    inner = f"<thead><tr>{head}</tr></thead><tbody>{rows_html}</tbody>"
-    return f'<div class="scroll"><table>{inner}</table></div>'
+    return grid(columns, "".join(body))
+
+
+def grid(header: Iterable[tuple[str, str]], body: str, kind: str = "") -> str:
+    """A table that scrolls where it is too wide. `header`: (name, unit) a column; `body`: its rows as HTML."""
+    head = "".join(
+        f'<th scope="col">{prose(n)}<span class="unit">{escape(u) or "&nbsp;"}</span></th>' for n, u in header
+    )
+    inner = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+    return f'<div class="scroll"><table class="{kind}">{inner}</table></div>'
 
 
 def _asset(name: str) -> str:
