@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from results.answer import answer
 from results.export import export_runs
-from results.figures import accuracy_curve, epsilon_curve, shrinking
+from results.figures import curves, epsilon_curve, shrinking
 from results.files import write_atomically, write_csv
 from results.labels import STREAM_LABELS, count_text, dataset_label, method_label
 from results.study import SearchRound, StudyResults
-from results.tables import certificates_table, difference_table, evaluation_table, search_table
+from results.tables import certificates_table, difference_table, evaluated_rows, evaluation_table, search_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +43,7 @@ def _figures(results: StudyResults) -> dict[str, tuple[ModuleType, Any]]:
         "epsilon_A_T": (epsilon_curve, epsilon_curve.numbers(results, "A_T")),
         "epsilon_F_T": (epsilon_curve, epsilon_curve.numbers(results, "F_T")),
         "shrinking": (shrinking, shrinking.numbers(results)),
-        "accuracy_curve": (accuracy_curve, accuracy_curve.numbers(results)),
+        "accuracy_curve": (curves, curves.numbers(evaluated_rows(results), "A_k")),
     }
 
 

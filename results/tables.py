@@ -66,11 +66,17 @@ def evaluation_table(results: StudyResults) -> pd.DataFrame:
     """
     import pandas as pd
 
-    rows = [row for epsilon in results.evaluated_epsilons for row in _measured_row(results, epsilon)]
+    rows = [_measured_row(label, members) for label, members in evaluated_rows(results)]
     methods = dict.fromkeys((results.method, "agem"))
     rows += [row for method in methods for row in _printed_rows(results.dataset, method)]
     columns = [*EVALUATION_COLUMNS, *(f"{m}_{kind}" for m in METRICS for kind in ("mean", "std"))]
     return pd.DataFrame(rows, columns=columns)
+
+
+def evaluated_rows(results: StudyResults) -> list[tuple[str, list[RunRecord]]]:
+    """(label, members) of the evaluated ε, the chosen one first; none for an ε that was not evaluated."""
+    groups = [(e, [r for r in results.evaluation if r.epsilon == e]) for e in results.evaluated_epsilons]
+    return [(setting_label(results.method, epsilon), members) for epsilon, members in groups if members]
 
 
 def difference_table(results: StudyResults) -> pd.DataFrame:
@@ -106,12 +112,9 @@ def _ranks(winners: tuple[int, int] | None, scores: tuple[float | None, ...]) ->
     return ranks
 
 
-def _measured_row(results: StudyResults, epsilon: float) -> list[dict[str, object]]:
-    members = [r for r in results.evaluation if r.epsilon == epsilon]
-    if not members:
-        return []
+def _measured_row(label: str, members: list[RunRecord]) -> dict[str, object]:
     cells = {str(name): value for name, value in by_epsilon(members).iloc[0].items()}
-    return [{"row": setting_label(results.method, epsilon), "source": "this study", **cells}]
+    return {"row": label, "source": "this study", **cells}
 
 
 def _printed_rows(dataset: str, method: str) -> list[dict[str, object]]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 FONT = "Inter, 'Helvetica Neue', Helvetica, Arial, sans-serif"
 INK, FAINT, GRID = "#1a1a1a", "#6b6b6b", "#e8e8e8"
 
 # Okabe & Ito 2008: distinguishable with every common colour-vision deficiency.
 BLUE, VERMILLION, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
+PURPLE, SKY = "#CC79A7", "#56B4E9"
+LINE_COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, INK)
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down")
+DASHES = ("solid", "dash", "dot", "dashdot")
 
 # Viridis from dark to green; its yellow end is too pale for a white page.
 VIRIDIS = ("#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#86c53a")
@@ -18,6 +22,36 @@ VIRIDIS = ("#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#8
 def plotly(module: str) -> Any:
     """plotly.<module>, loaded now and not at import: it takes most of a second."""
     return import_module(f"plotly.{module}")
+
+
+class Look(NamedTuple):
+    """What tells one line from another: colour, and dash and marker for those who do not see the colour."""
+
+    colour: str
+    dash: str
+    symbol: str
+
+
+def look(i: int) -> Look:
+    """The look of the i-th line; all of the first 28 differ, neighbours in colour and marker.
+
+    >>> look(0) == Look("#0072B2", "solid", "circle"), look(7)
+    (True, Look(colour='#0072B2', dash='dash', symbol='triangle-down-open'))
+    """
+    turn, place = divmod(i, len(LINE_COLOURS))
+    # Shifted by a turn, so that two lines of one colour differ in shape and not only in filling.
+    symbol = SYMBOLS[(place - turn) % len(SYMBOLS)] + ("-open" if turn % 2 else "")
+    return Look(LINE_COLOURS[place], DASHES[turn % len(DASHES)], symbol)
+
+
+def faint(colour: str) -> str:
+    """A hex colour as a translucent fill.
+
+    >>> faint("#0072B2")
+    'rgba(0,114,178,0.16)'
+    """
+    red, green, blue = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return f"rgba({red},{green},{blue},0.16)"
 
 
 def ordered_colours(n: int) -> list[str]:
@@ -55,3 +89,11 @@ def finish(figure: Any, height: int) -> Any:
     figure.update_xaxes(**axis)
     figure.update_yaxes(**axis)
     return figure
+
+
+def legend_beside(figure: Any) -> None:
+    """Move the legend to the right of the panels: many entries above them would cover something."""
+    figure.update_layout(
+        legend={"orientation": "v", "x": 1.01, "xanchor": "left", "y": 1, "yanchor": "top", "yref": "paper"},
+        margin_t=24,
+    )

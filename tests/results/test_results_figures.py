@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from results_synthetic import study
 
-from results.figures import accuracy_curve, epsilon_curve, shrinking
+from results.figures import curves, epsilon_curve, shrinking
 from results.metrics import average_accuracy, average_accuracy_curve, forgetting
+from results.tables import evaluated_rows
 
 
 def test_epsilon_curve_numbers() -> None:
@@ -79,7 +80,7 @@ def test_winners_may_come_in_any_order() -> None:
 
 def test_accuracy_curve_numbers() -> None:
     results = study(repeats=1)
-    chosen, zero = accuracy_curve.numbers(results).curves
+    chosen, zero = curves.numbers(evaluated_rows(results)).curves
     stack = np.stack([r.accuracies for r in results.evaluation if r.epsilon == 0])
     assert zero.mean == pytest.approx(100 * average_accuracy_curve(stack).mean(axis=0))
     assert zero.std == pytest.approx(100 * average_accuracy_curve(stack).std(axis=0))
@@ -87,9 +88,9 @@ def test_accuracy_curve_numbers() -> None:
 
 
 def test_accuracy_curve_without_spread_or_evaluation() -> None:
-    curves = accuracy_curve.numbers(study(repeats=1, seeds=1)).curves
-    assert all(math.isnan(s) for s in curves[0].std)
-    assert accuracy_curve.numbers(study(repeats=1, evaluated=False)).curves == ()
+    found = curves.numbers(evaluated_rows(study(repeats=1, seeds=1))).curves
+    assert all(math.isnan(s) for s in found[0].std)
+    assert curves.numbers(evaluated_rows(study(repeats=1, evaluated=False))).curves == ()
 
 
 @pytest.mark.parametrize("shape", [(1, 3, 1), (2, 4, 1), (6, 7, 2)])
@@ -97,7 +98,8 @@ def test_every_figure_draws_valid_json(shape: tuple[int, int, int]) -> None:
     repeats, points, seeds = shape
     results = study(repeats=repeats, points=points, seeds=seeds, tasks=2)
     pairs = [(epsilon_curve, epsilon_curve.numbers(results, m)) for m in ("A_T", "F_T")]
-    pairs += [(m, m.numbers(results)) for m in (shrinking, accuracy_curve)]
+    pairs.append((shrinking, shrinking.numbers(results)))
+    pairs += [(curves, curves.numbers(evaluated_rows(results), m)) for m in ("A_k", "F_k")]
     for module, numbers in pairs:
         drawn = json.loads(module.draw(numbers).to_json())
         assert drawn["data"] and module.caption(numbers) and module.tables(numbers)

@@ -1,0 +1,193 @@
+"""A_k or F_k over the tasks of a stream, one line a row of a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from results.figures.style import Look, faint, finish, legend_beside, look, plotly
+from results.labels import count_text, subscripts
+from results.metrics import average_accuracy_curve, forgetting_curve
+from results.record import RunRecord
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_BANDS = 3
+"""With more lines than these, bands would cover each other: the spread is then in the hover text and the CSV."""
+
+
+class Kind(NamedTuple):
+    """How a metric is shown."""
+
+    scale: float
+    unit: str
+    first: int
+    """The first k at which it is defined."""
+    digits: int
+    table: str
+    what: str
+
+
+KINDS = {
+    "A_k": Kind(100.0, "%", 1, 2, "accuracy_curve", "Average accuracy A_k on the tasks seen so far"),
+    "F_k": Kind(1.0, "", 2, 3, "forgetting_curve", "Forgetting F_k of the earlier tasks (lower is better)"),
+}
+
+
+class Curve(NamedTuple):
+    """One line of the figure, A_k in percent or F_k as a fraction."""
+
+    label: str
+    epsilon: float
+    """ε of its members; NaN where they differ."""
+    mean: tuple[float, ...]
+    """The metric at k = 1..T, mean over the seeds that did not diverge; F_1 is NaN."""
+    std: tuple[float, ...]
+    """Population standard deviation; NaN below two seeds."""
+    n: int
+
+
+class Curves(NamedTuple):
+    """What the figure shows, in the order of the rows; the place of a row decides its look."""
+
+    metric: str
+    """"A_k" or "F_k"."""
+    curves: tuple[Curve, ...]
+    places: tuple[int, ...]
+    """Position of each curve among all rows, measured or not, so that a row looks the same in every figure."""
+
+
+def numbers(rows: Iterable[tuple[str, Sequence[RunRecord]]], metric: str = "A_k") -> Curves:
+    """The curve of each (label, members); rows without a member that was trained to the end are left out.
+
+    The members of a row must have the same number of tasks.
+    """
+    if metric not in KINDS:
+        raise ValueError(f"no curve of {metric!r}; known: {', '.join(KINDS)}")
+    measured = [(i, label, [r for r in records if r.status == "ok"]) for i, (label, records) in enumerate(rows)]
+    kept = [(i, label, members) for i, label, members in measured if members]
+    return Curves(metric, tuple(_curve(label, m, metric) for _, label, m in kept), tuple(i for i, _, _ in kept))
+
+
+def draw(curves: Curves) -> Any:
+    """A plotly figure: a line each; a band of ± one standard deviation where lines are few, and where they are many
+    and the better half lies close together, a second panel for that half.
+    """
+    few, closer = len(curves.curves) <= MOST_BANDS, zoom(curves)
+    panels = [1] if closer is None else [1, 2]
+    figure = plotly("subplots").make_subplots(rows=len(panels), cols=1, shared_xaxes=True, vertical_spacing=0.05)
+    for curve, place in zip(curves.curves, curves.places, strict=True):
+        if few:
+            _add_band(figure, curve, faint(look(place).colour))
+        for row in panels:
+            _add_line(figure, curve, look(place), curves.metric, row)
+    finish(figure, height=430 if few else 460 * len(panels))
+    if not few:
+        legend_beside(figure)
+    _title_axes(figure, curves, panels)
+    if closer is not None:
+        figure.update_yaxes(range=closer, row=2)
+    return figure
+
+
+def zoom(curves: Curves) -> tuple[float, float] | None:
+    """The range of the better half of many curves, where it fills less than half of the whole range; else None."""
+    if len(curves.curves) <= MOST_BANDS:
+        return None
+    sign = -1 if curves.metric == "A_k" else 1
+    ordered = sorted(curves.curves, key=lambda c: sign * c.mean[-1])
+    values = [np.array(c.mean)[KINDS[curves.metric].first - 1 :] for c in ordered]
+    best = np.concatenate(values[: (len(values) + 1) // 2])
+    if not best.size or np.ptp(best) > 0.5 * np.ptp(np.concatenate(values)):
+        return None
+    pad = 0.06 * float(np.ptp(best)) or 1e-3
+    return float(best.min()) - pad, float(best.max()) + pad
+
+
+def caption(curves: Curves) -> str:
+    """What is seen, in words."""
+    what = f"{KINDS[curves.metric].what}, after task k of the evaluation stream"
+    if len(curves.curves) <= MOST_BANDS:
+        names = " and ".join(f"{c.label} ({count_text(c.n, 'seed')})" for c in curves.curves)
+        return f"{what}: {names}. Lines: mean over seeds; bands: ± one standard deviation."
+    below = " Below: the better half of the rows once more, at its own scale." if zoom(curves) else ""
+    return (
+        f"{what}, mean over the seeds that did not diverge.{below} Standard deviations are shown where "
+        "the pointer rests; a click on a name hides its line."
+    )
+
+
+def tables(curves: Curves) -> dict[str, pd.DataFrame]:
+    """Name -> table of the data behind the figure."""
+    import pandas as pd
+
+    kind, metric = KINDS[curves.metric], curves.metric
+    rows = [
+        (c.label, c.epsilon, k, mean, std, c.n)
+        for c in curves.curves
+        for k, (mean, std) in enumerate(zip(c.mean, c.std, strict=True), start=1)
+        if k >= kind.first
+    ]
+    return {kind.table: pd.DataFrame(rows, columns=["row", "epsilon", "k", f"{metric}_mean", f"{metric}_std", "n"])}
+
+
+def _curve(label: str, members: list[RunRecord], metric: str) -> Curve:
+    accuracies = np.stack([r.accuracies for r in members])
+    curve = average_accuracy_curve if metric == "A_k" else forgetting_curve
+    values = KINDS[metric].scale * curve(accuracies)
+    std = values.std(axis=0) if len(members) > 1 else np.full(values.shape[1], np.nan)
+    epsilons = {r.epsilon for r in members}
+    epsilon = epsilons.pop() if len(epsilons) == 1 else float("nan")
+    return Curve(label, epsilon, tuple(values.mean(axis=0).tolist()), tuple(std.tolist()), len(members))
+
+
+def _add_band(figure: Any, curve: Curve, colour: str) -> None:
+    points = [(k, m, s) for k, (m, s) in enumerate(zip(curve.mean, curve.std, strict=True), start=1) if s == s]
+    if not points:
+        return
+    k = [k for k, _, _ in points]
+    upper = [m + s for _, m, s in points]
+    lower = [m - s for _, m, s in points]
+    figure.add_trace(
+        plotly("graph_objects").Scatter(
+            x=[*k, *k[::-1]],
+            y=[*upper, *lower[::-1]],
+            fill="toself",
+            fillcolor=colour,
+            mode="lines",
+            line_width=0,
+            showlegend=False,
+            hoverinfo="skip",
+        )
+    )
+
+
+def _add_line(figure: Any, curve: Curve, style: Look, metric: str, row: int) -> None:
+    kind = KINDS[metric]
+    values = f"%{{y:.{kind.digits}f}} ± %{{customdata:.{kind.digits}f}} {kind.unit}"
+    figure.add_trace(
+        plotly("graph_objects").Scatter(
+            x=list(range(1, len(curve.mean) + 1)),
+            y=curve.mean,
+            customdata=curve.std,
+            name=curve.label,
+            legendgroup=curve.label,
+            showlegend=row == 1,
+            mode="lines+markers",
+            line={"color": style.colour, "dash": style.dash, "width": 2},
+            marker={"symbol": style.symbol, "size": 7, "color": style.colour},
+            hovertemplate=f"%{{fullData.name}}<br>after task %{{x}}: {subscripts(metric)} = {values}<extra></extra>",
+        ),
+        row=row,
+        col=1,
+    )
+
+
+def _title_axes(figure: Any, curves: Curves, panels: list[int]) -> None:
+    tasks, kind = max((len(c.mean) for c in curves.curves), default=1), KINDS[curves.metric]
+    figure.update_xaxes(range=[kind.first - 0.3, tasks + 0.3], dtick=1)
+    figure.update_xaxes(title_text="tasks learned, k", row=panels[-1])
+    figure.update_yaxes(title_text=subscripts(f"{curves.metric} ({kind.unit or 'fraction'})"))
