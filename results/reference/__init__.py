@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["PRINTED_EPSILON", "footnotes", "paper_tables", "printed_row"]
+__all__ = ["PRINTED_EPSILON", "footnotes", "main_memory", "paper_tables", "printed_memory_row", "printed_row"]
 
 MAIN_TABLES = ("3", "4", "5", "6", "7", "8")
+MEMORY_TABLES = ("9", "10")
 ONE_HOT, JOINT_EMBEDDING = "one-hot", "JE"
 
 DATASETS = {
@@ -51,6 +52,7 @@ FOOTNOTES = {
     ("permuted_mnist", "a_agem"): (
         "Measured, the printed (normalised) rule gives A_T of about 85; averaging raw gradients 90.9–91.0.",
     ),
+    ("permuted_mnist", "pi"): ("The paper prints no PI row here; in the A-GEM paper PI diverges on this stream (∞).",),
     ("split_cifar", "soft_agem"): ("The memory table prints 6.54 for the spread of a_t in this setting.",),
     ("split_cub", "ewc"): ("F_T is printed with misplaced parentheses; read as 0.11 ± 0.015.",),
     ("split_cub", "pi"): ("F_T is printed with misplaced parentheses; read as 0.09 ± 0.005.",),
@@ -92,22 +94,45 @@ def printed_row(dataset: str, method: str, variant: str = ONE_HOT) -> pd.DataFra
     Columns: metric, mean, std (floats, NaN where the cell is "OoM": out of memory), printed (the cell as
     text). A dataset named *_je is the joint-embedding variant whatever `variant` says.
     """
-    import pandas as pd
+    return _as_numbers(_rows(MAIN_TABLES, dataset, method, variant))
 
-    if dataset not in DATASETS or method not in METHODS:
-        return None
-    label, own_variant = DATASETS[dataset]
+
+def printed_memory_row(dataset: str, method: str, memory: int) -> pd.DataFrame | None:
+    """The row of the paper's memory study (tables 9 and 10: Permuted MNIST and Split CIFAR) at `memory` examples
+    per class and task, or None where it prints none.
+
+    Columns as in `printed_row`; the metrics are A_T, a_1, a_t and F_T.
+    """
+    rows = _rows(MEMORY_TABLES, dataset, method)
+    return _as_numbers(rows[rows["memory"] == str(memory)])
+
+
+def main_memory(dataset: str, method: str) -> int | None:
+    """Examples per class and task behind that row of the main tables, or None where it has no memory."""
+    rows = _rows(MAIN_TABLES, dataset, method)
+    return int(rows["memory"].iloc[0]) if not rows.empty and rows["memory"].iloc[0] else None
+
+
+def footnotes(dataset: str, method: str) -> tuple[str, ...]:
+    """What is known to be wrong or odd about that printed row, or why there is none."""
+    return FOOTNOTES.get((dataset, method), ())
+
+
+def _rows(numbers: tuple[str, ...], dataset: str, method: str, variant: str = ONE_HOT) -> pd.DataFrame:
+    """The printed cells of our dataset and method within those tables; empty where there are none."""
+    label, own_variant = DATASETS.get(dataset, ("", variant))
     wanted = own_variant if own_variant == JOINT_EMBEDDING else variant
     tables = _tables()
-    main = tables["table"].isin(MAIN_TABLES) & (tables["dataset"] == label) & (tables["variant"] == wanted)
-    rows = tables[main & (tables["method"] == METHODS[method])]
+    place = tables["table"].isin(numbers) & (tables["dataset"] == label) & (tables["variant"] == wanted)
+    return tables[place & (tables["method"] == METHODS.get(method, ""))]
+
+
+def _as_numbers(rows: pd.DataFrame) -> pd.DataFrame | None:
+    """metric, mean, std, printed of one printed row; None where it is empty."""
+    import pandas as pd
+
     if rows.empty:
         return None
     printed = [f"{mean} ± {std}" if std else mean for mean, std in zip(rows["mean"], rows["std"], strict=True)]
     numbers = {name: pd.to_numeric(rows[name], errors="coerce").to_numpy(dtype=float) for name in ("mean", "std")}
     return pd.DataFrame({"metric": rows["metric"].to_list(), **numbers, "printed": printed})
-
-
-def footnotes(dataset: str, method: str) -> tuple[str, ...]:
-    """What is known to be wrong or odd about that printed row."""
-    return FOOTNOTES.get((dataset, method), ())

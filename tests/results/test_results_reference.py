@@ -4,7 +4,15 @@ import math
 
 import pytest
 
-from results.reference import DATASETS, METHODS, footnotes, paper_tables, printed_row
+from results.reference import (
+    DATASETS,
+    METHODS,
+    footnotes,
+    main_memory,
+    paper_tables,
+    printed_memory_row,
+    printed_row,
+)
 
 
 def printed(dataset: str, method: str, metric: str) -> float:
@@ -65,3 +73,26 @@ def test_what_the_paper_does_not_print() -> None:
 def test_footnotes_concern_the_row() -> None:
     assert "0.51" in footnotes("permuted_mnist", "van")[0]
     assert footnotes("permuted_mnist", "soft_agem") == ()
+
+
+def test_the_memory_study_of_the_paper() -> None:
+    row = printed_memory_row("permuted_mnist", "agem", 25)
+    assert row is not None
+    assert dict(zip(row["metric"], row["printed"], strict=True)) == {
+        "A_T": "89.6 ± 0.32",
+        "a_1": "84.6 ± 0.43",
+        "a_t": "96.0 ± 0.25",
+        "F_T": "0.07 ± 0.003",
+    }
+    cifar = printed_memory_row("split_cifar", "soft_agem", 50)
+    assert cifar is not None and cifar["mean"].tolist() == [69.3, 68.5, 73.4, 0.03]
+    assert printed_memory_row("permuted_mnist", "agem", 26) is None
+    assert printed_memory_row("permuted_mnist", "er", 25) is None
+    assert printed_memory_row("split_cub", "agem", 5) is None
+    assert printed_memory_row("permuted_digits", "agem", 25) is None
+
+
+def test_the_memory_of_the_main_tables() -> None:
+    assert (main_memory("permuted_mnist", "agem"), main_memory("split_cifar", "er")) == (25, 13)
+    assert (main_memory("permuted_mnist", "van"), main_memory("permuted_digits", "agem")) == (None, None)
+    assert main_memory("split_awa_je", "a_agem") == 20
