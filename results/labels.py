@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
+from typing import Any
 
 METHOD_LABELS = {
     "van": "VAN",
@@ -38,6 +40,9 @@ METRIC_UNITS = {"A_T": "%", "F_T": "", "a_1": "%", "a_t": "%", "LCA_10": "", "BW
 
 MISSING = "–"
 
+METRIC_NAME = r"\b(A|F|a|LCA)_(T|k|t|10|1)\b"
+"""A metric's name within a text, as a regular expression."""
+
 
 def method_label(method: str) -> str:
     """The method's name as the paper prints it, or the name itself."""
@@ -65,7 +70,7 @@ def subscripts(text: str) -> str:
     >>> subscripts("A_T, LCA_10 and 2/2^5")
     'A<sub>T</sub>, LCA<sub>10</sub> and 2/2<sup>5</sup>'
     """
-    lowered = re.sub(r"\b(A|F|a|LCA)_(T|k|t|10|1)\b", r"\1<sub>\2</sub>", text)
+    lowered = re.sub(METRIC_NAME, r"\1<sub>\2</sub>", text)
     return re.sub(r"\^(\d+)", r"<sup>\1</sup>", lowered)
 
 
@@ -76,6 +81,17 @@ def epsilon_text(epsilon: float) -> str:
     ('0.3', '0.07185', '0')
     """
     return f"{epsilon + 0.0:.6g}"
+
+
+def settings_text(settings: Mapping[str, Any]) -> str:
+    """Hyperparameters in their order.
+
+    >>> settings_text({"lr": 0.03, "λ": 10, "scale": "raw"})
+    'lr = 0.03, λ = 10, scale = raw'
+    """
+    return ", ".join(
+        f"{name} = {epsilon_text(value) if isinstance(value, float) else value}" for name, value in settings.items()
+    )
 
 
 def number_text(value: float, digits: int) -> str:
