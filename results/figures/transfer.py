@@ -1,0 +1,72 @@
+"""Bars of LCA_10, BWT and FWT, one panel a metric and one bar a row of a comparison."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from results.figures.style import INK, finish, look, plotly
+from results.labels import METRIC_DIGITS, METRIC_UNITS, subscripts
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PANELS = ("LCA_10", "BWT", "FWT")
+
+
+class Transfer(NamedTuple):
+    """What the figure shows."""
+
+    bars: pd.DataFrame
+    """row, place (among all rows, from 0), n, then <m>_mean and <m>_std of the three metrics in the units of
+    `summarize`: one row a row with a measured member.
+    """
+
+
+def numbers(table: pd.DataFrame) -> Transfer:
+    """From a `comparison_table`."""
+    columns = [f"{m}_{kind}" for m in PANELS for kind in ("mean", "std")]
+    placed = table.assign(place=range(len(table)))
+    return Transfer(placed[placed["n"] > 0][["row", "place", "n", *columns]].reset_index(drop=True))
+
+
+def draw(transfer: Transfer) -> Any:
+    """A plotly figure; the first row on top, in the colours of the other figures."""
+    panels = len(PANELS)
+    figure = plotly("subplots").make_subplots(rows=1, cols=panels, shared_yaxes=True, horizontal_spacing=0.035)
+    for col, metric in enumerate(PANELS, start=1):
+        figure.add_trace(_bars(transfer.bars, metric), row=1, col=col)
+    finish(figure, height=110 + 27 * max(len(transfer.bars), 2))
+    figure.update_layout(showlegend=False, bargap=0.32, margin_t=16)
+    figure.update_yaxes(autorange="reversed", ticksuffix=" ", showgrid=False, ticks="", showline=False)
+    for col, metric in enumerate(PANELS, start=1):
+        title = subscripts(f"{metric} ({METRIC_UNITS[metric] or 'fraction'})")
+        figure.update_xaxes(title_text=title, zeroline=True, zerolinecolor=INK, zerolinewidth=1, row=1, col=col)
+    return figure
+
+
+def caption(transfer: Transfer) -> str:
+    """What is seen, in words."""
+    return (
+        "Learning speed LCA_10 (area under the first ten mini-batches of a task), backward transfer BWT and forward "
+        "transfer FWT. Higher is better in all three. Bars: mean over the seeds that did not diverge; lines: ± one "
+        "standard deviation. Rows without a measured seed are left out."
+    )
+
+
+def tables(transfer: Transfer) -> dict[str, pd.DataFrame]:
+    """Name -> table of the data behind the figure."""
+    return {"transfer": transfer.bars.drop(columns="place")}
+
+
+def _bars(bars: pd.DataFrame, metric: str) -> Any:
+    digits, unit = METRIC_DIGITS[metric], METRIC_UNITS[metric]
+    values = f"%{{x:.{digits}f}} ± %{{customdata:.{digits}f}} {unit}"
+    return plotly("graph_objects").Bar(
+        x=bars[f"{metric}_mean"],
+        y=bars["row"],
+        customdata=bars[f"{metric}_std"],
+        orientation="h",
+        marker={"color": [look(int(place)).colour for place in bars["place"]], "opacity": 0.82},
+        error_x={"array": bars[f"{metric}_std"], "color": INK, "thickness": 1.2, "width": 3},
+        hovertemplate=f"%{{y}}<br>{subscripts(metric)} = {values}<extra></extra>",
+    )
