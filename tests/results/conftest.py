@@ -1,5 +1,5 @@
-"""Makes `synthetic.py` beside this file importable under any import mode of pytest, without a package that
-would shadow `results`; and a ledger on each database: set EPSEARCH_TEST_POSTGRES to a PostgreSQL URL to run the
+"""Makes the helpers beside this file importable under any import mode of pytest, without a package that would
+shadow `results`; and a ledger on each database: set EPSEARCH_TEST_POSTGRES to a PostgreSQL URL to run the
 tests there as well as on SQLite.
 """
 
@@ -18,15 +18,16 @@ from results.database import connect
 from results.store import Store
 
 POSTGRES = os.environ.get("EPSEARCH_TEST_POSTGRES", "")
-HELPER = Path(__file__).with_name("synthetic.py")
-NAME = "results_synthetic"
+HELPERS = ("synthetic", "synthetic_methods")
 
-if NAME not in sys.modules:
-    spec = importlib.util.spec_from_file_location(NAME, HELPER)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[NAME] = module
-    spec.loader.exec_module(module)
+for helper in HELPERS:
+    name = f"results_{helper}"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{helper}.py"))
+        assert spec is not None and spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        spec.loader.exec_module(module)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -1,0 +1,136 @@
+"""A_T, a_1, a_t and F_T against the size of the episodic memory, one line a method."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from results.figures.style import FAINT, finish, legend_beside, look, plotly
+from results.labels import METRIC_DIGITS, METRIC_UNITS, subscripts
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PANELS = ("A_T", "a_1", "a_t", "F_T")
+DODGE = 1.022
+"""Neighbouring lines stand apart by this factor of the memory, so that their error bars do not hide each other."""
+
+MOST_ABOVE = 4
+"""With more lines than these the legend stands beside the panels, where it can cover nothing."""
+
+
+class MemoryPanels(NamedTuple):
+    """What the figure shows."""
+
+    points: pd.DataFrame
+    """row, line (from 0, one a label), memory (examples per class and task), n, then <m>_mean, <m>_std,
+    <m>_printed_mean and <m>_printed_std of the four metrics in the units of `summarize`; ordered by memory.
+    """
+
+    @property
+    def printed(self) -> bool:
+        """Whether there is a printed value to show."""
+        return bool(self.points[[f"{m}_printed_mean" for m in PANELS]].notna().to_numpy().any())
+
+
+def numbers(table: pd.DataFrame) -> MemoryPanels:
+    """From a `memory_table`; rows that have neither a measured member nor a printed value are left out."""
+    columns = [f"{m}_{kind}" for m in PANELS for kind in ("mean", "std", "printed_mean", "printed_std")]
+    lines = {label: i for i, label in enumerate(dict.fromkeys(table["row"]))}
+    placed = table.assign(line=table["row"].map(lines).astype(int))
+    known = (placed["n"] > 0) | placed["A_T_printed_mean"].notna()
+    points = placed[known][["row", "line", "memory", "n", *columns]]
+    return MemoryPanels(points.sort_values(["line", "memory"], ignore_index=True))
+
+
+def draw(panels: MemoryPanels) -> Any:
+    """A plotly figure of four panels on a logarithmic memory axis."""
+    figure = plotly("subplots").make_subplots(
+        rows=2, cols=2, shared_xaxes=True, horizontal_spacing=0.1, vertical_spacing=0.07
+    )
+    lines = panels.points["line"].unique().tolist()
+    for position, metric in enumerate(PANELS):
+        row, col = divmod(position, 2)
+        for line in lines:
+            points = panels.points[panels.points["line"] == line]
+            shift = DODGE ** (line - max(lines) / 2)
+            for trace in _traces(points, metric, line, shift, position == 0):
+                figure.add_trace(trace, row=row + 1, col=col + 1)
+    if panels.printed:
+        figure.add_trace(_legend_entry(), row=1, col=1)
+    finish(figure, height=640)
+    if len(lines) > MOST_ABOVE:
+        legend_beside(figure)
+    _title_axes(figure, panels)
+    return figure
+
+
+def caption(panels: MemoryPanels) -> str:
+    """What is seen, in words."""
+    text = (
+        "Final average accuracy A_T, accuracy on the first and the last task a_1 and a_t, and forgetting F_T (lower "
+        "is better) against the episodic memory (logarithmic axis). Dots: mean over the seeds that did not diverge; "
+        "bars: ± one standard deviation. Lines stand slightly beside each other so that bars stay visible."
+    )
+    return f"{text} Open markers: the paper's printed means." if panels.printed else text
+
+
+def tables(panels: MemoryPanels) -> dict[str, pd.DataFrame]:
+    """Name -> table of the data behind the figure."""
+    return {"memory_panels": panels.points.drop(columns="line")}
+
+
+def _traces(points: pd.DataFrame, metric: str, line: int, shift: float, first: bool) -> list[Any]:
+    """Our line, and the printed values as open markers in its colour."""
+    scatter, style = plotly("graph_objects").Scatter, look(line)
+    name, digits, unit = str(points["row"].iloc[0]), METRIC_DIGITS[metric], METRIC_UNITS[metric]
+    values = f"{subscripts(metric)} = %{{y:.{digits}f}} ± %{{customdata[1]:.3~f}} {unit}"
+    ours, printed = points[points["n"] > 0], points[points[f"{metric}_printed_mean"].notna()]
+    measured = scatter(
+        x=ours["memory"] * shift,
+        y=ours[f"{metric}_mean"],
+        customdata=ours[["memory", f"{metric}_std"]],
+        error_y={"array": ours[f"{metric}_std"], "thickness": 1.2, "width": 3},
+        name=name,
+        legendgroup=name,
+        showlegend=first,
+        mode="lines+markers",
+        line={"color": style.colour, "dash": style.dash, "width": 2},
+        marker={"symbol": style.symbol, "size": 8, "color": style.colour},
+        hovertemplate=f"%{{fullData.name}}, %{{customdata[0]}} examples<br>{values}<extra></extra>",
+    )
+    there = scatter(
+        x=printed["memory"] * shift,
+        y=printed[f"{metric}_printed_mean"],
+        customdata=printed[["memory", f"{metric}_printed_std"]],
+        name=f"{name}, printed",
+        legendgroup=name,
+        showlegend=False,
+        mode="markers",
+        marker={
+            "symbol": style.symbol.removesuffix("-open") + "-open",
+            "size": 12,
+            "color": style.colour,
+            "line_width": 1.6,
+        },
+        hovertemplate=f"%{{fullData.name}}, %{{customdata[0]}} examples<br>{values}<extra></extra>",
+    )
+    return [measured, there]
+
+
+def _legend_entry() -> Any:
+    """One entry for the open markers of all methods."""
+    marker = {"symbol": "circle-open", "size": 12, "color": FAINT, "line_width": 1.6}
+    return plotly("graph_objects").Scatter(
+        x=[None], y=[None], mode="markers", marker=marker, name="printed in the paper", hoverinfo="skip"
+    )
+
+
+def _title_axes(figure: Any, panels: MemoryPanels) -> None:
+    sizes = sorted(int(m) for m in panels.points["memory"].unique())
+    figure.update_xaxes(type="log", tickvals=sizes, ticktext=[str(m) for m in sizes], minor={"ticks": ""})
+    for col in (1, 2):
+        figure.update_xaxes(title_text="memory (examples per class and task)", row=2, col=col)
+    for position, metric in enumerate(PANELS):
+        row, col = divmod(position, 2)
+        unit = METRIC_UNITS[metric] or "fraction"
+        figure.update_yaxes(title_text=subscripts(f"{metric} ({unit})"), row=row + 1, col=col + 1)
