@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -37,7 +38,9 @@ def write_comparison(comparison: Comparison, folder: Path) -> Path:
         for name, data in module.tables(numbers).items():
             write_csv(folder / "figures" / f"{name}.csv", data)
     export_runs({r.key: r for row in comparison.rows for r in row.records}.values(), folder)
-    sheet = comparison_sheet(comparison, table)
+    plain = comparison_sheet(comparison, table)
+    # Alone in a document, the table has to carry the notes that stand at the top of the page.
+    sheet = replace(plain, remarks=(*plain.remarks, *comparison.notes))
     write_atomically(folder / "comparison.md", as_markdown(sheet).encode())
     write_atomically(folder / "comparison.tex", as_latex(sheet).encode())
     return write_atomically(folder / "comparison.html", _page(comparison, table, ranked, figures).encode())

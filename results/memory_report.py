@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +31,9 @@ def write_memory_study(study: MemoryStudy, folder: Path) -> Path:
     for name, data in memory_panels.tables(panels).items():
         write_csv(folder / "figures" / f"{name}.csv", data)
     export_runs({r.key: r for row in study.rows for r in row.records}.values(), folder)
-    sheet = memory_sheet(study, table)
+    plain = memory_sheet(study, table)
+    # Alone in a document, the table has to carry the notes that stand at the top of the page.
+    sheet = replace(plain, remarks=(*plain.remarks, *study.notes))
     write_atomically(folder / "memory.md", as_markdown(sheet).encode())
     write_atomically(folder / "memory.tex", as_latex(sheet).encode())
     return write_atomically(folder / "memory.html", _page(study, table, panels).encode())

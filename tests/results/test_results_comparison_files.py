@@ -162,7 +162,10 @@ def test_everything_from_outside_is_escaped(tmp_path: Path) -> None:
     html = write_comparison(compared, tmp_path).read_text(encoding="utf-8")
     assert "<script>alert" not in html.replace("\\u003c", "")
     assert Page(html).text.count(BAD) >= 7
-    check_latex((tmp_path / "comparison.tex").read_text(encoding="utf-8"))
+    latex = (tmp_path / "comparison.tex").read_text(encoding="utf-8")
+    check_latex(latex)
+    # Row, remark, note; the setting's name and value.
+    assert latex.count("alert(1)") == 5
 
 
 def test_curves_of_many_rows_have_a_closer_panel() -> None:
