@@ -9,8 +9,10 @@ from search_spaces.definition import UnknownDataset, load_definition
 from trainers.numeric_path import NumericPath
 from trainers.streams import STREAMS
 
-SEARCHABLE_METHODS = ("soft_agem",)
-WITH_A_MEMORY_PER_CLASS = ("agem", "a_agem", "soft_agem")
+SEARCHABLE = ("soft_agem",)
+OF_THE_MEMORY_STUDY = ("agem", "a_agem", "soft_agem")
+SETTABLE = ("lr", "strength")
+# As in trainers.methods.METHODS, which would bring torch along.
 METHODS = ("van", "ewc", "pi", "mas", "rwalk", "er", "gem", "agem", "a_agem", "soft_agem", "prognn")
 
 
@@ -58,13 +60,75 @@ def dataset(value: Any) -> str:
     return name
 
 
-def method(value: Any) -> str:
-    name = str(value).replace("-", "_")
-    if name in OTHER_METHODS:
-        raise UsageError(f"method {name!r} has no ε to search; allowed: {', '.join(SEARCHABLE_METHODS)}")
-    if name not in SEARCHABLE_METHODS:
-        raise UsageError(unknown("method", value, SEARCHABLE_METHODS + OTHER_METHODS))
+def searchable(value: Any) -> str:
+    """A method with an ε."""
+    (name,) = methods(METHODS)([value])
+    if name not in SEARCHABLE:
+        raise UsageError(f"method {name!r} has no ε to search; allowed: {', '.join(SEARCHABLE)}")
     return name
+
+
+def methods(allowed: tuple[str, ...]) -> Callable[[Any], tuple[str, ...]]:
+    """Some of these methods, each once: a list, names with commas between, or all."""
+
+    def parse(value: Any) -> tuple[str, ...]:
+        if value == "all":
+            return allowed
+        parts = value.split(",") if isinstance(value, str) else value
+        names = [str(part).strip().replace("-", "_") for part in parts]
+        for written in names:
+            if written not in allowed:
+                raise UsageError(unknown("method", written, allowed))
+        if not names or len(set(names)) < len(names):
+            raise UsageError(f"methods must be different names with commas between, or all; got {value!r}")
+        return tuple(names)
+
+    return parse
+
+
+def sizes(value: Any) -> tuple[int, ...]:
+    """Memory sizes, ascending: 25,50,100 or a list."""
+    parts = value.split(",") if isinstance(value, str) else value if isinstance(value, (list, tuple)) else [value]
+    found = [whole("sizes", 1)(str(part).strip()) for part in parts]
+    if not found or len(set(found)) < len(found):
+        raise UsageError(f"sizes must be different numbers with commas between, like 25,50,100; got {value!r}")
+    return tuple(sorted(found))
+
+
+def fraction(name: str) -> Callable[[Any], float]:
+    """A number in [0, 1]."""
+
+    def parse(value: Any) -> float:
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = float("nan")
+        if not 0.0 <= number <= 1.0:
+            raise UsageError(f"{name} must be a number in [0, 1], got {value!r}")
+        return number
+
+    return parse
+
+
+def settings(value: Any) -> tuple[tuple[str, str, float], ...]:
+    """(method, lr or strength, value) from ewc.lr=0.01,ewc.strength=100 or a YAML mapping of the same."""
+    pairs = list(value.items()) if isinstance(value, dict) else [part.split("=") for part in str(value).split(",")]
+    found = []
+    for pair in pairs:
+        target, _, field = str(pair[0]).strip().rpartition(".")
+        if len(pair) != 2 or field not in SETTABLE:
+            wanted = " or ".join(f"METHOD.{one}" for one in SETTABLE)
+            raise UsageError(
+                f"set takes {wanted} with a number, like ewc.strength=100; got {'='.join(map(str, pair))!r}"
+            )
+        (name,) = methods(METHODS)([target])
+        found.append((name, field, positive(f"{name}.{field}")(pair[1])))
+    return tuple(found)
+
+
+def settings_shown(value: tuple[tuple[str, str, float], ...]) -> dict[str, float]:
+    """The inverse of `settings`."""
+    return {f"{name}.{field}": number for name, field, number in value}
 
 
 def seeds(value: Any) -> tuple[int, ...]:
@@ -97,14 +161,40 @@ def interval(value: Any) -> tuple[float, float]:
     return low, high
 
 
-def rate(value: Any) -> float:
-    try:
-        rate = float(value)
-    except (TypeError, ValueError):
-        rate = float("nan")
-    if not 0 < rate < float("inf"):
-        raise UsageError(f"lr must be a number > 0, got {value!r}")
-    return rate
+def positive(name: str) -> Callable[[Any], float]:
+    def parse(value: Any) -> float:
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            number = float("nan")
+        if not 0 < number < float("inf"):
+            raise UsageError(f"{name} must be a number > 0, got {value!r}")
+        return number
+
+    return parse
+
+
+def at_least_zero(name: str) -> Callable[[Any], float]:
+    def parse(value: Any) -> float:
+        if str(value) in ("0", "0.0"):
+            return 0.0
+        try:
+            return positive(name)(value)
+        except UsageError as error:
+            raise UsageError(str(error).replace("> 0", ">= 0")) from None
+
+    return parse
+
+
+def yes_or_no(name: str) -> Callable[[Any], bool]:
+    """True or false of a YAML file, or a flag of the command line."""
+
+    def parse(value: Any) -> bool:
+        if str(value).lower() not in ("true", "false"):
+            raise UsageError(f"{name} must be true or false, got {value!r}")
+        return str(value).lower() == "true"
+
+    return parse
 
 
 def numeric_path(value: Any) -> str:
