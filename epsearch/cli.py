@@ -10,13 +10,14 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console, RenderableType
 
+from epsearch.build import build, ledger_url
 from epsearch.errors import Interrupted, TrainingFailed, UsageError
-from epsearch.options import OPTIONS, Option, default
-from epsearch.study import build_study, ledger_url
+from epsearch.options import Option, default
+from epsearch.study import Comparison, MemoryStudy, Setup, Study
 
 app = typer.Typer(
     name="epsearch",
-    help="Finds the soft constraint ε of ε-SOFT-GEM, a continual-learning method.",
+    help="Finds the soft constraint ε of ε-SOFT-GEM, a continual-learning method, and compares it with others.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -52,48 +53,90 @@ def _fail(message: str, status: int) -> None:
     sys.exit(status)
 
 
-def _with_study_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command every option of the table as a parameter; it receives them as one mapping, `given`."""
+def _trains(kind: type[Setup]) -> Callable[[Callable[..., None]], None]:
+    """Registers a command that trains: its docstring, the options of its description, and those of the output."""
 
-    def wrapper(**values: Any) -> None:
-        names = {option.name for option in OPTIONS}
-        given = {key: value for key, value in values.items() if key in names}
-        command(given, **{key: value for key, value in values.items() if key not in names})
+    def register(command: Callable[..., None]) -> None:
+        names = {option.name for option in kind.options()}
 
-    own = list(inspect.signature(command).parameters.values())[1:]
-    signature = inspect.Signature([*map(_parameter, OPTIONS), *own])
-    wrapper.__signature__ = signature  # type: ignore[attr-defined]
-    wrapper.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()}
-    wrapper.__name__, wrapper.__doc__ = command.__name__, command.__doc__
-    return wrapper
+        def wrapper(**values: Any) -> None:
+            given = {key: value for key, value in values.items() if key in names}
+            command(given, **{key: value for key, value in values.items() if key not in names})
+
+        own = list(inspect.signature(command).parameters.values())[1:]
+        signature = inspect.Signature([*map(_parameter, kind.options()), *own])
+        wrapper.__signature__ = signature  # type: ignore[attr-defined]
+        wrapper.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()}
+        wrapper.__doc__ = command.__doc__
+        app.command(kind.kind)(wrapper)
+
+    return register
 
 
 def _parameter(option: Option) -> inspect.Parameter:
     flags = [option.flag, *option.aliases]
-    kind: Any = tuple[str, str] | None if option.name == "interval" else str | None
-    shown = "" if option.default is None else f" [default: {option.default}]"
-    annotation = Annotated[kind, typer.Option(*flags, help=option.help + shown, show_default=False)]
+    flag = isinstance(option.default, bool)
+    kind: Any = bool if flag else tuple[str, str] if option.name == "interval" else str
+    shown = "" if flag or option.default in (None, ()) else f" [default: {_plain(option.show(option.default))}]"
+    annotation = Annotated[kind | None, typer.Option(*flags, help=option.help + shown, show_default=False)]
     return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
-@app.command()
-@_with_study_options
+def _plain(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+Config = Annotated[Path | None, typer.Option(help="YAML file of options; the command line wins.")]
+PrintConfig = Annotated[bool, typer.Option("--print-config", help="Print the effective study and stop.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the summary.")]
+
+
+@_trains(Study)
 def run(
     given: dict[str, Any],
     *,
-    config: Annotated[Path | None, typer.Option(help="YAML file of options; the command line wins.")] = None,
-    print_config: Annotated[bool, typer.Option("--print-config", help="Print the effective study and stop.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, only the summary.")] = False,
+    config: Config = None,
+    print_config: PrintConfig = False,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Search ε, evaluate the chosen one and ε = 0 on the remaining tasks, write a report."""
-    study = build_study(given, config)
+    _train(build(Study, given, config), print_config, quiet, as_json)
+
+
+@_trains(Comparison)
+def compare(
+    given: dict[str, Any],
+    *,
+    config: Config = None,
+    print_config: PrintConfig = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Train every method on the evaluation tasks and set the paper's table beside the result."""
+    _train(build(Comparison, given, config), print_config, quiet, as_json)
+
+
+@_trains(MemoryStudy)
+def memory(
+    given: dict[str, Any],
+    *,
+    config: Config = None,
+    print_config: PrintConfig = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Train the methods with an episodic memory at several sizes of it, beside the paper's memory tables."""
+    _train(build(MemoryStudy, given, config), print_config, quiet, as_json)
+
+
+def _train(study: Setup, print_config: bool, quiet: bool, as_json: bool) -> None:
     if print_config:
         sys.stdout.write(study.to_yaml())
         return
     from epsearch import studies
 
-    outcome = studies.run(study, err, quiet or as_json)
+    outcome = studies.train_and_report(study, err, quiet or as_json)
     from epsearch import show  # imports pandas, which can wait
 
     _print(show.outcome(outcome), show.outcome_as_json(outcome), as_json)

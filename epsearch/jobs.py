@@ -16,8 +16,21 @@ from trainers.streams import open_stream
 
 
 @dataclass(frozen=True)
+class Trainee:
+    """One member, and all that its result depends on besides the stream and the numeric path."""
+
+    phase: str
+    method: str
+    config: TrainConfig
+    member: Member
+
+
+@dataclass(frozen=True)
 class Job:
-    """One cohort and everything a worker needs to train it; `stage` says in words what it belongs to."""
+    """One cohort and everything a worker needs to train it; `stage` says in words what it belongs to.
+
+    weight: what a step of one member takes, beside other jobs' steps; see `cost.py`.
+    """
 
     number: int
     stage: str
@@ -30,7 +43,12 @@ class Job:
     examples_per_task: int | None
     path: str
     transfer: bool
+    weight: float
     certify: "Certify | None" = None
+
+    @property
+    def trainees(self) -> list[Trainee]:
+        return [Trainee(self.phase, self.cohort.method, self.config, member) for member in self.cohort.members]
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,13 @@ from pathlib import Path
 from epsearch.cache import cache_folder
 from epsearch.errors import UsageError
 from epsearch.machine import installed, processor
-from epsearch.study import Study
+from epsearch.study import Setup
 from results.files import write_atomically
+from trainers.cohort import TrainConfig
 from trainers.streams.base import TaskStream
 
 
-def numeric_path(study: Study, stream: TaskStream, begun_with: str | None = None) -> str:
+def numeric_path(study: Setup, stream: TaskStream, begun_with: str | None = None) -> str:
     """The path's name. Raises UsageError where a given one does not fit the device.
 
     A study that goes on, on this machine or another, keeps the path it began with, so that its results stay its own.
@@ -29,7 +30,7 @@ def numeric_path(study: Study, stream: TaskStream, begun_with: str | None = None
         return begun_with
     if study.device == "cuda":
         return f"{study.device}-{study.precision}"
-    return fastest_here(stream.inputs, study.train_config().hidden[0], stream.density)
+    return fastest_here(stream.inputs, TrainConfig().hidden[0], stream.density)
 
 
 def fastest_here(inputs: int, width: int, density: float) -> str:

@@ -76,7 +76,7 @@ OPTIONS: tuple[Option, ...] = (
     ),
     Option("epsilon", None, of.fraction("epsilon"), "ε of ε-SOFT-GEM. [default: the one the paper reports, or 0.5]"),
     Option(
-        "set",
+        "settings",
         (),
         of.settings,
         "Learning rates and λ of methods, like ewc.lr=0.01,ewc.strength=100. [default: the dataset's]",
@@ -164,4 +164,4 @@ OPTIONS: tuple[Option, ...] = (
 
 def default(name: str) -> Any:
     """The default of an option that has one for every dataset."""
-    return next(option.default for option in OPTIONS if option.name == of.name)
+    return next(option.default for option in OPTIONS if option.name == name)

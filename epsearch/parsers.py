@@ -119,7 +119,7 @@ def settings(value: Any) -> tuple[tuple[str, str, float], ...]:
         if len(pair) != 2 or field not in SETTABLE:
             wanted = " or ".join(f"METHOD.{one}" for one in SETTABLE)
             raise UsageError(
-                f"set takes {wanted} with a number, like ewc.strength=100; got {'='.join(map(str, pair))!r}"
+                f"settings takes {wanted} with a number, like ewc.strength=100; got {'='.join(map(str, pair))!r}"
             )
         (name,) = methods(METHODS)([target])
         found.append((name, field, positive(f"{name}.{field}")(pair[1])))

@@ -4,29 +4,35 @@ import threading
 import time
 from collections import deque
 from types import TracebackType
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from epsearch.evaluate import StudyLoop
-from epsearch.study import Study
+from epsearch.loop import Loop
 
 WINDOW_SECONDS = 60.0  # speed is that of the last minute
 LEAST_SECONDS = 3.0
 PLAIN_SECONDS = 30.0  # without a terminal: a line at every new stage, and at least this often
 
 
+class _Mark(NamedTuple):
+    time: float
+    steps: int
+    work: float
+
+
 class Monitor:
     """Counts steps from any thread and draws one line; without a terminal it prints a line now and then."""
 
-    def __init__(self, loop: StudyLoop, console: Console, quiet: bool = False) -> None:
-        self._study, self._console, self._quiet = loop.study, console, quiet
+    def __init__(self, loop: Loop, console: Console, quiet: bool = False) -> None:
+        self._heading, self._console, self._quiet = heading(loop), console, quiet
         self._open = False
         self._lock = threading.Lock()
         self._started = time.monotonic()
-        self._total = 0
-        self._marks: deque[tuple[float, int]] = deque()
+        self._total, self._work = 0, 0.0
+        self._marks: deque[_Mark] = deque()
         self._printed, self._printed_stage = self._started, ""
         self.update(loop)
         self._live = Live(console=console, get_renderable=self._line, refresh_per_second=4, transient=True)
@@ -34,7 +40,7 @@ class Monitor:
     def __enter__(self) -> "Monitor":
         self._open = True
         if not self._quiet:
-            self._console.print(heading(self._study), highlight=False, soft_wrap=True)
+            self._console.print(self._heading, highlight=False, soft_wrap=True)
             if self._console.is_terminal:
                 self._live.start()
         return self
@@ -53,24 +59,24 @@ class Monitor:
     def seconds(self) -> float:
         return time.monotonic() - self._started
 
-    def steps(self, count: int) -> None:
-        """Adds member-steps; called from any thread."""
+    def steps(self, count: int, weight: float = 1.0) -> None:
+        """Adds member-steps, and what one of them takes beside other jobs' steps; called from any thread."""
         with self._lock:
             self._total += count
+            self._work += count * weight
             now = time.monotonic()
-            self._marks.append((now, self._total))
-            while now - self._marks[0][0] > WINDOW_SECONDS and len(self._marks) > 2:
+            self._marks.append(_Mark(now, self._total, self._work))
+            while now - self._marks[0].time > WINDOW_SECONDS and len(self._marks) > 2:
                 self._marks.popleft()
         self._print_plain(now)
 
-    def update(self, loop: StudyLoop) -> None:
+    def update(self, loop: Loop) -> None:
         """Takes a fresh look at the study, after results came in."""
         known, wanted = loop.stage_members()
-        best = loop.strategy.best
         with self._lock:
             self._stage, self._known, self._wanted = loop.stage, known, wanted
-            self._best = None if best is None else (best.epsilon, best.value)
-            self._remaining, self._total_then = loop.remaining_steps(), self._total
+            self._headline = loop.headline()
+            self._remaining, self._work_then = loop.remaining_work(), self._work
         self._print_plain(time.monotonic())
 
     def speed(self) -> float | None:
@@ -78,25 +84,28 @@ class Monitor:
 
         Time starts with the first report, so that starting the workers does not count as slow training.
         """
-        if not self._marks or self._marks[-1][0] - self._marks[0][0] < LEAST_SECONDS:
-            return None
-        first, last = self._marks[0], self._marks[-1]
-        return (last[1] - first[1]) / (last[0] - first[0])
+        seconds = self._seen()
+        return (self._marks[-1].steps - self._marks[0].steps) / seconds if seconds else None
 
     def eta(self) -> float | None:
-        """Seconds to go at the present speed; None before there is one."""
-        speed = self.speed()
-        to_go = max(0, self._remaining - (self._total - self._total_then))
-        return to_go / speed if speed else None
+        """Seconds to go at the present speed, by the work that steps take; None before there is one."""
+        seconds = self._seen()
+        done = self._marks[-1].work - self._marks[0].work if seconds else 0.0
+        to_go = max(0.0, self._remaining - (self._work - self._work_then))
+        return to_go * seconds / done if seconds and done else None
+
+    def _seen(self) -> float | None:
+        if not self._marks or self._marks[-1].time - self._marks[0].time < LEAST_SECONDS:
+            return None
+        return self._marks[-1].time - self._marks[0].time
 
     def _line(self) -> Text:
         with self._lock:
             eta, speed = self.eta(), self.speed()
-            best = "–" if self._best is None else f"{self._best[0]:.6g} (A_T {100 * self._best[1]:.2f} %)"
             parts = (
                 self._stage,
                 f"{self._known}/{self._wanted} members",
-                f"best ε {best}",
+                self._headline,
                 "– steps/s" if speed is None else f"{speed:,.0f} steps/s",
                 "ETA –" if eta is None else f"ETA {clock(eta)}",
                 f"elapsed {clock(self.seconds)}",
@@ -118,11 +127,9 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def heading(study: Study) -> Text:
+def heading(loop: Loop) -> Text:
     """One line: what is about to run."""
+    study = loop.study
     text = Text.assemble(("epsearch ", "bold"), (study.name, "bold cyan"))
     examples = study.examples_per_task or "all"
-    return text.append(
-        f"  ·  {study.repeats} repeats × {study.points} ε × {len(study.seeds)} seeds on {study.cv_tasks} tasks, then "
-        f"{study.tasks - study.cv_tasks} tasks; {examples} examples a task; {study.device}, {study.runner} runner"
-    )
+    return text.append(f"  ·  {loop.heading()}; {examples} examples a task; {study.device}, {study.runner} runner")

@@ -5,38 +5,53 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 from uuid import uuid4
 
-from epsearch.jobs import Job, JobResult
-from epsearch.study import Study
+from epsearch.jobs import Job, JobResult, Trainee
+from epsearch.study import Setup
 from results.record import RunRecord
-from trainers.cohort import Member
 
 PROTOCOL_VERSION = 2  # goes up whenever a change of the trainers changes any figure
-AGEM = "agem"
+AGEM, SOFT_AGEM = "agem", "soft_agem"
+OF_EVERY_RESULT = ("learning_rate", "batch_size", "hidden")
+# Named in every content, as null where the method does not use them; other settings only where it does.
+ALWAYS_NAMED = ("memory", "memory_batch", "trigger", "scale", "satisfied")
 
 
-def content(study: Study, images: Mapping[str, Any], phase: str, member: Member) -> dict[str, Any]:
+def content(study: Setup, images: Mapping[str, Any], trainee: Trainee) -> dict[str, Any]:
     """Everything that determines the member's result, JSON-able; `images` is the stream's own description.
 
-    ε = 0 is A-GEM and is known as that: neither ε nor the readings of ε-SOFT-GEM's algorithm play a part in it.
+    What its method does not use plays no part in it. ε = 0 of ε-SOFT-GEM is A-GEM and is known as that.
     """
-    config = asdict(study.train_config())
-    method = AGEM if member.epsilon == 0 else study.method
-    if method == AGEM:
-        config |= {"trigger": None, "scale": None, "satisfied": None}
-    tasks = study.stream_tasks(phase)
-    return {
+    member = trainee.member
+    method = AGEM if trainee.method == SOFT_AGEM and member.epsilon == 0 else trainee.method
+    used = method_settings(method)
+    config = asdict(trainee.config)
+    config["learning_rate"] = member.learning_rate or trainee.config.learning_rate
+    kept = {name: value if name in used else None for name, value in config.items() if name in ALWAYS_NAMED}
+    kept |= {name: config[name] for name in config if name in OF_EVERY_RESULT or name in used}
+    tasks = study.stream_tasks(trainee.phase)
+    described = {
         "protocol": PROTOCOL_VERSION,
         "stream": {**images, "tasks": [tasks.start, tasks.stop]},
         "method": method,
-        "epsilon": None if method == AGEM else member.epsilon,
+        "epsilon": member.epsilon if "epsilon" in used else None,
         "seed": member.seed,
-        "config": config,
+        "config": kept,
         "numeric_path": study.numeric_path,
-        "transfer": measures_transfer(phase),
+        "transfer": measures_transfer(trainee.phase),
     }
+    return described | ({"strength": member.strength} if "strength" in used else {})
+
+
+@cache
+def method_settings(method: str) -> frozenset[str]:
+    """Names of what the method's result depends on, besides what every result depends on."""
+    from trainers.methods import METHODS  # brings torch along
+
+    return frozenset(METHODS[method].settings)
 
 
 def measures_transfer(phase: str) -> bool:

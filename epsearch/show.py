@@ -1,5 +1,6 @@
 """What commands print: values in, rich renderables or JSON-able values out."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,22 +10,33 @@ from rich.table import Table
 from rich.text import Text
 
 from epsearch.evaluate import StudyLoop
+from epsearch.loop import Loop
 from epsearch.machine import Check
 from epsearch.progress import clock
 from epsearch.studies import Dataset, Listed, Outcome
+from results.comparison import Comparison, comparison_table, ranking
+from results.comparison_report import comparison_sheet
+from results.formats import Sheet
 from results.labels import METRIC_DIGITS, METRIC_UNITS, epsilon_text, mean_std_text
+from results.memory_report import memory_sheet
+from results.memory_study import MemoryStudy, memory_table
 from results.report import answer, evaluation_table
 from results.sections import warnings
+from results.study import StudyResults
 
 
 def outcome(result: Outcome) -> RenderableType:
-    """The answer in words, the evaluation table, and where the report lies."""
+    """What was found, in words and a table, and where the report lies."""
     effort = result.effort
     done = f"{effort.trained} members trained, {effort.reused} from the ledger, {clock(effort.seconds)}"
-    parts: list[RenderableType] = [Text(answer(result.results)), Text("")]
-    if result.results.evaluation:
-        parts += [_evaluation(result), Text("")]
-    parts += [Text(note, style="yellow") for note in warnings(result.results)]
+    if isinstance(result.results, StudyResults):
+        parts = _search(result.results)
+        notes = warnings(result.results)
+    else:
+        table = _table(result.results)
+        parts = [sheet(table), *(Text(f"{number} {note}") for number, note in enumerate(table.footnotes, 1)), Text("")]
+        notes = list(result.results.notes)
+    parts += [Text(note, style="yellow") for note in notes]
     parts.append(Text.assemble(("report  ", "bold"), str(result.report), f"   ({done})"))
     return Group(*parts)
 
@@ -32,9 +44,57 @@ def outcome(result: Outcome) -> RenderableType:
 def outcome_as_json(result: Outcome) -> dict[str, Any]:
     """The same as one JSON object; metrics in the paper's units, missing values null."""
     results = result.results
+    found = _search_as_json(results) if isinstance(results, StudyResults) else _table_as_json(results)
     return {
         "name": results.name,
         "dataset": results.dataset,
+        **found,
+        "config": results.config,
+        "report": str(result.report),
+        "effort": vars(result.effort),
+    }
+
+
+def sheet(table: Sheet) -> Table:
+    """A printed table; the lines of a cell stand below each other."""
+    looks = {"": "", "soft": "dim", "apart": "yellow"}
+    shown = Table(box=None, header_style="bold", row_styles=["", ""], padding=(0, 2, 1, 0))
+    for number, (title, unit) in enumerate(table.header):
+        shown.add_column(f"{title} {unit}".strip(), justify="right" if number else "left", no_wrap=number > 0)
+    for cells in table.rows:
+        lines = [
+            [Text("".join((line.text, *(f" {mark}" for mark in line.marks))), style=looks[line.look]) for line in cell]
+            for cell in cells
+        ]
+        shown.add_row(*(Text("\n").join(cell) for cell in lines))
+    return shown
+
+
+def _table(results: Comparison | MemoryStudy) -> Sheet:
+    if isinstance(results, Comparison):
+        return comparison_sheet(results, comparison_table(results))
+    return memory_sheet(results, memory_table(results))
+
+
+def _table_as_json(results: Comparison | MemoryStudy) -> dict[str, Any]:
+    if isinstance(results, MemoryStudy):
+        return {"rows": _records(memory_table(results)), "notes": list(results.notes)}
+    ranked = ranking(results)
+    return {
+        "rows": _records(comparison_table(results)),
+        "ranking": _records(ranked.table),
+        "kendall_tau": ranked.tau if math.isfinite(ranked.tau) else None,
+        "notes": list(results.notes),
+    }
+
+
+def _search(results: StudyResults) -> list[RenderableType]:
+    parts: list[RenderableType] = [Text(answer(results)), Text("")]
+    return [*parts, _evaluation(results), Text("")] if results.evaluation else parts
+
+
+def _search_as_json(results: StudyResults) -> dict[str, Any]:
+    return {
         "method": results.method,
         "score_on": results.score_on,
         "chosen_epsilon": results.chosen_epsilon,
@@ -52,28 +112,25 @@ def outcome_as_json(result: Outcome) -> dict[str, Any]:
         ],
         "evaluation": _records(evaluation_table(results)),
         "notes": warnings(results),
-        "config": results.config,
-        "report": str(result.report),
-        "effort": vars(result.effort),
     }
 
 
-def study(loop: StudyLoop) -> RenderableType:
+def study(loop: Loop) -> RenderableType:
     """Options and state of a study."""
     known, wanted = loop.stage_members()
-    best = loop.strategy.best
     state = "finished" if loop.done else f"{loop.stage}: {known} of {wanted} members trained"
-    found = "no finished repeat yet" if best is None else f"{epsilon_text(best.epsilon)}, A_T {100 * best.value:.2f} %"
     table = Table(show_header=False, box=None)
-    for key, value in {"study": loop.study.name, "state": state, "best ε": found, **loop.study.identity()}.items():
+    described = {"study": loop.study.name, "command": loop.study.kind, "state": state, "found": loop.headline()}
+    for key, value in (described | loop.study.identity()).items():
         table.add_row(Text(key, style="bold"), str(value))
     return table
 
 
-def study_as_json(loop: StudyLoop) -> dict[str, Any]:
-    best = loop.strategy.best
+def study_as_json(loop: Loop) -> dict[str, Any]:
+    best = loop.strategy.best if isinstance(loop, StudyLoop) else None
     return {
         "name": loop.study.name,
+        "command": loop.study.kind,
         "finished": loop.done,
         "stage": loop.stage,
         "best_epsilon": None if best is None else best.epsilon,
@@ -84,11 +141,11 @@ def study_as_json(loop: StudyLoop) -> dict[str, Any]:
 
 def study_list(rows: Sequence[Listed]) -> RenderableType:
     """One line a study."""
-    table = Table("study", "dataset", "state", "best ε", "A_T %", "created", box=None, header_style="bold")
+    table = Table("study", "command", "dataset", "state", "best ε", "A_T %", "created", box=None, header_style="bold")
     for row in rows:
         best = "–" if row.best_epsilon is None else epsilon_text(row.best_epsilon)
         score = "–" if row.score is None else f"{100 * row.score:.2f}"
-        table.add_row(row.name, row.dataset, row.status, best, score, row.created[:19].replace("T", " "))
+        table.add_row(row.name, row.command, row.dataset, row.status, best, score, row.created[:19].replace("T", " "))
     return table
 
 
@@ -110,9 +167,9 @@ def checks(found: Sequence[Check]) -> RenderableType:
     return table
 
 
-def _evaluation(result: Outcome) -> Table:
+def _evaluation(results: StudyResults) -> Table:
     """One line a metric, one column a row of the evaluation table: mean ± std, the paper's printed figures last."""
-    rows = evaluation_table(result.results).to_dict("records")
+    rows = evaluation_table(results).to_dict("records")
     table = Table("evaluation", *(row["row"] for row in rows), box=None, header_style="bold")
     for metric, digits in METRIC_DIGITS.items():
         cells = [mean_std_text(row[f"{metric}_mean"], row[f"{metric}_std"], digits) for row in rows]

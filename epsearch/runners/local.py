@@ -4,30 +4,31 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import partial
 
 from epsearch.errors import Interrupted, TrainingFailed
-from epsearch.evaluate import StudyLoop
 from epsearch.jobs import JobResult, execute
+from epsearch.loop import Loop
 from epsearch.progress import Monitor
 from epsearch.runners.slots import local_slots
-from epsearch.study import Study
+from epsearch.study import Setup
 
 
 @contextmanager
-def ready(study: Study) -> Iterator[Callable[[StudyLoop, Monitor], None]]:
+def ready(study: Setup) -> Iterator[Callable[[Loop, Monitor], None]]:
     """Yields the function that trains; see `tune.ready`."""
     yield _run
 
 
-def _run(loop: StudyLoop, monitor: Monitor) -> None:
+def _run(loop: Loop, monitor: Monitor) -> None:
     """Trains until the study is done. Raises Interrupted on Ctrl-C, after the running cohorts have stopped."""
     loop.workers = local_slots(loop.study)
     stop = threading.Event()
 
-    def progress(steps: int) -> None:
+    def progress(weight: float, steps: int) -> None:
         if stop.is_set():
             raise Interrupted
-        monitor.steps(steps)
+        monitor.steps(steps, weight)
 
     with ThreadPoolExecutor(loop.workers) as pool:
         try:
@@ -35,7 +36,7 @@ def _run(loop: StudyLoop, monitor: Monitor) -> None:
             while not loop.done:
                 waiting = [job for job in loop.ask() if job.number not in running.values()]
                 for job in waiting[: loop.workers - len(running)]:
-                    running[pool.submit(execute, job, progress)] = job.number
+                    running[pool.submit(execute, job, partial(progress, job.weight))] = job.number
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     del running[future]
                     loop.tell([future.result()])

@@ -1,10 +1,10 @@
 """How many cohorts one machine trains at a time."""
 
 from epsearch.machine import usable_cores
-from epsearch.study import Study
+from epsearch.study import Setup
 
 
-def local_slots(study: Study) -> int:
+def local_slots(study: Setup) -> int:
     """One a core that this process may use, or the study's own number; one GPU takes one cohort at a time."""
     if study.workers is not None:
         return study.workers

@@ -10,8 +10,8 @@ from ray import tune
 from ray.exceptions import RayError
 from ray.tune.search import Searcher
 
-from epsearch.evaluate import StudyLoop
 from epsearch.jobs import Job, JobResult, decode
+from epsearch.loop import Loop
 from epsearch.progress import Monitor
 from epsearch.runners.trainable import train
 from search_spaces.adapters.ray_tune import AskTellSearcher
@@ -36,7 +36,7 @@ class Source:
     time it had put back in the queue, however many retries are left.
     """
 
-    def __init__(self, loop: StudyLoop, monitor: Monitor) -> None:
+    def __init__(self, loop: Loop, monitor: Monitor) -> None:
         self._loop, self._monitor = loop, monitor
         self._deaths: Counter[int] = Counter()
         self.error: Exception | None = None
@@ -70,7 +70,7 @@ class Relay(tune.Callback):
         self._monitor = monitor
 
     def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: Any, **info: Any) -> None:
-        self._monitor.steps(int(result.get("steps", 0)))
+        self._monitor.steps(int(result.get("steps", 0)), trial.config["job"].weight)
 
     def __getstate__(self) -> dict[str, Any]:
         return {}

@@ -14,10 +14,10 @@ from functools import partial
 from pathlib import Path
 
 from epsearch.errors import Interrupted, UsageError
-from epsearch.evaluate import StudyLoop
+from epsearch.loop import Loop
 from epsearch.progress import Monitor
 from epsearch.runners.slots import local_slots
-from epsearch.study import Study
+from epsearch.study import Setup
 
 # Ray reads these when it is imported, which is why this module does that late.
 SETTINGS = {
@@ -32,7 +32,7 @@ OBJECT_STORE_BYTES = 10**8  # jobs and results are small; Ray would reserve 30 %
 
 
 @contextmanager
-def ready(study: Study) -> Iterator[Callable[[StudyLoop, Monitor], None]]:
+def ready(study: Setup) -> Iterator[Callable[[Loop, Monitor], None]]:
     """Starts Ray in the background, as that takes seconds in which the study can be prepared; ends it behind.
 
     Yields the function that trains until the study is done. It raises UsageError where Ray cannot be had, and
@@ -56,14 +56,14 @@ def ready(study: Study) -> Iterator[Callable[[StudyLoop, Monitor], None]]:
                 ray.shutdown()
 
 
-def _start(study: Study) -> None:
+def _start(study: Setup) -> None:
     if study.address == "local":
         start_private_ray(local_slots(study))
     else:
         _join_cluster(study.address)
 
 
-def _run(starting: Future[None], loop: StudyLoop, monitor: Monitor) -> None:
+def _run(starting: Future[None], loop: Loop, monitor: Monitor) -> None:
     from epsearch.runners.trials import Source, fit  # takes seconds, too: Ray starts meanwhile
 
     starting.result()
@@ -139,7 +139,7 @@ def _reach(address: str) -> None:
         raise UsageError(f"cannot join the Ray cluster at {address!r}: {error}") from error
 
 
-def _cluster_slots(study: Study) -> int:
+def _cluster_slots(study: Setup) -> int:
     import ray
 
     kind = "GPU" if study.device == "cuda" else "CPU"
@@ -149,7 +149,7 @@ def _cluster_slots(study: Study) -> int:
     return slots
 
 
-def _scratch(study: Study) -> Path:
+def _scratch(study: Setup) -> Path:
     """Tune's own folder: on a cluster it must be seen by all nodes, as `--out` is; else any place will do."""
     if study.address == "local":
         return Path(tempfile.mkdtemp(prefix="epsearch-"))

@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 from epsearch import cli
+from epsearch.build import build_study
 from epsearch.runners.tune import SETTINGS
-from epsearch.study import build_study
 
 os.environ |= SETTINGS  # Ray reads them when it is imported, and another test's module may be the first to do so
 

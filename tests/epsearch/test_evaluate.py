@@ -8,7 +8,7 @@ import pytest
 from epsearch.errors import TrainingFailed
 from epsearch.evaluate import StudyLoop
 from epsearch.jobs import JobResult, decode, encode, execute
-from epsearch.studies import _open_stream
+from epsearch.session import open_evaluation
 from results.metrics import average_accuracy
 from results.record import same_result
 from results.store import Store
@@ -22,7 +22,7 @@ def store(tmp_path):
 
 
 def make(study, store, workers=2):
-    return StudyLoop(study, _open_stream(study).describe(), store, workers)
+    return StudyLoop(study, open_evaluation(study).describe(), store, workers)
 
 
 def finish(loop, train=execute):
@@ -182,12 +182,12 @@ def test_a_failed_cohort_stops_the_study(small_study, store):
     assert store.count() == 0
 
 
-def test_remaining_steps_reach_zero(small_study, store):
+def test_remaining_work_reach_zero(small_study, store):
     loop = make(small_study(), store)
-    seen = [loop.remaining_steps()]
+    seen = [loop.remaining_work()]
     while not loop.done:
         loop.tell([execute(loop.ask()[0])])
-        seen.append(loop.remaining_steps())
+        seen.append(loop.remaining_work())
     assert seen[0] > 0 and seen[-1] == 0
 
 
@@ -309,4 +309,4 @@ def test_a_shared_first_task_changes_no_record(small_study, tmp_path, monkeypatc
 def test_more_certificates_than_members_still_end_at_no_steps_to_go(small_study, store):
     loop = make(small_study(points=3, seeds=1, repeats=1, certify=9), store)
     finish(loop)
-    assert len(loop.certificates) == 3 and loop.remaining_steps() == 0
+    assert len(loop.certificates) == 3 and loop.remaining_work() == 0

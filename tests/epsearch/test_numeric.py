@@ -6,7 +6,7 @@ import pytest
 
 from epsearch import numeric, studies
 from epsearch.errors import UsageError
-from epsearch.studies import _open_stream
+from epsearch.session import open_evaluation
 from trainers.numeric_path import NumericPath
 
 
@@ -39,13 +39,13 @@ def test_sparse_inputs_are_chosen_where_they_are_faster_only():
 
 def test_a_given_path_wins(small_study):
     study = small_study(numeric_path="cpu-float32-mkl-sparse")
-    assert numeric.numeric_path(study, _open_stream(study), "cpu-float32-onednn") == "cpu-float32-mkl-sparse"
+    assert numeric.numeric_path(study, open_evaluation(study), "cpu-float32-onednn") == "cpu-float32-mkl-sparse"
 
 
 def test_a_study_keeps_the_path_it_began_with(small_study, console, epsearch, tmp_path):
     study = small_study(numeric_path="cpu-float32-mkl-sparse", name="mine")
-    first = studies.run(study, console)
-    again = studies.run(small_study(numeric_path=None, name="mine"), console)
+    first = studies.train_and_report(study, console)
+    again = studies.train_and_report(small_study(numeric_path=None, name="mine"), console)
     assert first.effort.trained > 0 and again.effort.trained == 0
     assert again.results.config["numeric_path"] == "cpu-float32-mkl-sparse"
     loop = studies.load("mine", study.storage, study.out)
@@ -53,15 +53,15 @@ def test_a_study_keeps_the_path_it_began_with(small_study, console, epsearch, tm
 
 
 def test_another_path_under_the_same_name_is_refused(small_study, console):
-    studies.run(small_study(name="mine"), console)
+    studies.train_and_report(small_study(name="mine"), console)
     with pytest.raises(UsageError, match="numeric_path"):
-        studies.run(small_study(name="mine", numeric_path="cpu-float32-onednn"), console)
+        studies.train_and_report(small_study(name="mine", numeric_path="cpu-float32-onednn"), console)
 
 
 @pytest.mark.parametrize("path", ["cuda-float32", "cuda-tf32"])
 def test_a_path_of_another_device_is_refused(small_study, console, path):
     with pytest.raises(UsageError, match=f"numeric-path '{path}' does not fit device 'cpu' with precision 'float32'"):
-        studies.run(small_study(numeric_path=path), console)
+        studies.train_and_report(small_study(numeric_path=path), console)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_names_of_paths(text, path):
 def test_a_study_from_before_there_were_paths_can_be_listed(small_study, console):
     study = small_study(name="old")
     with studies.open_store(f"sqlite:///{_made(study.out) / 'epsearch.sqlite'}") as store:
-        store.save_study("old", {"study": study.identity(), "stream": dict(_open_stream(study).describe())})
+        store.save_study("old", {"study": study.identity(), "stream": dict(open_evaluation(study).describe())})
     (row,) = studies.list_studies(study.storage, study.out)
     assert row.name == "old" and row.best_epsilon is None
 

@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 from epsearch import progress
+from epsearch.build import build_study
 from epsearch.progress import Monitor, clock
-from epsearch.study import build_study
 
 
 class Clock:
@@ -17,13 +17,14 @@ class Clock:
         monkeypatch.setattr(progress.time, "monotonic", lambda: self.now)
 
 
-def loop(stage="repeat 1 of 5", known=0, wanted=10, remaining=1000, best=None):
+def loop(stage="repeat 1 of 5", known=0, wanted=10, remaining=1000, best="best ε –"):
     return SimpleNamespace(
         study=build_study({}),
         stage=stage,
         stage_members=lambda: (known, wanted),
-        strategy=SimpleNamespace(best=best),
-        remaining_steps=lambda: remaining,
+        headline=lambda: best,
+        heading=lambda: "5 repeats × 11 ε",
+        remaining_work=lambda: remaining,
     )
 
 
@@ -47,6 +48,16 @@ def test_speed_and_eta_count_from_the_first_report(monkeypatch, printed):
     assert monitor.member_steps == 60 and monitor.seconds == 45
 
 
+def test_time_to_go_counts_what_steps_take(monkeypatch, printed):
+    """Steps of another weight: 100 of weight 5 are half of the 1,000 that were to do."""
+    clock_ = Clock(monkeypatch)
+    monitor = Monitor(loop(), printed)
+    for _ in range(2):
+        clock_.now += 10
+        monitor.steps(50, 5.0)
+    assert monitor.speed() == 5 and monitor.eta() == pytest.approx(500 / 25)
+
+
 def test_speed_is_that_of_the_last_minute(monkeypatch, printed):
     clock_ = Clock(monkeypatch)
     monitor = Monitor(loop(), printed)
@@ -58,14 +69,14 @@ def test_speed_is_that_of_the_last_minute(monkeypatch, printed):
 
 def test_without_a_terminal_new_stages_are_lines(monkeypatch, printed):
     clock_ = Clock(monkeypatch)
-    best = SimpleNamespace(epsilon=0.07185, value=0.913)
+    best = "best ε 0.07185 (A_T 91.30 %)"
     with Monitor(loop(), printed) as monitor:
         monitor.update(loop())
         clock_.now += 31
         monitor.steps(1)
         monitor.update(loop("evaluation", best=best))
     heading, *lines = printed.file.getvalue().splitlines()
-    assert "5 repeats × 11 ε × 5 seeds on 3 tasks, then 17 tasks; all examples a task" in heading
+    assert "5 repeats × 11 ε; all examples a task" in heading
     assert [line.split("  ·  ")[0] for line in lines] == ["repeat 1 of 5", "repeat 1 of 5", "evaluation"]
     assert "best ε 0.07185 (A_T 91.30 %)" in lines[-1]
 

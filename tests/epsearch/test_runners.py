@@ -38,7 +38,7 @@ def test_both_runners_store_the_same_results(small_study, console, tmp_path):
     """With different cohorts: four for each of two workers, and four for the one thread."""
     pool = small_study(runner="tune", workers=2, out=tmp_path / "tune")
     threads = small_study(runner="local", workers=1, out=tmp_path / "local")
-    by_tune, by_threads = studies.run(pool, console), studies.run(threads, console)
+    by_tune, by_threads = studies.train_and_report(pool, console), studies.train_and_report(threads, console)
     assert equal(ledger(pool), ledger(threads))
     assert by_tune.results.chosen_epsilon == by_threads.results.chosen_epsilon
     assert evaluation_table(by_tune.results).equals(evaluation_table(by_threads.results))
@@ -112,10 +112,10 @@ def test_an_error_in_a_cohort_ends_the_run_and_keeps_what_is_done(small_study, c
 
     monkeypatch.setattr(local, "execute", failing)
     with pytest.raises(TrainingFailed, match="no room"):
-        studies.run(study, console)
+        studies.train_and_report(study, console)
     assert 0 < len(ledger(study)) < 8
     monkeypatch.setattr(local, "execute", original)
-    assert studies.run(study, console).effort.reused > 0
+    assert studies.train_and_report(study, console).effort.reused > 0
 
 
 def test_an_error_in_a_worker_is_one_line(small_study, console, tmp_path, capfd):
@@ -131,7 +131,7 @@ def test_an_error_in_a_worker_is_one_line(small_study, console, tmp_path, capfd)
     with pytest.raises(
         TrainingFailed, match=r"a cohort could not be trained: DataError: .*t10k-labels.* is not an IDX file"
     ):
-        studies.run(study, console)
+        studies.train_and_report(study, console)
     mnist.load.cache_clear()
     shown = capfd.readouterr()
     assert "Traceback" not in shown.err + shown.out
@@ -214,7 +214,7 @@ def test_interrupting_the_local_runner_stops_its_threads(small_study, console, m
     monkeypatch.setattr(Monitor, "update", update)
     try:
         with pytest.raises(Interrupted):
-            studies.run(study, console)
+            studies.train_and_report(study, console)
     finally:
         signal.signal(signal.SIGINT, before)
     assert ledger(study)
@@ -224,5 +224,5 @@ def test_a_cluster_that_is_not_there_is_one_line(small_study, console):
     from epsearch.errors import UsageError
 
     with pytest.raises(UsageError, match=r"cannot join the Ray cluster at '127.0.0.1:1'") as error:
-        studies.run(small_study(runner="tune", address="127.0.0.1:1"), console)
+        studies.train_and_report(small_study(runner="tune", address="127.0.0.1:1"), console)
     assert "\n" not in str(error.value)

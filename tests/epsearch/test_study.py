@@ -3,9 +3,10 @@
 import pytest
 import yaml
 
+from epsearch.build import build_study
 from epsearch.errors import UsageError
 from epsearch.options import OPTIONS
-from epsearch.study import Study, build_study, restore_study
+from epsearch.study import KINDS, Study
 from search_spaces.definition import load_definition
 
 
@@ -21,7 +22,8 @@ def test_defaults_are_the_definition():
 
 
 def test_every_option_is_a_field_and_the_other_way_round():
-    assert {option.name for option in OPTIONS} == set(Study.__dataclass_fields__)
+    fields = {name for kind in KINDS.values() for name in kind.__dataclass_fields__ if name != "kind"}
+    assert {option.name for option in OPTIONS} == fields
 
 
 @pytest.mark.parametrize(
@@ -79,7 +81,7 @@ def test_bad_values_are_refused_in_one_line(options, message):
 
 
 def test_cuda_is_refused_where_there_is_none(monkeypatch):
-    monkeypatch.setattr("epsearch.study.cuda_present", lambda: False)
+    monkeypatch.setattr("epsearch.build.cuda_present", lambda: False)
     with pytest.raises(UsageError, match="device is 'cuda', but torch finds no CUDA GPU here; allowed here: cpu, auto"):
         build_study({"device": "cuda"})
     assert build_study({"device": "auto"}).device == "cpu"
@@ -90,7 +92,7 @@ def test_yaml_round_trip(tmp_path):
     path = tmp_path / "study.yaml"
     path.write_text(study.to_yaml(), encoding="utf-8")
     assert build_study({}, path) == study
-    assert set(yaml.safe_load(study.to_yaml())) == {option.name for option in OPTIONS}
+    assert set(yaml.safe_load(study.to_yaml())) == {option.name for option in Study.options()}
 
 
 def test_the_command_line_wins_over_the_file(tmp_path):
@@ -135,7 +137,7 @@ def test_the_name_follows_from_what_identifies_the_study(tmp_path):
 
 def test_a_stored_study_comes_back(tmp_path):
     study = build_study({"memory_batch": "all", "name": "mine", "out": tmp_path, "seeds": "1,5"})
-    again = restore_study(study.identity(), study.name, study.out, study.storage)
+    again = restore({"study": study.identity()}, study.name, study.out, study.storage)
     assert again.identity() == study.identity() and again.name == "mine"
 
 

@@ -1,0 +1,153 @@
+"""How a study is made of options, a YAML file and the dataset's definition, and how the ledger's copy is read."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+
+from epsearch.errors import UsageError, unknown
+from epsearch.machine import cuda_present
+from epsearch.options import Option
+from epsearch.parsers import METHODS, OF_THE_MEMORY_STUDY
+from epsearch.study import KINDS, Comparison, MemoryStudy, Setup, Study
+from search_spaces.definition import load_definition
+
+FALLBACK_EPSILON = 0.5  # where the paper gives none
+
+AnySetup = TypeVar("AnySetup", bound=Setup)
+
+
+def build(kind: type[AnySetup], given: Mapping[str, Any], config: Path | None = None) -> AnySetup:
+    """The effective study: the command line over the YAML file over the dataset's definition.
+
+    `given` maps option names to values; None means not given. Raises UsageError.
+    """
+    options = {option.name: option for option in kind.options()}
+    chosen = {**_read_yaml(config, options), **{name: value for name, value in given.items() if value is not None}}
+    parsed = {name: _option(name, options).parse(value) for name, value in chosen.items() if value is not None}
+    dataset = parsed.setdefault("dataset", options["dataset"].default)
+    values = {name: option.default for name, option in options.items()} | _defined(kind, dataset) | parsed
+    values["storage"] = ledger_url(values["out"], values["storage"])
+    values["device"] = _device(values["device"])
+    study = kind(**values)
+    _check(study)
+    if values["name"] is not None:
+        return study
+    prefix = "" if kind is Study else f"{kind.kind}-"
+    return replace(study, name=f"{prefix}{dataset}-{study.digest()}")
+
+
+def build_study(given: Mapping[str, Any], config: Path | None = None) -> Study:
+    """The effective search."""
+    return build(Study, given, config)
+
+
+def restore(stored: Mapping[str, Any], name: str, out: Path, storage: str) -> Setup:
+    """What a ledger keeps under `name`, with today's places. The ledgers of old know searches only."""
+    kind = KINDS[stored.get("kind", Study.kind)]
+    options = {option.name: option for option in kind.options()}
+    known = {key: options[key].parse(value) for key, value in stored["study"].items()}
+    places = {"name": name, "out": out, "storage": storage, "numeric_path": stored.get("numeric_path")}
+    return kind(**{option.name: option.default for option in options.values()} | known | places)
+
+
+def ledger_url(out: Path, storage: str | None = None) -> str:
+    """The URL of the ledger: SQLite in the out folder unless another is given."""
+    return storage if storage is not None else f"sqlite:///{(out / 'epsearch.sqlite').absolute()}"
+
+
+def _option(name: str, options: Mapping[str, Option]) -> Option:
+    if name not in options:
+        raise UsageError(unknown("option", name, options))
+    return options[name]
+
+
+def _read_yaml(path: Path | None, allowed: Mapping[str, Option]) -> dict[str, Any]:
+    if path is None:
+        return {}
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read the config file {path}: {error}") from error
+    except yaml.YAMLError as error:
+        raise UsageError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise UsageError(f"{path} must hold `option: value` lines, got a {type(content).__name__}")
+    options = {str(key).replace("-", "_"): value for key, value in content.items()}
+    for key in options:
+        if key not in allowed:
+            raise UsageError(f"{path}: {unknown('option', key, allowed)}")
+    return options
+
+
+def _defined(kind: type[Setup], dataset: str) -> dict[str, Any]:
+    """What the dataset's definition fixes, under the names of the options."""
+    definition = load_definition(dataset)
+    allowed = OF_THE_MEMORY_STUDY if kind is MemoryStudy else METHODS
+    known = {
+        "methods": tuple(name for name in allowed if name in {one.name for one in definition.methods}),
+        "repeats": definition.repeats,
+        "points": definition.points,
+        "seeds": tuple(range(definition.seeds)),
+        "cv_tasks": definition.cv_tasks,
+        "tasks": definition.tasks,
+        "memory": definition.memory,
+        "memory_batch": definition.memory_batch,
+        "batch_size": definition.batch_size,
+        "lr": definition.learning_rate,
+        "interval": (definition.interval.low, definition.interval.high),
+        "epsilon": FALLBACK_EPSILON if definition.reported_epsilon is None else definition.reported_epsilon,
+        "fisher_every": definition.fisher_every,
+    }
+    return {option.name: known[option.name] for option in kind.options() if option.name in known}
+
+
+def _device(wanted: str) -> str:
+    if wanted == "cpu":
+        return "cpu"
+    if cuda_present():
+        return "cuda"
+    if wanted == "cuda":
+        raise UsageError("device is 'cuda', but torch finds no CUDA GPU here; allowed here: cpu, auto")
+    return "cpu"
+
+
+def _check(study: Setup) -> None:
+    """Conditions between options."""
+    if study.precision == "tf32" and study.device != "cuda":
+        raise UsageError("precision tf32 is arithmetic of NVIDIA GPUs; with device cpu only float32 is allowed")
+    if study.cv_tasks >= study.tasks:
+        raise UsageError(
+            f"cv-tasks must be < tasks, so that tasks remain for the evaluation; got {study.cv_tasks} and {study.tasks}"
+        )
+    if study.examples_per_task is not None and study.examples_per_task < study.batch_size:
+        raise UsageError(
+            f"examples-per-task must be >= batch-size, got {study.examples_per_task} and {study.batch_size}"
+        )
+    if isinstance(study, Study) and study.memory == 0:
+        raise UsageError(f"memory must be >= 1 for {study.method}, which projects against a memory, got 0")
+    if isinstance(study, Comparison) and study.memory == 0:
+        raise UsageError("memory must be >= 1, as methods with an episodic memory are compared, got 0")
+    if isinstance(study, (Comparison, MemoryStudy)):
+        _check_methods(study)
+
+
+def _check_methods(study: Comparison | MemoryStudy) -> None:
+    """Every method must fit the command and have published settings, or be given some, on the dataset."""
+    definition = load_definition(study.dataset)
+    known = {one.name: one for one in definition.methods}
+    for method in study.methods:
+        if isinstance(study, MemoryStudy) and method not in OF_THE_MEMORY_STUDY:
+            allowed = ", ".join(OF_THE_MEMORY_STUDY)
+            raise UsageError(f"method {method!r} has no episodic memory to be studied; allowed: {allowed}")
+        if method not in known:
+            raise UsageError(f"no settings for method {method!r} on {study.dataset}; known: {', '.join(known)}")
+    for method, field, _ in study.settings:
+        if method not in study.methods:
+            raise UsageError(f"settings of {method!r} are given, but the methods are {', '.join(study.methods)}")
+        if field == "strength" and known[method].strength is None:
+            raise UsageError(f"method {method!r} has no strength, which is the λ of a penalty; allowed: {method}.lr")

@@ -1,0 +1,168 @@
+"""members -> cohorts -> jobs -> records: what all loops share. The ledger is asked first, and told before all else.
+
+A loop is an ask/tell source: `ask()` returns the open jobs of the stage, `tell()` takes results in any order. Everything
+it knows is derived from the ledger, so making it anew resumes the work.
+"""
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from epsearch.cost import step_cost
+from epsearch.errors import TrainingFailed
+from epsearch.jobs import Certify, Job, JobResult, Trainee
+from epsearch.records import content, content_key, measures_transfer, records
+from epsearch.study import Setup
+from results.record import RunRecord
+from results.store import Store
+from trainers.cohort import Cohort
+
+COHORTS_PER_WORKER = 4  # small enough that no worker idles long at the end of a stage, and little is lost in a crash
+
+
+class Loop:
+    """The parts of a loop that do not depend on what is asked. Subclasses say which members a stage wants."""
+
+    def __init__(self, study: Setup, images: Mapping[str, Any], store: Store, workers: int) -> None:
+        self.study, self.workers = study, workers
+        self.records: dict[str, RunRecord] = {}
+        self.reused, self.trained = 0, 0  # members found in the ledger, and trained since
+        self.saved = 0  # member-steps not taken since, as members share their first task
+        self._images, self._store = dict(images), store
+        self._jobs: dict[int, Job] = {}
+        self._numbers = 0
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to train."""
+        raise NotImplementedError
+
+    @property
+    def stage(self) -> str:
+        """What is being trained, in words."""
+        raise NotImplementedError
+
+    def headline(self) -> str:
+        """The best so far, in words."""
+        raise NotImplementedError
+
+    def heading(self) -> str:
+        """What the whole study will do, in words."""
+        raise NotImplementedError
+
+    def remaining_work(self) -> float:
+        """An estimate of what is still to be done, in steps times their weight."""
+        raise NotImplementedError
+
+    def ask(self) -> list[Job]:
+        """The open jobs, the same ones until they are told."""
+        raise NotImplementedError
+
+    def _wanted(self) -> list[Trainee]:
+        """All members of the current stage."""
+        raise NotImplementedError
+
+    def _advance(self) -> None:
+        """Goes through the stages as far as the ledger's knowledge reaches."""
+        raise NotImplementedError
+
+    @property
+    def steps_per_task(self) -> int:
+        return int(-(-self._images["examples_per_task"] // self.study.batch_size))
+
+    def tell(self, results: Sequence[JobResult]) -> None:
+        """Stores what was trained, before anything else, and moves on when the stage is complete."""
+        for result in results:
+            if result.value is None:
+                raise TrainingFailed(f"a cohort could not be trained: {result.error}")
+            job = self._close(result.number)
+            self.saved += result.value.saved
+            self._keep(job, result)
+        self._advance()
+
+    def stage_members(self) -> tuple[int, int]:
+        """(members of this stage that are known, members of this stage)."""
+        wanted = self._wanted()
+        return len(wanted) - len(self._unknown(wanted)), len(wanted)
+
+    def found(self, trainees: Iterable[Trainee]) -> tuple[RunRecord, ...]:
+        """Those that have been trained."""
+        keys = (self._key(trainee) for trainee in trainees)
+        return tuple(self.records[key] for key in keys if key in self.records)
+
+    def _close(self, number: int) -> Job:
+        return self._jobs.pop(number)
+
+    def _keep(self, job: Job, result: JobResult) -> None:
+        fresh = records(job, result, [content(self.study, self._images, trainee) for trainee in job.trainees])
+        self._store.add(fresh)
+        self.trained += len(fresh)
+        self.records.update((record.key, record) for record in fresh)
+
+    def _unknown(self, trainees: Iterable[Trainee]) -> list[Trainee]:
+        return [trainee for trainee in trainees if self._key(trainee) not in self.records]
+
+    def _look_up(self, trainees: Iterable[Trainee]) -> None:
+        """Takes from the ledger what it knows of these members."""
+        known = self._store.get([self._key(trainee) for trainee in self._unknown(trainees)])
+        self.records.update(known)
+        self.reused += len(known)
+
+    def _cohorts(self, trainees: Sequence[Trainee]) -> list[list[Trainee]]:
+        """Cuts the members into cohorts, the longest work first.
+
+        Members of a cohort share method and configuration but for the learning rate; those of a seed stay together, as
+        they share its data.
+        """
+        kinds: dict[tuple[str, str, Any], list[Trainee]] = {}
+        for trainee in sorted(trainees, key=lambda one: one.member.seed):
+            kinds.setdefault((trainee.phase, trainee.method, replace(trainee.config, learning_rate=1.0)), []).append(
+                trainee
+            )
+        cohorts = []
+        for alike in kinds.values():
+            pieces = self.workers * (COHORTS_PER_WORKER if self.study.device == "cpu" else 1)
+            pieces = min(pieces, len(alike))
+            cuts = [len(alike) * piece // pieces for piece in range(pieces + 1)]
+            cohorts += [alike[a:b] for a, b in itertools.pairwise(cuts)]
+        return sorted(cohorts, key=lambda cohort: -len(cohort) * self._work(cohort[0]))
+
+    def _open(self, jobs: dict[int, Job], cohorts: Iterable[Sequence[Trainee]], certify: Certify | None = None) -> None:
+        study = self.study
+        for trainees in cohorts:
+            first = trainees[0]
+            members = tuple(
+                one.member
+                if one.config == first.config or one.member.learning_rate
+                else replace(one.member, learning_rate=one.config.learning_rate)
+                for one in trainees
+            )
+            jobs[self._numbers] = Job(
+                number=self._numbers,
+                stage=self.stage,
+                phase=first.phase,
+                cohort=Cohort(first.method, members),
+                config=first.config,
+                dataset=study.dataset,
+                data_dir=study.data_dir.absolute(),
+                tasks=study.stream_tasks(first.phase),
+                examples_per_task=study.examples_per_task,
+                path=str(study.numeric_path),
+                transfer=measures_transfer(first.phase),
+                weight=self._weight(first),
+                certify=certify,
+            )
+            self._numbers += 1
+
+    def _weight(self, trainee: Trainee) -> float:
+        tasks = len(self.study.stream_tasks(trainee.phase))
+        return step_cost(trainee.method, trainee.config, self.study.dataset, tasks)
+
+    def _work(self, trainee: Trainee) -> float:
+        """Of one member without its first task, which is shared, and without a memory cheap."""
+        later = max(1, len(self.study.stream_tasks(trainee.phase)) - 1)
+        return self.steps_per_task * later * self._weight(trainee)
+
+    def _key(self, trainee: Trainee) -> str:
+        return content_key(content(self.study, self._images, trainee))

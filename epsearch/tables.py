@@ -1,0 +1,60 @@
+"""What a finished comparison or memory study found, in the shape that its report takes."""
+
+from collections.abc import Mapping
+
+from epsearch.rows import Row
+from epsearch.session import unfinished
+from epsearch.study import Comparison, MemoryStudy
+from epsearch.table import TableLoop
+from results.comparison import ComparedRow
+from results.comparison import Comparison as ComparisonResults
+from results.memory_study import MemoryRow
+from results.memory_study import MemoryStudy as MemoryResults
+from search_spaces.definition import load_definition
+
+
+def comparison(loop: TableLoop, facts: Mapping[str, str]) -> ComparisonResults:
+    """Every row with its members."""
+    study = loop.study
+    assert isinstance(study, Comparison)
+    rows = tuple(
+        ComparedRow(row.label, row.method, row.shown(), loop.found(loop.trainees(row)), _remark(loop, row))
+        for row in loop.rows
+    )
+    sizes = study.memory == load_definition(study.dataset).memory
+    notes = tuple(_notes(loop))
+    return ComparisonResults(study.name, study.dataset, rows, study.shown(), facts, notes, sizes and _full_size(loop))
+
+
+def memory_study(loop: TableLoop, facts: Mapping[str, str]) -> MemoryResults:
+    """Every method and size with its members."""
+    study = loop.study
+    assert isinstance(study, MemoryStudy)
+    rows = tuple(
+        MemoryRow(row.label, row.method, row.config.memory, row.shown(), loop.found(loop.trainees(row)))
+        for row in loop.rows
+    )
+    return MemoryResults(study.name, study.dataset, rows, study.shown(), facts, tuple(_notes(loop)), _full_size(loop))
+
+
+def _remark(loop: TableLoop, row: Row) -> str:
+    if row.label in loop.untuned:
+        return "Every candidate of the tuning lost a seed; trained with the definition's values."
+    return ""
+
+
+def _full_size(loop: TableLoop) -> bool:
+    """Whether tasks, examples and batches are the paper's, so that its printed rows are a yardstick."""
+    study, definition = loop.study, load_definition(loop.study.dataset)
+    return study.examples_per_task is None and (
+        (study.tasks, study.cv_tasks, study.batch_size, study.memory_batch)
+        == (definition.tasks, definition.cv_tasks, definition.batch_size, definition.memory_batch)
+    )
+
+
+def _notes(loop: TableLoop) -> list[str]:
+    study = loop.study
+    notes = unfinished(loop)
+    if "soft_agem" in study.methods and load_definition(study.dataset).reported_epsilon is None:
+        notes.append(f"The paper reports no ε for this dataset; ε = {study.epsilon:.6g} is used here.")
+    return notes
