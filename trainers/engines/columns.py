@@ -1,0 +1,186 @@
+"""The engine of progressive networks, for CPUs and GPUs: each step trains the newest column of one member alone.
+
+Frozen columns do not change while a task is trained, so they run over the images of many steps at once, in large
+products. What is left of a step is the newest column's: a forward pass, a hand-derived backward pass and updates that
+go into the parameters directly, without a gradient in between.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from trainers.cohort import TrainConfig
+from trainers.engines.base import steps_between
+from trainers.engines.products import PRODUCTS
+from trainers.networks.columns import Affine, Column, Columns
+from trainers.numeric_path import NumericPath
+from trainers.pool import Pool
+from trainers.prefixes import fingerprint
+from trainers.schedule import Segment, generator
+from trainers.streams.base import Examples, TaskStream
+
+TEST_ROWS = 500  # test rows of one forward pass: their activations stay near the processor
+BLOCK = 64  # steps whose images the frozen columns see at once; what the training loop asks for at once
+
+
+class Rated(Protocol):
+    """What this engine needs of `Learners`: it knows neither ε nor projections."""
+
+    @property
+    def params(self) -> Tensor: ...
+
+    @property
+    def rate(self) -> Tensor: ...
+
+    @property
+    def seed(self) -> Tensor: ...
+
+    @property
+    def first_bad(self) -> Tensor: ...
+
+
+class ColumnsEngine:
+    """Members one after another, each in products of its own: a result does not depend on who else is trained.
+
+    A row of parameters has room for the columns of all tasks, which are all initialised at the start. Task number i
+    of the stream trains and tests column i, whether it has been trained yet or not.
+    """
+
+    reference = False
+
+    def __init__(self, stream: TaskStream, seeds: tuple[int, ...], config: TrainConfig, path: NumericPath) -> None:
+        self._stream, self._seeds, self._device = stream, seeds, torch.device(path.device)
+        torch.backends.cuda.matmul.allow_tf32 = path.precision == "tf32"
+        self._net = Columns((stream.inputs, *config.hidden, stream.classes), len(stream.tasks))
+        self._pools = [Pool(stream, seed, config, False) for seed in seeds]
+        self._affine = PRODUCTS["onednn" if path.products == "onednn" else "mkl"].affine  # torch's own on a GPU
+        self._segments: tuple[Segment, ...] = ()
+        self._known: dict[tuple[int, int, str], float] = {}
+        self._task = 0
+
+    @property
+    def steps(self) -> int:
+        return sum(len(segment.rows) for segment in self._segments)
+
+    def start(self) -> Tensor:
+        first, *others = self._stream.tasks
+        rows = []
+        for seed in self._seeds:
+            rngs = [generator(seed, "init", first), *(generator(seed, "column", task) for task in others)]
+            rows.append(self._net.init(rngs))
+        return torch.from_numpy(np.stack(rows)).to(self._device)
+
+    def load_task(self, task: int) -> None:
+        self._task = task
+        # Without a memory the schedule names the same rows for every seed; what the rows hold is the seed's.
+        schedules = [pool.load_task(task) for pool in self._pools]
+        self._segments = schedules[0]
+
+    def remember(self, task: int) -> None:
+        """Nothing: what is known of a task stays in its column."""
+
+    def train(self, learners: Rated, first: int, last: int) -> None:
+        rates: list[float] = learners.rate.tolist()
+        seeds: list[int] = learners.seed.tolist()
+        members = [self._net.columns(row)[: self._task + 1] for row in learners.params]
+        for number, start, steps in steps_between([len(segment.rows) for segment in self._segments], first, last):
+            rows = self._segments[number].rows
+            for begin in range(steps.start // BLOCK * BLOCK, steps.stop, BLOCK):
+                wanted = range(max(steps.start - begin, 0), min(steps.stop - begin, BLOCK))
+                block = [self._batches(pool, rows[begin : begin + BLOCK]) for pool in self._pools]
+                for row, columns in enumerate(members):
+                    loss = train_column(self._net, columns, *block[seeds[row]], wanted, rates[row], self._affine)
+                    _note_bad(learners.first_bad[row], loss, start + begin + wanted.start)
+
+    def accuracy(self, learners: Rated, task: int) -> NDArray[np.float64]:
+        shares = []
+        for row, seed in zip(learners.params, learners.seed.tolist(), strict=True):
+            # A finished column is tested again after every later task; its parameters say whether it is the same.
+            used = row[: self._net.slice(task).stop]
+            key = (seed, task, fingerprint(used.cpu().numpy()))
+            if key not in self._known:
+                self._known[key] = self._tested(self._net.columns(row)[: task + 1], self._pools[seed].test(task))
+            shares.append(self._known[key])
+        return np.array(shares)
+
+    def _tested(self, columns: Sequence[Column], test: Examples) -> float:
+        hits = 0
+        for begin in range(0, len(test.labels), TEST_ROWS):
+            part = slice(begin, begin + TEST_ROWS)
+            logits = self._net.logits(columns, self._scale(test.inputs[part]), self._affine)
+            hits += int((logits.argmax(dim=1).cpu().numpy() == test.labels[part]).sum())
+        return hits / len(test.labels)
+
+    def _batches(self, pool: Pool, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+        """Images [S, B, inputs] and labels [S, B] for rows [S, B] of a pool."""
+        return self._scale(pool.inputs[rows]), torch.from_numpy(pool.labels[rows]).to(self._device)
+
+    def _scale(self, stored: NDArray[np.uint8]) -> Tensor:
+        return torch.from_numpy(stored).to(self._device).to(torch.float32).div_(self._stream.largest)
+
+
+def train_column(
+    net: Columns, columns: Sequence[Column], x: Tensor, labels: Tensor, steps: range, rate: float, affine: Affine
+) -> Tensor:
+    """SGD steps of the last of these columns, in place; the others are frozen. Returns the loss of each step.
+
+    x [S, B, inputs] and labels [S, B] are a block of batches, of which `steps` are taken. The frozen columns run over
+    the whole block at once, also where few of its steps are wanted: products of another size may round differently.
+    """
+    number, classes, rows = len(columns) - 1, net.sizes[-1], x.flatten(0, 1)
+    hidden = net.room(rows, number + 1)
+    net.fill(columns[:-1], rows, hidden, affine)
+    units = [part.view(*x.shape[:2], -1) for part in hidden]
+    logits, delta = x.new_empty(*x.shape[:2], net.widths[-1]), x.new_zeros(x.shape[1], net.widths[-1])
+    target = torch.nn.functional.one_hot(labels, net.widths[-1]).to(x.dtype)
+    # Unbound once: to make views in every step would be a good part of a small step.
+    inputs = list(zip(*(part.unbind() for part in (x, *units)), strict=True))
+    outputs = list(zip(*(part.unbind() for part in (*net.own(units, number), logits)), strict=True))
+    newest = _Newest(net, columns[-1], number, rate, x.new_ones(x.shape[1]))
+    for step in steps:
+        newest.forward(inputs[step], outputs[step], affine)
+        torch.softmax(outputs[step][-1][:, :classes], 1, out=delta[:, :classes])
+        newest.backward(inputs[step], outputs[step], delta.sub_(target[step]))
+    taken = slice(steps.start, steps.stop)
+    log_p = torch.log_softmax(logits[taken, :, :classes], 2)
+    return -log_p.gather(2, labels[taken, :, None])[..., 0].mean(1)
+
+
+class _Newest:
+    """The column in training. The mean over the batch is in its rates; ones [B] sum over the batch."""
+
+    def __init__(self, net: Columns, column: Column, number: int, rate: float, ones: Tensor) -> None:
+        self._column, self._ones = column, ones
+        self._bias_rate = -rate * (number + 1) / len(ones)
+        self._rates = [self._bias_rate, *[-rate / len(ones)] * (len(column) - 1)]
+        self._above = net.own([layer.weight.T for layer in column[1:]], number)  # what the column itself feeds
+
+    def forward(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], affine: Affine) -> None:
+        """Writes the outputs of every layer; those of a hidden layer are a part of the next layer's inputs."""
+        for index, (layer, below, out) in enumerate(zip(self._column, inputs, outputs, strict=True)):
+            affine(below, layer.weight, layer.bias, out)
+            if index < len(self._column) - 1:
+                out.relu_()
+
+    def backward(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], delta: Tensor) -> None:
+        """Updates the column; delta [B, out] is the gradient of the losses' sum at the logits."""
+        for index in reversed(range(len(self._column))):
+            weight, bias = self._column[index]
+            if index:
+                below = torch.mm(delta, self._above[index - 1])  # with the weights from before their update
+                torch.ops.aten.threshold_backward(below, outputs[index - 1], 0, grad_input=below)
+            weight.addmm_(inputs[index].T, delta, alpha=self._rates[index])
+            bias.addmv_(delta.T, self._ones, alpha=self._bias_rate)
+            if index:
+                delta = below
+
+
+def _note_bad(first_bad: Tensor, loss: Tensor, start: int) -> None:
+    """Writes the number of the first step without a finite loss, unless an earlier one is known; on the device."""
+    bad = ~torch.isfinite(loss)
+    found = torch.where(bad.any(), bad.int().argmax() + start, -1)
+    first_bad.copy_(torch.where(first_bad < 0, found, first_bad))

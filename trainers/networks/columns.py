@@ -1,0 +1,122 @@
+"""Progressive neural networks (Rusu et al. 2016): one column of full width a task, as in A-GEM's released code.
+
+With k columns before it, layer l of column k there is, for all layers (no ReLU at the last),
+
+    h^k_l = ReLU(W_l h^k_{l−1} + b_l + Σ_{j<k} (U^{k,j}_l h^j_{l−1} + c^{k,j}_l)),    h^j_0 = the image.
+
+Only W, b, U and c of the newest column train, by plain SGD. What is stored here is smaller and trains in exactly the
+same way (up to rounding), because parameters that are only ever summed also have the same gradient:
+
+* At l = 1, W and every U multiply the image, so only their sum S acts. Each of the k+1 summands has the gradient of S
+  and takes a step of −lr·∂S: together (k+1)·lr·∂S. So S is one matrix with learning rate (k+1)·lr, and starts as a sum
+  of k+1 independent draws.
+* b and all c of a layer are summed in the same way: one bias that starts at (k+1)·0.1, with learning rate (k+1)·lr.
+* At l > 1 the inputs differ. W and every U are stacked into one matrix over [h^0, …, h^{k−1}, h^k], learning rate lr.
+
+A column's own units stand last, so that the inputs of column j are the first j+1 parts of those of every later column:
+one matrix [rows, columns·width] a layer holds the hidden units of all columns, and none is copied.
+Padding and its reasons are those of `MLP`; column 0 is stored as an MLP is.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from trainers.networks.mlp import BIAS_START, MLP, Layer, _truncated_normal
+
+Column = list[Layer]
+"""One column of one member: weight [in, out], bias [out] of every layer, with padding."""
+
+Affine = Callable[[Tensor, Tensor, Tensor, Tensor], None]
+"""affine(a, b, bias, out) writes a·b + bias."""
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A column for each of `count` tasks; sizes = (inputs, hidden…, outputs) of a column on its own."""
+
+    sizes: tuple[int, ...]
+    count: int
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """The sizes as they are stored: all but the inputs padded."""
+        return MLP(self.sizes).widths
+
+    @property
+    def row(self) -> int:
+        """Length of a row of the parameter matrix: all columns, with padding."""
+        return sum((k + 1) * n for number in range(self.count) for k, n in self._shapes(number))
+
+    def parameters(self, number: int) -> int:
+        """Trainable parameters of column `number` as the reference counts them: W, b, and U, c for each one before.
+
+        >>> Columns((784, 256, 256, 10), 17).parameters(0), Columns((784, 256, 256, 10), 17).parameters(16)
+        (269322, 4578474)
+        """
+        return (number + 1) * MLP(self.sizes).parameters
+
+    def init(self, rngs: Sequence[np.random.Generator]) -> NDArray[np.float32]:
+        """One row, every column from its own generator; weights and biases of the uncollapsed network as in `MLP`."""
+        row = torch.zeros(self.row)
+        for number, (column, rng) in enumerate(zip(self.columns(row), rngs, strict=True)):
+            for index, (weight, bias) in enumerate(column):
+                k, n = self.sizes[index : index + 2]
+                for source in range(number + 1):
+                    begin = source * self.widths[index] if index else 0
+                    weight[begin : begin + k, :n] += torch.from_numpy(_truncated_normal(rng, (n, k))).T
+                bias[:n] = (number + 1) * BIAS_START
+        result: NDArray[np.float32] = row.numpy()
+        return result
+
+    def columns(self, row: Tensor) -> list[Column]:
+        """Views into one member's row [D] of the parameter matrix."""
+        found, start = [], 0
+        for number in range(self.count):
+            column = []
+            for k, n in self._shapes(number):
+                end = start + k * n
+                column.append(Layer(row[start:end].view(k, n), row[end : end + n]))
+                start = end + n
+            found.append(column)
+        return found
+
+    def slice(self, number: int) -> slice:
+        """Where column `number` lies in a row."""
+        lengths = [sum((k + 1) * n for k, n in self._shapes(column)) for column in range(number + 1)]
+        return slice(sum(lengths[:-1]), sum(lengths))
+
+    def room(self, x: Tensor, columns: int) -> list[Tensor]:
+        """For each hidden layer a matrix [rows, columns·width] without values, for the rows of x."""
+        return [x.new_empty(len(x), columns * width) for width in self.widths[1:-1]]
+
+    def own(self, hidden: Sequence[Tensor], number: int) -> list[Tensor]:
+        """The parts [..., width] of the hidden units that belong to column `number`."""
+        widths = self.widths[1:-1]
+        return [units[..., number * w : (number + 1) * w] for units, w in zip(hidden, widths, strict=True)]
+
+    def fill(self, columns: Sequence[Column], x: Tensor, hidden: list[Tensor], affine: Affine) -> None:
+        """Writes the hidden units of these columns (all from 0 on) for x [rows, inputs]."""
+        for number, column in enumerate(columns):
+            inputs = [x, *(h[:, : (number + 1) * w] for h, w in zip(hidden, self.widths[1:-1], strict=True))]
+            for layer, below, out in zip(column, inputs, self.own(hidden, number), strict=False):
+                affine(below, layer.weight, layer.bias, out)
+                out.relu_()
+
+    def logits(self, columns: Sequence[Column], x: Tensor, affine: Affine) -> Tensor:
+        """The output [rows, classes] of the last of these columns for x [rows, inputs]."""
+        hidden = self.room(x, len(columns))
+        self.fill(columns, x, hidden, affine)
+        out = x.new_empty(len(x), self.widths[-1])
+        affine(hidden[-1], columns[-1][-1].weight, columns[-1][-1].bias, out)
+        return out[:, : self.sizes[-1]]
+
+    def _shapes(self, number: int) -> list[tuple[int, int]]:
+        """(inputs, outputs) of the layers of column `number` as they are stored."""
+        widths = self.widths
+        return [(k * (number + 1) if i else k, n) for i, (k, n) in enumerate(itertools.pairwise(widths))]
