@@ -1,7 +1,6 @@
 """Progressive networks against the uncollapsed network: explicit W, b, U and c in torch.nn, and in float64 NumPy."""
 
 import itertools
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -27,30 +26,25 @@ on_every_path = pytest.mark.parametrize("path", PATHS, ids=str)
 
 
 @pytest.fixture(autouse=True)
-def one_thread_without_gradients():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
+def without_gradients():
     with torch.inference_mode():
         yield
-    torch.set_num_threads(before)
 
 
 def learners(engine, rates=(0.1,), seed=None):
     """Members on the way, as the training loop has them: their seeds are indices into the engine's."""
-    seed = torch.tensor(seed or [0] * len(rates))
-    return SimpleNamespace(
-        params=engine.start()[seed],
-        rate=torch.tensor(rates),
-        seed=seed,
-        first_bad=torch.full((len(rates),), -1),
-        projected=torch.zeros(len(rates)),
-    )
+    chosen = torch.tensor(seed or [0] * len(rates))
+    params = engine.start()
+    chosen = chosen.to(params.device)
+    none = [None] * len(rates)
+    return Learners.of(params[chosen], chosen, none, rates, none, engine.state(params))
 
 
 def trained(engine, members, tasks):
     for task in range(tasks):
         engine.load_task(task)
         engine.train(members, 0, engine.steps)
+        engine.finish(members, task == 0)
         engine.remember(task)
     return members
 
@@ -140,7 +134,7 @@ def progressive(net, row):
 @on_every_path
 @pytest.mark.parametrize("hidden", [(72, 56), (20,), (40, 40, 40)], ids=str)
 def test_three_tasks_agree_with_the_uncollapsed_network(hidden, path):
-    """17 steps a task, the last with a short batch: parameters that act after every step, losses' and test's logits."""
+    """17 steps a task, the last with a short batch: the parameters that act after every step; logits and accuracy."""
     stream, rate = digits(examples=66), 0.1
     config = TrainConfig(batch_size=4, hidden=hidden)
     engine = ColumnsEngine(stream, (3,), config, path)
@@ -240,8 +234,7 @@ class TestStart:
             assert np.array_equal(row[: mlp.row].numpy(), mlp.init(generator(seed, "init", 3)))
         found = trained(engine, learners(engine, (0.1,)), 1)
         plain = make_engine("van", (5,), stream, SMALL, NumericPath())
-        expected = Learners.of(plain.start(), torch.zeros(1, dtype=torch.float64), torch.tensor([0]))
-        trained(plain, expected, 1)
+        expected = trained(plain, learners(plain, (0.1,)), 1)
         assert torch.allclose(found.params[:, : mlp.row], expected.params, atol=1e-5, rtol=0)
 
     def test_other_columns_are_sums_of_independent_draws(self):
@@ -415,27 +408,6 @@ def test_padding_stays_zero(path):
     assert torch.isfinite(members.params).all()
 
 
-def test_a_short_batch_is_a_mean_over_its_own_rows():
-    """The last step of a task of 4·k + 2 examples equals a step of a task in batches of two."""
-    net = Columns((9, 24, 16, 4), 2)
-    row = torch.from_numpy(net.init([np.random.default_rng(k) for k in range(2)]))
-    other = row.clone()
-    stream = toy(range(2), examples=6)
-    engine = ColumnsEngine(stream, (0,), SMALL, PATHS[0])
-    engine.load_task(1)
-    assert engine.steps == 2
-    members = learners(engine)
-    members.params = row[None]
-    engine.train(members, 1, 2)
-    pairs = ColumnsEngine(stream, (0,), TrainConfig(batch_size=2, hidden=(24, 16)), PATHS[0])
-    pairs.load_task(1)
-    others = learners(pairs)
-    others.params = other[None]
-    pairs.train(others, 2, 3)
-    assert torch.allclose(row, other, atol=1e-7, rtol=0)
-    assert not torch.equal(row, torch.from_numpy(net.init([np.random.default_rng(k) for k in range(2)])))
-
-
 @pytest.mark.cuda
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
 def test_a_gpu_agrees():
@@ -443,7 +415,6 @@ def test_a_gpu_agrees():
     for path in (PATHS[0], NumericPath("cuda")):
         engine = ColumnsEngine(toy(examples=66), (0, 1), SMALL, path)
         members = learners(engine, (0.05, 0.1), [0, 1])
-        members = SimpleNamespace(**{name: value.to(path.device) for name, value in vars(members).items()})
         trained(engine, members, 3)
         assert members.first_bad.tolist() == [-1, -1]
         finals.append((members.params.cpu(), [engine.accuracy(members, task) for task in range(3)]))

@@ -6,7 +6,6 @@ go into the parameters directly, without a gradient in between.
 """
 
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -14,33 +13,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainers.cohort import TrainConfig
-from trainers.engines.base import steps_between
+from trainers.engines.base import Learners, steps_between
 from trainers.engines.products import PRODUCTS
+from trainers.kept import fingerprint
+from trainers.methods.penalty import State
 from trainers.networks.columns import Affine, Column, Columns
 from trainers.numeric_path import NumericPath
 from trainers.pool import Pool
-from trainers.prefixes import fingerprint
 from trainers.schedule import Segment, generator
 from trainers.streams.base import Examples, TaskStream
 
 TEST_ROWS = 500  # test rows of one forward pass: their activations stay near the processor
 BLOCK = 64  # steps whose images the frozen columns see at once; what the training loop asks for at once
-
-
-class Rated(Protocol):
-    """What this engine needs of `Learners`: it knows neither ε nor projections."""
-
-    @property
-    def params(self) -> Tensor: ...
-
-    @property
-    def rate(self) -> Tensor: ...
-
-    @property
-    def seed(self) -> Tensor: ...
-
-    @property
-    def first_bad(self) -> Tensor: ...
 
 
 class ColumnsEngine:
@@ -56,7 +40,7 @@ class ColumnsEngine:
         self._stream, self._seeds, self._device = stream, seeds, torch.device(path.device)
         torch.backends.cuda.matmul.allow_tf32 = path.precision == "tf32"
         self._net = Columns((stream.inputs, *config.hidden, stream.classes), len(stream.tasks))
-        self._pools = [Pool(stream, seed, config, False) for seed in seeds]
+        self._pools = [Pool(stream, seed, config, None) for seed in seeds]
         self._affine = PRODUCTS["onednn" if path.products == "onednn" else "mkl"].affine  # torch's own on a GPU
         self._segments: tuple[Segment, ...] = ()
         self._known: dict[tuple[int, int, str], float] = {}
@@ -74,16 +58,23 @@ class ColumnsEngine:
             rows.append(self._net.init(rngs))
         return torch.from_numpy(np.stack(rows)).to(self._device)
 
+    def state(self, params: Tensor) -> State:
+        """Nothing: all that is kept are columns."""
+        return {}
+
     def load_task(self, task: int) -> None:
         self._task = task
         # Without a memory the schedule names the same rows for every seed; what the rows hold is the seed's.
         schedules = [pool.load_task(task) for pool in self._pools]
         self._segments = schedules[0]
 
-    def remember(self, task: int) -> None:
-        """Nothing: what is known of a task stays in its column."""
+    def finish(self, learners: Learners, first: bool) -> None:
+        """Nothing: the next task's column is there from the start."""
 
-    def train(self, learners: Rated, first: int, last: int) -> None:
+    def remember(self, task: int) -> None:
+        """Nothing: what was learnt of a task stays in its column."""
+
+    def train(self, learners: Learners, first: int, last: int) -> None:
         rates: list[float] = learners.rate.tolist()
         seeds: list[int] = learners.seed.tolist()
         members = [self._net.columns(row)[: self._task + 1] for row in learners.params]
@@ -96,7 +87,7 @@ class ColumnsEngine:
                     loss = train_column(self._net, columns, *block[seeds[row]], wanted, rates[row], self._affine)
                     _note_bad(learners.first_bad[row], loss, start + begin + wanted.start)
 
-    def accuracy(self, learners: Rated, task: int) -> NDArray[np.float64]:
+    def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
         shares = []
         for row, seed in zip(learners.params, learners.seed.tolist(), strict=True):
             # A finished column is tested again after every later task; its parameters say whether it is the same.
