@@ -1,7 +1,7 @@
 """members -> cohorts -> jobs -> records: what all loops share. The ledger is asked first, and told before all else.
 
-A loop is an ask/tell source: `ask()` returns the open jobs of the stage, `tell()` takes results in any order. Everything
-it knows is derived from the ledger, so making it anew resumes the work.
+A loop is an ask/tell source: `ask()` returns the open jobs of the stage, `tell()` takes results in any order. All it
+knows is derived from the ledger, so making it anew resumes the work.
 """
 
 import itertools

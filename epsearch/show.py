@@ -2,10 +2,10 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import pandas as pd
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -16,7 +16,7 @@ from epsearch.progress import clock
 from epsearch.studies import Dataset, Listed, Outcome
 from results.comparison import Comparison, comparison_table, ranking
 from results.comparison_report import comparison_sheet
-from results.formats import Sheet
+from results.formats import Line, Sheet
 from results.labels import METRIC_DIGITS, METRIC_UNITS, epsilon_text, mean_std_text
 from results.memory_report import memory_sheet
 from results.memory_study import MemoryStudy, memory_table
@@ -34,7 +34,11 @@ def outcome(result: Outcome) -> RenderableType:
         notes = warnings(result.results)
     else:
         table = _table(result.results)
-        parts = [sheet(table), *(Text(f"{number} {note}") for number, note in enumerate(table.footnotes, 1)), Text("")]
+        parts = [
+            Printed(table),
+            *(Text(f"{number} {note}") for number, note in enumerate(table.footnotes, 1)),
+            Text(""),
+        ]
         notes = list(result.results.notes)
     parts += [Text(note, style="yellow") for note in notes]
     parts.append(Text.assemble(("report  ", "bold"), str(result.report), f"   ({done})"))
@@ -55,19 +59,33 @@ def outcome_as_json(result: Outcome) -> dict[str, Any]:
     }
 
 
-def sheet(table: Sheet) -> Table:
-    """A printed table; the lines of a cell stand below each other."""
-    looks = {"": "", "soft": "dim", "apart": "yellow"}
-    shown = Table(box=None, header_style="bold", row_styles=["", ""], padding=(0, 2, 1, 0))
-    for number, (title, unit) in enumerate(table.header):
-        shown.add_column(f"{title} {unit}".strip(), justify="right" if number else "left", no_wrap=number > 0)
-    for cells in table.rows:
-        lines = [
-            [Text("".join((line.text, *(f" {mark}" for mark in line.marks))), style=looks[line.look]) for line in cell]
-            for cell in cells
-        ]
-        shown.add_row(*(Text("\n").join(cell) for cell in lines))
-    return shown
+class Printed:
+    """A printed table on a terminal: as many columns as there is room for; the lines of a cell below each other."""
+
+    LOOKS: ClassVar = {"": "", "soft": "dim", "apart": "yellow"}
+
+    def __init__(self, sheet: Sheet) -> None:
+        self._sheet = sheet
+        self._columns = [[row[number] for row in sheet.rows] for number in range(len(sheet.header))]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        shown = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+        room, kept = options.max_width, []
+        for (title, unit), cells in zip(self._sheet.header, self._columns, strict=True):
+            width = max(len(f"{title} {unit}"), *(len(self._line(line)) for cell in cells for line in cell)) + 2
+            if room < width:
+                break
+            room -= width
+            kept.append(cells)
+            shown.add_column(f"{title} {unit}".strip(), justify="left" if len(kept) == 1 else "right", no_wrap=True)
+        for row in zip(*kept, strict=True):
+            shown.add_row(*(Text("\n").join(self._line(line) for line in cell) for cell in row))
+        yield shown
+        if left := [title for title, _ in self._sheet.header[len(kept) :]]:
+            yield Text(f"no room for {', '.join(left)}: all of them stand in the report", style="dim")
+
+    def _line(self, line: Line) -> Text:
+        return Text("".join((line.text, *(f" {mark}" for mark in line.marks))), style=self.LOOKS[line.look])
 
 
 def _table(results: Comparison | MemoryStudy) -> Sheet:

@@ -287,11 +287,11 @@ def test_the_first_task_is_shared_between_rounds_and_studies(small_study, store,
     loop = make(small_study(), store)
     finish(loop)
     assert loop.saved > 0
-    files = {path.name for path in (cache / "first-tasks").iterdir()}
+    files = {path.name for path in (cache / "learners").iterdir()}
     assert len(files) == 4  # two seeds, of the search stream and of the evaluation stream
     other = make(small_study(memory=4), store)
     finish(other)
-    assert {path.name for path in (cache / "first-tasks").iterdir()} == files
+    assert {path.name for path in (cache / "learners").iterdir()} == files
     # every member but the certified ones, which are trained without sharing
     assert other.saved == 6 * other.trained
 

@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from epsearch.build import build_study
+from epsearch.build import build_study, restore
 from epsearch.errors import UsageError
 from epsearch.options import OPTIONS
 from epsearch.study import KINDS, Study

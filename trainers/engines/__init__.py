@@ -3,6 +3,7 @@
 from trainers.cohort import TrainConfig
 from trainers.engines.base import Engine
 from trainers.engines.batched import BatchedEngine
+from trainers.engines.columns import ColumnsEngine
 from trainers.methods import METHODS, Columns
 from trainers.numeric_path import NumericPath
 from trainers.streams.base import TaskStream
@@ -13,8 +14,6 @@ def make_engine(
 ) -> Engine:
     """The engine that a numeric path names, or the method's own. Numba is imported where it is needed only."""
     if isinstance(METHODS[method].rule, Columns):
-        from trainers.engines.columns import ColumnsEngine
-
         return ColumnsEngine(stream, seeds, config, path)
     if path.device == "cuda" or path.products == "torch":
         return BatchedEngine(stream, seeds, config, METHODS[method], path)
