@@ -26,6 +26,9 @@ SMALL = {
     "numeric_path": "cpu-float32-mkl",
 }
 
+# What comparisons and memory studies take of it.
+TINY = {name: value for name, value in SMALL.items() if name not in ("repeats", "points")}
+
 
 @pytest.fixture(autouse=True)
 def cache(monkeypatch, tmp_path):

@@ -10,6 +10,7 @@ from typer.main import get_command
 
 from epsearch.cli import app
 from epsearch.options import OPTIONS
+from epsearch.study import KINDS
 from trainers.streams import mnist
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -167,6 +168,7 @@ def test_every_command_has_help_and_docs():
             assert f"`{flag}`" in page, flag
 
 
-def test_help_lists_every_option(epsearch):
-    shown = epsearch("run", "--help").out
-    assert all(option.flag in shown for option in OPTIONS if len(option.flag) < 20)
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_help_lists_every_option(epsearch, kind):
+    shown = epsearch(kind.kind, "--help").out
+    assert all(option.flag in shown for option in kind.options() if len(option.flag) < 20)

@@ -25,8 +25,8 @@ def direction(g: Tensor, references: Tensor, config: TrainConfig) -> tuple[Tenso
     if projected.any():
         ridge = RIDGE * np.eye(products.shape[1])
         multipliers[projected] = solve(gram[projected] + ridge, products[projected], config.margin)
-    v = torch.from_numpy(multipliers).to(g)
-    return g + torch.bmm(v[:, None], references)[:, 0], torch.from_numpy(projected).to(g.device)
+    v, where = torch.from_numpy(multipliers).to(g), torch.from_numpy(projected).to(g.device)
+    return torch.where(where[:, None], g + torch.bmm(v[:, None], references)[:, 0], g), where
 
 
 GEM = Method(Projection(direction), PER_TASK, ("memory", "margin"))
