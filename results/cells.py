@@ -60,8 +60,7 @@ def remarks(table: pd.DataFrame, comparable: bool, printed: str) -> Iterator[str
         "First line of a cell: mean ± population standard deviation over the seeds that did not diverge. "
         f"{fractions}, the rest percent; F_T is better when lower."
     )
-    found = [name for name in table.columns if name.endswith("_printed")]
-    if not (table[found] != "").to_numpy().any():
+    if not _any_printed(table):
         yield "The paper prints no row for this dataset and these settings."
     elif not comparable:
         yield f"Second line: {printed}. {ORIENTATION}"
@@ -84,6 +83,13 @@ ORIENTATION = (
 )
 
 
+def warnings(table: pd.DataFrame, comparable: bool, notes: Sequence[str]) -> list[str]:
+    """What stands at the top of the page: other sizes than the paper's, members that diverged, the caller's notes."""
+    orientation = [] if comparable or not _any_printed(table) else [ORIENTATION]
+    broken = diverged_text(table)
+    return [*orientation, *([broken] if broken else []), *notes]
+
+
 def diverged_text(table: pd.DataFrame) -> str:
     """A note on the members that diverged, or ""."""
     broken = table[table["diverged"] > 0]
@@ -91,6 +97,11 @@ def diverged_text(table: pd.DataFrame) -> str:
         return ""
     rows = ", ".join(f"{r['row']} ({r['diverged']} of {r['n'] + r['diverged']})" for _, r in broken.iterrows())
     return f"{count_text(int(broken['diverged'].sum()), 'member')} diverged: {rows}. Counted, not averaged."
+
+
+def _any_printed(table: pd.DataFrame) -> bool:
+    found = [name for name in table.columns if name.endswith("_printed")]
+    return bool((table[found] != "").to_numpy().any())
 
 
 def _any_apart(row: pd.Series) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from results.cells import ORIENTATION, count_cell, diverged_text, label_cell, metric_cell, metric_header, remarks
+from results.cells import count_cell, label_cell, metric_cell, metric_header, remarks, warnings
 from results.comparison import Comparison, Ranking, comparison_table, ranking, row_notes
 from results.export import export_runs
 from results.figures import curves, transfer
@@ -83,7 +83,7 @@ def _page(
     drawn = [page.figure(name, m.draw(numbers), m.caption(numbers)) for name, (m, numbers) in figures.items()]
     nothing = page.paragraphs("No row has a measured member yet.")
     body = [
-        page.tiles(_headlines(table, ranked)) + page.notes(_warnings(comparison, table)),
+        page.tiles(_headlines(table, ranked)) + page.notes(warnings(table, comparison.comparable, comparison.notes)),
         page.section("Results beside the printed table", as_html(comparison_sheet(comparison, table))),
         _ranking_section(ranked),
         page.section("While learning, and transfer", *(drawn if (table["n"] > 0).any() else [nothing])),
@@ -110,12 +110,6 @@ def _headlines(table: pd.DataFrame, ranked: Ranking) -> Iterator[tuple[str, str,
     yield "Rows measured", f"{len(measured)} of {len(table)}", count_text(int(table["n"].sum()), "member")
     if not math.isnan(ranked.tau):
         yield "Kendall's τ, ranking by A_T", number_text(ranked.tau, 2), f"ours and printed, {ranked.methods} methods"
-
-
-def _warnings(comparison: Comparison, table: pd.DataFrame) -> list[str]:
-    broken = diverged_text(table)
-    found = [] if comparison.comparable else [ORIENTATION]
-    return [*found, *([broken] if broken else []), *comparison.notes]
 
 
 def _ranking_section(ranked: Ranking) -> str:

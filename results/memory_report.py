@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from results.cells import ORIENTATION, count_cell, diverged_text, label_cell, metric_cell, metric_header, remarks
+from results.cells import count_cell, label_cell, metric_cell, metric_header, remarks, warnings
 from results.export import export_runs
 from results.figures import memory_panels
 from results.files import write_atomically, write_csv
@@ -59,16 +59,13 @@ def memory_sheet(study: MemoryStudy, table: pd.DataFrame) -> Sheet:
 def _page(study: MemoryStudy, table: pd.DataFrame, panels: memory_panels.MemoryPanels) -> str:
     from results import appendix, page
 
-    broken = diverged_text(table)
-    found = [] if study.comparable else [ORIENTATION]
-    warnings = [*found, *([broken] if broken else []), *study.notes]
     drawn = (
         page.figure("memory_panels", memory_panels.draw(panels), memory_panels.caption(panels))
         if len(panels.points)
         else page.paragraphs("No row has a measured member yet.")
     )
     body = [
-        page.notes(warnings),
+        page.notes(warnings(table, study.comparable, study.notes)),
         page.section("Metrics against the memory", drawn),
         page.section("Results beside the printed table", as_html(memory_sheet(study, table))),
         appendix.configuration(study.config),

@@ -84,7 +84,8 @@ def draw(curves: Curves) -> Any:
             _add_band(figure, curve, faint(look(place).colour))
         for row in panels:
             _add_line(figure, curve, look(place), curves.metric, row)
-    finish(figure, height=430 if few else 460 * len(panels))
+    of_legend = 60 + 25 * len(curves.curves)
+    finish(figure, height=430 if few else max(460 * len(panels), of_legend))
     if not few:
         legend_beside(figure)
     _title_axes(figure, curves, panels)
