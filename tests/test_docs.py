@@ -2,8 +2,16 @@
 
 import re
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
+import torch
+
+from epsearch import parsers
+from epsearch.options import OPTIONS
+from results.labels import METHOD_LABELS
+from trainers.cohort import Member, TrainConfig
+from trainers.methods import METHODS, Penalty
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -19,6 +27,78 @@ def test_the_readmes_python_runs(capsys, tmp_path, monkeypatch):
     exec(compile(code, "README.md", "exec"), {})
     promised = re.search(r"print\(.*\)  # (\(.*?\))", code)[1]
     assert capsys.readouterr().out.strip() == promised
+
+
+def test_the_page_on_adding_a_method_runs_and_prints_what_it_promises(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = ROOT / "docs" / "adding-a-method.md"
+    code = blocks(page, "python")
+    assert len(code) == 3 and len(code[0].splitlines()) < 20
+    before = dict(METHODS)
+    with patch.dict(METHODS):
+        exec(compile("\n".join(code), page.name, "exec"), {})
+        assert METHODS.keys() - before.keys() == {"average", "l2"}
+    assert before == METHODS
+    promised = [re.search(r"^print\(.*\)  # ([^:\n]+):", line)[1] for line in lines_that_print(code)]
+    assert len(promised) == 4
+    assert capsys.readouterr().out.splitlines() == promised
+    assert not list(tmp_path.iterdir())
+
+
+def lines_that_print(code):
+    return [line for block in code for line in block.splitlines() if line.startswith("print(")]
+
+
+METHODS_PAGE = ROOT / "docs" / "methods.md"
+COMMON = {"learning_rate", "batch_size", "hidden", "seed"}
+SETTINGS = (TrainConfig.__annotations__.keys() | Member.__annotations__.keys()) - COMMON
+
+
+def sections():
+    """Method -> its section on the page of methods."""
+    text = METHODS_PAGE.read_text(encoding="utf-8")
+    parts = re.split(r"^##+ ", text, flags=re.MULTILINE)
+    return {found[1]: part for part in parts if (found := re.match(r"`(\w+)`: ", part))}
+
+
+def overview():
+    """Method -> (memory, state, settings, first task) in the table of the page."""
+    lines = re.findall(r"^\| `(\w+)` \|(.*)\|$", METHODS_PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {name: [cell.strip() for cell in rest.split("|")] for name, rest in lines if name in METHODS}
+
+
+def test_every_method_has_a_section():
+    assert sections().keys() == METHODS.keys()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_overview_of_methods_is_that_of_the_code(method):
+    memory, state, settings, first_task = overview()[method]
+    known = METHODS[method]
+    assert memory == (known.memory or "none")
+    start = torch.zeros(1, 4)
+    assert int(state) == (len(known.rule.start(start)) if isinstance(known.rule, Penalty) else 0)
+    assert tuple(re.findall(r"`(\w+)`", settings)) == known.settings
+    assert first_task == ("shared" if known.first_task_is_sgd else "its own")
+
+
+def test_every_setting_of_a_method_stands_beside_its_option():
+    text = METHODS_PAGE.read_text(encoding="utf-8")
+    table = text.split("### Options")[1].split("\n\n")[1]
+    named = set(re.findall(r"`(\w+)`", "\n".join(line.split("|")[1] for line in table.splitlines())))
+    assert named == {name for method in METHODS.values() for name in method.settings} | {"learning_rate"}
+    assert set(re.findall(r"`(--[a-z-]+)", text)) <= {option.flag for option in OPTIONS}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_methods_section_names_only_settings_that_it_has(method):
+    named = SETTINGS & set(re.findall(r"`(\w+)(?:=\S+)?`", sections()[method]))
+    assert named <= set(METHODS[method].settings)
+
+
+def test_a_method_is_named_wherever_the_page_on_adding_one_says():
+    assert tuple(METHODS) == parsers.METHODS
+    assert METHOD_LABELS.keys() >= METHODS.keys()
 
 
 def test_ci_calls_the_readmes_test_command():
