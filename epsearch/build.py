@@ -143,7 +143,7 @@ def _check_methods(study: Comparison | MemoryStudy) -> None:
     for method in study.methods:
         if isinstance(study, MemoryStudy) and method not in OF_THE_MEMORY_STUDY:
             allowed = ", ".join(OF_THE_MEMORY_STUDY)
-            raise UsageError(f"method {method!r} has no episodic memory to be studied; allowed: {allowed}")
+            raise UsageError(f"method {method!r} is not in the paper's memory study; allowed: {allowed}")
         if method not in known:
             raise UsageError(f"no settings for method {method!r} on {study.dataset}; known: {', '.join(known)}")
     for method, field, _ in study.settings:

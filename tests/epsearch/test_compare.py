@@ -124,7 +124,7 @@ class TestRows:
             "sizes must be different numbers .*; got '25,25'",
         ),
         (MemoryStudy, {"sizes": "25,x"}, "sizes must be a whole number >= 1, got 'x'"),
-        (MemoryStudy, {"methods": "ewc"}, "method 'ewc' has no episodic memory to be studied; allowed: agem, a_agem"),
+        (MemoryStudy, {"methods": "ewc"}, "method 'ewc' is not in the paper's memory study; allowed: agem, a_agem"),
         (MemoryStudy, {"a_agem_scale": "row"}, "no a-agem-scale 'row'; known: unit, raw; did you mean 'raw'"),
     ],
 )

@@ -14,6 +14,7 @@ from torch import Tensor
 from trainers.cohort import TrainConfig
 from trainers.engines.base import Learners, is_due, steps_between
 from trainers.methods import Method, Mixing, Penalty, Products, Projection
+from trainers.methods.base import Number
 from trainers.methods.penalty import State, Step, TaskEnd
 from trainers.networks import MLP
 from trainers.numeric_path import NumericPath
@@ -178,8 +179,8 @@ class BatchedEngine:
         elif isinstance(rule, Mixing):
             products = Products.of(g, references[0], segment.current / (segment.current + segment.reference))
             mix = rule.mix(products, learners.epsilon.float(), self._config)
-            params.addcmul_(g, -rate * mix.a[:, None])
-            params.addcmul_(references[0], -rate * mix.b[:, None])
+            params.addcmul_(g, -rate * _column(mix.a))
+            params.addcmul_(references[0], -rate * _column(mix.b))
             learners.projected.add_(mix.projected)
 
     @property
@@ -195,6 +196,11 @@ class BatchedEngine:
 
     def _upload(self, parts: list[NDArray[np.uint8]] | list[NDArray[np.int64]]) -> Tensor:
         return torch.from_numpy(np.stack(parts)).to(self._device)
+
+
+def _column(value: Number) -> Number:
+    """A number that is the same for all members, or [M] as [M, 1]."""
+    return value[:, None] if isinstance(value, Tensor) else value
 
 
 class _Segment:
