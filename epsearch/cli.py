@@ -53,24 +53,35 @@ def _fail(message: str, status: int) -> None:
     sys.exit(status)
 
 
-def _trains(kind: type[Setup]) -> Callable[[Callable[..., None]], None]:
-    """Registers a command that trains: its docstring, the options of its description, and those of the output."""
+TRAINING: dict[type[Setup], str] = {
+    Study: "Search ε, evaluate the chosen one and ε = 0 on the remaining tasks, write a report.",
+    Comparison: "Train every method on the evaluation tasks and set the paper's table beside the result.",
+    MemoryStudy: "Train methods with an episodic memory at several sizes of it, beside the paper's memory tables.",
+}
 
-    def register(command: Callable[..., None]) -> None:
-        names = {option.name for option in kind.options()}
 
-        def wrapper(**values: Any) -> None:
-            given = {key: value for key, value in values.items() if key in names}
-            command(given, **{key: value for key, value in values.items() if key not in names})
+def _command(kind: type[Setup]) -> Callable[..., None]:
+    """A command that trains: the options of its description, and those of the output."""
+    names = [option.name for option in kind.options()]
 
-        own = list(inspect.signature(command).parameters.values())[1:]
-        signature = inspect.Signature([*map(_parameter, kind.options()), *own])
-        wrapper.__signature__ = signature  # type: ignore[attr-defined]
-        wrapper.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()}
-        wrapper.__doc__ = command.__doc__
-        app.command(kind.kind)(wrapper)
+    def command(**values: Any) -> None:
+        _train(build(kind, {name: values.pop(name) for name in names}, values.pop("config")), **values)
 
-    return register
+    own = list(inspect.signature(_output_options).parameters.values())
+    signature = inspect.Signature([*map(_parameter, kind.options()), *own])
+    command.__signature__ = signature  # type: ignore[attr-defined]
+    command.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()}
+    return command
+
+
+def _output_options(
+    *,
+    config: Annotated[Path | None, typer.Option(help="YAML file of options; the command line wins.")] = None,
+    print_config: Annotated[bool, typer.Option("--print-config", help="Print the effective study and stop.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, only the summary.")] = False,
+    as_json: Json = False,
+) -> None:
+    """The options that every command that trains has besides its description's."""
 
 
 def _parameter(option: Option) -> inspect.Parameter:
@@ -86,50 +97,6 @@ def _plain(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-Config = Annotated[Path | None, typer.Option(help="YAML file of options; the command line wins.")]
-PrintConfig = Annotated[bool, typer.Option("--print-config", help="Print the effective study and stop.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the summary.")]
-
-
-@_trains(Study)
-def run(
-    given: dict[str, Any],
-    *,
-    config: Config = None,
-    print_config: PrintConfig = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
-    """Search ε, evaluate the chosen one and ε = 0 on the remaining tasks, write a report."""
-    _train(build(Study, given, config), print_config, quiet, as_json)
-
-
-@_trains(Comparison)
-def compare(
-    given: dict[str, Any],
-    *,
-    config: Config = None,
-    print_config: PrintConfig = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
-    """Train every method on the evaluation tasks and set the paper's table beside the result."""
-    _train(build(Comparison, given, config), print_config, quiet, as_json)
-
-
-@_trains(MemoryStudy)
-def memory(
-    given: dict[str, Any],
-    *,
-    config: Config = None,
-    print_config: PrintConfig = False,
-    quiet: Quiet = False,
-    as_json: Json = False,
-) -> None:
-    """Train the methods with an episodic memory at several sizes of it, beside the paper's memory tables."""
-    _train(build(MemoryStudy, given, config), print_config, quiet, as_json)
-
-
 def _train(study: Setup, print_config: bool, quiet: bool, as_json: bool) -> None:
     if print_config:
         sys.stdout.write(study.to_yaml())
@@ -140,6 +107,10 @@ def _train(study: Setup, print_config: bool, quiet: bool, as_json: bool) -> None
     from epsearch import show  # imports pandas, which can wait
 
     _print(show.outcome(outcome), show.outcome_as_json(outcome), as_json)
+
+
+for _kind, _help in TRAINING.items():
+    app.command(_kind.kind, help=_help)(_command(_kind))
 
 
 @app.command()

@@ -1,5 +1,6 @@
 """Text or a YAML value on the command line's way to a field's value; each raises UsageError in one line."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -95,19 +96,31 @@ def sizes(value: Any) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def fraction(name: str) -> Callable[[Any], float]:
-    """A number in [0, 1]."""
+def number(name: str, allowed: str, fits: Callable[[float], bool]) -> Callable[[Any], float]:
+    """A finite number that fits; `allowed` says in words which do."""
 
     def parse(value: Any) -> float:
         try:
-            number = float(value)
+            found = float(value)
         except (TypeError, ValueError):
-            number = float("nan")
-        if not 0.0 <= number <= 1.0:
-            raise UsageError(f"{name} must be a number in [0, 1], got {value!r}")
-        return number
+            found = float("nan")
+        if not (math.isfinite(found) and fits(found)):
+            raise UsageError(f"{name} must be a number {allowed}, got {value!r}")
+        return found
 
     return parse
+
+
+def fraction(name: str) -> Callable[[Any], float]:
+    return number(name, "in [0, 1]", lambda value: 0 <= value <= 1)
+
+
+def positive(name: str) -> Callable[[Any], float]:
+    return number(name, "> 0", lambda value: value > 0)
+
+
+def at_least_zero(name: str) -> Callable[[Any], float]:
+    return number(name, ">= 0", lambda value: value >= 0)
 
 
 def settings(value: Any) -> tuple[tuple[str, str, float], ...]:
@@ -159,31 +172,6 @@ def interval(value: Any) -> tuple[float, float]:
     if not 0.0 <= low < high <= 1.0:
         raise UsageError(f"interval must satisfy 0 <= low < high <= 1, got {low:g} {high:g}")
     return low, high
-
-
-def positive(name: str) -> Callable[[Any], float]:
-    def parse(value: Any) -> float:
-        try:
-            number = float(value)
-        except (TypeError, ValueError):
-            number = float("nan")
-        if not 0 < number < float("inf"):
-            raise UsageError(f"{name} must be a number > 0, got {value!r}")
-        return number
-
-    return parse
-
-
-def at_least_zero(name: str) -> Callable[[Any], float]:
-    def parse(value: Any) -> float:
-        if str(value) in ("0", "0.0"):
-            return 0.0
-        try:
-            return positive(name)(value)
-        except UsageError as error:
-            raise UsageError(str(error).replace("> 0", ">= 0")) from None
-
-    return parse
 
 
 def yes_or_no(name: str) -> Callable[[Any], bool]:
