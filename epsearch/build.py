@@ -29,6 +29,8 @@ def build(kind: type[AnySetup], given: Mapping[str, Any], config: Path | None = 
     parsed = {name: _option(name, options).parse(value) for name, value in chosen.items() if value is not None}
     dataset = parsed.setdefault("dataset", options["dataset"].default)
     values = {name: option.default for name, option in options.items()} | _defined(kind, dataset) | parsed
+    if kind is not Study:
+        values["settings"] = _settings(values, "settings" in parsed)
     values["storage"] = ledger_url(values["out"], values["storage"])
     values["device"] = _device(values["device"])
     study = kind(**values)
@@ -104,6 +106,23 @@ def _defined(kind: type[Setup], dataset: str) -> dict[str, Any]:
         "fisher_every": definition.fisher_every,
     }
     return {option.name: known[option.name] for option in kind.options() if option.name in known}
+
+
+def _settings(values: Mapping[str, Any], given: bool) -> tuple[tuple[str, str, float], ...]:
+    """The learning rate and λ of every method: given, or the definition's; none where the tuning will choose them."""
+    if values.get("tune"):
+        if given and values["settings"]:
+            raise UsageError("settings and tune exclude each other: the grids are the published ones")
+        return ()
+    known = {one.name: one for one in load_definition(values["dataset"]).methods}
+    found = {}
+    for name in values["methods"]:
+        if name in known:  # what is not is refused by _check_methods
+            strength = known[name].strength
+            found[name, "lr"] = known[name].learning_rate
+            found |= {} if strength is None else {(name, "strength"): strength}
+    found |= {(name, field): number for name, field, number in values["settings"]}
+    return tuple((name, field, number) for (name, field), number in found.items())
 
 
 def _device(wanted: str) -> str:

@@ -32,6 +32,7 @@ class Loop:
         self._images, self._store = dict(images), store
         self._jobs: dict[int, Job] = {}
         self._numbers = 0
+        self._keys: dict[Trainee, str] = {}
 
     @property
     def done(self) -> bool:
@@ -82,9 +83,10 @@ class Loop:
         self._advance()
 
     def stage_members(self) -> tuple[int, int]:
-        """(members of this stage that are known, members of this stage)."""
+        """(members of this stage that are known, members of this stage); those with the same result count once."""
         wanted = self._wanted()
-        return len(wanted) - len(self._unknown(wanted)), len(wanted)
+        different = len({self._key(trainee) for trainee in wanted})
+        return different - len(self._unknown(wanted)), different
 
     def found(self, trainees: Iterable[Trainee]) -> tuple[RunRecord, ...]:
         """Those that have been trained."""
@@ -101,7 +103,9 @@ class Loop:
         self.records.update((record.key, record) for record in fresh)
 
     def _unknown(self, trainees: Iterable[Trainee]) -> list[Trainee]:
-        return [trainee for trainee in trainees if self._key(trainee) not in self.records]
+        """Those that are not known yet; of several that have the same result, the first."""
+        by_key = {self._key(trainee): trainee for trainee in reversed(list(trainees))}
+        return [trainee for key, trainee in reversed(by_key.items()) if key not in self.records]
 
     def _look_up(self, trainees: Iterable[Trainee]) -> None:
         """Takes from the ledger what it knows of these members."""
@@ -165,4 +169,6 @@ class Loop:
         return self.steps_per_task * later * self._weight(trainee)
 
     def _key(self, trainee: Trainee) -> str:
-        return content_key(content(self.study, self._images, trainee))
+        if trainee not in self._keys:
+            self._keys[trainee] = content_key(content(self.study, self._images, trainee))
+        return self._keys[trainee]

@@ -63,7 +63,7 @@ def dataset(value: Any) -> str:
 
 def searchable(value: Any) -> str:
     """A method with an ε."""
-    (name,) = methods(METHODS)([value])
+    (name,) = methods(METHODS)(str(value))
     if name not in SEARCHABLE:
         raise UsageError(f"method {name!r} has no ε to search; allowed: {', '.join(SEARCHABLE)}")
     return name
@@ -75,8 +75,7 @@ def methods(allowed: tuple[str, ...]) -> Callable[[Any], tuple[str, ...]]:
     def parse(value: Any) -> tuple[str, ...]:
         if value == "all":
             return allowed
-        parts = value.split(",") if isinstance(value, str) else value
-        names = [str(part).strip().replace("-", "_") for part in parts]
+        names = [str(part).strip().replace("-", "_") for part in listed(value)]
         for written in names:
             if written not in allowed:
                 raise UsageError(unknown("method", written, allowed))
@@ -87,10 +86,16 @@ def methods(allowed: tuple[str, ...]) -> Callable[[Any], tuple[str, ...]]:
     return parse
 
 
+def listed(value: Any) -> list[Any]:
+    """The parts of a text with commas, of a YAML list, or of a single value."""
+    if isinstance(value, str):
+        return value.split(",")
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
 def sizes(value: Any) -> tuple[int, ...]:
     """Memory sizes, ascending: 25,50,100 or a list."""
-    parts = value.split(",") if isinstance(value, str) else value if isinstance(value, (list, tuple)) else [value]
-    found = [whole("sizes", 1)(str(part).strip()) for part in parts]
+    found = [whole("sizes", 1)(str(part).strip()) for part in listed(value)]
     if not found or len(set(found)) < len(found):
         raise UsageError(f"sizes must be different numbers with commas between, like 25,50,100; got {value!r}")
     return tuple(sorted(found))
@@ -126,7 +131,7 @@ def at_least_zero(name: str) -> Callable[[Any], float]:
 def settings(value: Any) -> tuple[tuple[str, str, float], ...]:
     """(method, lr or strength, value) from ewc.lr=0.01,ewc.strength=100 or a YAML mapping of the same."""
     pairs = list(value.items()) if isinstance(value, dict) else [part.split("=") for part in str(value).split(",")]
-    found = []
+    found: list[tuple[str, str, float]] = []
     for pair in pairs:
         target, _, field = str(pair[0]).strip().rpartition(".")
         if len(pair) != 2 or field not in SETTABLE:
@@ -134,7 +139,9 @@ def settings(value: Any) -> tuple[tuple[str, str, float], ...]:
             raise UsageError(
                 f"settings takes {wanted} with a number, like ewc.strength=100; got {'='.join(map(str, pair))!r}"
             )
-        (name,) = methods(METHODS)([target])
+        (name,) = methods(METHODS)(target)
+        if (name, field) in {one[:2] for one in found}:
+            raise UsageError(f"settings name {name}.{field} twice: {value!r}")
         found.append((name, field, positive(f"{name}.{field}")(pair[1])))
     return tuple(found)
 

@@ -12,8 +12,8 @@ from uuid import uuid4
 from epsearch.jobs import Job, JobResult, Trainee
 from epsearch.study import Setup
 from results.record import RunRecord
+from trainers.cohort import PROTOCOL_VERSION
 
-PROTOCOL_VERSION = 2  # goes up whenever a change of the trainers changes any figure
 AGEM, SOFT_AGEM = "agem", "soft_agem"
 OF_EVERY_RESULT = ("learning_rate", "batch_size", "hidden")
 # Named in every content, as null where the method does not use them; other settings only where it does.

@@ -78,6 +78,7 @@ def _variants(study: Comparison, method: str, config: TrainConfig) -> Iterator[R
 
 
 def _row(study: Comparison | MemoryStudy, method: str, config: TrainConfig, label: str) -> Row:
+    """The study's settings name every method's hyperparameters, unless they are to be tuned."""
     published = load_definition(study.dataset).method(method)
     given = {field: value for name, field, value in study.settings if name == method}
     return Row(

@@ -44,7 +44,10 @@ def _remark(loop: TableLoop, row: Row) -> str:
 
 
 def _full_size(loop: TableLoop) -> bool:
-    """Whether tasks, examples and batches are the paper's, so that its printed rows are a yardstick."""
+    """Whether tasks, examples and batches are the paper's, so that its printed rows are a yardstick.
+
+    Another reading of a method may still be set beside them: which one made them is a question that this answers.
+    """
     study, definition = loop.study, load_definition(loop.study.dataset)
     return study.examples_per_task is None and (
         (study.tasks, study.cv_tasks, study.batch_size, study.memory_batch)

@@ -101,6 +101,7 @@ def load_definition(name: str) -> Definition:
     raise UnknownDataset(f"no dataset {name!r}; known: {', '.join(definitions())}{hint}")
 
 
+@cache
 def method_grids() -> MethodGrids:
     """The grids from which A-GEM's values were selected."""
     text = (resources.files("search_spaces") / _FOLDER / _GRIDS).read_text("utf-8")

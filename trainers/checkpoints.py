@@ -5,7 +5,7 @@ tasks are kept under the member's own key, the newest only, until the run ends.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from trainers.cohort import Cohort, CohortResult, Member, TrainConfig
+from trainers.cohort import PROTOCOL_VERSION, Cohort, CohortResult, Member, TrainConfig
 from trainers.engines.base import Learners
 from trainers.kept import Arrays, Kept
 from trainers.methods import METHODS
 from trainers.numeric_path import NumericPath
 from trainers.streams.base import TaskStream
 
-VERSION = 2  # goes up whenever a change of the trainers changes any figure
 AT_MOST_EVERY = 20.0  # seconds between two checkpoints of a run: a short run needs none
 STATE, RESULT = "state.", "result."  # what the names in a file begin with
 MEASURED = ("accuracies", "initial", "within", "violations", "diverged_task", "diverged_step")
@@ -48,7 +47,7 @@ class Checkpoints:
         self._kept = Kept(folder) if folder else None
         self._saved = time.monotonic()
         common = {
-            "version": VERSION,
+            "version": PROTOCOL_VERSION,
             "stream": stream.describe(),
             "batch_size": config.batch_size,
             "hidden": config.hidden,
@@ -85,10 +84,11 @@ class Checkpoints:
             self._kept.save(self._later | asdict(member), arrays | {"task": np.array(task)})
         self._saved = time.monotonic()
 
-    def forget(self, members: list[Member]) -> None:
+    def forget(self, members: Iterable[Member]) -> None:
         """Removes the checkpoints of runs that have ended."""
-        for member in members if self._kept else ():
-            assert self._kept is not None
+        if self._kept is None:
+            return
+        for member in members:
             self._kept.forget(self._later | asdict(member))
 
 

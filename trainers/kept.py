@@ -17,7 +17,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-LARGEST_FOLDER = 2**30  # bytes; the files that were not used for longest go first
+LARGEST_FOLDER = 4 * 2**30  # bytes; the files that were not used for longest go first
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -46,9 +46,12 @@ class Kept:
         with suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True)
             handle, beside = tempfile.mkstemp(dir=self._folder)
-            with os.fdopen(handle, "wb") as file:
-                file.write(buffer.getvalue())
-            os.replace(beside, self._path(content))
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(buffer.getbuffer())
+                os.replace(beside, self._path(content))
+            finally:
+                Path(beside).unlink(missing_ok=True)
             self._prune()
 
     def forget(self, content: Mapping[str, Any]) -> None:

@@ -66,6 +66,7 @@ def train_cohort(
         for name in CohortResult.ARRAYS:
             getattr(result, name)[rows] = getattr(part, name)
         result = replace(result, saved=result.saved + part.saved)
+    checkpoints.forget(cohort.members)
     ticker.flush()
     return result
 
@@ -112,7 +113,6 @@ class _Run:
             self._train_task(learners, result, task)
             self._end_task(learners, task, tasks)
             self._checkpoints.save(self._members, task, learners, result)
-        self._checkpoints.forget(self._members)
         for row, final in enumerate(learners.params.cpu().numpy()):
             result.params[row], result.fingerprints[row] = final, fingerprint(final)
         return replace(result, saved=saved)

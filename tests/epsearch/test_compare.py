@@ -73,6 +73,11 @@ class TestRows:
         assert (ewc.config.learning_rate, ewc.strength, agem.config.learning_rate) == (0.5, 7.0, 0.25)
         assert ewc.shown() == {"lr": 0.5, "λ": 7.0} and agem.shown() == {"lr": 0.25}
 
+    def test_the_definitions_values_are_part_of_the_study(self):
+        """So that a stored comparison stays what it was when a definition changes."""
+        study = build(Comparison, {"methods": "ewc,agem", "settings": "ewc.lr=0.5"})
+        assert study.shown()["settings"] == {"ewc.lr": 0.5, "ewc.strength": 10.0, "agem.lr": 0.03}
+
     def test_one_reference_batch_of_10_is_one_row(self):
         assert len(comparison_rows(build(Comparison, {"methods": "er", "memory_batch": 10}))) == 1
 
@@ -104,6 +109,9 @@ class TestRows:
             {"settings": "ewc.rate=1"},
             "settings takes .*; got 'ewc.rate=1'",
         ),
+        (Comparison, {"settings": "ewc.lr=1,ewc.lr=2"}, "settings name ewc.lr twice: 'ewc.lr=1,ewc.lr=2'"),
+        (Comparison, {"settings": "ewc.lr=1", "tune": True}, "settings and tune exclude each other"),
+        (Comparison, {"methods": 5}, "no method '5'; known: van, "),
         (Comparison, {"settings": "ewk.lr=1"}, "no method 'ewk'; known: .*; did you mean 'ewc'"),
         (Comparison, {"settings": "ewc.lr=-1"}, "ewc.lr must be a number > 0, got '-1'"),
         (Comparison, {"settings": "van.strength=1"}, "method 'van' has no strength, .* allowed: van.lr"),
@@ -136,7 +144,8 @@ def test_bad_values_are_refused_in_one_line(kind, options, message):
 
 def test_a_stored_comparison_comes_back(tmp_path):
     for kind, options in (
-        (Comparison, {"methods": "ewc,agem", "settings": "ewc.strength=3", "tune": True}),
+        (Comparison, {"methods": "ewc,agem", "settings": "ewc.strength=3"}),
+        (Comparison, {"methods": "ewc,agem", "tune": True}),
         (MemoryStudy, {"sizes": "5,7"}),
     ):
         study = small(kind, tmp_path, **options)
@@ -214,6 +223,13 @@ class TestLoop:
             assert all(record.method == row.method for record in records)
         again = make(small(Comparison, tmp_path, seeds=1), store)
         assert again.done and again.trained == 0 and again.reused == 13
+
+    def test_rows_with_the_same_result_are_trained_once(self, tmp_path, store):
+        """ε-SOFT-GEM with ε = 0 is A-GEM."""
+        loop = make(small(Comparison, tmp_path, methods="agem,soft_agem", epsilon=0), store)
+        assert loop.stage_members() == (0, 2)
+        finish(loop)
+        assert loop.trained == 2 and [len(loop.found(loop.trainees(row))) for row in loop.rows] == [2, 2]
 
     def test_a_search_has_trained_some_of_it_already(self, tmp_path, store, small_study):
         """A-GEM's members are those of ε = 0 of a search of the same sizes."""

@@ -148,6 +148,27 @@ class TestResume:
             assert rows_equal(whole, row, resumed, row)
         assert resumed.saved == 2 * 6 + 3 * 6
 
+    def test_seeds_that_are_done_are_not_trained_again(self, tmp_path, monkeypatch):
+        """A cohort is stored as a whole: while another seed still trains, the one that has ended is kept, too."""
+        cohort = Cohort("ewc", (member("ewc", 0), member("ewc", 1)))
+        whole = train_cohort(cohort, toy(range(4)), SMALL, MKL)
+        original = trainers.checkpoints.Checkpoints.save
+
+        def save(self, members, task, learners, result):
+            original(self, members, task, learners, result)
+            if members[0].seed == 1:
+                raise Killed
+
+        with monkeypatch.context() as patch:
+            patch.setattr(trainers.checkpoints.Checkpoints, "save", save)
+            with pytest.raises(Killed):
+                train_cohort(cohort, toy(range(4)), SMALL, MKL, folder=tmp_path)
+        counted = []
+        resumed = train_cohort(cohort, toy(range(4)), SMALL, MKL, counted.append, folder=tmp_path)
+        assert sum(counted) == 2 * 6  # the other seed's last two tasks
+        assert all(rows_equal(whole, row, resumed, row) for row in range(2))
+        assert not list(tmp_path.iterdir())
+
     def test_a_checkpoint_of_another_run_is_not_taken(self, tmp_path, monkeypatch):
         cohort = Cohort("soft_agem", (member("soft_agem", 0),))
         self.kill(monkeypatch, cohort, MKL, tmp_path, 2)

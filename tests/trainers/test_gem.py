@@ -48,6 +48,27 @@ def test_the_solution_meets_the_conditions_of_an_optimum(margin):
         assert (np.abs(slope * (v - margin)) <= tolerance * np.maximum(1, v)).all()
 
 
+def test_long_and_dependent_gradients_end_too():
+    """16 references of rank 2 and length 10³: float32 products are not positive definite, and exchanges cycle."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        rows = rng.standard_normal((16, 2)) @ rng.standard_normal((2, 500)) * 30
+        g = rng.standard_normal(500) - rows[0]
+        found, projected = direction(
+            torch.tensor(g[None], dtype=torch.float32), torch.tensor(rows[None], dtype=torch.float32), TrainConfig()
+        )
+        assert projected.all() and torch.isfinite(found).all()
+
+
+def test_a_matrix_that_is_not_positive_definite_gets_an_answer():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        rows = rng.standard_normal((12, 2))
+        noise = rng.standard_normal((12, 12)) * 0.1
+        v = solve((rows @ rows.T + noise + noise.T)[None], rng.standard_normal((1, 12)), 0.5)
+        assert (v >= 0.5).all() and np.isfinite(v).all()
+
+
 def test_no_previous_loss_grows():
     """⟨g̃, g_k⟩ >= 0 but for the ridge on the dual: with margin 0 the shortfall is 10⁻³·v."""
     rng = np.random.default_rng(3)

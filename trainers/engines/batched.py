@@ -40,6 +40,7 @@ class BatchedEngine:
         self._tests: dict[int, tuple[Tensor, Tensor]] = {}
         self._step = torch.zeros(1, dtype=torch.int64, device=self._device)
         self._graphs: dict[tuple[int, int], torch.cuda.CUDAGraph] = {}
+        self._warm: set[tuple[int, int]] = set()  # those that have taken a step
         self.steps, self.reference = 0, False
 
     def start(self) -> Tensor:
@@ -57,6 +58,7 @@ class BatchedEngine:
         self.steps = sum(segment.steps for segment in self._segments)
         self.reference = self._segments[-1].reference > 0
         self._graphs.clear()
+        self._warm.clear()
 
     def train(self, learners: Learners, first: int, last: int) -> None:
         for begin, end in self._between_refreshes(learners, first, last):
@@ -116,19 +118,17 @@ class BatchedEngine:
 
     def _advance(self, learners: Learners, number: int, steps: int, start: int) -> None:
         """Takes steps of one segment: as many as possible from a graph, the rest one by one."""
-        per_graph = self._graph_steps
-        if self._device.type == "cuda" and steps >= per_graph > 1:
-            graph = self._graphs.get((learners.params.data_ptr(), number))
-            if graph is None:
-                self._one_step(learners, number, start)  # a first step outside of the graph sets up the libraries
+        per_graph, key = self._graph_steps, (learners.params.data_ptr(), number)
+        if self._device.type == "cuda" and per_graph > 1:
+            if key not in self._warm:  # a first step outside of the graph sets up the libraries
+                self._one_step(learners, number, start)
+                self._warm.add(key)
                 steps -= 1
-                if steps < per_graph:
-                    self._advance(learners, number, steps, start)
-                    return
-                graph = self._capture(learners, number, start)
-            for _ in range(steps // per_graph):
-                graph.replay()
-            steps %= per_graph
+            if steps >= per_graph:
+                graph = self._graphs.get(key) or self._capture(learners, number, start)
+                for _ in range(steps // per_graph):
+                    graph.replay()
+                steps %= per_graph
         for _ in range(steps):
             self._one_step(learners, number, start)
 
@@ -185,7 +185,7 @@ class BatchedEngine:
 
     @property
     def _graph_steps(self) -> int:
-        """Steps in one graph: as many as come between two refreshes; none where a step needs the CPU."""
+        """Steps in one graph: as many as come between two refreshes; one, which makes none, where the CPU takes part."""
         if isinstance(self._rule, Projection):
             return 1
         refreshed = isinstance(self._rule, Penalty) and self._rule.refresh is not None

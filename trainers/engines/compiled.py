@@ -96,12 +96,12 @@ class CompiledEngine:
 
     def _step(self, members: list["_Member"], segment: Segment, rows: Indices, step: int) -> None:
         rule = self._rule
-        if isinstance(rule, Mixing) or not (segment.reference or isinstance(rule, Penalty)):
-            self._mix(members, segment, rows, step)
-        elif isinstance(rule, Penalty):
+        if isinstance(rule, Penalty):
             self._penalise(members, rule, rows, step)
-        elif isinstance(rule, Projection):
+        elif isinstance(rule, Projection) and segment.reference:
             self._project(members, rule, segment, rows, step)
+        else:
+            self._mix(members, segment, rows, step)
 
     def _mix(self, members: list["_Member"], segment: Segment, rows: Indices, step: int) -> None:
         passes, batch = self._passes, self._passes.batch(len(rows), segment.current)

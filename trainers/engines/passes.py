@@ -22,6 +22,7 @@ class Passes:
         self._net, self._sparse = net, path.sparse
         self._multiply = PRODUCTS[path.products]
         self._scale = (torch.arange(256, dtype=torch.float32) / largest).numpy()
+        self._room = Room(net, 0)
         self._batches: dict[tuple[int, int], Batch] = {}
         self.g_ref = self.layers(torch.zeros(net.row))
 
@@ -36,9 +37,12 @@ class Passes:
         return DenseInputs(rows, self._scale, self._multiply)
 
     def batch(self, rows: int, current: int) -> "Batch":
-        """Room is made once for each shape of batch, and used again."""
+        """One room, made for the largest batch so far, is used for all; batches are views of it."""
+        if rows > self._room.rows:
+            self._room = Room(self._net, rows)
+            self._batches.clear()
         if (rows, current) not in self._batches:
-            self._batches[rows, current] = Batch(self._net, rows, current)
+            self._batches[rows, current] = Batch(self._room, rows, current)
         return self._batches[rows, current]
 
     def logits(self, member: list[Layer], batch: "Batch", inputs: Inputs) -> Tensor:
@@ -102,13 +106,20 @@ class Passes:
         self.backward(member, batch, inputs, into)
 
 
-class Batch:
-    """Room for one batch's activations and their gradients [B, width], of all layers, with views of its two parts."""
+class Room:
+    """For the activations of a batch and their gradients [rows, width], of all layers; padding is and stays zero."""
 
-    def __init__(self, net: MLP, rows: int, current: int) -> None:
+    def __init__(self, net: MLP, rows: int) -> None:
+        self.rows = rows
+        self.hidden, self.delta = ([torch.zeros(rows, width) for width in net.widths[1:]] for _ in range(2))
+
+
+class Batch:
+    """One batch's part of the room, with views of the batch's two parts."""
+
+    def __init__(self, room: Room, rows: int, current: int) -> None:
         self.current, self.reference = current, rows - current
-        self.hidden = [torch.zeros(rows, width) for width in net.widths[1:]]
-        self.delta = [torch.zeros(rows, width) for width in net.widths[1:]]
+        self.hidden, self.delta = ([part[:rows] for part in all_] for all_ in (room.hidden, room.delta))
         self.hidden_array, self.delta_array = ([part.numpy() for part in all_] for all_ in (self.hidden, self.delta))
         self.hidden_now, self.delta_now = (
             [part[:current] for part in all_] for all_ in (self.hidden_array, self.delta_array)

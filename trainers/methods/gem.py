@@ -14,11 +14,13 @@ RIDGE = 1e-3  # on the diagonal of the dual problem, as in GEM's released code
 def direction(g: Tensor, references: Tensor, config: TrainConfig) -> tuple[Tensor, Tensor]:
     """g̃ = g if no ⟨g, g_k⟩ < 0, else g + Gᵀv.
 
-    v solves the dual: min ½ vᵀ(GGᵀ + 10⁻³·I)v + (Gg)ᵀv subject to v >= margin, where the rows of G are the g_k. A
-    member whose gradients are not finite keeps g.
+    v solves the dual: min ½ vᵀ(GGᵀ + 10⁻³·I)v + (Gg)ᵀv subject to v >= margin, where the rows of G are the g_k. Both
+    products are made in float64: the rounding of those of long gradients would exceed the ridge. A member whose
+    gradients are not finite keeps g.
     """
-    products = torch.bmm(references, g[:, :, None])[..., 0].double().cpu().numpy()
-    gram = torch.bmm(references, references.mT).double().cpu().numpy()
+    rows = references.double()
+    products = torch.bmm(rows, g.double()[:, :, None])[..., 0].cpu().numpy()
+    gram = torch.bmm(rows, rows.mT).cpu().numpy()
     finite = np.isfinite(products).all(axis=1) & np.isfinite(gram).all(axis=(1, 2))
     projected = finite & (products < 0).any(axis=1)
     multipliers = np.zeros_like(products)

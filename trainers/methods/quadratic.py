@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 PATIENCE = 3  # exchanges of whole blocks that may fail to help before single variables are exchanged
+MOST_EXCHANGES = 50  # for each variable; a few in all are usual. A matrix that rounding has made indefinite may cycle
 TOLERANCE = 1e-12  # of the largest entry of the matrix: what counts as zero
 
 
@@ -14,7 +15,8 @@ def solve(matrix: Array, linear: Array, lowest: float) -> Array:
 
     Block principal pivoting (Júdice & Pires, 1994): every variable is either at its bound or free. The free ones come
     from a linear system; those on the wrong side of their condition change places, all of them while that lowers their
-    number, else only the last (Murty's rule), which ends after finitely many exchanges. P must be positive definite.
+    number, else only the last (Murty's rule), which ends after finitely many exchanges where P is positive definite. A
+    problem that has not ended by then gets the best that was found: the places with the fewest on the wrong side.
 
     >>> solve(np.eye(2)[None], np.array([[-3.0, 2.0]]), 0.5).tolist()
     [[3.0, 0.5]]
@@ -25,18 +27,20 @@ def solve(matrix: Array, linear: Array, lowest: float) -> Array:
     free = np.zeros(linear.shape, dtype=bool)
     fewest = np.full(len(linear), count + 1)
     patience = np.full(len(linear), PATIENCE)
-    for _ in range(3**count + PATIENCE * count):  # never reached: the exchanges end
+    best = np.zeros(linear.shape)
+    for _ in range(MOST_EXCHANGES * count):
         both = free[:, :, None] & free[:, None, :]
         system = np.where(both, matrix, np.eye(count))
         above = np.linalg.solve(system, np.where(free, -shifted, 0.0)[..., None])[..., 0]
         slope = np.einsum("mij,mj->mi", matrix, above) + shifted
         wrong = np.where(free, above < -zero, slope < -zero)
-        if not wrong.any():
-            break
         number = wrong.sum(axis=1)
         fewer = number < fewest
+        best = np.where(fewer[:, None], np.where(free, np.maximum(above, 0.0), 0.0), best)
+        if not wrong.any():
+            break
         fewest = np.where(fewer, number, fewest)
         patience = np.where(fewer, PATIENCE, patience - 1)
         last = np.arange(count) == (count - 1 - wrong[:, ::-1].argmax(axis=1))[:, None]
         free ^= np.where((patience < 0)[:, None], wrong & last, wrong)
-    return lowest + np.where(free, np.maximum(above, 0.0), 0.0)
+    return lowest + best
