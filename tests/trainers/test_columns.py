@@ -11,7 +11,7 @@ from tests.trainers.streams import digits, toy
 from trainers import TrainConfig
 from trainers.engines import make_engine
 from trainers.engines.base import Learners
-from trainers.engines.columns import ColumnsEngine, train_column
+from trainers.engines.columns import ColumnsEngine, frozen_units, train_column
 from trainers.engines.products import PRODUCTS
 from trainers.networks import MLP
 from trainers.networks.columns import Columns
@@ -210,7 +210,8 @@ def test_a_step_on_random_tensors_agrees_with_numpy(number, dtype, tolerance):
     ]
     new, expected_loss = numpy_step(explicit, x[0].double().numpy(), y[0].numpy(), rate)
     before = flat(net, net.columns(row.clone())[number], number).double().numpy()
-    loss = train_column(net, net.columns(row), x, y, range(1), rate, AFFINE)
+    columns = net.columns(row)
+    loss = train_column(net, columns, x, y, frozen_units(net, columns, x, AFFINE), range(1), rate, AFFINE)
     parts = []
     for index, layer in enumerate(new):
         parts += [w for w, _ in layer] if index else [sum(w for w, _ in layer)]
@@ -388,7 +389,9 @@ class TestDivergence:
         net = Columns((9, 8, 4), 1)
         row = torch.zeros(net.row)
         net.columns(row)[0][-1].bias[0] = 1000.0
-        loss = train_column(net, net.columns(row), torch.zeros(1, 2, 9), torch.ones(1, 2).long(), range(1), 0.1, AFFINE)
+        columns, x = net.columns(row), torch.zeros(1, 2, 9)
+        hidden = frozen_units(net, columns, x, AFFINE)
+        loss = train_column(net, columns, x, torch.ones(1, 2).long(), hidden, range(1), 0.1, AFFINE)
         assert loss.tolist() == [1000.0]
 
 

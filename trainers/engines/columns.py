@@ -45,6 +45,7 @@ class ColumnsEngine:
         self._segments: tuple[Segment, ...] = ()
         self._known: dict[tuple[int, int, str], float] = {}
         self._task = 0
+        self._block, self._hidden = (-1, -1), dict[int, list[Tensor]]()
 
     @property
     def steps(self) -> int:
@@ -63,7 +64,7 @@ class ColumnsEngine:
         return {}
 
     def load_task(self, task: int) -> None:
-        self._task = task
+        self._task, self._block = task, (-1, -1)
         # Without a memory the schedule names the same rows for every seed; what the rows hold is the seed's.
         schedules = [pool.load_task(task) for pool in self._pools]
         self._segments = schedules[0]
@@ -84,8 +85,18 @@ class ColumnsEngine:
                 wanted = range(max(steps.start - begin, 0), min(steps.stop - begin, BLOCK))
                 block = [self._batches(pool, rows[begin : begin + BLOCK]) for pool in self._pools]
                 for row, columns in enumerate(members):
-                    loss = train_column(self._net, columns, *block[seeds[row]], wanted, rates[row], self._affine)
+                    x, labels = block[seeds[row]]
+                    hidden = self._frozen_once(learners.params[row], columns, x, (number, begin))
+                    loss = train_column(self._net, columns, x, labels, hidden, wanted, rates[row], self._affine)
                     _note_bad(learners.first_bad[row], loss, start + begin + wanted.start)
+
+    def _frozen_once(self, row: Tensor, columns: Sequence[Column], x: Tensor, block: tuple[int, int]) -> list[Tensor]:
+        """A block is gone through once for each member, however few of its steps are asked for at a time."""
+        if block != self._block:
+            self._block, self._hidden = block, {}
+        if row.data_ptr() not in self._hidden:
+            self._hidden[row.data_ptr()] = frozen_units(self._net, columns, x, self._affine)
+        return self._hidden[row.data_ptr()]
 
     def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
         shares = []
@@ -114,17 +125,33 @@ class ColumnsEngine:
         return torch.from_numpy(stored).to(self._device).to(torch.float32).div_(self._stream.largest)
 
 
+def frozen_units(net: Columns, columns: Sequence[Column], x: Tensor, affine: Affine) -> list[Tensor]:
+    """Hidden units of all columns but the last, for a block x [S, B, inputs], with room for those of the last.
+
+    They run over the whole block at once, also where few of its steps are wanted: products of another size may round
+    differently.
+    """
+    rows = x.flatten(0, 1)
+    hidden = net.room(rows, len(columns))
+    net.fill(columns[:-1], rows, hidden, affine)
+    return hidden
+
+
 def train_column(
-    net: Columns, columns: Sequence[Column], x: Tensor, labels: Tensor, steps: range, rate: float, affine: Affine
+    net: Columns,
+    columns: Sequence[Column],
+    x: Tensor,
+    labels: Tensor,
+    hidden: list[Tensor],
+    steps: range,
+    rate: float,
+    affine: Affine,
 ) -> Tensor:
     """SGD steps of the last of these columns, in place; the others are frozen. Returns the loss of each step.
 
-    x [S, B, inputs] and labels [S, B] are a block of batches, of which `steps` are taken. The frozen columns run over
-    the whole block at once, also where few of its steps are wanted: products of another size may round differently.
+    x [S, B, inputs] and labels [S, B] are a block of batches, of which `steps` are taken; hidden: its `frozen_units`.
     """
-    number, classes, rows = len(columns) - 1, net.sizes[-1], x.flatten(0, 1)
-    hidden = net.room(rows, number + 1)
-    net.fill(columns[:-1], rows, hidden, affine)
+    number, classes = len(columns) - 1, net.sizes[-1]
     units = [part.view(*x.shape[:2], -1) for part in hidden]
     logits, delta = x.new_empty(*x.shape[:2], net.widths[-1]), x.new_zeros(x.shape[1], net.widths[-1])
     target = torch.nn.functional.one_hot(labels, net.widths[-1]).to(x.dtype)

@@ -18,15 +18,15 @@ def direction(g: Tensor, references: Tensor, config: TrainConfig) -> tuple[Tenso
     products are made in float64: the rounding of those of long gradients would exceed the ridge. A member whose
     gradients are not finite keeps g.
     """
-    rows = references.double()
-    products = torch.bmm(rows, g.double()[:, :, None])[..., 0].cpu().numpy()
-    gram = torch.bmm(rows, rows.mT).cpu().numpy()
-    finite = np.isfinite(products).all(axis=1) & np.isfinite(gram).all(axis=(1, 2))
-    projected = finite & (products < 0).any(axis=1)
-    multipliers = np.zeros_like(products)
+    finite = references.isfinite().all(dim=2).all(dim=1) & g.isfinite().all(dim=1)
+    violated = (torch.bmm(references, g[:, :, None])[..., 0] < 0).any(dim=1)
+    projected = (finite & violated).cpu().numpy()
+    multipliers = np.zeros(references.shape[:2])
     if projected.any():
-        ridge = RIDGE * np.eye(products.shape[1])
-        multipliers[projected] = solve(gram[projected] + ridge, products[projected], config.margin)
+        rows = references[projected].double()
+        gram = torch.bmm(rows, rows.mT).cpu().numpy()
+        products = torch.bmm(rows, g[projected].double()[:, :, None])[..., 0].cpu().numpy()
+        multipliers[projected] = solve(gram + RIDGE * np.eye(gram.shape[1]), products, config.margin)
     v, where = torch.from_numpy(multipliers).to(g), torch.from_numpy(projected).to(g.device)
     return torch.where(where[:, None], g + torch.bmm(v[:, None], references)[:, 0], g), where
 
