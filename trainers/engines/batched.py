@@ -185,7 +185,7 @@ class BatchedEngine:
 
     @property
     def _graph_steps(self) -> int:
-        """Steps in one graph: as many as come between two refreshes; one, which makes none, where the CPU has a part."""
+        """Steps in one graph: as many as lie between two refreshes; one, so none, where the CPU takes part."""
         if isinstance(self._rule, Projection):
             return 1
         refreshed = isinstance(self._rule, Penalty) and self._rule.refresh is not None

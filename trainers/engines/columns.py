@@ -99,15 +99,19 @@ class ColumnsEngine:
         return self._hidden[row.data_ptr()]
 
     def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
-        shares = []
-        for row, seed in zip(learners.params, learners.seed.tolist(), strict=True):
-            # A finished column is tested again after every later task; its parameters say whether it is the same.
-            used = row[: self._net.slice(task).stop]
-            key = (seed, task, fingerprint(used.cpu().numpy()))
-            if key not in self._known:
-                self._known[key] = self._tested(self._net.columns(row)[: task + 1], self._pools[seed].test(task))
-            shares.append(self._known[key])
-        return np.array(shares)
+        pairs = zip(learners.params, learners.seed.tolist(), strict=True)
+        return np.array([self._accuracy(row, seed, task) for row, seed in pairs])
+
+    def _accuracy(self, row: Tensor, seed: int, task: int) -> float:
+        """A finished column is tested again after every later task; its parameters say whether it is the same."""
+        columns, test = self._net.columns(row)[: task + 1], self._pools[seed].test(task)
+        if task >= self._task:
+            return self._tested(columns, test)
+        used = row[: self._net.slice(task).stop]
+        key = (seed, task, fingerprint(used.cpu().numpy()))
+        if key not in self._known:
+            self._known[key] = self._tested(columns, test)
+        return self._known[key]
 
     def _tested(self, columns: Sequence[Column], test: Examples) -> float:
         hits = 0

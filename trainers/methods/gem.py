@@ -10,23 +10,26 @@ from trainers.methods.quadratic import solve
 
 RIDGE = 1e-3  # on the diagonal of the dual problem, as in GEM's released code
 
+ROUNDING = 100  # units in the last place
+
 
 def direction(g: Tensor, references: Tensor, config: TrainConfig) -> tuple[Tensor, Tensor]:
     """g̃ = g if no ⟨g, g_k⟩ < 0, else g + Gᵀv.
 
-    v solves the dual: min ½ vᵀ(GGᵀ + 10⁻³·I)v + (Gg)ᵀv subject to v >= margin, where the rows of G are the g_k. Both
-    products are made in float64: the rounding of those of long gradients would exceed the ridge. A member whose
-    gradients are not finite keeps g.
+    v solves the dual: min ½ vᵀ(GGᵀ + 10⁻³·I)v + (Gg)ᵀv subject to v >= margin, where the rows of G are the g_k. Where a
+    gradient is not finite, g stays.
     """
     finite = references.isfinite().all(dim=2).all(dim=1) & g.isfinite().all(dim=1)
     violated = (torch.bmm(references, g[:, :, None])[..., 0] < 0).any(dim=1)
     projected = (finite & violated).cpu().numpy()
     multipliers = np.zeros(references.shape[:2])
     if projected.any():
-        rows = references[projected].double()
-        gram = torch.bmm(rows, rows.mT).cpu().numpy()
-        products = torch.bmm(rows, g[projected].double()[:, :, None])[..., 0].cpu().numpy()
-        multipliers[projected] = solve(gram + RIDGE * np.eye(gram.shape[1]), products, config.margin)
+        rows = references[projected]
+        gram = torch.bmm(rows, rows.mT).double().cpu().numpy()
+        products = torch.bmm(rows, g[projected][:, :, None])[..., 0].double().cpu().numpy()
+        # The rounding of long gradients' products can exceed the ridge, and the matrix would not be positive definite.
+        ridge = RIDGE + ROUNDING * torch.finfo(g.dtype).eps * np.abs(gram).max(axis=(1, 2), keepdims=True)
+        multipliers[projected] = solve(gram + ridge * np.eye(gram.shape[1]), products, config.margin)
     v, where = torch.from_numpy(multipliers).to(g), torch.from_numpy(projected).to(g.device)
     return torch.where(where[:, None], g + torch.bmm(v[:, None], references)[:, 0], g), where
 
