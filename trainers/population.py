@@ -52,11 +52,7 @@ def train_cohort(
     result = empty(len(cohort.members))
     checkpoints = Checkpoints(folder, cohort, stream, config, chosen, transfer)
     kept = {member: found for member in cohort.members if (found := checkpoints.last(member))}
-    groups: dict[tuple[int, int], list[int]] = {}
-    for row, member in sorted(enumerate(cohort.members), key=lambda pair: pair[1].seed):
-        task = kept[member][0] if member in kept else -1
-        groups.setdefault((task, member.seed if chosen.one_seed_at_a_time else -1), []).append(row)
-    for (task, _), rows in groups.items():
+    for task, rows in _in_lockstep(cohort, {member: task for member, (task, _) in kept.items()}, chosen):
         members = [cohort.members[row] for row in rows]
         seeds = tuple(sorted({member.seed for member in members}))
         with torch.inference_mode():
@@ -69,6 +65,15 @@ def train_cohort(
     checkpoints.forget(cohort.members)
     ticker.flush()
     return result
+
+
+def _in_lockstep(cohort: Cohort, done: dict[Member, int], path: NumericPath) -> list[tuple[int, list[int]]]:
+    """(last task that is done, −1 for none; rows of the members) of those that can be trained together."""
+    groups: dict[tuple[int, int], list[int]] = {}
+    for row, member in sorted(enumerate(cohort.members), key=lambda pair: pair[1].seed):
+        seed = member.seed if path.one_seed_at_a_time else -1
+        groups.setdefault((seed, done.get(member, -1)), []).append(row)
+    return [(task, rows) for (_, task), rows in groups.items()]
 
 
 def _check_strengths(cohort: Cohort) -> None:
