@@ -5,6 +5,7 @@ knows is derived from the ledger, so making it anew resumes the work.
 """
 
 import itertools
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -21,7 +22,7 @@ from trainers.cohort import Cohort
 COHORTS_PER_WORKER = 4  # small enough that no worker idles long at the end of a stage, and little is lost in a crash
 
 
-class Loop:
+class Loop(ABC):
     """The parts of a loop that do not depend on what is asked. Subclasses say which members a stage wants."""
 
     def __init__(self, study: Setup, images: Mapping[str, Any], store: Store, workers: int) -> None:
@@ -35,38 +36,38 @@ class Loop:
         self._keys: dict[Trainee, str] = {}
 
     @property
+    @abstractmethod
     def done(self) -> bool:
         """Whether nothing is left to train."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def stage(self) -> str:
         """What is being trained, in words."""
-        raise NotImplementedError
 
+    @abstractmethod
     def headline(self) -> str:
         """The best so far, in words."""
-        raise NotImplementedError
 
+    @abstractmethod
     def heading(self) -> str:
         """What the whole study will do, in words."""
-        raise NotImplementedError
 
+    @abstractmethod
     def remaining_work(self) -> float:
         """An estimate of what is still to be done, in steps times their weight."""
-        raise NotImplementedError
 
+    @abstractmethod
     def ask(self) -> list[Job]:
         """The open jobs, the same ones until they are told."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _wanted(self) -> list[Trainee]:
         """All members of the current stage."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _advance(self) -> None:
         """Goes through the stages as far as the ledger's knowledge reaches."""
-        raise NotImplementedError
 
     @property
     def steps_per_task(self) -> int:
