@@ -86,7 +86,7 @@ def records(job: Job, result: JobResult, described: Sequence[Mapping[str, Any]])
                 status="diverged" if diverged else "ok",
                 diverged_task=int(value.diverged_task[row]) if diverged else None,
                 diverged_step=int(value.diverged_step[row]) if diverged else None,
-                steps=value.steps,
+                steps=int(value.steps[row]),
                 seconds=result.seconds / len(job.cohort.members),
                 content=known,
                 fingerprint=str(value.fingerprints[row]),

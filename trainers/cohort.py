@@ -107,9 +107,9 @@ class CohortResult:
                              where transfer is not measured
     violations    [M, T]     share of steps at which the gradient was projected; NaN without a reference gradient
     diverged_task, diverged_step [M]  where the loss or a parameter first was not finite; -1 where it never was
+    steps         [M]        SGD steps of the whole run
     fingerprints  [M]        hash of the final parameters
     params        M arrays   the final parameters, with the engine's padding; None in a result from elsewhere
-    steps         SGD steps of one member
     saved         member-steps that were not taken, as members share their first task
     """
 
@@ -120,6 +120,7 @@ class CohortResult:
         "violations",
         "diverged_task",
         "diverged_step",
+        "steps",
         "fingerprints",
         "params",
     )
@@ -130,13 +131,13 @@ class CohortResult:
     violations: NDArray[np.float64]
     diverged_task: NDArray[np.int64]
     diverged_step: NDArray[np.int64]
+    steps: NDArray[np.int64]
     fingerprints: NDArray[np.str_]
     params: NDArray[np.object_]
-    steps: int
     saved: int = 0
 
     @classmethod
-    def empty(cls, members: int, tasks: int, steps: int) -> "CohortResult":
+    def empty(cls, members: int, tasks: int) -> "CohortResult":
         """Nothing measured yet."""
         return cls(
             accuracies=np.full((members, tasks, tasks), np.nan),
@@ -145,9 +146,9 @@ class CohortResult:
             violations=np.full((members, tasks), np.nan),
             diverged_task=np.full(members, -1),
             diverged_step=np.full(members, -1),
+            steps=np.zeros(members, dtype=np.int64),
             fingerprints=np.full(members, "", dtype="U16"),
             params=np.full(members, None, dtype=object),
-            steps=steps,
         )
 
 

@@ -13,7 +13,6 @@ from trainers.schedule import (
     mini_batches,
     reference_batches,
     task_segments,
-    training_order,
 )
 from trainers.streams.base import Examples, TaskStream
 
@@ -21,7 +20,7 @@ from trainers.streams.base import Examples, TaskStream
 class Pool:
     """One matrix of rows: memory slots first, then the current task in training order, so a batch is one gather.
 
-    inputs [rows, P] bytes; labels [rows]. Slots that are not filled yet hold zeros and no schedule names them.
+    inputs [rows, …] as the stream has them; labels [rows]. The current task shows `shown` examples. Slots that are not filled yet hold zeros and no schedule names them.
     memory: the kind that the method asks for, see `methods.base`; None for none.
     """
 
@@ -33,9 +32,10 @@ class Pool:
         self.capacity = config.memory * stream.classes * filled
         self._parts: list[int] = []  # what is stored of each task
         self._reservoir = Reservoir(self.capacity, seed)
-        rows = self.capacity + stream.examples
-        self.inputs = np.zeros((rows, stream.inputs), dtype=np.uint8)
+        rows = self.capacity + max(stream.size(seed, task) for task in stream.tasks)
+        self.inputs = stream.room(rows)
         self.labels = np.zeros(rows, dtype=np.int64)
+        self.shown = 0
         self.test = lru_cache(maxsize=None)(self._test)
 
     @property
@@ -46,8 +46,9 @@ class Pool:
     def load_task(self, task: int) -> tuple[Segment, ...]:
         """Puts the task's training set behind the memory and returns all its batches."""
         number, stream, config = self._stream.tasks[task], self._stream, self._config
-        order = training_order(self._seed, number, stream.available, stream.examples)
-        self.inputs[self.capacity :], self.labels[self.capacity :] = stream.train(self._seed, number, order)
+        order = stream.order(self._seed, number)
+        self.shown, current = len(order), slice(self.capacity, self.capacity + len(order))
+        self.inputs[current], self.labels[current] = stream.train(self._seed, number, order)
         batches = mini_batches(len(order), config.batch_size, self.capacity)
         if self._memory == RESERVOIR:
             return self._reservoir.segments(number, batches, config.memory_batch)
@@ -64,7 +65,7 @@ class Pool:
         if self._memory == RESERVOIR:
             slots, rows = self._reservoir.settle()
         else:
-            number, labels = self._stream.tasks[task], self.labels[self.capacity :]
+            number, labels = self._stream.tasks[task], self.labels[self.capacity : self.capacity + self.shown]
             rows = self.capacity + memory_choice(self._seed, number, labels, self._config.memory)
             slots = self.stored + np.arange(len(rows))
             self._parts.append(len(rows))

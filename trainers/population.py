@@ -47,8 +47,7 @@ def train_cohort(
     chosen = path or fastest_path(stream.inputs, config.hidden[0], stream.density)
     _check_strengths(cohort)
     ticker = _Ticker(progress)
-    tasks = len(stream.tasks)
-    empty = partial(CohortResult.empty, tasks=tasks, steps=tasks * -(-stream.examples // config.batch_size))
+    empty = partial(CohortResult.empty, tasks=len(stream.tasks))
     result = empty(len(cohort.members))
     checkpoints = Checkpoints(folder, cohort, stream, config, chosen, transfer)
     kept = {member: found for member in cohort.members if (found := checkpoints.last(member))}
@@ -61,6 +60,7 @@ def train_cohort(
             part = run.train(task, [kept[member][1] for member in members if member in kept])
         for name in CohortResult.ARRAYS:
             getattr(result, name)[rows] = getattr(part, name)
+        result.steps[rows] = [_steps(stream, member.seed, config) for member in members]
         result = replace(result, saved=result.saved + part.saved)
     checkpoints.forget(cohort.members)
     ticker.flush()
@@ -74,6 +74,11 @@ def _in_lockstep(cohort: Cohort, done: dict[Member, int], path: NumericPath) -> 
         seed = member.seed if path.one_seed_at_a_time else -1
         groups.setdefault((seed, done.get(member, -1)), []).append(row)
     return [(task, rows) for (_, task), rows in groups.items()]
+
+
+def _steps(stream: TaskStream, seed: int, config: TrainConfig) -> int:
+    """SGD steps of a whole run."""
+    return sum(-(-stream.size(seed, task) // config.batch_size) for task in stream.tasks)
 
 
 def _check_strengths(cohort: Cohort) -> None:
@@ -105,10 +110,11 @@ class _Run:
         if kept:
             learners, result = self._fork(engine.start()), self._empty(len(self._members))
             restore(kept, learners, result)
+            saved = 0
             for task in range(done + 1):
                 engine.load_task(task)
                 engine.remember(task)
-            saved = len(self._members) * (done + 1) * engine.steps
+                saved += len(self._members) * engine.steps
         else:
             done = 0
             learners, result, saved = self._first_task()

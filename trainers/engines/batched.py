@@ -85,7 +85,7 @@ class BatchedEngine:
         if isinstance(self._rule, Penalty):
             sensitivities = partial(self._sensitivities, learners)
             real = self._net.real.to(self._device)
-            examples = self._stream.examples
+            examples = self._pools[0].shown
             end = TaskEnd(first, learners.params, real, examples, self._config, sensitivities)
             self._rule.end_task(learners.state, end)
 

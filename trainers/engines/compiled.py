@@ -75,7 +75,7 @@ class CompiledEngine:
     def finish(self, learners: Learners, first: bool) -> None:
         if isinstance(self._rule, Penalty):
             sensitivities = partial(self._sensitivities, learners)
-            end = TaskEnd(first, learners.params, self._net.real, self._stream.examples, self._config, sensitivities)
+            end = TaskEnd(first, learners.params, self._net.real, self._pool.shown, self._config, sensitivities)
             self._rule.end_task(learners.state, end)
 
     def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:

@@ -16,9 +16,9 @@ class DataError(Exception):
 
 
 class Examples(NamedTuple):
-    """inputs [n, P] as stored bytes, labels [n] in 0…classes−1."""
+    """inputs [n, …] as they are stored: bytes of pixels, or positions in a set of images; labels [n]."""
 
-    inputs: Pixels
+    inputs: NDArray[Any]
     labels: Labels
 
 
@@ -47,16 +47,51 @@ class Images:
 
 
 class TaskStream(Protocol):
-    """Tasks numbered as in the whole stream, so that D^CV and D^EV never share a permutation or a draw."""
+    """Tasks numbered as in the whole stream, so that D^CV and D^EV never share a permutation, a class or a draw.
+
+    tasks: their numbers. classes: of one task, each of which has its quota in the memory. outputs: of the network;
+    labels lie in 0…outputs−1.
+    """
 
     @property
     def tasks(self) -> range: ...
 
     @property
-    def inputs(self) -> int: ...
+    def classes(self) -> int: ...
 
     @property
-    def classes(self) -> int: ...
+    def outputs(self) -> int: ...
+
+    def size(self, seed: int, task: int) -> int:
+        """Training examples that the task shows."""
+        ...
+
+    def order(self, seed: int, task: int) -> Labels:
+        """Positions of the training examples that the task shows, in the order in which it does."""
+        ...
+
+    def train(self, seed: int, task: int, order: Labels) -> Examples:
+        """The task's training examples at the positions `order`."""
+        ...
+
+    def test(self, seed: int, task: int) -> Examples:
+        """The task's whole test set."""
+        ...
+
+    def room(self, rows: int) -> NDArray[Any]:
+        """Zeros for the inputs of so many examples."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """JSON-able facts that, with a seed, determine every example of the stream."""
+        ...
+
+
+class PixelStream(TaskStream, Protocol):
+    """Inputs are bytes [n, P]: what a multilayer perceptron takes. Networks see `byte / largest`."""
+
+    @property
+    def inputs(self) -> int: ...
 
     @property
     def largest(self) -> float: ...
@@ -66,24 +101,27 @@ class TaskStream(Protocol):
         """Share of pixels that are not zero, from a sample."""
         ...
 
-    @property
-    def available(self) -> int:
-        """Training examples that a task has."""
-        ...
+
+class ImageStream(TaskStream, Protocol):
+    """Inputs are positions [n] in one set of images, `pixels`: what a residual network takes.
+
+    pixels [N, H, W, 3], bytes, perhaps mapped from a file; networks see `pixels / 255 − mean`, mean broadcastable to
+    [H, W, 3]. attributes [outputs, A]: of each output's class, for a joint embedding, else None. balanced: whether
+    accuracy on a task is the mean of its classes' accuracies.
+    """
 
     @property
-    def examples(self) -> int:
-        """Training examples that a task shows."""
-        ...
+    def pixels(self) -> Pixels: ...
 
-    def train(self, seed: int, task: int, order: NDArray[np.int64]) -> Examples:
-        """The task's training examples at the positions `order`."""
-        ...
+    @property
+    def mean(self) -> NDArray[np.float32]: ...
 
-    def test(self, seed: int, task: int) -> Examples:
-        """The task's whole test set."""
-        ...
+    @property
+    def attributes(self) -> NDArray[np.float32] | None: ...
 
-    def describe(self) -> dict[str, Any]:
-        """JSON-able facts that, with a seed, determine every example of the stream."""
+    @property
+    def balanced(self) -> bool: ...
+
+    def heads(self, seed: int) -> Labels:
+        """[outputs], the task that each output belongs to, −1 where it is none of this stream's."""
         ...

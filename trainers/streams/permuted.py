@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trainers.schedule import generator
+from trainers.schedule import generator, training_order
 from trainers.streams.base import DataError, Examples, Images
 
 DENSITY_SAMPLE = 1000  # images
@@ -37,6 +37,10 @@ class PermutedStream:
         return self._images.classes
 
     @property
+    def outputs(self) -> int:
+        return self.classes
+
+    @property
     def largest(self) -> float:
         return self._images.largest
 
@@ -48,6 +52,12 @@ class PermutedStream:
     def permutation(self, seed: int, task: int) -> NDArray[np.int64]:
         return generator(seed, "permutation", task).permutation(self.inputs)
 
+    def size(self, seed: int, task: int) -> int:
+        return self.examples
+
+    def order(self, seed: int, task: int) -> NDArray[np.int64]:
+        return training_order(seed, task, self.available, self.examples)
+
     def train(self, seed: int, task: int, order: NDArray[np.int64]) -> Examples:
         inputs, labels = self._images.train
         return Examples(inputs[order][:, self.permutation(seed, task)], labels[order])
@@ -55,6 +65,9 @@ class PermutedStream:
     def test(self, seed: int, task: int) -> Examples:
         inputs, labels = self._images.test
         return Examples(inputs[:, self.permutation(seed, task)], labels)
+
+    def room(self, rows: int) -> NDArray[np.uint8]:
+        return np.zeros((rows, self.inputs), dtype=np.uint8)
 
     def describe(self) -> dict[str, Any]:
         return {

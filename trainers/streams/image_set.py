@@ -1,0 +1,53 @@
+"""A set of labelled images of one size, decoded: what image streams are cut from."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainers.streams.base import DataError, Labels, Pixels
+
+
+@dataclass(frozen=True)
+class ImageSet:
+    """pixels [N, H, W, 3], bytes, perhaps mapped from a file; labels [N], classes numbered as the dataset does;
+    test [N], True for the test set; unused [N], True for images of neither set.
+
+    classes: their names. attributes [classes, A], float32, of length 1 each, for joint embeddings; None without.
+    mean [H, W, 3]: of the training images' pixels / 255. fingerprint: a hash of every pixel and label.
+    """
+
+    pixels: Pixels
+    labels: Labels
+    test: NDArray[np.bool_]
+    unused: NDArray[np.bool_]
+    classes: tuple[str, ...]
+    attributes: NDArray[np.float32] | None
+    mean: NDArray[np.float32]
+    fingerprint: str
+
+    def __post_init__(self) -> None:
+        for part, members in (("training", self._training), ("test", self.test)):
+            counts = np.bincount(self.labels[members], minlength=len(self.classes))
+            if (counts == 0).any():
+                empty = [self.classes[label] for label in np.flatnonzero(counts == 0)]
+                shown = ", ".join(empty[:3]) + (" …" if len(empty) > 3 else "")
+                raise DataError(f"every class needs a {part} image; {len(empty)} of {len(self.classes)} have none: {shown}")
+
+    @cached_property
+    def train_of(self) -> tuple[Labels, ...]:
+        """Positions of each class's training images, ascending."""
+        return self._by_class(self._training)
+
+    @cached_property
+    def test_of(self) -> tuple[Labels, ...]:
+        """Positions of each class's test images, ascending."""
+        return self._by_class(self.test)
+
+    @property
+    def _training(self) -> NDArray[np.bool_]:
+        return ~(self.test | self.unused)
+
+    def _by_class(self, members: NDArray[np.bool_]) -> tuple[Labels, ...]:
+        return tuple(np.flatnonzero(members & (self.labels == label)) for label in range(len(self.classes)))
