@@ -1,8 +1,10 @@
 """The numeric path of a study: given, or the one it began with, or the fastest on this machine, measured once."""
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import cast
 
 from epsearch.cache import cache_folder
 from epsearch.errors import UsageError
@@ -10,7 +12,7 @@ from epsearch.machine import installed, processor
 from epsearch.study import Setup
 from results.files import write_atomically
 from trainers.cohort import TrainConfig
-from trainers.streams.base import TaskStream
+from trainers.streams.base import ImageStream, PixelStream, TaskStream
 
 
 def numeric_path(study: Setup, stream: TaskStream, begun_with: str | None = None) -> str:
@@ -30,22 +32,43 @@ def numeric_path(study: Setup, stream: TaskStream, begun_with: str | None = None
         return begun_with
     if study.device == "cuda":
         return f"{study.device}-{study.precision}"
-    return fastest_here(stream.inputs, TrainConfig().hidden[0], stream.density)
+    if study.network == "mlp":
+        pixels = cast(PixelStream, stream)
+        return fastest_here(pixels.inputs, TrainConfig().hidden[0], pixels.density)
+    return fastest_for_images(study.network, cast(ImageStream, stream).pixels.shape[1])
 
 
 def fastest_here(inputs: int, width: int, density: float) -> str:
-    """The fastest path of this machine's CPU for such images, from the cache folder or a short measurement."""
-    path = cache_folder() / "numeric-paths.json"
-    known = _read(path)
+    """The fastest path of this machine's CPU for such pixels, from the cache folder or a short measurement."""
     share = round(density, 1)
-    subject = f"{processor()}, torch {installed('torch')}, numba {installed('numba')}: {inputs} x {width}, {share:.1f}"
-    if subject not in known:
+
+    def measure() -> str:
         from trainers.engines.choice import fastest_path
 
-        known = _read(path) | {subject: str(fastest_path(inputs, width, share))}
+        return str(fastest_path(inputs, width, share))
+
+    return _remembered(f"{inputs} x {width}, {share:.1f}", measure)
+
+
+def fastest_for_images(network: str, size: int) -> str:
+    """The same for a residual network and images of size × size."""
+
+    def measure() -> str:
+        from trainers.engines.image_choice import fastest_image_path
+
+        return str(fastest_image_path(network, size))
+
+    return _remembered(f"{network}, {size} x {size}", measure)
+
+
+def _remembered(subject: str, measure: Callable[[], str]) -> str:
+    path = cache_folder() / "numeric-paths.json"
+    known, here = _read(path), f"{processor()}, torch {installed('torch')}, numba {installed('numba')}: {subject}"
+    if here not in known:
+        known = _read(path) | {here: measure()}
         with suppress(OSError):  # nothing is lost but the time of measuring again
             write_atomically(path, json.dumps(known, indent=1).encode())
-    return known[subject]
+    return known[here]
 
 
 def _read(path: Path) -> dict[str, str]:

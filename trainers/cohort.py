@@ -10,12 +10,14 @@ PROTOCOL_VERSION = 2  # part of every content key; goes up whenever a change of 
 TRIGGERS = ("zero", "epsilon")
 SCALES = ("unit", "raw")
 PENALTY_FORMS = ("code", "paper")
+NETWORKS = ("mlp", "reduced_resnet18", "resnet18")
 CHOICES = {
     "trigger": TRIGGERS,
     "scale": SCALES,
     "satisfied": SCALES,
     "a_agem_scale": SCALES,
     "penalty_form": PENALTY_FORMS,
+    "network": NETWORKS,
 }
 LEARNING_CURVE_BATCHES = 10  # β of LCA_β: the current task is tested after b = 0…10 mini-batches
 
@@ -61,7 +63,8 @@ class TrainConfig:
     gradients), and a satisfied constraint leaves the raw gradient (or its unit vector). a_agem_scale: whether A-A-GEM
     averages unit vectors, as printed, or raw gradients. fisher_every: steps between updates of the Fisher estimate of
     EWC and RWALK. penalty_form: MAS and RWALK as in A-GEM's released code, or as in their own papers. margin: GEM's
-    memory strength.
+    memory strength. network: what is trained; hidden are the widths of an mlp. pretrained: the weights that a resnet18
+    starts from, "imagenet" or a file's path; None for random ones.
     """
 
     learning_rate: float = 0.1
@@ -76,6 +79,8 @@ class TrainConfig:
     fisher_every: int = 10
     penalty_form: str = "code"
     margin: float = 0.5
+    network: str = "mlp"
+    pretrained: str | None = None
 
     def __post_init__(self) -> None:
         _check_rate(self.learning_rate)
@@ -91,6 +96,8 @@ class TrainConfig:
             raise ValueError(f"fisher_every must be >= 1, got {self.fisher_every}")
         if not 0 <= self.margin < float("inf"):
             raise ValueError(f"margin must be >= 0, got {self.margin}")
+        if self.pretrained is not None and self.network != "resnet18":
+            raise ValueError(f"pretrained weights are for network resnet18, got network {self.network!r}")
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")

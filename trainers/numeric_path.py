@@ -36,6 +36,14 @@ class NumericPath:
         """Seeds have their own data: in a cache there is room for one's, on a GPU all are trained together."""
         return self.device == "cpu"
 
+    @property
+    def one_by_one(self) -> bool:
+        """Whether members of a residual network are trained one after another, which products of a GPU's kind are not.
+
+        Those of "mkl" and "onednn" are both oneDNN's then: torch has no other convolutions.
+        """
+        return self.device == "cpu" and self.products != "torch"
+
     def __str__(self) -> str:
         if self.device == "cuda":
             return f"{self.device}-{self.precision}"

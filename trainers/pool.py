@@ -20,12 +20,13 @@ from trainers.streams.base import Examples, TaskStream
 class Pool:
     """One matrix of rows: memory slots first, then the current task in training order, so a batch is one gather.
 
-    inputs [rows, …] as the stream has them; labels [rows]. The current task shows `shown` examples. Slots that are not filled yet hold zeros and no schedule names them.
+    inputs [rows, …] as the stream has them; labels [rows]. Slots that are not filled yet hold zeros and no schedule
+    names them. shown: examples of the current task.
     memory: the kind that the method asks for, see `methods.base`; None for none.
     """
 
     def __init__(self, stream: TaskStream, seed: int, config: TrainConfig, memory: str | None) -> None:
-        self._stream, self._seed, self._config, self._memory = stream, seed, config, memory
+        self._stream, self.seed, self._config, self._memory = stream, seed, config, memory
         tasks = len(stream.tasks)
         # The last task's memory is never read, but a reservoir takes examples in as they are seen.
         filled = 0 if memory is None else tasks if memory == RESERVOIR else tasks - 1
@@ -46,15 +47,15 @@ class Pool:
     def load_task(self, task: int) -> tuple[Segment, ...]:
         """Puts the task's training set behind the memory and returns all its batches."""
         number, stream, config = self._stream.tasks[task], self._stream, self._config
-        order = stream.order(self._seed, number)
+        order = stream.order(self.seed, number)
         self.shown, current = len(order), slice(self.capacity, self.capacity + len(order))
-        self.inputs[current], self.labels[current] = stream.train(self._seed, number, order)
+        self.inputs[current], self.labels[current] = stream.train(self.seed, number, order)
         batches = mini_batches(len(order), config.batch_size, self.capacity)
         if self._memory == RESERVOIR:
             return self._reservoir.segments(number, batches, config.memory_batch)
         draw = None if self._memory == PER_TASK else config.memory_batch
         steps = sum(len(batch) for batch in batches)
-        reference = reference_batches(self._seed, number, self.stored, draw, steps)
+        reference = reference_batches(self.seed, number, self.stored, draw, steps)
         parts = tuple(self._parts) if self._memory == PER_TASK else (reference.shape[1],) if self.stored else ()
         return task_segments(batches, reference, parts)
 
@@ -66,11 +67,11 @@ class Pool:
             slots, rows = self._reservoir.settle()
         else:
             number, labels = self._stream.tasks[task], self.labels[self.capacity : self.capacity + self.shown]
-            rows = self.capacity + memory_choice(self._seed, number, labels, self._config.memory)
+            rows = self.capacity + memory_choice(self.seed, number, labels, self._config.memory)
             slots = self.stored + np.arange(len(rows))
             self._parts.append(len(rows))
         self.inputs[slots], self.labels[slots] = self.inputs[rows], self.labels[rows]
 
     def _test(self, task: int) -> Examples:
         """The task's test set; `test` keeps it, as every later task is tested on it too."""
-        return self._stream.test(self._seed, self._stream.tasks[task])
+        return self._stream.test(self.seed, self._stream.tasks[task])

@@ -14,7 +14,7 @@ from trainers.checkpoints import Checkpoints, Origin, restore
 from trainers.cohort import LEARNING_CURVE_BATCHES, Cohort, CohortResult, Member, TrainConfig
 from trainers.engines import make_engine
 from trainers.engines.base import Engine, Learners
-from trainers.engines.choice import fastest_path
+from trainers.engines.choice import fastest_for
 from trainers.kept import Arrays, fingerprint
 from trainers.methods import METHODS
 from trainers.numeric_path import NumericPath
@@ -44,7 +44,7 @@ def train_cohort(
     folder: keeps first tasks that other cohorts share, and the last task of a run that is killed: the same call goes
     on from there.
     """
-    chosen = path or fastest_path(stream.inputs, config.hidden[0], stream.density)
+    chosen = path or fastest_for(stream, config)
     _check_strengths(cohort)
     ticker = _Ticker(progress)
     empty = partial(CohortResult.empty, tasks=len(stream.tasks))
@@ -54,7 +54,7 @@ def train_cohort(
     for task, rows in _in_lockstep(cohort, {member: task for member, (task, _) in kept.items()}, chosen):
         members = [cohort.members[row] for row in rows]
         seeds = tuple(sorted({member.seed for member in members}))
-        with torch.inference_mode():
+        with torch.no_grad():
             engine = make_engine(cohort.method, seeds, stream, config, chosen)
             run = _Run(engine, members, seeds, config.learning_rate, empty, ticker, transfer, checkpoints)
             part = run.train(task, [kept[member][1] for member in members if member in kept])

@@ -1,7 +1,7 @@
 """What the training loop asks of an engine, and the state of the members it trains."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Protocol
 
 import numpy as np
@@ -18,7 +18,8 @@ class Learners:
 
     params [M, D]; seed [M], each an index into the engine's seeds; epsilon, rate, strength [M], their hyperparameters
     (0 where there is none); first_bad [M], the step of this task at which the loss first was not finite,
-    -1 where it never was; projected [M], how often g was projected; state, the arrays [M, D] of a penalty.
+    -1 where it never was; projected [M], how often g was projected; state, the arrays [M, D] of a penalty and the
+    network's statistics [M, …].
     """
 
     params: Tensor
@@ -49,6 +50,12 @@ class Learners:
         bad = torch.full((len(params),), -1, device=device)
         projected = torch.zeros(len(params), device=device)
         return cls(params, seed, epsilons, rates, strengths, bad, projected, state)
+
+    def part(self, rows: slice) -> "Learners":
+        """Some of the members, as views."""
+        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "state"}
+        state = {name: array[rows] for name, array in self.state.items()}
+        return Learners(**{name: value[rows] for name, value in values.items()}, state=state)
 
     def reset(self) -> None:
         """Forgets what was counted in the task before."""
@@ -96,6 +103,20 @@ class Engine(Protocol):
     def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
         """Share of the task's test set that each learner classifies correctly, [M]."""
         ...
+
+
+def accuracies(hits: NDArray[np.bool_], labels: NDArray[np.int64], balanced: bool) -> NDArray[np.float64]:
+    """[M], the share of hits [M, n]; balanced: the mean over the classes in labels [M, n] of each one's share.
+
+    >>> hits, labels = np.array([[True, False, False, True]]), np.array([[0, 0, 0, 1]])
+    >>> float(accuracies(hits, labels, False)[0]), round(float(accuracies(hits, labels, True)[0]), 4)
+    (0.5, 0.6667)
+    """
+    if not balanced:
+        share: NDArray[np.float64] = hits.sum(axis=1) / hits.shape[1]
+        return share
+    classes = [[mine[one == label].mean() for label in np.unique(one)] for mine, one in zip(hits, labels, strict=True)]
+    return np.array([np.mean(shares) for shares in classes])
 
 
 def steps_between(lengths: Sequence[int], first: int, last: int) -> Iterator[tuple[int, int, range]]:

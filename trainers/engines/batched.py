@@ -1,6 +1,7 @@
 """The engine of tensors: all members in one batch of matrices, for GPUs, where a step is replayed from a CUDA graph.
 
-Without a GPU the same code runs step by step on the CPU: its twin in the tests, and the way without Numba.
+Without a GPU the same code runs step by step on the CPU: its twin in the tests, and the way without Numba. Residual
+networks always run here; on a CPU their members can take each step one after another, in products of their own.
 """
 
 from collections.abc import Iterator
@@ -12,17 +13,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainers.cohort import TrainConfig
-from trainers.engines.base import Learners, is_due, steps_between
+from trainers.engines.base import Learners, accuracies, is_due, steps_between
+from trainers.engines.feed import make_feed
 from trainers.methods import Method, Mixing, Penalty, Products, Projection
 from trainers.methods.base import Number
 from trainers.methods.penalty import State, Step, TaskEnd
-from trainers.networks import MLP
+from trainers.networks import make_network
+from trainers.networks.base import masked
+from trainers.networks.weights import start_rows
 from trainers.numeric_path import NumericPath
 from trainers.pool import Pool
-from trainers.schedule import Segment, generator
+from trainers.schedule import Segment
 from trainers.streams.base import TaskStream
 
-TEST_ROWS = 1000  # test rows of one forward pass
 GRAPH_STEPS = 16  # steps in one CUDA graph: the cost of launching it is spread over them
 
 
@@ -33,27 +36,29 @@ class BatchedEngine:
         self, stream: TaskStream, seeds: tuple[int, ...], config: TrainConfig, method: Method, path: NumericPath
     ) -> None:
         self._stream, self._seeds, self._config, self._device = stream, seeds, config, torch.device(path.device)
-        torch.backends.cuda.matmul.allow_tf32 = path.precision == "tf32"
+        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = path.precision == "tf32"
+        torch.backends.cudnn.deterministic = True
         self._rule = method.rule
-        self._net = MLP((stream.inputs, *config.hidden, stream.classes))
+        self._net = make_network(config, stream)
+        self._one_by_one = config.network != "mlp" and path.one_by_one
+        self._balanced = bool(getattr(stream, "balanced", False))
         self._pools = [Pool(stream, seed, config, method.memory) for seed in seeds]
-        self._tests: dict[int, tuple[Tensor, Tensor]] = {}
+        self._feed = make_feed(stream, self._pools, self._device)
         self._step = torch.zeros(1, dtype=torch.int64, device=self._device)
         self._graphs: dict[tuple[int, int], torch.cuda.CUDAGraph] = {}
         self._warm: set[tuple[int, int]] = set()  # those that have taken a step
         self.steps, self.reference = 0, False
 
     def start(self) -> Tensor:
-        rows = [self._net.init(generator(seed, "init", self._stream.tasks.start)) for seed in self._seeds]
-        return torch.from_numpy(np.stack(rows)).to(self._device)
+        return start_rows(self._net, self._seeds, self._stream.tasks, self._config).to(self._device)
 
     def state(self, params: Tensor) -> State:
-        return self._rule.start(params) if isinstance(self._rule, Penalty) else {}
+        kept = self._rule.start(params) if isinstance(self._rule, Penalty) else {}
+        return kept | self._net.statistics(len(params), self._device)
 
     def load_task(self, task: int) -> None:
         schedules = [pool.load_task(task) for pool in self._pools]
-        self._inputs = self._upload([pool.inputs for pool in self._pools])
-        self._labels = self._upload([pool.labels for pool in self._pools])
+        self._feed.load()
         self._segments = [_Segment(parts, self._device) for parts in zip(*schedules, strict=True)]
         self.steps = sum(segment.steps for segment in self._segments)
         self.reference = self._segments[-1].reference > 0
@@ -91,12 +96,13 @@ class BatchedEngine:
 
     def _sensitivities(self, learners: Learners) -> Iterator[Tensor]:
         gradient = torch.empty_like(learners.params)
-        layers, into = self._net.layers(learners.params), self._net.layers(gradient)
         for segment in self._segments:
             for step in range(segment.steps):
-                rows = segment.rows[:, step, : segment.current][learners.seed]
-                x = self._scale(self._inputs[learners.seed[:, None], rows])
-                self._net.sensitivity(layers, x, into)
+                rows = segment.rows[:, step, : segment.current]
+                for turn in self._turns(learners):
+                    some = learners.part(turn)
+                    x, _, allowed = self._feed.batch(rows, some.seed)
+                    self._net.sensitivity(some.params, some.state, x, allowed, gradient[turn])
                 yield gradient
 
     def remember(self, task: int) -> None:
@@ -104,17 +110,21 @@ class BatchedEngine:
             pool.remember(task)
 
     def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
-        if task not in self._tests:
-            tests = [pool.test(task) for pool in self._pools]
-            self._tests[task] = (self._upload([t.inputs for t in tests]), self._upload([t.labels for t in tests]))
-        inputs, labels = self._tests[task]
-        layers = self._net.layers(learners.params)
-        correct = torch.zeros(len(learners.params), dtype=torch.int64, device=self._device)
-        for x, y in zip(torch.split(inputs, TEST_ROWS, 1), torch.split(labels, TEST_ROWS, 1), strict=True):
-            logits = self._net.activations(layers, self._scale(x)[learners.seed])[-1]
-            correct += (logits.argmax(dim=2) == y[learners.seed]).sum(dim=1)
-        share: NDArray[np.float64] = correct.cpu().numpy() / labels.shape[1]
-        return share
+        labels = self._feed.labels(task)
+        hits = torch.empty(len(learners.params), labels.shape[1], dtype=torch.bool, device=self._device)
+        for begin in range(0, labels.shape[1], self._feed.test_rows):
+            part = slice(begin, begin + self._feed.test_rows)
+            for turn in self._turns(learners):
+                some = learners.part(turn)
+                x, y, allowed = self._feed.test(task, part, some.seed)
+                logits = masked(self._net.logits(some.params, some.state, x), allowed)
+                hits[turn, part] = logits.argmax(dim=2) == y
+        return accuracies(hits.cpu().numpy(), labels[learners.seed.cpu().numpy()], self._balanced)
+
+    def _turns(self, learners: Learners) -> list[slice]:
+        """The members that are trained in one batch of products: all at once, or one after another."""
+        count = len(learners.params)
+        return [slice(row, row + 1) for row in range(count)] if self._one_by_one else [slice(count)]
 
     def _advance(self, learners: Learners, number: int, steps: int, start: int) -> None:
         """Takes steps of one segment: as many as possible from a graph, the rest one by one."""
@@ -144,25 +154,26 @@ class BatchedEngine:
 
     def _one_step(self, learners: Learners, number: int, start: int) -> None:
         """One step of every learner, without a look at any value: what a CUDA graph can hold."""
-        segment, params = self._segments[number], learners.params
-        rows = segment.rows.index_select(1, self._step)[:, 0][learners.seed]
-        x = self._scale(self._inputs[learners.seed[:, None], rows])
-        labels = self._labels[learners.seed[:, None], rows]
-        target = (labels[..., None] == torch.arange(self._stream.classes, device=self._device)).to(x.dtype)
-        sizes = (segment.current, *segment.parts)
-        gradients = [torch.empty_like(params) for _ in sizes]  # the products write all of them
-        loss = self._net.gradients(
-            self._net.layers(params),
-            x,
-            target,
-            segment.row_weight[learners.seed],
-            sizes,
-            [self._net.layers(gradient) for gradient in gradients],
-        )
+        segment = self._segments[number]
+        rows = segment.rows.index_select(1, self._step)[:, 0]
+        for turn in self._turns(learners):
+            self._step_of(learners.part(turn), segment, rows, start)
+        self._step.add_(1)
+
+    def _step_of(self, learners: Learners, segment: "_Segment", rows: Tensor, start: int) -> None:
+        params, (x, labels, allowed) = learners.params, self._feed.batch(rows, learners.seed)
+        sizes, weight = (segment.current, *segment.parts), segment.row_weight
+        if self._together:
+            sizes, weight = (sum(sizes),), torch.full_like(weight, 1 / sum(sizes))
+        gradients = [torch.empty_like(params) for _ in sizes]  # the network writes all of them
+        loss = self._net.gradients(params, learners.state, x, labels, allowed, weight[learners.seed], sizes, gradients)
         bad = (learners.first_bad < 0) & ~torch.isfinite(loss)
         learners.first_bad.copy_(torch.where(bad, self._step + start, learners.first_bad))
         self._update(learners, segment, gradients[0], gradients[1:])
-        self._step.add_(1)
+
+    @property
+    def _together(self) -> bool:
+        return self._net.normalises and isinstance(self._rule, Mixing) and self._rule.together
 
     def _update(self, learners: Learners, segment: "_Segment", g: Tensor, references: list[Tensor]) -> None:
         """params −= rate · the rule's direction."""
@@ -190,12 +201,6 @@ class BatchedEngine:
             return 1
         refreshed = isinstance(self._rule, Penalty) and self._rule.refresh is not None
         return min(GRAPH_STEPS, self._config.fisher_every) if refreshed else GRAPH_STEPS
-
-    def _scale(self, stored: Tensor) -> Tensor:
-        return stored.to(torch.float32).div_(self._stream.largest)
-
-    def _upload(self, parts: list[NDArray[np.uint8]] | list[NDArray[np.int64]]) -> Tensor:
-        return torch.from_numpy(np.stack(parts)).to(self._device)
 
 
 def _column(value: Number) -> Number:

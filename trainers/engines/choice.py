@@ -5,18 +5,31 @@ import time
 from collections.abc import Callable
 from functools import cache, partial
 from importlib.util import find_spec
+from typing import cast
 
 import numpy as np
 import torch
 
+from trainers.cohort import TrainConfig
 from trainers.engines.products import PRODUCTS, Products
 from trainers.numeric_path import NumericPath
+from trainers.streams.base import ImageStream, PixelStream, TaskStream
 
 ROWS = 266  # a batch of 10 and a reference batch of 256
 TURNS = 9
 # The plainer path is kept unless the other one is clearly faster: figures of one machine are to stay comparable.
 CLEARLY = 1.15
 SMALLEST_SPARSE_INPUT, LARGEST_SPARSE_DENSITY = 256, 0.5  # beyond these, lists of pixels cannot win
+
+
+def fastest_for(stream: TaskStream, config: TrainConfig) -> NumericPath:
+    """For a stream and what is trained on it."""
+    if config.network == "mlp":
+        pixels = cast(PixelStream, stream)
+        return fastest_path(pixels.inputs, config.hidden[0], pixels.density)
+    from trainers.engines.image_choice import fastest_image_path
+
+    return fastest_image_path(config.network, cast(ImageStream, stream).pixels.shape[1])
 
 
 @cache
@@ -50,11 +63,11 @@ def _measured(inputs: int, width: int, density: float) -> NumericPath:
         products.affine(x, weight, bias, out)
         products.product(x.T, out, g_ref)
 
-    dense = _seconds({name: partial(first_layer, products) for name, products in PRODUCTS.items()})
+    dense = seconds({name: partial(first_layer, products) for name, products in PRODUCTS.items()})
     best = "onednn" if dense["onednn"] * CLEARLY < dense["mkl"] else "mkl"
     if inputs < SMALLEST_SPARSE_INPUT or density > LARGEST_SPARSE_DENSITY:
         return NumericPath(products=best)
-    both = _seconds({"dense": partial(first_layer, PRODUCTS[best]), "sparse": _sparse_layer(inputs, width, density)})
+    both = seconds({"dense": partial(first_layer, PRODUCTS[best]), "sparse": _sparse_layer(inputs, width, density)})
     return NumericPath(products=best, sparse=both["sparse"] * CLEARLY < both["dense"])
 
 
@@ -77,10 +90,10 @@ def _sparse_layer(inputs: int, width: int, density: float) -> Callable[[], None]
     return first_layer
 
 
-def _seconds(ways: dict[str, Callable[[], None]]) -> dict[str, float]:
+def seconds(ways: dict[str, Callable[[], None]], turns: int = TURNS) -> dict[str, float]:
     """Median seconds of each, taking turns; the first turn, which compiles, does not count."""
     seen: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(TURNS + 1):
+    for _ in range(turns + 1):
         for name, work in ways.items():
             started = time.perf_counter()
             work()

@@ -21,7 +21,7 @@ from trainers.networks.columns import Affine, Column, Columns
 from trainers.numeric_path import NumericPath
 from trainers.pool import Pool
 from trainers.schedule import Segment, generator
-from trainers.streams.base import Examples, TaskStream
+from trainers.streams.base import Examples, PixelStream
 
 TEST_ROWS = 500  # test rows of one forward pass: their activations stay near the processor
 BLOCK = 64  # steps whose images the frozen columns see at once; what the training loop asks for at once
@@ -36,7 +36,7 @@ class ColumnsEngine:
 
     reference = False
 
-    def __init__(self, stream: TaskStream, seeds: tuple[int, ...], config: TrainConfig, path: NumericPath) -> None:
+    def __init__(self, stream: PixelStream, seeds: tuple[int, ...], config: TrainConfig, path: NumericPath) -> None:
         self._stream, self._seeds, self._device = stream, seeds, torch.device(path.device)
         torch.backends.cuda.matmul.allow_tf32 = path.precision == "tf32"
         self._net = Columns((stream.inputs, *config.hidden, stream.classes), len(stream.tasks))

@@ -24,7 +24,7 @@ from trainers.networks import MLP
 from trainers.numeric_path import NumericPath
 from trainers.pool import Pool
 from trainers.schedule import Indices, Segment, generator
-from trainers.streams.base import TaskStream
+from trainers.streams.base import PixelStream
 
 TEST_ROWS = 500  # test rows of one forward pass: their activations stay in the cache
 
@@ -32,7 +32,7 @@ TEST_ROWS = 500  # test rows of one forward pass: their activations stay in the 
 class CompiledEngine:
     """Members of one seed. They take each step one after another, so that a batch is prepared once for all."""
 
-    def __init__(self, stream: TaskStream, seed: int, config: TrainConfig, method: Method, path: NumericPath) -> None:
+    def __init__(self, stream: PixelStream, seed: int, config: TrainConfig, method: Method, path: NumericPath) -> None:
         self._stream, self._seed, self._config, self._rule = stream, seed, config, method.rule
         self._net = MLP((stream.inputs, *config.hidden, stream.classes))
         self._pool = Pool(stream, seed, config, method.memory)

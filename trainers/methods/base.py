@@ -67,9 +67,14 @@ class Mix(NamedTuple):
 
 
 class Mixing(NamedTuple):
-    """A rule without state: `mix(products, epsilon, config)`; not asked on steps without a reference batch."""
+    """A rule without state: `mix(products, epsilon, config)`; not asked on steps without a reference batch.
+
+    together: both batches are to pass through the network as one, of which the gradient is the mean over all examples.
+    Without batch normalisation that is the same as their mix, and need not be done.
+    """
 
     mix: Callable[[Products, Number, TrainConfig], Mix]
+    together: bool = False
 
 
 class Projection(NamedTuple):

@@ -12,4 +12,4 @@ def mix(products: Products, epsilon: Number, config: TrainConfig) -> Mix:
     return Mix(products.share, 1 - products.share, products.share < 0)  # nothing is ever projected
 
 
-ER = Method(Mixing(mix), RESERVOIR, ("memory", "memory_batch"))
+ER = Method(Mixing(mix, together=True), RESERVOIR, ("memory", "memory_batch"))

@@ -27,7 +27,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trainers.networks.mlp import BIAS_START, MLP, Layer, _truncated_normal
+from trainers.networks.draws import truncated_normal
+from trainers.networks.mlp import BIAS_START, MLP, Layer
 
 Column = list[Layer]
 """One column of one member: weight [in, out], bias [out] of every layer, with padding."""
@@ -69,7 +70,7 @@ class Columns:
                 k, n = self.sizes[index : index + 2]
                 for source in range(number + 1):
                     begin = source * self.widths[index] if index else 0
-                    weight[begin : begin + k, :n] += torch.from_numpy(_truncated_normal(rng, (n, k))).T
+                    weight[begin : begin + k, :n] += torch.from_numpy(truncated_normal(rng, (n, k))).T
                 bias[:n] = (number + 1) * BIAS_START
         result: NDArray[np.float32] = row.numpy()
         return result

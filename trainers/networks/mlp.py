@@ -17,8 +17,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-ALIGNMENT = 16  # float32 values in 64 bytes
-WEIGHT_SPREAD = 0.1
+from trainers.networks.base import Statistics
+from trainers.networks.draws import truncated_normal
+from trainers.networks.layout import ALIGNMENT
+
 BIAS_START = 0.1
 
 
@@ -34,6 +36,7 @@ class MLP:
     """Fully connected ReLU network; sizes = (inputs, hidden…, outputs)."""
 
     sizes: tuple[int, ...]
+    normalises = False
 
     @property
     def parameters(self) -> int:
@@ -54,7 +57,7 @@ class MLP:
         """One row: weights truncated normal (σ = 0.1, cut at ±2σ), all biases 0.1, as in A-GEM's released code."""
         row = torch.zeros(1, self.row)
         for (k, n), (weight, bias) in zip(itertools.pairwise(self.sizes), self.layers(row), strict=True):
-            weight[0, :k, :n] = torch.from_numpy(_truncated_normal(rng, (n, k))).T
+            weight[0, :k, :n] = torch.from_numpy(truncated_normal(rng, (n, k))).T
             bias[0, :n] = BIAS_START
         result: NDArray[np.float32] = row[0].numpy()
         return result
@@ -87,30 +90,42 @@ class MLP:
         outputs[-1] = outputs[-1][..., : self.sizes[-1]]
         return outputs
 
+    def statistics(self, members: int, device: torch.device) -> Statistics:
+        """None."""
+        return {}
+
+    def logits(self, params: Tensor, statistics: Statistics, x: Tensor) -> Tensor:
+        """[M, B, classes] for x [M, B, inputs]."""
+        return self.activations(self.layers(params), x)[-1]
+
     def gradients(
         self,
-        layers: list[Layer],
+        params: Tensor,
+        statistics: Statistics,
         x: Tensor,
-        target: Tensor,
+        labels: Tensor,
+        allowed: Tensor | None,
         row_weight: Tensor,
         parts: Sequence[int],
-        into: list[list[Layer]],
+        into: Sequence[Tensor],
     ) -> Tensor:
-        """Gradients of the mean cross-entropy over consecutive parts of the batch, `parts` rows each.
-
-        x [M, B, inputs]; target [M, B, classes] one-hot; row_weight [M, B, 1] = 1/rows of its part. The gradient of
-        each part is written into its place in `into`. Returns the sum of the losses [M].
-        """
+        """As `Network.gradients` says; all outputs are allowed."""
+        layers = self.layers(params)
         outputs = self.activations(layers, x)
+        target = (labels[..., None] == torch.arange(self.sizes[-1], device=labels.device)).to(x.dtype)
         log_p = torch.log_softmax(outputs[-1], dim=2)
         loss = -(log_p * (target * row_weight)).sum((1, 2))
-        self._backward(layers, outputs, log_p.exp_().sub_(target).mul_(row_weight), parts, into)
+        delta = log_p.exp_().sub_(target).mul_(row_weight)
+        self._backward(layers, outputs, delta, parts, [self.layers(gradient) for gradient in into])
         return loss
 
-    def sensitivity(self, layers: list[Layer], x: Tensor, into: list[Layer]) -> None:
-        """Writes the gradient of Σ ‖logits‖² over the batch x [M, B, inputs]."""
+    def sensitivity(
+        self, params: Tensor, statistics: Statistics, x: Tensor, allowed: Tensor | None, into: Tensor
+    ) -> None:
+        """As `Network.sensitivity` says."""
+        layers = self.layers(params)
         outputs = self.activations(layers, x)
-        self._backward(layers, outputs, 2 * outputs[-1], [x.shape[1]], [into])
+        self._backward(layers, outputs, 2 * outputs[-1], [x.shape[1]], [self.layers(into)])
 
     def _backward(
         self, layers: list[Layer], outputs: list[Tensor], delta: Tensor, parts: Sequence[int], into: list[list[Layer]]
@@ -126,10 +141,3 @@ class MLP:
             if index:
                 delta = torch.bmm(delta, layers[index].weight.mT)
                 torch.ops.aten.threshold_backward(delta, outputs[index], 0, grad_input=delta)
-
-
-def _truncated_normal(rng: np.random.Generator, shape: tuple[int, ...]) -> NDArray[np.float32]:
-    values = rng.standard_normal(shape, dtype=np.float32)
-    while (outside := np.abs(values) > 2).any():
-        values[outside] = rng.standard_normal(int(outside.sum()), dtype=np.float32)
-    return values * np.float32(WEIGHT_SPREAD)

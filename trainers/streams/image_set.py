@@ -33,7 +33,9 @@ class ImageSet:
             if (counts == 0).any():
                 empty = [self.classes[label] for label in np.flatnonzero(counts == 0)]
                 shown = ", ".join(empty[:3]) + (" …" if len(empty) > 3 else "")
-                raise DataError(f"every class needs a {part} image; {len(empty)} of {len(self.classes)} have none: {shown}")
+                raise DataError(
+                    f"every class needs a {part} image; {len(empty)} of {len(self.classes)} have none: {shown}"
+                )
 
     @cached_property
     def train_of(self) -> tuple[Labels, ...]:

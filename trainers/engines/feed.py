@@ -1,0 +1,131 @@
+"""Where the engine of tensors takes its batches from: rows of the pools, on the device."""
+
+from typing import NamedTuple, Protocol, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from trainers.pool import Pool
+from trainers.streams.base import ImageStream, PixelStream, TaskStream
+
+PIXEL_TEST_ROWS = 1000  # test rows of one forward pass
+IMAGE_TEST_PIXELS = 2**18  # of all images of one forward pass
+UPLOAD = 1000  # images that go to the device at a time
+
+
+class Batch(NamedTuple):
+    """x [M, B, …] and labels [M, B], [1, …] where all members have the same; allowed outputs, or None: all."""
+
+    x: Tensor
+    labels: Tensor
+    allowed: Tensor | None
+
+
+class Feed(Protocol):
+    """seed [M] says which pool each member reads."""
+
+    test_rows: int
+
+    def load(self) -> None:
+        """Makes what the pools hold now ready."""
+        ...
+
+    def batch(self, rows: Tensor, seed: Tensor) -> Batch:
+        """The rows [S, B] of the S pools."""
+        ...
+
+    def test(self, task: int, part: slice, seed: Tensor) -> Batch:
+        """A part of a task's test set."""
+        ...
+
+    def labels(self, task: int) -> NDArray[np.int64]:
+        """[S, n], of a task's test set."""
+        ...
+
+
+def make_feed(stream: TaskStream, pools: list[Pool], device: torch.device) -> Feed:
+    """By what the stream's inputs are."""
+    if hasattr(stream, "pixels"):
+        return ImageFeed(cast(ImageStream, stream), pools, device)
+    return PixelFeed(cast(PixelStream, stream), pools, device)
+
+
+class PixelFeed:
+    """Rows are pixels; each seed has its own, all are on the device."""
+
+    test_rows = PIXEL_TEST_ROWS
+
+    def __init__(self, stream: PixelStream, pools: list[Pool], device: torch.device) -> None:
+        self._largest, self._pools, self._device = stream.largest, pools, device
+        self._tests: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def load(self) -> None:
+        self._inputs = self._upload([pool.inputs for pool in self._pools])
+        self._labels = self._upload([pool.labels for pool in self._pools])
+
+    def batch(self, rows: Tensor, seed: Tensor) -> Batch:
+        mine = rows[seed]
+        return Batch(self._scale(self._inputs[seed[:, None], mine]), self._labels[seed[:, None], mine], None)
+
+    def test(self, task: int, part: slice, seed: Tensor) -> Batch:
+        if task not in self._tests:
+            tests = [pool.test(task) for pool in self._pools]
+            self._tests[task] = (self._upload([t.inputs for t in tests]), self._upload([t.labels for t in tests]))
+        inputs, labels = self._tests[task]
+        return Batch(self._scale(inputs[:, part])[seed], labels[:, part][seed], None)
+
+    def labels(self, task: int) -> NDArray[np.int64]:
+        return np.stack([pool.test(task).labels for pool in self._pools])
+
+    def _scale(self, stored: Tensor) -> Tensor:
+        return stored.to(torch.float32).div_(self._largest)
+
+    def _upload(self, parts: list[NDArray[np.uint8]] | list[NDArray[np.int64]]) -> Tensor:
+        return torch.from_numpy(np.stack(parts)).to(self._device)
+
+
+class ImageFeed:
+    """Rows are positions in one set of images, which is on the device; on a CPU it stays where it is, mapped.
+
+    One seed: its members all have the same batch, which is made once.
+    """
+
+    def __init__(self, stream: ImageStream, pools: list[Pool], device: torch.device) -> None:
+        (self._pool,) = pools
+        self._pixels, self._device = stream.pixels, device
+        self._mean = torch.tensor(stream.mean, device=device)
+        self._heads = torch.from_numpy(stream.heads(self._pool.seed)).to(device)
+        self.test_rows = max(1, IMAGE_TEST_PIXELS // (stream.pixels.shape[1] * stream.pixels.shape[2]))
+        self._uploaded = None if device.type == "cpu" else _uploaded(stream.pixels, device)
+
+    def load(self) -> None:
+        self._positions = torch.from_numpy(self._pool.inputs).to(self._device)
+        self._labels = torch.from_numpy(self._pool.labels).to(self._device)
+
+    def batch(self, rows: Tensor, seed: Tensor) -> Batch:
+        return self._batch(self._positions[rows[0]], self._labels[rows])
+
+    def test(self, task: int, part: slice, seed: Tensor) -> Batch:
+        positions, labels = (torch.from_numpy(values[part]).to(self._device) for values in self._pool.test(task))
+        return self._batch(positions, labels[None])
+
+    def labels(self, task: int) -> NDArray[np.int64]:
+        return self._pool.test(task).labels[None]
+
+    def _batch(self, positions: Tensor, labels: Tensor) -> Batch:
+        if self._uploaded is None:
+            stored = torch.from_numpy(np.take(self._pixels, positions.numpy(), axis=0))
+        else:
+            stored = self._uploaded[positions]
+        x = stored.to(torch.float32).div_(255).sub_(self._mean)
+        return Batch(x[None], labels, self._heads[labels][..., None] == self._heads)
+
+
+def _uploaded(pixels: NDArray[np.uint8], device: torch.device) -> Tensor:
+    """In parts: a mapped file need not fit into memory a second time."""
+    whole = torch.empty(pixels.shape, dtype=torch.uint8, device=device)
+    for begin in range(0, len(pixels), UPLOAD):
+        whole[begin : begin + UPLOAD] = torch.from_numpy(np.array(pixels[begin : begin + UPLOAD]))
+    return whole

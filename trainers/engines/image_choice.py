@@ -1,0 +1,53 @@
+"""Whether a CPU trains the members of a residual network faster one after another or in one grouped convolution."""
+
+from functools import cache
+
+import torch
+
+from trainers.cohort import NETWORKS
+from trainers.engines.choice import CLEARLY, seconds
+from trainers.networks.heads import Linear
+from trainers.networks.resnet import REDUCED, STANDARD, ResNet
+from trainers.numeric_path import NumericPath
+from trainers.schedule import generator
+
+MEMBERS, TURNS = 3, 3
+BATCH_PIXELS = 2**16  # of the images of one measured step
+
+
+@cache
+def fastest_image_path(network: str, size: int) -> NumericPath:
+    """For images of size × size. Takes seconds, once a process.
+
+    One after another is kept unless the other is clearly faster: a member is then the same in any cohort, bit for bit.
+    """
+    assert network in NETWORKS[1:]
+    large = network == "resnet18"
+    net = ResNet(STANDARD if large else REDUCED, large, Linear(10, random_bias=False))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.no_grad():
+            taken = _measured(net, size)
+    finally:
+        torch.set_num_threads(threads)
+    return NumericPath(products="torch" if taken["together"] * CLEARLY < taken["in turn"] else "onednn")
+
+
+def _measured(net: ResNet, size: int) -> dict[str, float]:
+    row = torch.from_numpy(net.init(generator(0, "measure")))
+    params, into = row.repeat(MEMBERS, 1), torch.empty(MEMBERS, net.row)
+    count = max(2, BATCH_PIXELS // size**2)
+    x, labels = torch.rand(1, count, size, size, 3), torch.zeros(1, count, dtype=torch.int64)
+    weight = torch.full((1, count, 1), 1 / count)
+    kept = net.statistics(MEMBERS, params.device)
+
+    def step(rows: slice) -> None:
+        some = {name: values[rows] for name, values in kept.items()}
+        net.gradients(params[rows], some, x, labels, None, weight, (count,), [into[rows]])
+
+    def in_turn() -> None:
+        for member in range(MEMBERS):
+            step(slice(member, member + 1))
+
+    return seconds({"together": lambda: step(slice(MEMBERS)), "in turn": in_turn}, TURNS)

@@ -1,0 +1,93 @@
+"""What the engine of tensors asks of a network: M members at once, each a row of a matrix [M, D] of parameters."""
+
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+Statistics: TypeAlias = dict[str, Tensor]
+"""What a network keeps of its members besides parameters, [M, …] each: moving averages of batch normalisation."""
+
+
+class Network(Protocol):
+    """`normalises`: whether an example's output depends on the batch that it is in, by batch normalisation.
+
+    x holds the inputs of a batch, [M, B, …], or [1, B, …] where all members have the same; labels [M or 1, B] likewise.
+    allowed [M or 1, B, outputs]: the outputs of each example's own task; None where all are.
+    """
+
+    normalises: bool
+
+    @property
+    def parameters(self) -> int:
+        """Trainable parameters of one member."""
+        ...
+
+    @property
+    def row(self) -> int:
+        """Length of a row, with padding."""
+        ...
+
+    @property
+    def real(self) -> Tensor:
+        """[row], False where a row is padding."""
+        ...
+
+    def init(self, rng: np.random.Generator) -> NDArray[np.float32]:
+        """One row of an untrained network."""
+        ...
+
+    def statistics(self, members: int, device: torch.device) -> Statistics:
+        """Those of untrained networks."""
+        ...
+
+    def logits(self, params: Tensor, statistics: Statistics, x: Tensor) -> Tensor:
+        """[M, B, outputs], as in a test."""
+        ...
+
+    def gradients(
+        self,
+        params: Tensor,
+        statistics: Statistics,
+        x: Tensor,
+        labels: Tensor,
+        allowed: Tensor | None,
+        row_weight: Tensor,
+        parts: Sequence[int],
+        into: Sequence[Tensor],
+    ) -> Tensor:
+        """Gradients of the mean cross-entropy over consecutive parts of the batch, `parts` rows each.
+
+        row_weight [M or 1, B, 1] = 1/rows of its part. The gradient of each part is written into its [M, D] in `into`.
+        Returns the sum of the losses [M]. Moves the statistics.
+        """
+        ...
+
+    def sensitivity(
+        self, params: Tensor, statistics: Statistics, x: Tensor, allowed: Tensor | None, into: Tensor
+    ) -> None:
+        """Writes the gradient [M, D] of Σ ‖logits‖² over the batch, of allowed outputs only."""
+        ...
+
+
+def masked(logits: Tensor, allowed: Tensor | None) -> Tensor:
+    """Logits of other tasks are −∞: probability 0, and a gradient of exactly 0."""
+    return logits if allowed is None else logits.masked_fill(~allowed, -torch.inf)
+
+
+def cross_entropy(logits: Tensor, labels: Tensor, allowed: Tensor | None, weight: Tensor) -> Tensor:
+    """[M], the weighted sum over examples; logits [M, B, outputs], labels and weight [M or 1, B]."""
+    log_p = torch.log_softmax(masked(logits, allowed), dim=2)
+    wanted = labels.expand(len(logits), -1)[:, :, None]
+    return -(log_p.gather(2, wanted)[..., 0] * weight).sum(1)
+
+
+def gradient_of(loss: Tensor, leaves: dict[str, Tensor], into: dict[str, Tensor]) -> None:
+    """Writes the gradient by every leaf into the view of its name."""
+    found = torch.autograd.grad(loss, list(leaves.values()))
+    with torch.no_grad():
+        for view, gradient in zip(into.values(), found, strict=True):
+            view.copy_(gradient)

@@ -1,0 +1,82 @@
+"""What turns features into logits: a linear layer, or an embedding that images share with their classes' attributes."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trainers.networks.draws import truncated_normal, uniform
+
+Views = dict[str, Tensor]
+"""Parameters by name, [M, …]."""
+
+JOINT_BIAS_START = 0.1  # A-GEM's released code
+
+
+class Head(Protocol):
+    """outputs: logits of an example."""
+
+    @property
+    def outputs(self) -> int: ...
+
+    def shapes(self, features: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Names and shapes of its parameters."""
+        ...
+
+    def init(self, views: Views, rng: np.random.Generator) -> None:
+        """Writes the untrained parameters [1, …]."""
+        ...
+
+    def logits(self, views: Views, features: Tensor) -> Tensor:
+        """[M, B, outputs] from features [M, B, F]."""
+        ...
+
+
+@dataclass(frozen=True)
+class Linear:
+    """Uniform weights within ±1/√F, as in A-GEM's released code; biases alike, or zero."""
+
+    outputs: int
+    random_bias: bool
+
+    def shapes(self, features: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        return ("fc.weight", (self.outputs, features)), ("fc.bias", (self.outputs,))
+
+    def init(self, views: Views, rng: np.random.Generator) -> None:
+        weight, bias = views["fc.weight"][0], views["fc.bias"][0]
+        bound = weight.shape[1] ** -0.5
+        weight.copy_(uniform(rng, weight.shape, bound))
+        if self.random_bias:
+            bias.copy_(uniform(rng, bias.shape, bound))
+
+    def logits(self, views: Views, features: Tensor) -> Tensor:
+        return torch.baddbmm(views["fc.bias"][:, None], features, views["fc.weight"].mT)
+
+
+class JointEmbedding:
+    """φ(x)·(A W)ᵀ + b (A-GEM, Eq. 13): rows of A are the attributes of the outputs' classes, W and b are learnt.
+
+    attributes [outputs, A].
+    """
+
+    def __init__(self, attributes: Tensor) -> None:
+        self._attributes = attributes
+
+    @property
+    def outputs(self) -> int:
+        return len(self._attributes)
+
+    def shapes(self, features: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        return ("embedding.weight", (self._attributes.shape[1], features)), ("embedding.bias", (self.outputs,))
+
+    def init(self, views: Views, rng: np.random.Generator) -> None:
+        weight = views["embedding.weight"][0]
+        weight.copy_(torch.from_numpy(truncated_normal(rng, tuple(weight.shape))))
+        views["embedding.bias"].fill_(JOINT_BIAS_START)
+
+    def logits(self, views: Views, features: Tensor) -> Tensor:
+        weight = views["embedding.weight"]
+        classes = torch.matmul(self._attributes.to(weight.device), weight)
+        return torch.baddbmm(views["embedding.bias"][:, None], features, classes.mT)

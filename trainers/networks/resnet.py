@@ -1,0 +1,220 @@
+"""Residual networks (He et al., 2016) for M members at once: the reduced ResNet-18 of GEM, and the standard one.
+
+Members lie beside each other in the channels, so that one grouped convolution is every member's own, and so is batch
+normalisation, which treats channels one by one. Parameters are named and shaped as torchvision has them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional
+
+from trainers.networks.base import Statistics, cross_entropy, gradient_of
+from trainers.networks.draws import uniform
+from trainers.networks.heads import Head, Views
+from trainers.networks.layout import Layout
+
+REDUCED, STANDARD = (20, 40, 80, 160), (64, 128, 256, 512)
+BLOCKS = 2  # in each stage
+MOMENTUM, EPS = 0.1, 1e-5  # of batch normalisation, as in PyTorch
+
+
+class Convolution(NamedTuple):
+    """A convolution without bias, and the batch normalisation behind it, by their names."""
+
+    name: str
+    norm: str
+    inputs: int
+    outputs: int
+    kernel: int
+    stride: int
+
+
+class Block(NamedTuple):
+    """Two convolutions beside a shortcut, which has one of its own where the shape changes."""
+
+    first: Convolution
+    second: Convolution
+    shortcut: Convolution | None
+
+
+@dataclass(frozen=True)
+class ResNet:
+    """widths: channels of the four stages. large: a 7×7 stem with stride 2 and max-pooling, instead of a 3×3 one."""
+
+    widths: tuple[int, ...]
+    large: bool
+    head: Head
+    normalises = True
+
+    @property
+    def parameters(self) -> int:
+        """Trainable parameters of one member, without padding."""
+        return self.layout.parameters
+
+    @property
+    def row(self) -> int:
+        return self.layout.row
+
+    @property
+    def real(self) -> Tensor:
+        return self.layout.real
+
+    @cached_property
+    def stem(self) -> Convolution:
+        kernel, stride = (7, 2) if self.large else (3, 1)
+        return Convolution("conv1", "bn1", 3, self.widths[0], kernel, stride)
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        """All blocks, stage after stage."""
+        return tuple(self._blocks())
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Of the trainable parameters."""
+        shapes: list[tuple[str, tuple[int, ...]]] = []
+        for one in self._convolutions():
+            shapes.append((f"{one.name}.weight", (one.outputs, one.inputs, one.kernel, one.kernel)))
+            shapes += [(f"{one.norm}.{kind}", (one.outputs,)) for kind in ("weight", "bias")]
+        return Layout((*shapes, *self.head.shapes(self.widths[-1])))
+
+    @cached_property
+    def statistics_layout(self) -> Layout:
+        """Of batch normalisation's moving averages."""
+        kinds = ("running_mean", "running_var")
+        return Layout(tuple((f"{one.norm}.{kind}", (one.outputs,)) for one in self._convolutions() for kind in kinds))
+
+    def init(self, rng: np.random.Generator) -> NDArray[np.float32]:
+        """One row: kernels within ±1/√(k·C_in), k a kernel's side, as in A-GEM's released code; γ = 1, β = 0."""
+        row = torch.zeros(1, self.row)
+        views = self.layout.views(row)
+        for one in self._convolutions():
+            kernel = views[f"{one.name}.weight"][0]
+            kernel.copy_(uniform(rng, kernel.shape, (one.kernel * one.inputs) ** -0.5))
+            views[f"{one.norm}.weight"].fill_(1.0)
+        self.head.init(views, rng)
+        result: NDArray[np.float32] = row[0].numpy()
+        return result
+
+    def statistics(self, members: int, device: torch.device) -> Statistics:
+        """Moving averages of untrained networks: mean 0, variance 1."""
+        matrix = torch.zeros(members, self.statistics_layout.row, device=device)
+        for name, view in self.statistics_layout.views(matrix).items():
+            view.fill_(float(name.endswith("var")))
+        return {"statistics": matrix}
+
+    def logits(self, params: Tensor, statistics: Statistics, x: Tensor) -> Tensor:
+        """[M, B, outputs] for images x [1 or M, B, H, W, 3], by the moving averages."""
+        return self._forward(self.layout.views(params), statistics["statistics"], x, training=False)
+
+    def gradients(
+        self,
+        params: Tensor,
+        statistics: Statistics,
+        x: Tensor,
+        labels: Tensor,
+        allowed: Tensor | None,
+        row_weight: Tensor,
+        parts: Sequence[int],
+        into: Sequence[Tensor],
+    ) -> Tensor:
+        """As `Network.gradients` says. Reference batches pass before the mini-batch, whose statistics weigh more."""
+        ends = np.cumsum(parts)
+        loss = params.new_zeros(len(params))
+        for number in (*range(1, len(parts)), 0):
+            part = slice(int(ends[number]) - parts[number], int(ends[number]))
+            masks = None if allowed is None else allowed[:, part]
+            leaves = self._leaves(params)
+            with torch.enable_grad():
+                logits = self._forward(leaves, statistics["statistics"], x[:, part], training=True)
+                losses = cross_entropy(logits, labels[:, part], masks, row_weight[:, part, 0])
+                gradient_of(losses.sum(), leaves, self.layout.views(into[number].zero_()))
+            loss += losses.detach()
+        return loss
+
+    def sensitivity(
+        self, params: Tensor, statistics: Statistics, x: Tensor, allowed: Tensor | None, into: Tensor
+    ) -> None:
+        """As `Network.sensitivity` says; by the moving averages."""
+        leaves = self._leaves(params)
+        with torch.enable_grad():
+            logits = self._forward(leaves, statistics["statistics"], x, training=False)
+            counted = logits if allowed is None else logits * allowed
+            gradient_of(counted.square().sum(), leaves, self.layout.views(into.zero_()))
+
+    def _leaves(self, params: Tensor) -> Views:
+        return {name: view.detach().requires_grad_() for name, view in self.layout.views(params).items()}
+
+    def _forward(self, views: Views, statistics: Tensor, x: Tensor, training: bool) -> Tensor:
+        layers = Layers(views, self.statistics_layout.views(statistics), training)
+        return self.head.logits(views, layers.features(self, x))
+
+    def _convolutions(self) -> Iterator[Convolution]:
+        yield self.stem
+        for block in self.blocks:
+            yield from (one for one in block if one is not None)
+
+    def _blocks(self) -> Iterator[Block]:
+        inputs = self.widths[0]
+        for stage, width in enumerate(self.widths, start=1):
+            for number in range(BLOCKS):
+                name, stride = f"layer{stage}.{number}", 2 if stage > 1 and number == 0 else 1
+                changes = stride > 1 or inputs != width
+                yield Block(
+                    Convolution(f"{name}.conv1", f"{name}.bn1", inputs, width, 3, stride),
+                    Convolution(f"{name}.conv2", f"{name}.bn2", width, width, 3, 1),
+                    Convolution(f"{name}.downsample.0", f"{name}.downsample.1", inputs, width, 1, stride)
+                    if changes
+                    else None,
+                )
+                inputs = width
+
+
+class Layers:
+    """The layers of M networks at work: activations are [B, M·C, H, W], a member's channels beside each other."""
+
+    def __init__(self, views: Views, statistics: Views, training: bool) -> None:
+        self._views, self._statistics, self._training = views, statistics, training
+        self._members = len(next(iter(views.values())))
+
+    def features(self, net: ResNet, x: Tensor) -> Tensor:
+        """[M, B, F] after the global average pooling."""
+        h = self.stem(net, x)
+        for block in net.blocks:
+            h = self.block(block, h)
+        return self.pooled(h)
+
+    def stem(self, net: ResNet, x: Tensor) -> Tensor:
+        """The first layers for images x [1 or M, B, H, W, 3]; those that all members share are not repeated."""
+        images = x.permute(1, 0, 4, 2, 3).flatten(1, 2).contiguous(memory_format=torch.channels_last)
+        h = self.normalised(net.stem, images, groups=len(x)).relu_()
+        return functional.max_pool2d(h, 3, 2, 1) if net.large else h
+
+    def block(self, block: Block, x: Tensor) -> Tensor:
+        h = self.normalised(block.first, x).relu_()
+        h = self.normalised(block.second, h)
+        return (h + (x if block.shortcut is None else self.normalised(block.shortcut, x))).relu_()
+
+    def pooled(self, h: Tensor) -> Tensor:
+        """[M, B, C] of [B, M·C, H, W]."""
+        return h.mean((2, 3)).view(len(h), self._members, -1).transpose(0, 1)
+
+    def normalised(self, one: Convolution, x: Tensor, groups: int | None = None) -> Tensor:
+        """The convolution and its batch normalisation; in training the moving averages move."""
+        kernel = self._views[f"{one.name}.weight"].flatten(0, 1)
+        h = functional.conv2d(x, kernel, None, one.stride, one.kernel // 2, 1, groups or self._members)
+        mean, var = (self._statistics[f"{one.norm}.{kind}"] for kind in ("running_mean", "running_var"))
+        flat_mean, flat_var = mean.flatten(), var.flatten()
+        weight, bias = (self._views[f"{one.norm}.{kind}"].flatten() for kind in ("weight", "bias"))
+        h = functional.batch_norm(h, flat_mean, flat_var, weight, bias, self._training, MOMENTUM, EPS)
+        if self._training and self._members > 1:  # of several members flatten has made copies
+            mean.copy_(flat_mean.view_as(mean))
+            var.copy_(flat_var.view_as(var))
+        return h

@@ -1,0 +1,105 @@
+"""Where members start: random networks, one a seed, or weights that were trained before."""
+
+import hashlib
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trainers.cohort import TrainConfig
+from trainers.networks.base import Network
+from trainers.networks.resnet import ResNet
+from trainers.schedule import generator
+from trainers.streams.base import DataError
+
+IMAGENET = "imagenet"
+NOT_PARAMETERS = ("running_mean", "running_var", "num_batches_tracked")
+
+
+def start_rows(net: Network, seeds: Sequence[int], tasks: range, config: TrainConfig) -> Tensor:
+    """[S, D], the untrained network of each seed; all but its head from pretrained weights where there are some."""
+    rows = torch.from_numpy(np.stack([net.init(generator(seed, "init", tasks.start)) for seed in seeds]))
+    if config.pretrained is not None:
+        assert isinstance(net, ResNet)  # TrainConfig has seen to it
+        put(net, rows, load(config.pretrained), config.pretrained)
+    return rows
+
+
+def put(net: ResNet, rows: Tensor, weights: dict[str, Tensor], source: str) -> None:
+    """Writes pretrained weights over the rows, but for the head. Raises DataError where they do not fit.
+
+    As in A-GEM's released code, moving averages are not among them: they start as those of an untrained network.
+    """
+    backbone = {name: view for name, view in net.layout.views(rows).items() if not _of_head(name)}
+    found = {name: value for name, value in weights.items() if not _of_head(name) and not name.endswith(NOT_PARAMETERS)}
+    if found.keys() != backbone.keys():
+        name = min(found.keys() ^ backbone.keys())
+        kind = "lack" if name in backbone else "also have"
+        raise DataError(f"the weights in {source} are not those of a ResNet-18 of torchvision: they {kind} {name}")
+    for name, view in backbone.items():
+        if found[name].shape != view.shape[1:]:
+            shapes = ["×".join(map(str, shape)) for shape in (found[name].shape, view.shape[1:])]
+            raise DataError(
+                f"the weights in {source} are of another network: {name} is {shapes[0]}, allowed {shapes[1]}"
+            )
+        view.copy_(found[name])
+
+
+def check(pretrained: str) -> str:
+    """A hash of the weights, after they have been seen to fit. Raises DataError."""
+    from trainers.networks.heads import Linear
+    from trainers.networks.resnet import STANDARD
+
+    weights = load(pretrained)
+    net = ResNet(STANDARD, True, Linear(1, random_bias=False))
+    put(net, torch.zeros(1, net.row), weights, pretrained)
+    digest = hashlib.sha256()
+    for name in sorted(net.layout.views(torch.zeros(1, net.row))):
+        if not _of_head(name):
+            digest.update(np.ascontiguousarray(weights[name].float().numpy()).data)
+    return digest.hexdigest()[:16]
+
+
+@lru_cache(maxsize=1)
+def load(pretrained: str) -> dict[str, Tensor]:
+    """Weights by their names in torchvision: those of ImageNet, downloaded if need be, or of a file."""
+    return _imagenet() if pretrained == IMAGENET else _file(Path(pretrained))
+
+
+def _imagenet() -> dict[str, Tensor]:
+    advice = "give a file of them with --pretrained PATH, or train from random weights with --pretrained none"
+    try:
+        from torchvision.models import ResNet18_Weights
+    except (ImportError, RuntimeError) as error:
+        raise DataError(
+            f"the ImageNet weights need torchvision, which cannot be imported ({str(error).splitlines()[0]}); {advice}"
+        ) from error
+    try:
+        found: dict[str, Tensor] = ResNet18_Weights.IMAGENET1K_V1.get_state_dict(progress=False, check_hash=True)
+    except (OSError, RuntimeError) as error:
+        raise DataError(
+            f"the ImageNet weights cannot be downloaded ({str(error).splitlines()[0]}); {advice}"
+        ) from error
+    return found
+
+
+def _file(path: Path) -> dict[str, Tensor]:
+    try:
+        found: Any = torch.load(path, map_location="cpu", weights_only=True)
+    except FileNotFoundError:
+        raise DataError(f"no file of weights at {path}; --pretrained takes imagenet, none or a file's path") from None
+    except Exception as error:  # torch, zipfile and pickle each have their own
+        raise DataError(f"cannot read weights from {path}: {str(error).splitlines()[0]}") from error
+    if isinstance(found, dict) and isinstance(found.get("state_dict"), dict):
+        found = found["state_dict"]
+    if not isinstance(found, dict) or not all(isinstance(value, Tensor) for value in found.values()):
+        raise DataError(f"{path} must hold a state dict, names with tensors; got a {type(found).__name__}")
+    return found
+
+
+def _of_head(name: str) -> bool:
+    return name.startswith(("fc.", "embedding."))
