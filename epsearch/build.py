@@ -1,5 +1,6 @@
 """How a study is made of options, a YAML file and the dataset's definition, and how the ledger's copy is read."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,10 @@ from epsearch.options import Option
 from epsearch.parsers import METHODS, OF_THE_MEMORY_STUDY
 from epsearch.study import KINDS, Comparison, MemoryStudy, Setup, Study
 from search_spaces.definition import load_definition
+from trainers.cohort import IMAGE_NETWORKS
 
+# Smaller images leave one value of a channel in the last stage, which has no variance in a batch of one.
+SMALLEST_IMAGE = {"reduced_resnet18": 16, "resnet18": 64}
 FALLBACK_EPSILON = 0.5  # where the paper gives none
 
 AnySetup = TypeVar("AnySetup", bound=Setup)
@@ -29,6 +33,8 @@ def build(kind: type[AnySetup], given: Mapping[str, Any], config: Path | None = 
     parsed = {name: _option(name, options).parse(value) for name, value in chosen.items() if value is not None}
     dataset = parsed.setdefault("dataset", options["dataset"].default)
     values = {name: option.default for name, option in options.items()} | _defined(kind, dataset) | parsed
+    if values["network"] != "resnet18" and "pretrained" not in parsed:
+        values["pretrained"] = None  # the definition's are another network's
     if kind is not Study:
         values["settings"] = _settings(values, "settings" in parsed)
     values["storage"] = ledger_url(values["out"], values["storage"])
@@ -38,7 +44,7 @@ def build(kind: type[AnySetup], given: Mapping[str, Any], config: Path | None = 
     if values["name"] is not None:
         return study
     prefix = "" if kind is Study else f"{kind.kind}-"
-    return replace(study, name=f"{prefix}{dataset}-{study.digest()}")
+    return replace(study, name=f"{prefix}{_name(dataset)}-{study.digest()}")
 
 
 def build_study(given: Mapping[str, Any], config: Path | None = None) -> Study:
@@ -58,6 +64,17 @@ def restore(stored: Mapping[str, Any], name: str, out: Path, storage: str) -> Se
 def ledger_url(out: Path, storage: str | None = None) -> str:
     """The URL of the ledger: SQLite in the out folder unless another is given."""
     return storage if storage is not None else f"sqlite:///{(out / 'epsearch.sqlite').absolute()}"
+
+
+def _name(dataset: str) -> str:
+    """A dataset as a part of a study's name: of a user's own, the folder's or the module's.
+
+    >>> _name("split_cifar"), _name("folder:/data/My birds.zip"), _name("mine.streams:factory")
+    ('split_cifar', 'My-birds', 'mine.streams-factory')
+    """
+    kind, colon, rest = dataset.partition(":")
+    text = dataset if not colon else Path(rest).stem if kind == "folder" else f"{kind}-{rest}"
+    return re.sub(r"[^\w.-]+", "-", text)
 
 
 def _option(name: str, options: Mapping[str, Option]) -> Option:
@@ -97,6 +114,10 @@ def _defined(kind: type[Setup], dataset: str) -> dict[str, Any]:
         "seeds": tuple(range(definition.seeds)),
         "cv_tasks": definition.cv_tasks,
         "tasks": definition.tasks,
+        "classes_per_task": None if definition.image_size is None else definition.classes,
+        "image_size": definition.image_size,
+        "network": definition.network,
+        "pretrained": definition.pretrained,
         "memory": definition.memory,
         "memory_batch": definition.memory_batch,
         "batch_size": definition.batch_size,
@@ -147,12 +168,28 @@ def _check(study: Setup) -> None:
         raise UsageError(
             f"examples-per-task must be >= batch-size, got {study.examples_per_task} and {study.batch_size}"
         )
+    _check_images(study)
     if isinstance(study, Study) and study.memory == 0:
         raise UsageError(f"memory must be >= 1 for {study.method}, which projects against a memory, got 0")
     if isinstance(study, Comparison) and study.memory == 0:
         raise UsageError("memory must be >= 1, as methods with an episodic memory are compared, got 0")
     if isinstance(study, (Comparison, MemoryStudy)):
         _check_methods(study)
+
+
+def _check_images(study: Setup) -> None:
+    """What streams of images are told must fit them, and be kept from others."""
+    fixed = load_definition(study.dataset).image_size is None
+    for name, value in (("classes-per-task", study.classes_per_task), ("image-size", study.image_size)):
+        if fixed and value is not None:
+            raise UsageError(f"{name} is for streams of images, got {value} for {study.dataset}")
+    if not fixed and study.network not in IMAGE_NETWORKS:
+        raise UsageError(f"network must be {' or '.join(IMAGE_NETWORKS)} on {study.dataset}, got {study.network!r}")
+    if study.pretrained is not None and study.network != "resnet18":
+        raise UsageError(f"pretrained weights are for network resnet18, got {study.network}; allowed: none")
+    smallest = SMALLEST_IMAGE.get(study.network)
+    if smallest is not None and study.image_size is not None and study.image_size < smallest:
+        raise UsageError(f"image-size must be >= {smallest} for network {study.network}, got {study.image_size}")
 
 
 def _check_methods(study: Comparison | MemoryStudy) -> None:

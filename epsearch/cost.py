@@ -1,15 +1,14 @@
 """What a step of a method takes beside other methods' steps: for the order of jobs and the time to go only."""
 
-from search_spaces.definition import load_definition
 from trainers.cohort import TrainConfig
 
 OVERHEAD = 20  # a step's fixed work, in examples: about what one of ten examples was measured to take besides them
 PENALTY = 60  # whole gradients and the arrays of a penalty
 
 
-def step_cost(method: str, config: TrainConfig, dataset: str, tasks: int) -> float:
-    """In examples that pass through the network, on average over the tasks."""
-    stored = config.memory * load_definition(dataset).classes
+def step_cost(method: str, config: TrainConfig, classes: int, tasks: int) -> float:
+    """In examples that pass through the network, on average over so many tasks of so many classes."""
+    stored = config.memory * classes
     drawn = config.memory_batch or stored * tasks / 2
     extra = {
         "van": 0.0,

@@ -5,14 +5,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from epsearch.cache import cache_folder
 from trainers.cohort import Cohort, CohortResult, Member, TrainConfig
-from trainers.streams import open_stream
+from trainers.streams import StreamRequest
 
 
 @dataclass(frozen=True)
@@ -37,10 +36,7 @@ class Job:
     phase: str
     cohort: Cohort
     config: TrainConfig
-    dataset: str
-    data_dir: Path
-    tasks: range
-    examples_per_task: int | None
+    stream: StreamRequest
     path: str
     transfer: bool
     weight: float
@@ -82,10 +78,9 @@ def execute(job: Job, progress: Callable[[int], None] | None = None) -> JobResul
 
     if torch.get_num_threads() != 1:
         torch.set_num_threads(1)
-    stream = open_stream(job.dataset, job.data_dir, job.tasks, job.examples_per_task)
     train = partial(
         train_cohort,
-        stream=stream,
+        stream=job.stream.open(),
         config=job.config,
         path=NumericPath.parse(job.path),
         progress=progress,

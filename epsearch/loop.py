@@ -17,6 +17,7 @@ from epsearch.records import content, content_key, measures_transfer, records
 from epsearch.study import Setup
 from results.record import RunRecord
 from results.store import Store
+from search_spaces.definition import load_definition
 from trainers.cohort import Cohort
 
 COHORTS_PER_WORKER = 4  # small enough that no worker idles long at the end of a stage, and little is lost in a crash
@@ -149,10 +150,7 @@ class Loop(ABC):
                 phase=first.phase,
                 cohort=Cohort(first.method, members),
                 config=first.config,
-                dataset=study.dataset,
-                data_dir=study.data_dir.absolute(),
-                tasks=study.stream_tasks(first.phase),
-                examples_per_task=study.examples_per_task,
+                stream=study.request(first.phase),
                 path=str(study.numeric_path),
                 transfer=measures_transfer(first.phase),
                 weight=self._weight(first),
@@ -162,7 +160,8 @@ class Loop(ABC):
 
     def _weight(self, trainee: Trainee) -> float:
         tasks = len(self.study.stream_tasks(trainee.phase))
-        return step_cost(trainee.method, trainee.config, self.study.dataset, tasks)
+        classes = self.study.classes_per_task or load_definition(self.study.dataset).classes
+        return step_cost(trainee.method, trainee.config, classes, tasks)
 
     def _work(self, trainee: Trainee) -> float:
         """Of one member without its first task, which is shared, and without a memory cheap."""

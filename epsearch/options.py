@@ -10,7 +10,7 @@ from typing import Any
 
 from epsearch import parsers as of
 from epsearch.cache import cache_folder
-from trainers.cohort import PENALTY_FORMS, SCALES, TRIGGERS
+from trainers.cohort import NETWORKS, PENALTY_FORMS, SCALES, TRIGGERS
 from trainers.numeric_path import PRECISIONS
 
 
@@ -35,7 +35,12 @@ class Option:
 
 
 OPTIONS: tuple[Option, ...] = (
-    Option("dataset", "permuted_digits", of.dataset, "Stream of tasks to search on; see `epsearch datasets`."),
+    Option(
+        "dataset",
+        "permuted_digits",
+        of.dataset,
+        "Stream of tasks: a name of `epsearch datasets`; folder:PATH, class folders or a zip of them; module:factory.",
+    ),
     Option("method", "soft_agem", of.searchable, "Method whose ε is searched."),
     Option(
         "methods",
@@ -50,6 +55,37 @@ OPTIONS: tuple[Option, ...] = (
     Option("seeds", None, of.seeds, "A count, a list 0,1,2 or a range 0..4. [default: 5]", show=list),
     Option("cv_tasks", None, of.whole("cv-tasks", 1), "Tasks of the search, the first of the stream. [default: 3]"),
     Option("tasks", None, of.whole("tasks", 2), "Tasks of the whole stream; the rest is for evaluation. [default: 20]"),
+    Option(
+        "classes_per_task",
+        None,
+        of.whole("classes-per-task", 1),
+        "Classes of each task of a stream of images. [default: the dataset's; 5 for folder:PATH]",
+    ),
+    Option(
+        "image_size",
+        None,
+        of.whole("image-size", 1),
+        "Side in pixels to which images are resized. [default: the dataset's; 32 for folder:PATH]",
+    ),
+    Option(
+        "network",
+        "mlp",
+        of.one_of("network", *NETWORKS),
+        "mlp for pixels; reduced_resnet18 or resnet18 for images. [default: the dataset's]",
+    ),
+    Option(
+        "pretrained",
+        None,
+        of.pretrained,
+        "Weights that resnet18 starts from: imagenet, a file's path, or none. [default: the dataset's]",
+        show=of.none_for_none,
+    ),
+    Option(
+        "skip_corrupt",
+        False,
+        of.yes_or_no("skip-corrupt"),
+        "Leave out images that cannot be decoded, instead of refusing to start.",
+    ),
     Option(
         "memory",
         None,

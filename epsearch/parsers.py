@@ -8,7 +8,6 @@ from typing import Any
 from epsearch.errors import UsageError, unknown
 from search_spaces.definition import UnknownDataset, load_definition
 from trainers.numeric_path import NumericPath
-from trainers.streams import STREAMS
 
 SEARCHABLE = ("soft_agem",)
 OF_THE_MEMORY_STUDY = ("agem", "a_agem", "soft_agem")
@@ -52,13 +51,24 @@ def one_of(name: str, *allowed: str) -> Callable[[Any], str]:
 
 
 def dataset(value: Any) -> str:
+    """A dataset's name, folder:/path (made absolute) or module:factory."""
+    kind, colon, rest = str(value).partition(":")
+    if colon and not (kind and rest):
+        raise UsageError(f"dataset must be a name, folder:PATH or module:factory, got {value!r}")
+    if kind == "folder":
+        return f"folder:{path(rest).absolute()}"
     try:
-        name = load_definition(str(value)).name
+        return load_definition(str(value)).name
     except UnknownDataset as error:
         raise UsageError(str(error)) from None
-    if name not in STREAMS:
-        raise UsageError(f"dataset {name} is defined, but its stream is not built yet; ready: {', '.join(STREAMS)}")
-    return name
+
+
+def pretrained(value: Any) -> str | None:
+    """imagenet, none, or a file's path (made absolute)."""
+    text = str(value)
+    if text.lower() in ("none", "imagenet"):
+        return None if text.lower() == "none" else "imagenet"
+    return str(path(text).absolute())
 
 
 def searchable(value: Any) -> str:
@@ -208,6 +218,10 @@ def name(value: Any) -> str:
 
 def path(value: Any) -> Path:
     return Path(str(value)).expanduser()
+
+
+def none_for_none(value: Any) -> Any:
+    return "none" if value is None else value
 
 
 def all_for_none(value: Any) -> Any:

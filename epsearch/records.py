@@ -32,6 +32,8 @@ def content(study: Setup, images: Mapping[str, Any], trainee: Trainee) -> dict[s
     config["learning_rate"] = member.learning_rate or trainee.config.learning_rate
     kept = {name: value if name in used else None for name, value in config.items() if name in ALWAYS_NAMED}
     kept |= {name: config[name] for name in config if name in OF_EVERY_RESULT or name in used}
+    if config["network"] != "mlp":  # which the stream's description names, with a hash of pretrained weights
+        del kept["hidden"]
     tasks = study.stream_tasks(trainee.phase)
     described = {
         "protocol": PROTOCOL_VERSION,

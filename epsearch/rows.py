@@ -98,6 +98,8 @@ def _config(study: Comparison | MemoryStudy, memory: int) -> TrainConfig:
         trigger=study.trigger,
         scale=study.scale,
         satisfied=study.satisfied,
+        network=study.network,
+        pretrained=study.pretrained,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from epsearch.build import restore
+from epsearch.datasets import decode
 from epsearch.errors import UsageError
 from epsearch.evaluate import StudyLoop
 from epsearch.loop import Loop
@@ -20,7 +21,8 @@ from epsearch.progress import Monitor, clock
 from epsearch.study import Comparison, MemoryStudy, Setup, Study
 from epsearch.table import TableLoop
 from results.store import Store, StoreError, StudyRow
-from trainers.streams import DataError, open_stream
+from trainers.cohort import IMAGE_NETWORKS
+from trainers.streams import DataError
 from trainers.streams.base import TaskStream
 
 
@@ -43,7 +45,7 @@ def train(study: Setup, console: Console, quiet: bool = False) -> tuple[Loop, Ef
 
     Raises UsageError (bad input; nothing has been trained); Interrupted and TrainingFailed (what was trained is kept).
     """
-    stream = open_evaluation(study)
+    stream = open_evaluation(study, console, quiet)
     make_folder(study.out)
     with open_store(study.storage) as store, ExitStack() as stack:
         row = store.study(study.name)
@@ -52,7 +54,7 @@ def train(study: Setup, console: Console, quiet: bool = False) -> tuple[Loop, Ef
         study = replace(
             study, numeric_path=numeric_path(study, stream, row.config.get("numeric_path") if row else None)
         )
-        images = stream.describe()
+        images = described(study, stream)
         _save_study(store, study, images)
         loop = make_loop(study, images, store)
         with Monitor(loop, console, quiet) as monitor:
@@ -84,17 +86,38 @@ def open_store(storage: str) -> Store:
         raise UsageError(str(error)) from error
 
 
-def open_evaluation(study: Setup) -> TaskStream:
-    """The evaluation stream, after everything about it has been checked."""
+def open_evaluation(study: Setup, console: Console, quiet: bool) -> TaskStream:
+    """The evaluation stream, with its images decoded, after everything about it has been checked."""
     try:
-        stream = open_stream(study.dataset, study.data_dir, study.stream_tasks("eval"), study.examples_per_task)
+        decode(study, console, quiet)
+        stream = study.request("eval").open()
     except DataError as error:
         raise UsageError(str(error)) from error
-    if stream.examples < study.batch_size:
-        raise UsageError(
-            f"batch-size must be <= the {stream.examples} training examples of a task, got {study.batch_size}"
-        )
+    takes = IMAGE_NETWORKS if hasattr(stream, "pixels") else ("mlp",)
+    if study.network not in takes:
+        raise UsageError(f"network must be {' or '.join(takes)} on {study.dataset}, got {study.network!r}")
+    least = min(stream.size(seed, task) for seed in study.seeds for task in stream.tasks)
+    if least < study.batch_size:
+        raise UsageError(f"batch-size must be <= the {least} training examples of a task, got {study.batch_size}")
     return stream
+
+
+def described(study: Setup, stream: TaskStream) -> dict[str, Any]:
+    """What every result of the study depends on besides method and member: stream, network, pretrained weights.
+
+    Raises UsageError where the weights cannot be had, or are another network's.
+    """
+    if study.network == "mlp":
+        return stream.describe()
+    found = stream.describe() | {"network": study.network}
+    if study.pretrained is None:
+        return found
+    from trainers.networks.weights import check
+
+    try:
+        return found | {"pretrained": check(study.pretrained)}
+    except DataError as error:
+        raise UsageError(str(error)) from error
 
 
 def make_folder(folder: Path) -> None:

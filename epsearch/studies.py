@@ -18,13 +18,16 @@ from results.comparison import Comparison as ComparisonResults
 from results.memory_study import MemoryStudy as MemoryResults
 from results.study import SearchRound, StudyResults
 from search_spaces.definition import definitions, load_definition
-from trainers.streams import STREAMS
+from trainers.streams import present
 
 AnyResults: TypeAlias = StudyResults | ComparisonResults | MemoryResults
 
 # The largest difference of an accuracy between a member alone and in its cohort: on a GPU a batched matrix product may
 # add in another order for another number of members, and a step along a tiny gradient makes a rounding error large.
 TOLERANCE = {"cpu": 0.0, "cuda": 0.02}
+
+
+DOWNLOADED = ("permuted_digits", "permuted_mnist", "split_cifar")
 
 
 @dataclass(frozen=True)
@@ -93,9 +96,8 @@ def list_datasets(data_dir: Path) -> list[Dataset]:
     """Every dataset that has a definition, and where its images lie."""
     found = []
     for name in definitions():
-        source = STREAMS.get(name)
-        where = source.present(data_dir) if source else None
-        status = "present" if where else "downloaded when first used" if source else "no stream yet"
+        where = present(name, data_dir)
+        status = "present" if where else "downloaded when first used" if name in DOWNLOADED else "put there by you"
         found.append(Dataset(name, load_definition(name).title, status, where or ""))
     return found
 

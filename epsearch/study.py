@@ -8,8 +8,10 @@ from typing import Any, ClassVar
 
 import yaml
 
+from epsearch.cache import image_cache
 from epsearch.options import OPTIONS, Option
 from trainers.cohort import TrainConfig
+from trainers.streams import ImageOptions, StreamRequest
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,11 @@ class Setup:
     seeds: tuple[int, ...]
     cv_tasks: int
     tasks: int
+    classes_per_task: int | None
+    image_size: int | None
+    network: str
+    pretrained: str | None
+    skip_corrupt: bool
     memory_batch: int | None
     batch_size: int
     examples_per_task: int | None
@@ -70,6 +77,14 @@ class Setup:
         """Tasks of D^CV ("cv") or D^EV ("eval"), numbered in the whole stream."""
         return range(self.cv_tasks) if phase == "cv" else range(self.cv_tasks, self.tasks)
 
+    def request(self, phase: str) -> StreamRequest:
+        """The stream of D^CV or D^EV."""
+        options = None
+        if self.classes_per_task is not None and self.image_size is not None:
+            options = ImageOptions(self.classes_per_task, self.image_size, self.skip_corrupt, image_cache())
+        tasks, data_dir = self.stream_tasks(phase), self.data_dir.absolute()
+        return StreamRequest(self.dataset, data_dir, tasks, self.examples_per_task, options, Path.cwd())
+
     @property
     def folder(self) -> Path:
         """Where the report and the tables lie."""
@@ -100,6 +115,8 @@ class Study(Setup):
             trigger=self.trigger,
             scale=self.scale,
             satisfied=self.satisfied,
+            network=self.network,
+            pretrained=self.pretrained,
         )
 
 

@@ -6,14 +6,14 @@ there.
 """
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 
 from search_spaces.fields import Fields, read_yaml
 from search_spaces.interval import Interval
 
-_FOLDER, _GRIDS = "definitions", "grids.yaml"
+_FOLDER, _OWN, _GRIDS = "definitions", "own", "grids.yaml"
 
 
 class UnknownDataset(ValueError):
@@ -37,6 +37,9 @@ class Definition:
     reported_epsilon        the ε that the paper found; None where it gives none
     tasks, cv_tasks         length of the whole stream, and of its first part, on which ε is chosen
     classes                 classes per task
+    network                 mlp, reduced_resnet18 or resnet18
+    image_size              side of the images in pixels; None where a task's inputs are taken as they are
+    pretrained              weights that the network starts from; None for random ones
     memory                  examples kept per class and task
     memory_batch            examples of a reference batch
     learning_rate           of the new methods; `method(name)` knows that of every method
@@ -54,6 +57,9 @@ class Definition:
     tasks: int
     cv_tasks: int
     classes: int
+    network: str
+    image_size: int | None
+    pretrained: str | None
     learning_rate: float
     batch_size: int
     memory: int
@@ -86,11 +92,15 @@ def definitions() -> tuple[str, ...]:
 def load_definition(name: str) -> Definition:
     """The definition of a dataset by name or alias; '-' and '_', upper and lower case are the same.
 
-    Raises UnknownDataset.
+    folder:/path and module:factory, a user's own, have definitions for their kind. Raises UnknownDataset.
 
     >>> load_definition("seq-cifar100").reported_epsilon
     0.5
     """
+    kind, colon, _ = name.strip().partition(":")
+    if colon:
+        own = _read(f"{_OWN}/{kind if kind == 'folder' else 'module'}")
+        return replace(own, name=name.strip(), title=name.strip())
     wanted = name.strip().lower().replace("-", "_")
     for definition in _all().values():
         if wanted == definition.name or wanted in definition.aliases:
@@ -116,7 +126,13 @@ def _all() -> dict[str, Definition]:
     folder = resources.files("search_spaces") / _FOLDER
     names = [one.name for one in folder.iterdir() if one.name.endswith(".yaml") and one.name != _GRIDS]
     stems = [name.removesuffix(".yaml") for name in names]
-    return {stem: parse_definition(stem, (folder / f"{stem}.yaml").read_text("utf-8")) for stem in stems}
+    return {stem: _read(stem) for stem in stems}
+
+
+@cache
+def _read(stem: str) -> Definition:
+    text = (resources.files("search_spaces") / _FOLDER / f"{stem}.yaml").read_text("utf-8")
+    return parse_definition(stem, text)
 
 
 def parse_definition(name: str, text: str) -> Definition:
@@ -139,6 +155,9 @@ def parse_definition(name: str, text: str) -> Definition:
         tasks=fields.count("tasks"),
         cv_tasks=fields.count("cv_tasks"),
         classes=fields.count("classes"),
+        network=fields.text("network"),
+        image_size=fields.count_or_none("image_size"),
+        pretrained=fields.text_or_none("pretrained"),
         learning_rate=fields.number("learning_rate"),
         batch_size=fields.count("batch_size"),
         memory=fields.count("memory"),

@@ -67,6 +67,14 @@ class Fields:
         """A text."""
         return self._text(name, self._get(name))
 
+    def text_or_none(self, name: str) -> str | None:
+        """A text or null."""
+        return None if self._get(name) is None else self.text(name)
+
+    def count_or_none(self, name: str) -> int | None:
+        """A whole number of at least 1, or null."""
+        return None if self._get(name) is None else self.count(name)
+
     def texts(self, name: str) -> tuple[str, ...]:
         """A list of texts."""
         return tuple(self._text(name, value) for value in self._list(name))

@@ -10,7 +10,8 @@ PROTOCOL_VERSION = 2  # part of every content key; goes up whenever a change of 
 TRIGGERS = ("zero", "epsilon")
 SCALES = ("unit", "raw")
 PENALTY_FORMS = ("code", "paper")
-NETWORKS = ("mlp", "reduced_resnet18", "resnet18")
+IMAGE_NETWORKS = ("reduced_resnet18", "resnet18")
+NETWORKS = ("mlp", *IMAGE_NETWORKS)
 CHOICES = {
     "trigger": TRIGGERS,
     "scale": SCALES,

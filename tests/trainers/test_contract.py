@@ -106,7 +106,7 @@ def test_declared_settings_are_those_the_result_depends_on(method):
         "penalty_form": "paper",
         "margin": 0.1,
     }
-    of_everyone = {"learning_rate", "batch_size", "hidden"}
+    of_everyone = {"learning_rate", "batch_size", "hidden", "network", "pretrained"}
     assert {field.name for field in fields(TrainConfig)} == set(others) | of_everyone
     changed = {
         name

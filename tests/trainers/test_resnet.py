@@ -21,7 +21,9 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 
 def members(net, count):
     rows = [torch.from_numpy(net.init(generator(seed, "init"))) for seed in range(count)]
-    return torch.stack(rows).double(), {name: s.double() for name, s in net.statistics(count, torch.device("cpu")).items()}
+    return torch.stack(rows).double(), {
+        name: s.double() for name, s in net.statistics(count, torch.device("cpu")).items()
+    }
 
 
 def twin(net, row, attributes, large):

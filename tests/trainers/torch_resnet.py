@@ -23,7 +23,9 @@ class BasicBlock(nn.Module):
 class TorchResNet(nn.Module):
     """`large`: the stem and pooling of ImageNet. attributes: a joint embedding instead of a linear layer."""
 
-    def __init__(self, widths: tuple[int, ...], large: bool, outputs: int, attributes: torch.Tensor | None = None) -> None:
+    def __init__(
+        self, widths: tuple[int, ...], large: bool, outputs: int, attributes: torch.Tensor | None = None
+    ) -> None:
         super().__init__()
         self.large, self.attributes = large, attributes
         self.conv1 = nn.Conv2d(3, widths[0], 7 if large else 3, 2 if large else 1, 3 if large else 1, bias=False)

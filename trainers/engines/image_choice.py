@@ -4,7 +4,7 @@ from functools import cache
 
 import torch
 
-from trainers.cohort import NETWORKS
+from trainers.cohort import IMAGE_NETWORKS
 from trainers.engines.choice import CLEARLY, seconds
 from trainers.networks.heads import Linear
 from trainers.networks.resnet import REDUCED, STANDARD, ResNet
@@ -21,7 +21,7 @@ def fastest_image_path(network: str, size: int) -> NumericPath:
 
     One after another is kept unless the other is clearly faster: a member is then the same in any cohort, bit for bit.
     """
-    assert network in NETWORKS[1:]
+    assert network in IMAGE_NETWORKS
     large = network == "resnet18"
     net = ResNet(STANDARD if large else REDUCED, large, Linear(10, random_bias=False))
     threads = torch.get_num_threads()

@@ -1,11 +1,13 @@
 """The registry of streams: a dataset's name and how its images are found."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from trainers.streams import digits, mnist
-from trainers.streams.base import DataError, Images, TaskStream
+from trainers.streams import digits, images, mnist, own
+from trainers.streams.base import DataError, Images, ImageStream, PixelStream, TaskStream
+from trainers.streams.images import FOLDER, ImageOptions
 from trainers.streams.permuted import PermutedStream
 
 
@@ -16,18 +18,58 @@ class StreamSource(NamedTuple):
     present: Callable[[Path], str | None]
 
 
-STREAMS: dict[str, StreamSource] = {
+PERMUTED: dict[str, StreamSource] = {
     "permuted_digits": StreamSource(digits.load, digits.present),
     "permuted_mnist": StreamSource(mnist.load, mnist.present),
 }
+STREAMS = (*PERMUTED, *images.DATASETS)
 
 
-def open_stream(dataset: str, data_dir: Path, tasks: range, examples_per_task: int | None) -> PermutedStream:
-    """The given tasks of a dataset's stream; examples_per_task None shows each task's whole training set.
+@dataclass(frozen=True)
+class StreamRequest:
+    """Which tasks of which stream; everything that a worker needs to open it.
 
-    Raises DataError when the images can neither be read nor downloaded, or the sizes do not fit them.
+    dataset: a name of STREAMS, folder:/path for class folders or a zip of them, or module:factory. examples_per_task:
+    None shows each task's whole training set. images: None takes a dataset's own classes per task and size. beside: the
+    folder in which a module of the user's own may lie.
     """
-    return PermutedStream(STREAMS[dataset].load(data_dir), tasks, examples_per_task)
+
+    dataset: str
+    data_dir: Path
+    tasks: range
+    examples_per_task: int | None = None
+    images: ImageOptions | None = None
+    beside: Path = Path()
+
+    def open(self) -> TaskStream:
+        """Raises DataError when the data can neither be read nor downloaded, or the sizes do not fit them."""
+        if self.dataset in PERMUTED:
+            return PermutedStream(PERMUTED[self.dataset].load(self.data_dir), self.tasks, self.examples_per_task)
+        if self.dataset in images.DATASETS or self.dataset.startswith(FOLDER):
+            return images.open_images(self.dataset, self.data_dir, self.tasks, self.examples_per_task, self.images)
+        return own.open_own(self.dataset, self.tasks, self.examples_per_task, self.beside.absolute())
 
 
-__all__ = ["STREAMS", "DataError", "Images", "PermutedStream", "TaskStream", "open_stream"]
+def open_stream(dataset: str, data_dir: Path, tasks: range, examples_per_task: int | None) -> TaskStream:
+    """The given tasks of a dataset's stream, as `StreamRequest` says."""
+    return StreamRequest(dataset, data_dir, tasks, examples_per_task).open()
+
+
+def present(dataset: str, data_dir: Path) -> str | None:
+    """Where a dataset's images lie, or None."""
+    return PERMUTED[dataset].present(data_dir) if dataset in PERMUTED else images.present(dataset, data_dir)
+
+
+__all__ = [
+    "STREAMS",
+    "DataError",
+    "ImageOptions",
+    "ImageStream",
+    "Images",
+    "PermutedStream",
+    "PixelStream",
+    "StreamRequest",
+    "TaskStream",
+    "open_stream",
+    "present",
+]

@@ -1,0 +1,75 @@
+"""Streams of images: the published ones, and class folders of the user's own."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from trainers.streams import sources
+from trainers.streams.decoded import decode
+from trainers.streams.image_set import ImageSet
+from trainers.streams.split import ReoccurringStream, SplitStream
+
+FOLDER = "folder:"
+DECODED = "decoded"  # where decoded images lie, under the folder of datasets, unless told otherwise
+
+Progress = Callable[[int, int], None]
+"""Called with (images decoded, images in all)."""
+
+
+@dataclass(frozen=True)
+class ImageOptions:
+    """classes: of each task. size: side of the images in pixels. skip_corrupt: leave out what cannot be decoded.
+
+    cache: the folder of decoded images; None is one beside the datasets.
+    """
+
+    classes: int
+    size: int
+    skip_corrupt: bool = False
+    cache: Path | None = None
+
+
+DATASETS = {
+    "split_cifar": ImageOptions(5, 32),
+    "split_cub": ImageOptions(10, 224),
+    "split_cub_je": ImageOptions(10, 224),
+    "split_awa": ImageOptions(5, 224),
+    "split_awa_je": ImageOptions(5, 224),
+}
+OF_FOLDERS = ImageOptions(5, 32)
+
+
+def open_images(
+    dataset: str, data_dir: Path, tasks: range, examples_per_task: int | None, options: ImageOptions | None
+) -> SplitStream | ReoccurringStream:
+    """The stream, with its images decoded. Raises DataError."""
+    options = options or DATASETS.get(dataset, OF_FOLDERS)
+    found = load(dataset, data_dir, options)
+    kind = ReoccurringStream if dataset.startswith("split_awa") else SplitStream
+    return kind(found, tasks, options.classes, examples_per_task, embedding=dataset.endswith("_je"))
+
+
+def load(dataset: str, data_dir: Path, options: ImageOptions, progress: Progress | None = None) -> ImageSet:
+    """The images, decoded if they have not been before. Raises DataError."""
+    cache = options.cache or data_dir / DECODED
+    return _load(dataset, data_dir, options.size, options.skip_corrupt, cache, progress)
+
+
+@lru_cache(maxsize=2)
+def _load(
+    dataset: str, data_dir: Path, size: int, skip_corrupt: bool, cache: Path, progress: Progress | None
+) -> ImageSet:
+    return decode(find(dataset, data_dir), size, cache, skip_corrupt, progress)
+
+
+def find(dataset: str, data_dir: Path) -> sources.Source:
+    """Where the images are and what they are called; nothing is decoded. Raises DataError."""
+    if dataset.startswith(FOLDER):
+        return sources.open_folder(Path(dataset.removeprefix(FOLDER)))
+    return sources.find(dataset, data_dir)
+
+
+def present(dataset: str, data_dir: Path) -> str | None:
+    """Where a dataset's files lie, or None."""
+    return sources.present(dataset, data_dir)
