@@ -19,6 +19,15 @@ def plain_run(method, member, stream, config):
     net = MLP((stream.inputs, *config.hidden, stream.classes))
     start = torch.from_numpy(net.init(generator(member.seed, "init", stream.tasks.start)))[None]
     learner = PlainLearner(net.sizes, unpadded(net, start))
+
+    def examples(inputs, labels):
+        return torch.from_numpy(inputs).float() / stream.largest, torch.from_numpy(labels)
+
+    return run_of(learner, examples, method, member, stream, config)
+
+
+def run_of(learner, examples, method, member, stream, config):
+    """The run of a learner; `examples(inputs, labels)` are tensors of what the stream or a pool holds."""
     rule = _rule(method, learner, member, config)
     pool = Pool(stream, member.seed, config, METHODS[method].memory)
     tasks = len(stream.tasks)
@@ -27,17 +36,17 @@ def plain_run(method, member, stream, config):
         step, sensitivities = 0, []
         for segment in pool.load_task(task):
             for rows in segment.rows:
-                trace.append(_step(learner, rule, pool, segment, rows, step, stream.largest))
+                trace.append(_step(learner, rule, pool, segment, rows, step, examples))
                 step += 1
         if isinstance(rule, PenaltyReference):
             for segment in pool.load_task(task):
                 for rows in segment.rows:
-                    sensitivities.append(_double(learner.sensitivity(_batch(pool, rows[: segment.current], stream)[0])))
-            rule.end_task(_double(learner.flat()), sensitivities, stream.examples)
+                    x, y = _batch(pool, rows[: segment.current], examples)
+                    sensitivities.append(_double(learner.sensitivity(x, y)))
+            rule.end_task(_double(learner.flat()), sensitivities, pool.shown)
         pool.remember(task)
         for tested in range(task + 1):
-            inputs, labels = stream.test(member.seed, stream.tasks[tested])
-            accuracies[task, tested] = learner.accuracy(_scaled(inputs, stream.largest), torch.from_numpy(labels))
+            accuracies[task, tested] = learner.accuracy(*examples(*stream.test(member.seed, stream.tasks[tested])))
     return accuracies, trace
 
 
@@ -67,34 +76,29 @@ def _rule(method, learner, member, config):
         scale = config.a_agem_scale if method == "a_agem" else config.scale
         return step_direction(method, g, references[0], member.epsilon, scale, sizes)
 
-    direction.rate = rate
+    direction.rate, direction.together = rate, method == "er"
     return direction
 
 
-def _step(learner, rule, pool, segment, rows, step, largest):
+def _step(learner, rule, pool, segment, rows, step, examples):
     bounds = np.cumsum([0, segment.current, *segment.parts])
-    batches = [rows[a:b] for a, b in itertools.pairwise(bounds)]
-    gradients = []
-    for part in batches:
-        x, y = _scaled(pool.inputs[part], largest), torch.from_numpy(pool.labels[part])
-        gradients.append(_double(learner.gradient(x, y)))
+    batches = [_batch(pool, rows[a:b], examples) for a, b in itertools.pairwise(bounds)]
+    if getattr(rule, "together", False) and learner.normalises:
+        batches = [tuple(torch.cat(parts) for parts in zip(*batches, strict=True))]
+    # Reference batches first: with batch normalisation they move the statistics first.
+    gradients = [_double(learner.gradient(*batch)) for batch in reversed(batches)][::-1]
     if isinstance(rule, PenaltyReference):
         theta = _double(learner.flat())
         rule.before_step(theta, step)
         direction = rule.direction(theta, gradients[0])
     else:
-        sizes = (segment.current, segment.reference)
-        direction = rule(gradients[0], gradients[1:], sizes)
+        direction = rule(gradients[0], gradients[1:], (segment.current, segment.reference))
     learner.step(torch.from_numpy(direction).float(), rule.rate)
     return learner.flat()
 
 
-def _batch(pool, rows, stream):
-    return _scaled(pool.inputs[rows], stream.largest), torch.from_numpy(pool.labels[rows])
-
-
-def _scaled(inputs, largest):
-    return torch.from_numpy(inputs).float() / largest
+def _batch(pool, rows, examples):
+    return examples(pool.inputs[rows], pool.labels[rows])
 
 
 def _double(tensor):

@@ -36,6 +36,8 @@ def step_direction(
 class PlainLearner:
     """One member as anyone would write it: torch.nn.Sequential, autograd, flattened gradients, no batching."""
 
+    normalises = False
+
     def __init__(self, sizes: tuple[int, ...], weights: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
         layers: list[torch.nn.Module] = []
         for (inputs, outputs), (weight, bias) in zip(itertools.pairwise(sizes), weights, strict=True):
@@ -49,7 +51,7 @@ class PlainLearner:
     def gradient(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return self._flat_gradient(torch.nn.functional.cross_entropy(self.network(x), y))
 
-    def sensitivity(self, x: torch.Tensor) -> torch.Tensor:
+    def sensitivity(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return self._flat_gradient((self.network(x) ** 2).sum())
 
     def _flat_gradient(self, loss: torch.Tensor) -> torch.Tensor:

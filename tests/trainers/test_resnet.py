@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.trainers.torch_resnet import TorchResNet
+from tests.trainers.image_run import torch_twin
 from trainers.networks.heads import JointEmbedding, Linear
 from trainers.networks.layout import ALIGNMENT
 from trainers.networks.resnet import REDUCED, STANDARD, ResNet
@@ -24,18 +24,6 @@ def members(net, count):
     return torch.stack(rows).double(), {
         name: s.double() for name, s in net.statistics(count, torch.device("cpu")).items()
     }
-
-
-def twin(net, row, attributes, large):
-    """The same network of torch.nn, with the row's parameters under the names that torchvision has."""
-    made = TorchResNet(net.widths, large, net.head.outputs, attributes).double()
-    named = dict(made.named_parameters())
-    views = net.layout.views(row[None])
-    assert named.keys() == views.keys()
-    with torch.no_grad():
-        for name, view in views.items():
-            named[name].copy_(view[0])
-    return made
 
 
 def batch(count, size=16, seed=0):
@@ -95,7 +83,7 @@ def test_steps_agree_with_torch_modules(kind, count):
     """Three SGD steps of a reference batch, then a mini-batch: gradients of both, losses, moving averages, tests."""
     net, attributes = KINDS[kind]
     params, kept = members(net, count)
-    twins = [twin(net, row, attributes, net.large) for row in params]
+    twins = [torch_twin(net, row, attributes) for row in params]
     for step in range(3):
         x, labels, allowed = batch(13, size=32, seed=step)
         weight = torch.tensor([1 / 5] * 5 + [1 / 8] * 8, dtype=torch.float64)[None, :, None]
@@ -171,7 +159,7 @@ def test_sensitivity_counts_the_tasks_logits_in_inference_mode(kind):
     net.sensitivity(params, kept, x, allowed, into)
     assert torch.equal(kept["statistics"], before)
     for member in range(2):
-        made = twin(net, params[member], attributes, net.large).eval()
+        made = torch_twin(net, params[member], attributes).eval()
         z = made(x[0].permute(0, 3, 1, 2))
         expected = torch.autograd.grad((z[allowed[0]] ** 2).sum(), list(made.parameters()))
         views = net.layout.views(into[member : member + 1])
@@ -186,7 +174,7 @@ def test_float32_is_within_the_stated_tolerance():
     x, labels, _ = batch(8, size=32)
     weight, into = torch.full((1, 8, 1), 1 / 8), torch.empty_like(row)
     net.gradients(row, net.statistics(1, torch.device("cpu")), x.float(), labels, None, weight, (8,), [into])
-    made = twin(net, row[0].double(), None, False)
+    made = torch_twin(net, row[0].double(), None)
     loss = torch.nn.functional.cross_entropy(made(x[0].permute(0, 3, 1, 2)), labels[0])
     expected = torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, list(made.parameters()))]).float()
     found = torch.cat([view.reshape(-1) for view in net.layout.views(into).values()])
