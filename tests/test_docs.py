@@ -10,8 +10,10 @@ import torch
 from epsearch import parsers
 from epsearch.options import OPTIONS
 from results.labels import METHOD_LABELS
+from tests.trainers.stream_checks import CHECKS
 from trainers.cohort import Member, TrainConfig
 from trainers.methods import METHODS, Penalty
+from trainers.streams import DataError
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -39,14 +41,29 @@ def test_the_page_on_adding_a_method_runs_and_prints_what_it_promises(capsys, tm
         exec(compile("\n".join(code), page.name, "exec"), {})
         assert METHODS.keys() - before.keys() == {"average", "l2"}
     assert before == METHODS
-    promised = [re.search(r"^print\(.*\)  # ([^:\n]+):", line)[1] for line in lines_that_print(code)]
-    assert len(promised) == 4
-    assert capsys.readouterr().out.splitlines() == promised
+    assert len(promises(code)) == 4
+    assert capsys.readouterr().out.splitlines() == promises(code)
     assert not list(tmp_path.iterdir())
 
 
-def lines_that_print(code):
-    return [line for block in code for line in block.splitlines() if line.startswith("print(")]
+def test_the_page_on_adding_a_stream_runs_and_its_stream_keeps_the_contract(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page, names = ROOT / "docs" / "adding-a-stream.md", {}
+    code = blocks(page, "python")
+    exec(compile("\n".join(code), page.name, "exec"), names)
+    assert len(promises(code)) == 4
+    assert capsys.readouterr().out.splitlines() == promises(code)
+    for check in CHECKS:
+        check(names["factory"])
+    with pytest.raises(DataError, match=r"^examples-per-task must lie in 1…1442, got 1443$"):
+        names["factory"](range(3), 1443)
+    assert not list(tmp_path.iterdir())
+
+
+def promises(code):
+    """What the lines that print say that they print."""
+    lines = [line for block in code for line in block.splitlines() if line.startswith("print(")]
+    return [re.search(r"^print\(.*\)  # ([^:\n]+):", line)[1] for line in lines]
 
 
 METHODS_PAGE = ROOT / "docs" / "methods.md"

@@ -1,4 +1,4 @@
-"""The promises of `stream_checks`, for every kind of stream, and for one's own: STREAM=module:factory."""
+"""The promises of `stream_checks`, for every kind of stream, and for one's own: EPSEARCH_STREAM=module:factory."""
 
 import os
 from importlib import import_module
@@ -11,7 +11,7 @@ from tests.trainers.stream_kinds import KINDS
 
 def own():
     """The stream that the environment names, as another kind."""
-    name = os.environ.get("STREAM")
+    name = os.environ.get("EPSEARCH_STREAM")
     if not name:
         return {}
     module, factory = name.split(":")
