@@ -1,4 +1,4 @@
-"""Whole runs on streams of images by a plain loop over one member: torch.nn modules, one example's mask after another."""
+"""Whole runs on streams of images by a plain loop over one member of torch.nn modules, each example under its mask."""
 
 import numpy as np
 import torch
@@ -11,14 +11,14 @@ from trainers.schedule import generator
 
 
 def plain_image_run(method, member, stream, config):
-    """As `plain_run`, for a residual network."""
+    """As `plain_run`, for a residual network, in float64."""
     net = make_resnet(config, stream)
-    row = torch.from_numpy(net.init(generator(member.seed, "init", stream.tasks.start)))
+    row = torch.from_numpy(net.init(generator(member.seed, "init", stream.tasks.start))).double()
     attributes = None if stream.attributes is None else torch.tensor(stream.attributes)
     learner = ImageLearner(torch_twin(net, row, attributes), stream.heads(member.seed), stream.balanced)
 
     def examples(positions, labels):
-        x = torch.from_numpy(stream.pixels[positions] / 255 - stream.mean).float()
+        x = torch.from_numpy(stream.pixels[positions] / 255 - stream.mean)
         return x.permute(0, 3, 1, 2), torch.from_numpy(labels)
 
     return run_of(learner, examples, method, member, stream, config)

@@ -93,7 +93,7 @@ def _step(learner, rule, pool, segment, rows, step, examples):
         direction = rule.direction(theta, gradients[0])
     else:
         direction = rule(gradients[0], gradients[1:], (segment.current, segment.reference))
-    learner.step(torch.from_numpy(direction).float(), rule.rate)
+    learner.step(torch.from_numpy(direction).to(learner.flat().dtype), rule.rate)
     return learner.flat()
 
 

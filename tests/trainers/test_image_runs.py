@@ -15,6 +15,7 @@ from trainers.engines import make_engine
 from trainers.engines.base import Learners
 from trainers.methods import METHODS, Columns
 from trainers.networks import make_resnet
+from trainers.networks.weights import start_rows
 from trainers.numeric_path import NumericPath
 from trainers.population import train_cohort
 from trainers.streams.split import ReoccurringStream, SplitStream
@@ -26,16 +27,18 @@ CONFIG = TrainConfig(
     learning_rate=0.03, batch_size=4, memory=2, memory_batch=5, fisher_every=2, network="reduced_resnet18"
 )
 IMAGES = made_images(classes=8, train=5, test=3, size=16, attributes=4)
-STREAMS = {
-    "split": SplitStream(IMAGES, range(1, 4), 2),
-    "joint embedding": SplitStream(IMAGES, range(1, 4), 2, embedding=True),
-    "re-occurring": ReoccurringStream(IMAGES, range(1, 4), 3),
+DOUBLES = replace(IMAGES, mean=IMAGES.mean.astype(np.float64), attributes=IMAGES.attributes.astype(np.float64))
+KINDS = {
+    "split": lambda images: SplitStream(images, range(1, 4), 2),
+    "joint embedding": lambda images: SplitStream(images, range(1, 4), 2, embedding=True),
+    "re-occurring": lambda images: ReoccurringStream(images, range(1, 4), 3),
 }
+STREAMS = {kind: make(IMAGES) for kind, make in KINDS.items()}
 
 
 @pytest.fixture(autouse=True)
 def small_networks(monkeypatch):
-    monkeypatch.setattr("trainers.networks.REDUCED", (4, 6, 8, 10))
+    monkeypatch.setattr("trainers.networks.REDUCED", (8, 16, 24, 32))
 
 
 def member(method, seed=0, epsilon=0.3, **changes):
@@ -45,9 +48,13 @@ def member(method, seed=0, epsilon=0.3, **changes):
 @both_paths
 @pytest.mark.parametrize("kind", STREAMS)
 @one_network
-def test_a_whole_run_agrees_with_a_plain_loop(method, kind, path):
-    """Parameters after every step, and accuracies: masks, heads, order of the passes, statistics, the rules."""
-    stream, one = STREAMS[kind], member(method)
+def test_a_whole_run_agrees_with_a_plain_loop(method, kind, path, monkeypatch):
+    """Parameters after every step, and accuracies: masks, heads, order of the passes, statistics, the rules.
+
+    In float64: in float32 a unit near zero may fall on the other side of its ReLU, once in some hundred steps.
+    """
+    monkeypatch.setattr("trainers.engines.batched.start_rows", lambda *told: start_rows(*told).double())
+    stream, one = KINDS[kind](DOUBLES), member(method)
     accuracies, trace = plain_image_run(method, one, stream, CONFIG)
     net, taken = make_resnet(CONFIG, stream), 0
     engine = make_engine(method, (0,), stream, CONFIG, path)
@@ -59,7 +66,7 @@ def test_a_whole_run_agrees_with_a_plain_loop(method, kind, path):
             for step in range(engine.steps):
                 engine.train(learners, step, step + 1)
                 found = flat_row(net, learners.params)
-                assert torch.allclose(found, trace[taken], atol=1e-4), f"task {task}, step {step}"
+                assert torch.allclose(found, trace[taken], atol=1e-7), f"task {task}, step {step}"
                 taken += 1
             engine.finish(learners, task == 0)
             engine.remember(task)

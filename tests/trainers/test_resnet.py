@@ -20,10 +20,8 @@ every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
 def members(net, count):
-    rows = [torch.from_numpy(net.init(generator(seed, "init"))) for seed in range(count)]
-    return torch.stack(rows).double(), {
-        name: s.double() for name, s in net.statistics(count, torch.device("cpu")).items()
-    }
+    params = torch.stack([torch.from_numpy(net.init(generator(seed, "init"))) for seed in range(count)]).double()
+    return params, net.statistics(params)
 
 
 def batch(count, size=16, seed=0):
@@ -144,7 +142,7 @@ def test_members_with_different_images_do_not_mix(kind):
     net.gradients(params, kept, x, labels, allowed, weight.expand(2, -1, -1), (6,), [into])
     for member, (one, y, mine) in enumerate(parts):
         row, alone = slice(member, member + 1), torch.empty_like(params[:1])
-        fresh = {name: value.double() for name, value in net.statistics(1, torch.device("cpu")).items()}
+        fresh = net.statistics(params[row])
         net.gradients(params[row], fresh, one, y, mine, weight, (6,), [alone])
         assert torch.allclose(into[row], alone, atol=1e-12)
         assert torch.allclose(kept["statistics"][row], fresh["statistics"], atol=1e-12)
@@ -173,7 +171,7 @@ def test_float32_is_within_the_stated_tolerance():
     row = torch.from_numpy(net.init(generator(0, "init")))[None]
     x, labels, _ = batch(8, size=32)
     weight, into = torch.full((1, 8, 1), 1 / 8), torch.empty_like(row)
-    net.gradients(row, net.statistics(1, torch.device("cpu")), x.float(), labels, None, weight, (8,), [into])
+    net.gradients(row, net.statistics(row), x.float(), labels, None, weight, (8,), [into])
     made = torch_twin(net, row[0].double(), None)
     loss = torch.nn.functional.cross_entropy(made(x[0].permute(0, 3, 1, 2)), labels[0])
     expected = torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, list(made.parameters()))]).float()

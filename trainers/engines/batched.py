@@ -54,7 +54,7 @@ class BatchedEngine:
 
     def state(self, params: Tensor) -> State:
         kept = self._rule.start(params) if isinstance(self._rule, Penalty) else {}
-        return kept | self._net.statistics(len(params), self._device)
+        return kept | self._net.statistics(params)
 
     def load_task(self, task: int) -> None:
         schedules = [pool.load_task(task) for pool in self._pools]
@@ -177,9 +177,10 @@ class BatchedEngine:
 
     def _update(self, learners: Learners, segment: "_Segment", g: Tensor, references: list[Tensor]) -> None:
         """params −= rate · the rule's direction."""
-        params, rule, rate = learners.params, self._rule, learners.rate.float()[:, None]
+        params, rule = learners.params, self._rule
+        rate = learners.rate.to(params.dtype)[:, None]
         if isinstance(rule, Penalty):
-            step = Step(params, g, rate, learners.strength.float()[:, None])
+            step = Step(params, g, rate, learners.strength.to(params.dtype)[:, None])
             params.addcmul_(rule.direction(learners.state, step), -rate)
         elif not references:
             params.addcmul_(g, -rate)
@@ -189,7 +190,7 @@ class BatchedEngine:
             learners.projected.add_(projected)
         elif isinstance(rule, Mixing):
             products = Products.of(g, references[0], segment.current / (segment.current + segment.reference))
-            mix = rule.mix(products, learners.epsilon.float(), self._config)
+            mix = rule.mix(products, learners.epsilon.to(params.dtype), self._config)
             params.addcmul_(g, -rate * _column(mix.a))
             params.addcmul_(references[0], -rate * _column(mix.b))
             learners.projected.add_(mix.projected)

@@ -119,7 +119,7 @@ class ImageFeed:
             stored = torch.from_numpy(np.take(self._pixels, positions.numpy(), axis=0))
         else:
             stored = self._uploaded[positions]
-        x = stored.to(torch.float32).div_(255).sub_(self._mean)
+        x = stored.to(self._mean.dtype).div_(255).sub_(self._mean)
         return Batch(x[None], labels, self._heads[labels][..., None] == self._heads)
 
 

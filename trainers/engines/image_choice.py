@@ -40,7 +40,7 @@ def _measured(net: ResNet, size: int) -> dict[str, float]:
     count = max(2, BATCH_PIXELS // size**2)
     x, labels = torch.rand(1, count, size, size, 3), torch.zeros(1, count, dtype=torch.int64)
     weight = torch.full((1, count, 1), 1 / count)
-    kept = net.statistics(MEMBERS, params.device)
+    kept = net.statistics(params)
 
     def step(rows: slice) -> None:
         some = {name: values[rows] for name, values in kept.items()}

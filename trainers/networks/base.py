@@ -40,8 +40,8 @@ class Network(Protocol):
         """One row of an untrained network."""
         ...
 
-    def statistics(self, members: int, device: torch.device) -> Statistics:
-        """Those of untrained networks."""
+    def statistics(self, params: Tensor) -> Statistics:
+        """Those of untrained networks, on the device of params [M, D]."""
         ...
 
     def logits(self, params: Tensor, statistics: Statistics, x: Tensor) -> Tensor:

@@ -90,7 +90,7 @@ class MLP:
         outputs[-1] = outputs[-1][..., : self.sizes[-1]]
         return outputs
 
-    def statistics(self, members: int, device: torch.device) -> Statistics:
+    def statistics(self, params: Tensor) -> Statistics:
         """None."""
         return {}
 

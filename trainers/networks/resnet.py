@@ -103,9 +103,9 @@ class ResNet:
         result: NDArray[np.float32] = row[0].numpy()
         return result
 
-    def statistics(self, members: int, device: torch.device) -> Statistics:
+    def statistics(self, params: Tensor) -> Statistics:
         """Moving averages of untrained networks: mean 0, variance 1."""
-        matrix = torch.zeros(members, self.statistics_layout.row, device=device)
+        matrix = params.new_zeros(len(params), self.statistics_layout.row)
         for name, view in self.statistics_layout.views(matrix).items():
             view.fill_(float(name.endswith("var")))
         return {"statistics": matrix}
@@ -208,8 +208,12 @@ class Layers:
 
     def normalised(self, one: Convolution, x: Tensor, groups: int | None = None) -> Tensor:
         """The convolution and its batch normalisation; in training the moving averages move."""
-        kernel = self._views[f"{one.name}.weight"].flatten(0, 1)
-        h = functional.conv2d(x, kernel, None, one.stride, one.kernel // 2, 1, groups or self._members)
+        kernel, stride = self._views[f"{one.name}.weight"].flatten(0, 1), one.stride
+        if one.kernel == 1:
+            # The same, by leaving out first what a stride passes over: oneDNN's strided 1×1 convolution is slow, and
+            # its backward pass was seen to write past its memory on a processor without AVX-512.
+            x, stride = x[:, :, ::stride, ::stride].contiguous(memory_format=torch.channels_last), 1
+        h = functional.conv2d(x, kernel, None, stride, one.kernel // 2, 1, groups or self._members)
         mean, var = (self._statistics[f"{one.norm}.{kind}"] for kind in ("running_mean", "running_var"))
         flat_mean, flat_var = mean.flatten(), var.flatten()
         weight, bias = (self._views[f"{one.norm}.{kind}"].flatten() for kind in ("weight", "bias"))
