@@ -1,0 +1,108 @@
+"""Where datasets of images lie: the published layouts, class folders and zip files of either."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from trainers.streams.base import DataError
+from trainers.streams.sources import awa, cifar, cub, folders
+from trainers.streams.sources.base import PARTS, Damaged, Source
+from trainers.streams.sources.trees import Tree, open_tree
+
+__all__ = ["DATASETS", "PARTS", "Damaged", "Source", "find", "open_folder", "present"]
+
+
+class Family(NamedTuple):
+    """A published dataset. names: of folders and zip files under data_dir, lower case, the preferred ones first.
+
+    columns: of its attributes. attributes: the file that holds them.
+    """
+
+    title: str
+    names: tuple[str, ...]
+    official: dict[str, int]
+    wanted: str
+    columns: int | None = None
+    attributes: str = ""
+    matches: Callable[[Tree], bool] = lambda tree: False
+    read: Callable[[Tree], Source] = folders.read
+
+
+class Found(NamedTuple):
+    """A place that has the images, and how they are listed."""
+
+    where: str
+    read: Callable[[], Source]
+
+
+CIFAR = Family("CIFAR-100", cifar.NAMES, cifar.OFFICIAL, cifar.WANTED)
+CUB = Family(
+    "CUB-200-2011", cub.NAMES, cub.OFFICIAL, cub.WANTED, cub.COLUMNS, cub.CUB_ATTRIBUTES, cub.matches, cub.read
+)
+AWA = Family("AwA2", awa.NAMES, awa.OFFICIAL, awa.WANTED, awa.COLUMNS, awa.AWA_ATTRIBUTES, awa.matches, awa.read)
+DATASETS = MappingProxyType(
+    {"split_cifar": CIFAR, "split_cub": CUB, "split_cub_je": CUB, "split_awa": AWA, "split_awa_je": AWA}
+)
+
+
+def find(dataset: str, data_dir: Path) -> Source:
+    """The images of one of DATASETS; only CIFAR-100 is downloaded where it is missing.
+
+    Those that end in _je have attributes. Raises DataError where the images are missing or not as they should be.
+    """
+    family = DATASETS[dataset]
+    found = _locate(family, data_dir)
+    if found is None and family is CIFAR:
+        cifar.download(data_dir)
+        found = _locate(family, data_dir)
+    if found is None:
+        raise DataError(f"no {family.title} under {data_dir}; {family.wanted}, or give another folder with --data-dir")
+    source = replace(found.read(), official=family.official)
+    if dataset.endswith("_je") and source.attributes is None:
+        shape = f"{len(source.classes)}×{family.columns}"
+        raise DataError(f"{dataset} needs attributes ({family.attributes}, {shape}), and {source.where} has none")
+    return source
+
+
+def present(dataset: str, data_dir: Path) -> str | None:
+    """Where one of DATASETS lies, or None; downloads nothing and lists no images."""
+    try:
+        found = _locate(DATASETS[dataset], data_dir)
+    except DataError:
+        return None
+    return None if found is None else found.where
+
+
+def open_folder(path: Path) -> Source:
+    """The user's own class folders, or a zip file of them. Raises DataError."""
+    return folders.read(open_tree(path))
+
+
+def _locate(family: Family, data_dir: Path) -> Found | None:
+    """The published layout anywhere, else class folders."""
+    pickles = cifar.folder(data_dir) if family is CIFAR else None
+    if pickles is not None:
+        return Found(str(pickles), lambda: cifar.read(pickles))
+    named = [open_tree(path) for path in _named(family, data_dir)]
+    own = [open_tree(data_dir)] if data_dir.exists() else []
+    inside = [tree.below(folder) for tree in named for folder in tree.folders("")]
+    for tree in (*named, *own, *inside):
+        if family.matches(tree):
+            return _found(family.read, tree)
+    for tree in (*named, *(tree for tree in own if data_dir.is_file() or folders.matches(tree))):
+        return _found(lambda tree: folders.read(tree, family.columns), tree)
+    return None
+
+
+def _found(read: Callable[[Tree], Source], tree: Tree) -> Found:
+    return Found(tree.where, lambda: read(tree))
+
+
+def _named(family: Family, data_dir: Path) -> Iterator[Path]:
+    """Folders and zip files under data_dir with the family's names in any case."""
+    there = sorted(data_dir.iterdir()) if data_dir.is_dir() else []
+    for name in family.names:
+        yield from (path for path in there if path.name.lower() == name and path.is_dir())
+        yield from (path for path in there if path.name.lower() == f"{name}.zip" and path.is_file())

@@ -1,0 +1,162 @@
+"""Folders and zip files through one pair of eyes: what lies under a folder, and the bytes of one file."""
+
+import os
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Protocol
+
+from trainers.streams.base import DataError
+from trainers.streams.sources.base import Damaged
+
+
+class Tree(Protocol):
+    """Names have slashes between and begin at the tree's top, ""; hidden files and folders do not exist."""
+
+    @property
+    def where(self) -> str:
+        """The tree's path, for people."""
+        ...
+
+    def folders(self, under: str) -> list[str]:
+        """Sorted names of the folders directly in a folder; none where there is no such folder."""
+        ...
+
+    def files(self, under: str) -> list[str]:
+        """Sorted names of the files directly in a folder."""
+        ...
+
+    def read(self, name: str) -> bytes:
+        """A file's bytes. Raises DataError, and Damaged where only this file of an archive cannot be read."""
+        ...
+
+    def stamp(self, name: str) -> tuple[int, int]:
+        """What changes when the file does, had without reading it."""
+        ...
+
+    def below(self, folder: str) -> "Tree":
+        """The tree that begins at a folder directly in this one."""
+        ...
+
+
+class FolderTree:
+    """A folder on disk."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._seen: dict[str, tuple[list[str], list[str]]] = {}
+
+    @property
+    def where(self) -> str:
+        return str(self._root)
+
+    def folders(self, under: str) -> list[str]:
+        return self._list(under)[0]
+
+    def files(self, under: str) -> list[str]:
+        return self._list(under)[1]
+
+    def read(self, name: str) -> bytes:
+        try:
+            return (self._root / name).read_bytes()
+        except OSError as error:
+            raise DataError(f"cannot read {self._root / name}: {error.strerror}") from error
+
+    def stamp(self, name: str) -> tuple[int, int]:
+        try:
+            found = os.stat(self._root / name)
+        except OSError as error:
+            raise DataError(f"cannot read {self._root / name}: {error.strerror}") from error
+        return found.st_size, found.st_mtime_ns
+
+    def below(self, folder: str) -> "FolderTree":
+        return FolderTree(self._root / folder)
+
+    def _list(self, under: str) -> tuple[list[str], list[str]]:
+        if under not in self._seen:
+            folders: list[str] = []
+            files: list[str] = []
+            try:
+                with os.scandir(self._root / under) as entries:
+                    for entry in entries:
+                        if not _hidden(entry.name):
+                            (folders if entry.is_dir() else files).append(entry.name)
+            except (FileNotFoundError, NotADirectoryError):
+                pass
+            except OSError as error:
+                raise DataError(f"cannot read {self._root / under}: {error.strerror}") from error
+            self._seen[under] = sorted(folders), sorted(files)
+        return self._seen[under]
+
+
+class ZipTree:
+    """A zip file, read in place."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises DataError where the file cannot be read or is no zip file."""
+        try:
+            self._zip = zipfile.ZipFile(path)
+        except (zipfile.BadZipFile, EOFError, NotImplementedError, ValueError) as error:
+            raise DataError(f"{path} is not a zip file, or a damaged one ({error})") from error
+        except OSError as error:
+            raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+        self._path, self._top = path, ""
+        self._members: dict[str, zipfile.ZipInfo] = {}
+        self._inside: dict[str, tuple[set[str], set[str]]] = {}
+        for member in self._zip.infolist():
+            self._enter(member)
+
+    @property
+    def where(self) -> str:
+        return f"{self._path}/{self._top}".rstrip("/")
+
+    def folders(self, under: str) -> list[str]:
+        return sorted(self._inside.get(_join(self._top, under), (set(), set()))[0])
+
+    def files(self, under: str) -> list[str]:
+        return sorted(self._inside.get(_join(self._top, under), (set(), set()))[1])
+
+    def read(self, name: str) -> bytes:
+        try:
+            return self._zip.read(self._members[_join(self._top, name)])
+        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
+            raise Damaged(str(error)) from error
+        except OSError as error:
+            raise DataError(f"cannot read {name} in {self.where}: {error.strerror or error}") from error
+
+    def stamp(self, name: str) -> tuple[int, int]:
+        member = self._members[_join(self._top, name)]
+        return member.file_size, member.CRC
+
+    def below(self, folder: str) -> "ZipTree":
+        tree = object.__new__(ZipTree)
+        tree.__dict__.update(self.__dict__ | {"_top": _join(self._top, folder)})
+        return tree
+
+    def _enter(self, member: zipfile.ZipInfo) -> None:
+        parts = member.filename.replace("\\", "/").strip("/").split("/")
+        if any(_hidden(part) for part in parts):
+            return
+        for depth in range(len(parts)):
+            folders, files = self._inside.setdefault("/".join(parts[:depth]), (set(), set()))
+            is_folder = depth < len(parts) - 1 or member.is_dir()
+            (folders if is_folder else files).add(parts[depth])
+        if not member.is_dir():
+            self._members["/".join(parts)] = member
+
+
+def open_tree(path: Path) -> Tree:
+    """The folder or zip file at a path. Raises DataError where there is neither."""
+    if path.is_dir():
+        return FolderTree(path)
+    if path.is_file():
+        return ZipTree(path)
+    raise DataError(f"there is no {path}; a folder or a zip file of images is needed")
+
+
+def _join(top: str, name: str) -> str:
+    return f"{top}/{name}".strip("/")
+
+
+def _hidden(name: str) -> bool:
+    return name.startswith(".") or name == "__MACOSX"
