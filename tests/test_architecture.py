@@ -21,8 +21,10 @@ ALLOWED = {
 # Numba comes in through one module, which engines/__init__.py imports late, so that a GPU machine can do without.
 ALLOWED_ALONE = {"trainers/engines/kernels.py": {"numba"}}
 AT_CALL_TIME = {
+    "trainers/streams/decoding.py": {"PIL"},
     "trainers/streams/digits.py": {"sklearn"},
     "trainers/streams/mnist.py": {"torchvision"},
+    "trainers/streams/sources/cifar.py": {"torchvision"},
 }
 
 

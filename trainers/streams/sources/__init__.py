@@ -9,6 +9,7 @@ from typing import NamedTuple
 from trainers.streams.base import DataError
 from trainers.streams.sources import awa, cifar, cub, folders
 from trainers.streams.sources.base import PARTS, Damaged, Source
+from trainers.streams.sources.tables import AWA_ATTRIBUTES, CUB_ATTRIBUTES
 from trainers.streams.sources.trees import Tree, open_tree
 
 __all__ = ["DATASETS", "PARTS", "Damaged", "Source", "find", "open_folder", "present"]
@@ -38,10 +39,8 @@ class Found(NamedTuple):
 
 
 CIFAR = Family("CIFAR-100", cifar.NAMES, cifar.OFFICIAL, cifar.WANTED)
-CUB = Family(
-    "CUB-200-2011", cub.NAMES, cub.OFFICIAL, cub.WANTED, cub.COLUMNS, cub.CUB_ATTRIBUTES, cub.matches, cub.read
-)
-AWA = Family("AwA2", awa.NAMES, awa.OFFICIAL, awa.WANTED, awa.COLUMNS, awa.AWA_ATTRIBUTES, awa.matches, awa.read)
+CUB = Family("CUB-200-2011", cub.NAMES, cub.OFFICIAL, cub.WANTED, cub.COLUMNS, CUB_ATTRIBUTES, cub.matches, cub.read)
+AWA = Family("AwA2", awa.NAMES, awa.OFFICIAL, awa.WANTED, awa.COLUMNS, AWA_ATTRIBUTES, awa.matches, awa.read)
 DATASETS = MappingProxyType(
     {"split_cifar": CIFAR, "split_cub": CUB, "split_cub_je": CUB, "split_awa": AWA, "split_awa_je": AWA}
 )

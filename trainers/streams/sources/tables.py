@@ -78,4 +78,5 @@ def attributes(tree: Tree, name: str, classes: int, columns: int | None) -> NDAr
     if not (np.isfinite(lengths) & (lengths > 0)).all():
         row = int(np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))[0]) + 1
         raise DataError(f"{place}, row {row}: attributes must be finite and not all zero")
-    return (found / lengths).astype(np.float32)
+    rows: NDArray[np.float32] = (found / lengths).astype(np.float32)
+    return rows
