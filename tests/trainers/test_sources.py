@@ -166,7 +166,7 @@ def test_what_is_not_there(tmp_path):
     for dataset in sources.DATASETS:
         assert sources.present(dataset, tmp_path) is None
     assert not list(tmp_path.iterdir())
-    with pytest.raises(DataError, match="there is no .*nowhere"):
+    with pytest.raises(DataError, match=r"there is no .*nowhere"):
         sources.open_folder(tmp_path / "nowhere")
 
 

@@ -7,8 +7,9 @@ import numpy as np
 from trainers.streams.base import DataError
 from trainers.streams.decoding import chunks
 from trainers.streams.image_set import ImageSet
-from trainers.streams.pixel_cache import Cached, Progress, alone, make, reopen
+from trainers.streams.pixel_cache import Cached, Progress, make, reopen
 from trainers.streams.sources.base import TEST, UNUSED, Source, some
+from trainers.streams.turns import alone
 
 VERSION = 1  # raise it when the same files would give other pixels
 

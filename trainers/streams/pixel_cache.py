@@ -5,10 +5,9 @@ import json
 import os
 import shutil
 import tempfile
-import time
 import zlib
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Generator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,9 +17,9 @@ from numpy.typing import NDArray
 from trainers.streams.base import DataError, Pixels
 from trainers.streams.decoding import Chunk
 from trainers.streams.sources.base import TRAIN, Source
+from trainers.streams.turns import beside
 
 PIXELS, MEAN, FACTS = "pixels", "mean", "facts.json"
-ABANDONED = 86_400.0  # seconds after which an unfinished folder is nobody's
 BLOCK = 2**24  # bytes
 
 Progress = Callable[[int, int], None]  # images done, images in all
@@ -70,33 +69,18 @@ def make(
     folder: Path, source: Source, size: int, found: Generator[Chunk, None, None], progress: Progress | None
 ) -> Cached:
     """Writes the images to the folder. Raises OSError, and DataError where the disk is too small."""
-    _clean(folder)
     needed, free = len(source.names) * size * size * 3, shutil.disk_usage(folder.parent).free
     if needed > free:
         raise DataError(
             f"the decoded images need {needed / 1e9:.1f} GB and {folder.parent} has {free / 1e9:.1f} GB left; "
             "EPSEARCH_CACHE names another folder"
         )
-    unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    unfinished = Path(tempfile.mkdtemp(prefix=beside(folder), dir=folder.parent))
     try:
         _write(unfinished, source, size, found, progress)
         return _publish(unfinished, folder)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
-
-
-@contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Waits until no other process makes this folder; where files cannot be locked, the first to rename wins."""
-    try:
-        import fcntl
-    except ImportError:
-        yield
-        return
-    with open(folder.parent / f".{folder.name}.lock", "ab") as file:
-        with suppress(OSError):
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _write(
@@ -148,15 +132,6 @@ def _publish(unfinished: Path, folder: Path) -> Cached:
     if made is None:
         raise DataError(f"{folder} does not hold what was just written there; is the disk sound?")
     return made
-
-
-def _clean(folder: Path) -> None:
-    """Removes what killed processes left: all of this folder's, as we are alone, and others' when old."""
-    for path in folder.parent.glob(".*"):
-        with suppress(OSError):
-            ours = path.name.startswith(f".{folder.name}.")
-            if path.is_dir() and (ours or time.time() - path.stat().st_mtime > ABANDONED):
-                shutil.rmtree(path, ignore_errors=True)
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
