@@ -8,6 +8,7 @@ pixels), and become 224 × 224. All cases take turns; medians over the turns. Wr
 
 import argparse
 import io
+import os
 import statistics
 import tempfile
 import time
@@ -56,12 +57,13 @@ def first(source: Source, count: int) -> Source:
     )
 
 
-def rate(source: Source, size: int, workers: int) -> float:
-    """Images a second, from the files to the finished cache."""
+def rate(source: Source, size: int, workers: int) -> tuple[float, float]:
+    """(images a second of time, images a second of processor time), from the files to the finished cache."""
     with tempfile.TemporaryDirectory() as cache:
-        started = time.perf_counter()
+        started, worked = time.perf_counter(), time.process_time()
         prepare(source, size, Path(cache), workers=workers)
-        return len(source.names) / (time.perf_counter() - started)
+        count = len(source.names)
+        return count / (time.perf_counter() - started), count / (time.process_time() - worked)
 
 
 def seconds(action: Callable[[], Any]) -> float:
@@ -86,23 +88,40 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--data-dir", type=Path, default=SHARED, help="folder that holds cifar100.zip")
     given = parser.parse_args()
+    load = os.getloadavg()[0]  # of other processes: threads cannot help where the cores are taken
     with tempfile.TemporaryDirectory() as folder:
         cifar = first(sources.find("split_cifar", given.data_dir), given.images)
         cases = {"CIFAR-100 PNG, 32": (cifar, 32), "JPEG 500×375, 224": (jpegs(Path(folder), given.jpegs), 224)}
-        rates: dict[tuple[str, int], list[float]] = {(name, count): [] for name in cases for count in WORKERS}
+        rates: dict[tuple[str, int], list[tuple[float, float]]] = {
+            (name, count): [] for name in cases for count in WORKERS
+        }
         for _ in range(given.turns):
             for name, count in rates:
                 rates[name, count].append(rate(*cases[name], count))
         chosen = {name: useful_workers(source) for name, (source, _) in cases.items()}
         opened = opening(given.data_dir, cifar, given.turns)
     rows = [
-        {"images": name, "threads": count, "images_per_second": statistics.median(seen), "turns": seen}
+        {
+            "images": name,
+            "threads": count,
+            "images_per_second": statistics.median(elapsed for elapsed, _ in seen),
+            "images_per_processor_second": statistics.median(worked for _, worked in seen),
+            "turns": [elapsed for elapsed, _ in seen],
+        }
         for (name, count), seen in rates.items()
     ]
     for row in rows:
         print(f"{row['images']:20} {row['threads']} threads {row['images_per_second']:8,.0f} images/s")
     print({name: f"{value:.4f} s" for name, value in opened.items()}, chosen)
-    figures = {"pillow": version("pillow"), "rows": rows, "threads_chosen": chosen, "seconds": opened}
+    others = round(load / (os.cpu_count() or 1), 2)
+    print(f"load before, per core: {others}")
+    figures = {
+        "load_before": others,
+        "pillow": version("pillow"),
+        "rows": rows,
+        "threads_chosen": chosen,
+        "seconds": opened,
+    }
     machine.save("decoding", figures)
 
 

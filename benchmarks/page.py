@@ -168,6 +168,19 @@ def memory(found: Found) -> tuple[str, dict[str, str]]:
     return f"{table(['process', 'peak MB'], rows)}\n\nTasks of {found['examples']:,} images.", {}
 
 
+def decoding(found: Found) -> tuple[str, dict[str, str]]:
+    head = ("images", "threads", "images/s", "images/processor second")
+    rates = ("images_per_second", "images_per_processor_second")
+    rows = [[row["images"], str(row["threads"]), *(f"{row[rate]:,.0f}" for rate in rates)] for row in found["rows"]]
+    seconds, chosen = found["seconds"], found["threads_chosen"]
+    threads = "; ".join(f"{name}: {count}" for name, count in chosen.items())
+    return (
+        f"{table(head, rows)}\n\nThreads that are chosen unasked: {threads}. Listing a zip file of 60,000 images takes "
+        f"{seconds['list_60000_files']:.1f} s, mapping a finished cache {1000 * seconds['open_cache']:.1f} ms. Before the "
+        f"measurement other processes took {percent(found['load_before'])} of the cores."
+    ), {}
+
+
 GPU_RUNS = ("one member alone", "evaluation, ε = 0.07185 and A-GEM", "whole search")
 GPU_COLUMNS = ("members", "tasks", "steps a task", "seconds", "member-steps/s")
 GPU_COLUMNS += ("TFLOP/s", "of float32 product", "GB/s", "of a copy")
@@ -210,6 +223,7 @@ SECTIONS: dict[str, tuple[Callable[[Found], tuple[str, dict[str, str]]], str]] =
     "per_trial": (per_trial, "uv run python benchmarks/per_trial.py"),
     "scaling": (scaling, "uv run python benchmarks/scaling.py"),
     "memory": (memory, "uv run python benchmarks/memory.py"),
+    "decoding": (decoding, "uv run python benchmarks/decoding.py"),
     "gpu": (gpu, "python benchmarks/gpu.py"),
 }
 
