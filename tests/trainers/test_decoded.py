@@ -303,6 +303,19 @@ def test_what_a_killed_process_left_is_removed(source, cache):
     assert not leftover.exists() and not old.exists() and fresh.exists() and folder.exists()
 
 
+def _dies(root, cache):
+    decode(sources.open_folder(root), 32, cache, progress=lambda done, total: os._exit(9))
+
+
+def test_a_process_that_dies_half_way_blocks_nobody(source, cache, tmp_path):
+    process = multiprocessing.get_context("spawn").Process(target=_dies, args=(tmp_path / "images", cache))
+    process.start()
+    process.join()
+    assert process.exitcode == 9 and len(list(cache.glob(".*/pixels"))) == 1
+    assert decode(source, 32, cache).pixels.shape[0] == 18
+    assert not list(cache.glob(".*/pixels"))
+
+
 def test_an_interrupted_decoding_leaves_nothing(source, cache):
     def interrupt(done, total):
         raise KeyboardInterrupt

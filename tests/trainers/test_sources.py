@@ -209,6 +209,30 @@ def test_a_data_folder_full_of_other_things_is_no_dataset(tmp_path):
     refused("split_cub", tmp_path, "no CUB-200-2011")
 
 
+def test_joint_embeddings_share_the_cache_of_the_plain_dataset(tmp_path):
+    made.cub(tmp_path / "cub")
+    plain, joint = (sources.find(name, tmp_path) for name in ("split_cub", "split_cub_je"))
+    assert plain.key == joint.key
+
+
+def test_the_published_layout_is_found_inside_archives_and_before_class_folders(tmp_path):
+    made.folders(tmp_path / "data" / "cub")
+    made.cub(tmp_path / "whole" / "CUB_200_2011")
+    shutil.make_archive(str(tmp_path / "data" / "CUB_200_2011"), "zip", tmp_path / "whole")
+    archive = tmp_path / "data" / "CUB_200_2011.zip"
+    for place in (tmp_path / "data", archive):
+        source = sources.find("split_cub", place)
+        assert source.classes == made.CUB_CLASSES and source.where == f"{archive}/CUB_200_2011"
+
+
+def test_a_data_folder_that_cannot_be_listed_is_one_line(tmp_path, monkeypatch):
+    def forbidden(path):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "scandir", forbidden)
+    refused("split_cub", tmp_path, f"cannot read {tmp_path}", "Permission denied")
+
+
 def test_damaged_pickles(tmp_path):
     made.cifar(tmp_path)
     folder = tmp_path / "cifar-100-python"

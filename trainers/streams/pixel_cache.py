@@ -76,6 +76,7 @@ def make(
             "EPSEARCH_CACHE names another folder"
         )
     unfinished = Path(tempfile.mkdtemp(prefix=beside(folder), dir=folder.parent))
+    unfinished.chmod(0o755)  # others may share the cache
     try:
         _write(unfinished, source, size, found, progress)
         return _publish(unfinished, folder)

@@ -10,7 +10,7 @@ from trainers.streams.base import DataError
 from trainers.streams.sources import awa, cifar, cub, folders
 from trainers.streams.sources.base import PARTS, Damaged, Source
 from trainers.streams.sources.tables import AWA_ATTRIBUTES, CUB_ATTRIBUTES
-from trainers.streams.sources.trees import Tree, open_tree
+from trainers.streams.sources.trees import FolderTree, Tree, open_tree
 
 __all__ = ["DATASETS", "PARTS", "Damaged", "Source", "find", "open_folder", "present"]
 
@@ -84,24 +84,20 @@ def _locate(family: Family, data_dir: Path) -> Found | None:
     pickles = cifar.folder(data_dir) if family is CIFAR else None
     if pickles is not None:
         return Found(str(pickles), lambda: cifar.read(pickles))
-    named = [open_tree(path) for path in _named(family, data_dir)]
-    own = [open_tree(data_dir)] if data_dir.exists() else []
-    inside = [tree.below(folder) for tree in named for folder in tree.folders("")]
-    for tree in (*named, *own, *inside):
-        if family.matches(tree):
-            return _found(family.read, tree)
-    for tree in (*named, *(tree for tree in own if data_dir.is_file() or folders.matches(tree))):
-        return _found(lambda tree: folders.read(tree, family.columns), tree)
-    return None
-
-
-def _found(read: Callable[[Tree], Source], tree: Tree) -> Found:
-    return Found(tree.where, lambda: read(tree))
+    meant = [open_tree(path) for path in _named(family, data_dir)]  # for this dataset, whatever they hold
+    meant += [open_tree(data_dir)] if data_dir.is_file() else []
+    other = [FolderTree(data_dir)]
+    inside = [tree.below(folder) for tree in meant for folder in tree.folders("")]
+    published = next((tree for tree in (*meant, *other, *inside) if family.matches(tree)), None)
+    if published is not None:
+        return Found(published.where, lambda: family.read(published))
+    plain = next((tree for tree in (*meant, *filter(folders.matches, other))), None)
+    return None if plain is None else Found(plain.where, lambda: folders.read(plain, family.columns))
 
 
 def _named(family: Family, data_dir: Path) -> Iterator[Path]:
     """Folders and zip files under data_dir with the family's names in any case."""
-    there = sorted(data_dir.iterdir()) if data_dir.is_dir() else []
+    tree = FolderTree(data_dir)
     for name in family.names:
-        yield from (path for path in there if path.name.lower() == name and path.is_dir())
-        yield from (path for path in there if path.name.lower() == f"{name}.zip" and path.is_file())
+        yield from (data_dir / folder for folder in tree.folders("") if folder.lower() == name)
+        yield from (data_dir / file for file in tree.files("") if file.lower() == f"{name}.zip")
