@@ -13,6 +13,7 @@ from rich.console import Console, RenderableType
 from epsearch.build import build, ledger_url
 from epsearch.errors import Interrupted, TrainingFailed, UsageError
 from epsearch.options import Option, default
+from epsearch.parsers import dataset as parse_dataset
 from epsearch.study import Comparison, MemoryStudy, Setup, Study
 
 app = typer.Typer(
@@ -28,6 +29,7 @@ Storage = Annotated[str | None, typer.Option(help="SQLAlchemy URL of the ledger.
 Out = Annotated[Path, typer.Option("--out", help="Folder of the ledger and the reports.", show_default=True)]
 DataDir = Annotated[Path, typer.Option(help="Folder of datasets.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
+Dataset = Annotated[str, typer.Argument(help="Name of a dataset of images, or folder:PATH.")]
 Name = Annotated[str | None, typer.Argument(help="Name of the study, see `epsearch list`. [default: the newest]")]
 RUNS, DATA = default("out"), default("data_dir")
 
@@ -140,13 +142,46 @@ def show_(name: Name = None, folder: Out = RUNS, storage: Storage = None, as_jso
     _print(show.study(loop), show.study_as_json(loop), as_json)
 
 
-@app.command()
-def datasets(data_dir: DataDir = DATA, as_json: Json = False) -> None:
-    """List the known datasets, which are present, and where."""
+datasets = typer.Typer(help="List the known datasets; decode the images of one, or check them.", add_completion=False)
+app.add_typer(datasets, name="datasets")
+
+
+@datasets.callback(invoke_without_command=True)
+def list_datasets(context: typer.Context, data_dir: DataDir = DATA, as_json: Json = False) -> None:
+    """List the known datasets, which are present, and where; or decode or check the images of one."""
+    if context.invoked_subcommand is not None:
+        return
     from epsearch import show, studies
 
     rows = studies.list_datasets(data_dir)
     _print(show.dataset_list(rows), [row._asdict() for row in rows], as_json)
+
+
+@datasets.command()
+def prepare(
+    dataset: Dataset,
+    data_dir: DataDir = DATA,
+    image_size: Annotated[int | None, typer.Option(min=1, help="Side in pixels. [default: the dataset's]")] = None,
+    skip_corrupt: Annotated[bool, typer.Option("--skip-corrupt", help="Leave out what cannot be decoded.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Decode the images of a dataset once, into the cache from which every run takes them."""
+    from epsearch import show
+    from epsearch.datasets import prepare
+
+    found = prepare(parse_dataset(dataset), data_dir, image_size, skip_corrupt, err, as_json)
+    _print(show.prepared(found), found._asdict(), as_json)
+
+
+@datasets.command()
+def check(dataset: Dataset, data_dir: DataDir = DATA, as_json: Json = False) -> int:
+    """Count a dataset's images, and name those that cannot be decoded; exit status 1 when something is wrong."""
+    from epsearch import show
+    from epsearch.datasets import check
+
+    found = check(parse_dataset(dataset), data_dir, err, as_json)
+    _print(show.inspected(found), found._asdict(), as_json)
+    return int(bool(found.corrupt or found.differences))
 
 
 @app.command()

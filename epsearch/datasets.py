@@ -11,16 +11,15 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from epsearch.cache import cache_folder
-from trainers.streams import sources
+from epsearch.cache import image_cache
+from epsearch.errors import UsageError
+from epsearch.study import Setup
+from trainers.streams import images
 from trainers.streams.base import DataError
 from trainers.streams.decoded import decode
 from trainers.streams.inspection import Inspection, inspect
 from trainers.streams.pixel_cache import Progress
 
-FOLDER = "folder:"  # before the path of the user's own class folders
-SIZES = {"split_cifar": 32, "split_cub": 224, "split_cub_je": 224, "split_awa": 224, "split_awa_je": 224}
-FOLDER_SIZE = 32
 PLAIN_SECONDS = 30.0  # without a terminal, a line this often
 
 
@@ -36,52 +35,57 @@ class Prepared(NamedTuple):
     fingerprint: str
 
 
+def open_images(study: Setup, console: Console, quiet: bool) -> None:
+    """Decodes what the study is to train on, unless that has been done. Raises DataError."""
+    options = study.request("eval").images
+    if options is not None:
+        with progress_bar(console, quiet) as progress:
+            images.load(study.dataset, study.data_dir.absolute(), options, progress)
+
+
 def prepare(
     dataset: str, data_dir: Path, size: int | None, skip_corrupt: bool, console: Console, quiet: bool = False
 ) -> Prepared:
-    """Decodes a dataset, one of SIZES or folder:PATH, to the cache, unless it is there. Raises DataError.
+    """Decodes a dataset of images to the cache, unless it is there. Raises UsageError.
 
     size: pixels a side of every image; None is the dataset's own.
     """
     started = time.monotonic()
-    source, size = source_of(dataset, data_dir), size or default_size(dataset)
-    with progress_bar(console, quiet) as progress:
-        images = decode(source, size, image_cache(), skip_corrupt, progress)
+    size = size or _own_size(dataset)
+    try:
+        source = images.find(dataset, data_dir)
+        with progress_bar(console, quiet) as progress:
+            found = decode(source, size, image_cache(), skip_corrupt, progress)
+    except DataError as error:
+        raise UsageError(str(error)) from error
     seconds = time.monotonic() - started
-    training = int(np.count_nonzero(~(images.test | images.unused)))
-    found = {"train": training, "test": int(images.test.sum()), "unused": int(images.unused.sum())}
-    counts = {part: count for part, count in found.items() if count}
-    total = len(images.labels)
-    return Prepared(source.where, size, counts, seconds, total / seconds, images.pixels.nbytes, images.fingerprint)
+    parts = {"train": ~(found.test | found.unused), "test": found.test, "unused": found.unused}
+    counts = {part: count for part, members in parts.items() if (count := int(np.count_nonzero(members)))}
+    total = len(found.labels)
+    return Prepared(source.where, size, counts, seconds, total / seconds, found.pixels.nbytes, found.fingerprint)
 
 
 def check(dataset: str, data_dir: Path, console: Console, quiet: bool = False) -> Inspection:
     """Decodes every image at the dataset's own size and compares the counts with the official ones.
 
-    Raises DataError where the dataset cannot be read at all; corrupt images are told, not raised.
+    Raises UsageError where the dataset cannot be read at all; corrupt images are told, not raised.
     """
-    source = source_of(dataset, data_dir)
-    with progress_bar(console, quiet) as progress:
-        return inspect(source, default_size(dataset), image_cache(), progress)
+    size = _own_size(dataset)
+    try:
+        source = images.find(dataset, data_dir)
+        with progress_bar(console, quiet) as progress:
+            return inspect(source, size, image_cache(), progress)
+    except DataError as error:
+        raise UsageError(str(error)) from error
 
 
-def source_of(dataset: str, data_dir: Path) -> sources.Source:
-    """Where a dataset's images are, found or downloaded. Raises DataError."""
-    if dataset.startswith(FOLDER):
-        return sources.open_folder(Path(dataset.removeprefix(FOLDER)).expanduser())
-    if dataset not in SIZES:
-        raise DataError(f"{dataset!r} has no images to decode; allowed are {', '.join(SIZES)} and {FOLDER}PATH")
-    return sources.find(dataset, data_dir)
-
-
-def default_size(dataset: str) -> int:
-    """Pixels a side."""
-    return SIZES.get(dataset, FOLDER_SIZE)
-
-
-def image_cache() -> Path:
-    """The folder of decoded images."""
-    return cache_folder() / "images"
+def _own_size(dataset: str) -> int:
+    if dataset.startswith(images.FOLDER):
+        return images.OF_FOLDERS.size
+    if dataset not in images.DATASETS:
+        known = ", ".join(images.DATASETS)
+        raise UsageError(f"{dataset!r} has no images to decode; allowed: {known}, {images.FOLDER}PATH")
+    return images.DATASETS[dataset].size
 
 
 @contextmanager

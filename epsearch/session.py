@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from epsearch.build import restore
-from epsearch.datasets import decode
+from epsearch.datasets import open_images
 from epsearch.errors import UsageError
 from epsearch.evaluate import StudyLoop
 from epsearch.loop import Loop
@@ -89,7 +89,7 @@ def open_store(storage: str) -> Store:
 def open_evaluation(study: Setup, console: Console, quiet: bool) -> TaskStream:
     """The evaluation stream, with its images decoded, after everything about it has been checked."""
     try:
-        decode(study, console, quiet)
+        open_images(study, console, quiet)
         stream = study.request("eval").open()
     except DataError as error:
         raise UsageError(str(error)) from error

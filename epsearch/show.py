@@ -1,7 +1,7 @@
 """What commands print: values in, rich renderables or JSON-able values out."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import pandas as pd
@@ -9,6 +9,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
+from epsearch.datasets import Prepared
 from epsearch.evaluate import StudyLoop
 from epsearch.loop import Loop
 from epsearch.machine import Check
@@ -23,6 +24,7 @@ from results.memory_study import MemoryStudy, memory_table
 from results.report import answer, evaluation_table
 from results.sections import warnings
 from results.study import StudyResults
+from trainers.streams.inspection import Inspection
 
 
 def outcome(result: Outcome) -> RenderableType:
@@ -172,6 +174,40 @@ def dataset_list(rows: Sequence[Dataset]) -> RenderableType:
     table = Table("dataset", "what it is", "status", "where", box=None, header_style="bold")
     for row in rows:
         table.add_row(*row)
+    return table
+
+
+def prepared(found: Prepared) -> RenderableType:
+    """What has been decoded, and how fast."""
+    counts = ", ".join(f"{count:,} {part}" for part, count in found.counts.items())
+    return facts(
+        {
+            "images": f"{counts}; {found.size} × {found.size} pixels, from {found.where}",
+            "decoded": f"{found.cache_bytes / 2**20:,.0f} MiB, in {found.seconds:.1f} s ({found.rate:,.0f} images/s)",
+            "fingerprint": found.fingerprint,
+        }
+    )
+
+
+def inspected(found: Inspection) -> RenderableType:
+    """A dataset's counts, and what is wrong with it."""
+    lines = {"images": f"{sum(found.counts.values()):,} of {found.classes} classes, in {found.where}"}
+    for part, count in found.counts.items():
+        least, most = found.per_class[part]
+        lines[part] = f"{count:,}; {least}–{most} a class" if least < most else f"{count:,}; {least} a class"
+    if found.attributes is not None:
+        lines["attributes"] = f"{found.attributes} of each class"
+    lines["corrupt"] = f"{len(found.corrupt)}: {', '.join(found.corrupt)}" if found.corrupt else "none"
+    if found.differences:
+        lines["differences"] = "; ".join(found.differences)
+    return facts(lines)
+
+
+def facts(lines: Mapping[str, str]) -> RenderableType:
+    """Names with values beside them."""
+    table = Table(show_header=False, box=None)
+    for name, value in lines.items():
+        table.add_row(Text(name, style="bold"), Text(value, overflow="fold"))
     return table
 
 
