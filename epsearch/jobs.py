@@ -73,22 +73,24 @@ def execute(job: Job, progress: Callable[[int], None] | None = None) -> JobResul
     """Trains the job's cohort in this process, on one thread: the thread count may change a sum's rounding."""
     import torch
 
+    from trainers.footprint import free_bytes
     from trainers.numeric_path import NumericPath
     from trainers.population import train_cohort
 
     if torch.get_num_threads() != 1:
         torch.set_num_threads(1)
+    path = NumericPath.parse(job.path)
     train = partial(
         train_cohort,
         stream=job.stream.open(),
         config=job.config,
-        path=NumericPath.parse(job.path),
+        path=path,
         progress=progress,
         transfer=job.transfer,
     )
     started = time.perf_counter()
     if job.certify is None:
-        value = train(job.cohort, folder=cache_folder() / "learners")
+        value = train(job.cohort, folder=cache_folder() / "learners", room=free_bytes(path))
         return JobResult(job.number, value, time.perf_counter() - started)
     value, difference = train(job.cohort), 0.0
     if value.fingerprints[0] != job.certify.fingerprint:

@@ -31,6 +31,7 @@ class Loop(ABC):
         self.records: dict[str, RunRecord] = {}
         self.reused, self.trained = 0, 0  # members found in the ledger, and trained since
         self.saved = 0  # member-steps not taken since, as members share their first task
+        self.notes: list[str] = []  # lines that workers have for the user
         self._images, self._store = dict(images), store
         self._jobs: dict[int, Job] = {}
         self._numbers = 0
@@ -81,6 +82,8 @@ class Loop(ABC):
                 raise TrainingFailed(f"a cohort could not be trained: {result.error}")
             job = self._close(result.number)
             self.saved += result.value.saved
+            if result.value.note:
+                self.notes.append(result.value.note)
             self._keep(job, result)
         self._advance()
 

@@ -28,7 +28,7 @@ class Monitor:
 
     def __init__(self, loop: Loop, console: Console, quiet: bool = False) -> None:
         self._heading, self._console, self._quiet = heading(loop), console, quiet
-        self._open = False
+        self._open, self._told = False, 0
         self._lock = threading.Lock()
         self._started = time.monotonic()
         self._total, self._work = 0, 0.0
@@ -77,7 +77,15 @@ class Monitor:
             self._stage, self._known, self._wanted = loop.stage, known, wanted
             self._headline = loop.headline()
             self._remaining, self._work_then = loop.remaining_work(), self._work
+        self._tell(loop.notes)
         self._print_plain(time.monotonic())
+
+    def _tell(self, notes: list[str]) -> None:
+        """Prints what workers had to say, each line once."""
+        for note in notes[self._told :]:
+            if self._open and not self._quiet and note not in notes[: self._told]:
+                self._console.print(note, highlight=False, soft_wrap=True)
+            self._told += 1
 
     def speed(self) -> float | None:
         """Member-steps per second over the last minute; None until a few seconds have been seen.

@@ -14,6 +14,7 @@ from epsearch.build import restore
 from epsearch.datasets import open_images
 from epsearch.errors import UsageError
 from epsearch.evaluate import StudyLoop
+from epsearch.fitting import fitted
 from epsearch.loop import Loop
 from epsearch.machine import describe_machine
 from epsearch.numeric import numeric_path
@@ -46,6 +47,7 @@ def train(study: Setup, console: Console, quiet: bool = False) -> tuple[Loop, Ef
     Raises UsageError (bad input; nothing has been trained); Interrupted and TrainingFailed (what was trained is kept).
     """
     stream = open_evaluation(study, console, quiet)
+    images = described(study, stream)
     make_folder(study.out)
     with open_store(study.storage) as store, ExitStack() as stack:
         row = store.study(study.name)
@@ -54,7 +56,7 @@ def train(study: Setup, console: Console, quiet: bool = False) -> tuple[Loop, Ef
         study = replace(
             study, numeric_path=numeric_path(study, stream, row.config.get("numeric_path") if row else None)
         )
-        images = described(study, stream)
+        study = fitted(study, stream, console, quiet)
         _save_study(store, study, images)
         loop = make_loop(study, images, store)
         with Monitor(loop, console, quiet) as monitor:

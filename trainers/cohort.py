@@ -119,6 +119,7 @@ class CohortResult:
     fingerprints  [M]        hash of the final parameters
     params        M arrays   the final parameters, with the engine's padding; None in a result from elsewhere
     saved         member-steps that were not taken, as members share their first task
+    note          one line for the user where not everything went as asked, else empty
     """
 
     ARRAYS: ClassVar = (
@@ -143,6 +144,7 @@ class CohortResult:
     fingerprints: NDArray[np.str_]
     params: NDArray[np.object_]
     saved: int = 0
+    note: str = ""
 
     @classmethod
     def empty(cls, members: int, tasks: int) -> "CohortResult":

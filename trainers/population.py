@@ -15,6 +15,8 @@ from trainers.cohort import LEARNING_CURVE_BATCHES, Cohort, CohortResult, Member
 from trainers.engines import make_engine
 from trainers.engines.base import Engine, Learners
 from trainers.engines.choice import fastest_for
+from trainers.footprint import bytes_of
+from trainers.halves import in_halves
 from trainers.kept import Arrays, fingerprint
 from trainers.methods import METHODS
 from trainers.numeric_path import NumericPath
@@ -24,7 +26,7 @@ Progress = Callable[[int], None]
 """Called a few times a second with the member-steps done since the last call; may raise to stop the training."""
 
 REPORT_SECONDS = 0.25
-CHECK_EVERY = 64  # steps between looks at the clock and at whether every member has diverged
+CHECK_EVERY = 64  # steps at most between looks at whether every member has diverged; fewer where they are slow
 
 
 def train_cohort(
@@ -35,6 +37,7 @@ def train_cohort(
     progress: Progress | None = None,
     transfer: bool = True,
     folder: Path | None = None,
+    room: int | None = None,
 ) -> CohortResult:
     """Trains every member on the whole stream from a fresh network, and measures it on the way.
 
@@ -42,7 +45,8 @@ def train_cohort(
     member, the stream, the config and the path alone; on a CPU path it is bit-identical alone and in any cohort.
     transfer: whether to measure what only FWT and LCA need: tasks not trained yet, and every task's first batches.
     folder: keeps first tasks that other cohorts share, and the last task of a run that is killed: the same call goes
-    on from there.
+    on from there. room: bytes that there are; members that do not fit together are trained in halves of the cohort,
+    and the result says so. Raises MemoryError, with one line, when not even one fits.
     """
     chosen = path or fastest_for(stream, config)
     _check_strengths(cohort)
@@ -51,27 +55,35 @@ def train_cohort(
     result = empty(len(cohort.members))
     checkpoints = Checkpoints(folder, cohort, stream, config, chosen, transfer)
     kept = {member: found for member in cohort.members if (found := checkpoints.last(member))}
-    for task, rows in _in_lockstep(cohort, {member: task for member, (task, _) in kept.items()}, chosen):
+
+    def train(task: int, rows: list[int]) -> CohortResult:
         members = [cohort.members[row] for row in rows]
         seeds = tuple(sorted({member.seed for member in members}))
         with torch.no_grad():
             engine = make_engine(cohort.method, seeds, stream, config, chosen)
             run = _Run(engine, members, seeds, config.learning_rate, empty, ticker, transfer, checkpoints)
-            part = run.train(task, [kept[member][1] for member in members if member in kept])
+            return run.train(task, [kept[member][1] for member in members if member in kept])
+
+    def needed(rows: list[int]) -> int:
+        return bytes_of(replace(cohort, members=tuple(cohort.members[row] for row in rows)), stream, config, chosen)
+
+    alone = chosen.one_seed_at_a_time or config.network != "mlp"
+    groups = _in_lockstep(cohort, {member: task for member, (task, _) in kept.items()}, alone)
+    for rows, part, note in in_halves(groups, train, needed, room):
         for name in CohortResult.ARRAYS:
             getattr(result, name)[rows] = getattr(part, name)
-        result.steps[rows] = [_steps(stream, member.seed, config) for member in members]
-        result = replace(result, saved=result.saved + part.saved)
+        result.steps[rows] = [_steps(stream, cohort.members[row].seed, config) for row in rows]
+        result = replace(result, saved=result.saved + part.saved, note=note or result.note)
     checkpoints.forget(cohort.members)
     ticker.flush()
     return result
 
 
-def _in_lockstep(cohort: Cohort, done: dict[Member, int], path: NumericPath) -> list[tuple[int, list[int]]]:
+def _in_lockstep(cohort: Cohort, done: dict[Member, int], one_seed: bool) -> list[tuple[int, list[int]]]:
     """(last task that is done, −1 for none; rows of the members) of those that can be trained together."""
     groups: dict[tuple[int, int], list[int]] = {}
     for row, member in sorted(enumerate(cohort.members), key=lambda pair: pair[1].seed):
-        seed = member.seed if path.one_seed_at_a_time else -1
+        seed = member.seed if one_seed else -1
         groups.setdefault((seed, done.get(member, -1)), []).append(row)
     return [(task, rows) for (_, task), rows in groups.items()]
 
@@ -103,6 +115,7 @@ class _Run:
         self._engine, self._members, self._seeds, self._empty = engine, members, seeds, result
         self._ticker, self._transfer, self._checkpoints = ticker, transfer, checkpoints
         self._rates = [member.learning_rate or rate for member in members]
+        self._stride = 1  # steps between two looks: as many as take a moment
 
     def train(self, done: int, kept: list[Arrays]) -> CohortResult:
         """Trains the members; after a task that was kept, `done`, go on from there."""
@@ -178,11 +191,14 @@ class _Run:
         done = 0
         while done < engine.steps:
             curve = self._transfer and done < LEARNING_CURVE_BATCHES
-            last = min(done + 1 if curve else (done // CHECK_EVERY + 1) * CHECK_EVERY, engine.steps)
+            last = min(done + (1 if curve else self._stride), engine.steps)
+            started = time.monotonic()
             engine.train(learners, done, last)
+            bad = learners.first_bad.cpu().numpy() >= 0
+            quick = time.monotonic() - started < REPORT_SECONDS / 2
+            self._stride = min(2 * self._stride, CHECK_EVERY) if quick else max(self._stride // 2, 1)
             self._ticker.add((last - done) * len(learners.params))
             done = last
-            bad = learners.first_bad.cpu().numpy() >= 0
             if curve:
                 result.within[:, task, done] = np.where(bad, np.nan, engine.accuracy(learners, task))
             if bad.all():

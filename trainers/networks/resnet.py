@@ -91,6 +91,16 @@ class ResNet:
         kinds = ("running_mean", "running_var")
         return Layout(tuple((f"{one.norm}.{kind}", (one.outputs,)) for one in self._convolutions() for kind in kinds))
 
+    def activations(self, size: int) -> int:
+        """Values that all convolutions put out for one image of size × size."""
+        side = -(-size // self.stem.stride)
+        found = self.stem.outputs * side**2
+        side = -(-side // 2) if self.large else side
+        for block in self.blocks:
+            side = -(-side // block.first.stride)
+            found += sum(one.outputs * side**2 for one in block if one is not None)
+        return found
+
     def init(self, rng: np.random.Generator) -> NDArray[np.float32]:
         """One row: kernels within ±1/√(k·C_in), k a kernel's side, as in A-GEM's released code; γ = 1, β = 0."""
         row = torch.zeros(1, self.row)

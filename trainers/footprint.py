@@ -1,0 +1,70 @@
+"""How much memory a cohort takes, before it is trained."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import cast
+
+import torch
+
+from trainers.cohort import Cohort, TrainConfig
+from trainers.methods import METHODS, Columns, Penalty, Projection
+from trainers.methods.base import PER_TASK, RESERVOIR
+from trainers.networks import MLP, Network, make_network
+from trainers.networks.resnet import ResNet
+from trainers.numeric_path import NumericPath
+from trainers.streams.base import ImageStream, TaskStream
+
+FLOAT = 4  # bytes
+SAFE = 0.9  # the share of free memory that is taken
+KEPT = 3.3  # times the outputs of all convolutions: what was measured of the memory that a step takes
+
+
+def bytes_of_member(method: str, stream: TaskStream, config: TrainConfig) -> int:
+    """What one more member adds: parameters, and a penalty's arrays; a column for each task of a growing network."""
+    rule, net = METHODS[method].rule, make_network(config, stream)
+    arrays = 1 + (2 + len(rule.arrays) if isinstance(rule, Penalty) else 0)
+    if isinstance(rule, Columns):
+        tasks = len(stream.tasks)
+        arrays = tasks * (tasks + 1) // 2 if config.network == "mlp" else 2 * tasks
+    return FLOAT * net.row * arrays
+
+
+def bytes_at_work(method: str, stream: TaskStream, config: TrainConfig, members: int) -> int:
+    """What a step of so many members that are trained in one batch of products takes: activations and gradients."""
+    net, rule, memory = make_network(config, stream), METHODS[method].rule, METHODS[method].memory
+    of_task = config.memory * stream.classes
+    stored = of_task * (len(stream.tasks) - 1)
+    drawn = {None: 0, PER_TASK: of_task}.get(memory, min(config.memory_batch or stored, stored))
+    # Reference batches and the mini-batch pass one after another, but for ER's, which are one.
+    batch = drawn + config.batch_size if memory == RESERVOIR else max(drawn, config.batch_size)
+    gradients = len(stream.tasks) if isinstance(rule, Projection) else 1 + (memory is not None)
+    return members * (batch * _activations(net, stream) + 2 * gradients * FLOAT * net.row)
+
+
+def bytes_of(cohort: Cohort, stream: TaskStream, config: TrainConfig, path: NumericPath) -> int:
+    """Of the whole cohort, on the device that trains it; the images are not counted."""
+    count = len(cohort.members)
+    own = count * bytes_of_member(cohort.method, stream, config)
+    return own + bytes_at_work(cohort.method, stream, config, 1 if path.one_by_one else count)
+
+
+def free_bytes(path: NumericPath) -> int | None:
+    """Memory that is free for a cohort on the path's device; None where the system does not tell."""
+    if path.device == "cuda":
+        return int(SAFE * torch.cuda.mem_get_info()[0])
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        free = next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration, ValueError):
+        return None
+    with suppress(OSError, ValueError):  # of a container; "max" where it has no limit
+        limit, used = (int((Path("/sys/fs/cgroup") / name).read_text()) for name in ("memory.max", "memory.current"))
+        free = min(free, limit - used)
+    return int(SAFE * free)
+
+
+def _activations(net: Network, stream: TaskStream) -> int:
+    """Bytes that one example's activations take in training."""
+    if isinstance(net, ResNet):
+        return int(FLOAT * KEPT * net.activations(cast(ImageStream, stream).pixels.shape[1]))
+    return FLOAT * 2 * sum(cast(MLP, net).widths)

@@ -1,0 +1,57 @@
+"""Members that do not fit into memory together are trained in halves."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+import torch
+
+Part = TypeVar("Part")
+Group = tuple[int, list[int]]
+"""(the last task that is done, rows of members)."""
+
+GIB = 2**30
+OUT_OF_MEMORY = ("not enough memory", "out of memory", "can't allocate memory")  # how RuntimeErrors of torch say it
+
+
+def in_halves(
+    groups: Sequence[Group],
+    train: Callable[[int, list[int]], Part],
+    needed: Callable[[list[int]], int],
+    room: int | None,
+) -> Iterator[tuple[list[int], Part, str]]:
+    """(rows, what `train` made of them, a line where they were cut) of every group, cut in halves where need be.
+
+    needed(rows): bytes that they are expected to take; room: bytes that there are, None where only trying tells.
+    Raises MemoryError when a member does not fit alone.
+    """
+    waiting, note = list(groups), ""
+    while waiting:
+        done, rows = waiting.pop(0)
+        bytes_ = needed(rows)
+        if room is not None and bytes_ > room and len(rows) > 1:
+            part: Part | None = None
+        else:
+            part = _tried(train, done, rows)
+        if part is not None:
+            yield rows, part, note
+            continue
+        if len(rows) == 1:
+            raise MemoryError(
+                f"one member needs about {bytes_ / GIB:.1f} GiB, which do not fit; "
+                "a smaller memory-batch, batch-size or image-size takes less"
+            )
+        half = len(rows) // 2
+        note = f"{len(rows)} members need about {bytes_ / GIB:.1f} GiB, which do not fit: they are trained in halves"
+        waiting[:0] = [(done, rows[:half]), (done, rows[half:])]
+
+
+def _tried(train: Callable[[int, list[int]], Part], done: int, rows: list[int]) -> Part | None:
+    """None where the memory did not suffice."""
+    try:
+        return train(done, rows)
+    except (MemoryError, RuntimeError) as error:
+        if not (isinstance(error, MemoryError) or any(words in str(error).lower() for words in OUT_OF_MEMORY)):
+            raise
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()  # outside of the handler: the traceback would keep what is to be freed
+    return None
