@@ -35,10 +35,10 @@ def attribute_table(rows, columns, seed=0):
     return "\n".join(" ".join(f"{value:.2f}" for value in row) for row in table) + "\n"
 
 
-def cub(root: Path, train=3, test=2):
-    """CUB-200-2011's layout with three classes; test images come first in the lists."""
+def cub(root: Path, train=3, test=2, classes=CUB_CLASSES):
+    """CUB-200-2011's layout with a few classes; test images come first in the lists."""
     images, labels, split = [], [], []
-    for label, name in enumerate(CUB_CLASSES, start=1):
+    for label, name in enumerate(classes, start=1):
         for at in range(train + test):
             number = len(images) + 1
             file = f"{name}/{name[4:]}_{at:04}_{number}.jpg"
@@ -49,19 +49,19 @@ def cub(root: Path, train=3, test=2):
     put(root / "images.txt", "".join(images))
     put(root / "image_class_labels.txt", "".join(labels))
     put(root / "train_test_split.txt", "".join(split))
-    put(root / "classes.txt", "".join(f"{at} {name}\n" for at, name in enumerate(CUB_CLASSES, start=1)))
-    put(root / "attributes" / "class_attribute_labels_continuous.txt", attribute_table(len(CUB_CLASSES), 312))
+    put(root / "classes.txt", "".join(f"{at} {name}\n" for at, name in enumerate(classes, start=1)))
+    put(root / "attributes" / "class_attribute_labels_continuous.txt", attribute_table(len(classes), 312))
     return root
 
 
-def awa(root: Path, count=20):
-    """AwA2's layout with four classes."""
-    for label, name in enumerate(AWA_CLASSES):
+def awa(root: Path, count=20, classes=AWA_CLASSES):
+    """AwA2's layout with a few classes."""
+    for label, name in enumerate(classes):
         for at in range(count):
             file = f"{name}_{10001 + at}.jpg"
             put(root / "JPEGImages" / name / file, encoded(noise(1000 * label + at, 44, 50), "JPEG"))
-    put(root / "classes.txt", "".join(f"{at}\t{name}\n" for at, name in enumerate(AWA_CLASSES, start=1)))
-    put(root / "predicate-matrix-continuous.txt", attribute_table(len(AWA_CLASSES), 85))
+    put(root / "classes.txt", "".join(f"{at}\t{name}\n" for at, name in enumerate(classes, start=1)))
+    put(root / "predicate-matrix-continuous.txt", attribute_table(len(classes), 85))
     return root
 
 

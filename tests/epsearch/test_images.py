@@ -1,0 +1,189 @@
+"""Streams of images from files to reports: every command, every published layout, one's own data, and bad input."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from tests.epsearch.test_cli import one_line
+from tests.trainers import image_folders as made
+from trainers.networks.heads import Linear
+from trainers.networks.resnet import ResNet
+
+WIDTHS = (8, 16, 24, 32)
+BIRDS = tuple(f"{at:03}.Bird_{at}" for at in range(1, 9))
+ANIMALS = ("zebra", "antelope", "bat", "cow", "dolphin", "elk", "fox", "giraffe")
+SHORT = "--tasks 4 --cv-tasks 2 --classes-per-task 2 --seeds 1 --memory 2 --memory-batch 6 --runner local --device cpu"
+TINY = [*SHORT.split(), *["--network", "reduced_resnet18", "--image-size", "16"]]
+SEARCH = [*TINY, *["--points", "3", "--repeats", "1", "--certify", "1"]]
+
+
+@pytest.fixture(autouse=True)
+def small_networks(monkeypatch):
+    for name in ("REDUCED", "STANDARD"):
+        monkeypatch.setattr(f"trainers.networks.{name}", WIDTHS)
+        monkeypatch.setattr(f"trainers.networks.resnet.{name}", WIDTHS)
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A folder with CUB and AwA2 in their published layouts, and class folders beside them."""
+    made.cub(tmp_path / "data" / "CUB_200_2011", train=6, test=2, classes=BIRDS)
+    made.awa(tmp_path / "data" / "Animals_with_Attributes2", 20, ANIMALS)
+    files = {}
+    for at, name in enumerate(ANIMALS):
+        for part, count in (("train", 6), ("test", 2)):
+            files |= {f"{part}/{name}/{n}.png": made.noise(100 * at + n, 20, 20) for n in range(count)}
+    made.folders(tmp_path / "data" / "mine", files)
+    return tmp_path / "data"
+
+
+@pytest.mark.parametrize("dataset", ["split_cub", "split_cub_je", "split_awa", "split_awa_je"])
+def test_a_search_on_the_published_layouts(dataset, data, epsearch, tmp_path):
+    answer = epsearch("run", "--dataset", dataset, "--data-dir", data, *SEARCH, "--name", "one", "--json")
+    assert answer.status == 0, answer.err
+    found = answer.json
+    assert found["dataset"] == dataset and 0 <= found["evaluation"][0]["A_T_mean"] <= 100
+    assert "<html" in (tmp_path / "runs" / "one" / "report.html").read_text(encoding="utf-8")
+    again = epsearch("run", "--dataset", dataset, "--data-dir", data, *SEARCH, "--name", "one", "--json")
+    assert again.json["effort"]["trained"] == 0
+
+
+def test_what_is_said_before_a_run(data, epsearch):
+    answer = epsearch("run", "--dataset", "split_cub", "--data-dir", data, *SEARCH)
+    assert "a cohort takes about 0.0 GiB" in answer.err and "GiB are free" in answer.err
+    assert "1 of 1" in answer.err and "evaluation" in answer.err
+
+
+def test_every_method_is_compared_and_the_memory_studied(data, epsearch):
+    folder = f"folder:{data / 'mine'}"
+    compared = epsearch("compare", "--dataset", folder, *TINY, "--batch-size", "5", "--json")
+    assert compared.status == 0, compared.err
+    assert {row["method"] for row in compared.json["rows"]} >= {"van", "ewc", "gem", "er", "soft_agem", "prognn"}
+    sized = epsearch("memory", "--dataset", folder, *_without(TINY, "--memory"), "--sizes", "1,2", "--json")
+    assert sized.status == 0, sized.err
+    assert len(sized.json["rows"]) == 6
+    zipped = epsearch("run", "--dataset", f"folder:{data / 'mine'}", *SEARCH, "--json").json
+    assert zipped["effort"]["reused"] == 0  # other options than the comparison's: nothing in common but the images
+
+
+def test_pretrained_weights_are_part_of_a_result(data, epsearch, tmp_path):
+    net = ResNet(WIDTHS, True, Linear(5, random_bias=False))
+    rows = torch.rand(1, net.row, generator=torch.Generator().manual_seed(0)) - 0.5
+    torch.save({name: view[0].clone() for name, view in net.layout.views(rows).items()}, tmp_path / "w.pth")
+    large = [
+        *SHORT.split(),
+        *["--network", "resnet18", "--image-size", "64", "--points", "3", "--repeats", "1", "--certify", "0"],
+    ]
+    told = ("run", "--dataset", "split_cub", "--data-dir", data, *large, "--json")
+    one = epsearch(*told, "--pretrained", tmp_path / "w.pth").json
+    other = epsearch(*told, "--pretrained", "none").json
+    assert one["effort"]["trained"] > 0 and other["effort"]["reused"] == 0
+    torch.save({**torch.load(tmp_path / "w.pth"), "bn1.weight": torch.zeros(3)}, tmp_path / "bad.pth")
+    one_line(epsearch(*told, "--pretrained", tmp_path / "bad.pth"), "bn1.weight is 3, allowed 8")
+    torch.save({"conv1.weight": torch.zeros(1)}, tmp_path / "other.pth")
+    one_line(epsearch(*told, "--pretrained", tmp_path / "other.pth"), "not those of a ResNet-18 of torchvision")
+    one_line(epsearch(*told, "--pretrained", tmp_path / "none.pth"), "no file of weights at")
+    (tmp_path / "text.pth").write_text("no weights")
+    one_line(epsearch(*told, "--pretrained", tmp_path / "text.pth"), "cannot read weights from")
+
+
+def test_the_imagenet_weights_are_said_to_be_missing(data, epsearch, monkeypatch):
+    """What torchvision raises without a network, in one line, before anything is trained."""
+    from urllib.error import URLError
+
+    from torchvision.models import ResNet18_Weights
+
+    def offline(self, *told, **more):
+        raise URLError("no route to host")
+
+    monkeypatch.setattr(ResNet18_Weights, "get_state_dict", offline)
+    answer = epsearch("run", "--dataset", "split_cub", "--data-dir", data, *SHORT.split(), "--image-size", "64")
+    one_line(answer, "ImageNet weights cannot be downloaded", "--pretrained PATH", "--pretrained none")
+
+
+def test_ones_own_stream_runs_on_workers(tmp_path):
+    """A module beside the study, found by the workers of Ray, too."""
+    (tmp_path / "mine.py").write_text(
+        "from pathlib import Path\n"
+        "from trainers.streams import open_stream\n"
+        "def factory(tasks, examples_per_task):\n"
+        "    return open_stream('permuted_digits', Path('.'), tasks, examples_per_task)\n"
+    )
+    told = "--dataset mine:factory --tasks 3 --cv-tasks 1 --points 3 --repeats 1 --seeds 1 --examples-per-task 60"
+    command = [sys.executable, "-c", RUN, *told.split(), "--json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["dataset"] == "mine:factory"
+
+
+RUN = "import sys; from epsearch.cli import main; sys.argv[1:1] = ['run', '--workers', '1', '--device', 'cpu']; main()"
+
+
+class TestDatasets:
+    def test_prepare_and_check(self, data, epsearch):
+        told = ("split_cub_je", "--data-dir", data)
+        found = epsearch("datasets", "prepare", *told, "--image-size", "16", "--json").json
+        assert found["counts"] == {"train": 48, "test": 16} and found["cache_bytes"] == 64 * 16 * 16 * 3
+        checked = epsearch("datasets", "check", *told)
+        assert checked.status == 1 and "5,994 in the published dataset" in checked.out
+        assert "312 of each class" in checked.out
+
+    def test_own_folders_are_sound(self, data, epsearch):
+        answer = epsearch("datasets", "check", f"folder:{data / 'mine'}", "--json")
+        assert answer.status == 0 and answer.json["counts"] == {"train": 48, "test": 16}
+
+    def test_corrupt_images_are_named_refused_or_left_out(self, data, epsearch):
+        (data / "mine" / "train" / "bat" / "0.png").write_bytes(b"no picture")
+        folder = f"folder:{data / 'mine'}"
+        answer = epsearch("datasets", "check", folder)
+        assert answer.status == 1 and "1: train/bat/0.png" in answer.out
+        one_line(epsearch("run", "--dataset", folder, *SEARCH), "1 of 64 images cannot be decoded: train/bat/0.png")
+        one_line(epsearch("datasets", "prepare", folder), "train/bat/0.png")
+        assert epsearch("run", "--dataset", folder, *SEARCH, "--skip-corrupt", "--quiet").status == 0
+
+    def test_what_has_no_images(self, epsearch):
+        one_line(epsearch("datasets", "check", "permuted_digits"), "has no images to decode", "split_cifar")
+        one_line(epsearch("datasets", "prepare", "split_cab"), "no dataset 'split_cab'", "did you mean")
+
+
+@pytest.mark.parametrize(
+    ("dataset", "parts"),
+    [
+        ("no_such_module:factory", ["cannot import 'no_such_module'"]),
+        ("json:no_such", ["module 'json' has no 'no_such'"]),
+        ("json:loads", ["json:loads", "failed with TypeError"]),
+        ("builtins:max", ["failed with"]),
+        ("builtins:slice", ["made a slice, which lacks tasks", "inputs+largest+density or pixels+mean"]),
+    ],
+)
+def test_modules_that_make_no_stream(dataset, parts, epsearch):
+    one_line(epsearch("run", "--dataset", dataset), *parts)
+
+
+def _without(options, name):
+    at = options.index(name)
+    return [*options[:at], *options[at + 2 :]]
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        (["--dataset", "folder:nowhere"], ["nowhere"]),
+        (["--dataset", "folder:"], ["dataset must be a name, folder:PATH or module:factory"]),
+        (["--dataset", "split_cub", "--data-dir", "nowhere"], ["no CUB-200-2011 under", "nowhere", "CUB_200_2011"]),
+        (["--dataset", "FOLDER", "--tasks", "9"], ["tasks 2…8 of 2 classes each need 18 classes, the images have 8"]),
+        (["--dataset", "FOLDER", "--network", "mlp"], ["network must be reduced_resnet18 or resnet18", "'mlp'"]),
+        (["--dataset", "FOLDER", "--image-size", "8"], ["image-size must be >= 16", "8"]),
+        (["--dataset", "FOLDER", "--pretrained", "imagenet"], ["pretrained weights are for network resnet18"]),
+        (["--dataset", "FOLDER", "--examples-per-task", "13"], ["examples-per-task must lie in 1…12", "13"]),
+        (["--dataset", "FOLDER", "--batch-size", "13"], ["batch-size must be <= the 12"]),
+        (["--dataset", "permuted_digits"], ["classes-per-task is for streams of images"]),
+    ],
+    ids=str,
+)
+def test_bad_input_is_one_line(options, parts, data, epsearch):
+    told = [f"folder:{data / 'mine'}" if part == "FOLDER" else part for part in options]
+    one_line(epsearch("run", *SEARCH, *told), *parts)
