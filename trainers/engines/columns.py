@@ -14,66 +14,37 @@ from torch import Tensor
 
 from trainers.cohort import TrainConfig
 from trainers.engines.base import Learners, steps_between
+from trainers.engines.growing import GrowingEngine, note_bad
 from trainers.engines.products import PRODUCTS
-from trainers.kept import fingerprint
 from trainers.methods.penalty import State
 from trainers.networks.columns import Affine, Column, Columns
 from trainers.numeric_path import NumericPath
 from trainers.pool import Pool
-from trainers.schedule import Segment, generator
-from trainers.streams.base import Examples, PixelStream
+from trainers.streams.base import PixelStream
 
 TEST_ROWS = 500  # test rows of one forward pass: their activations stay near the processor
 BLOCK = 64  # steps whose images the frozen columns see at once; what the training loop asks for at once
 
 
-class ColumnsEngine:
-    """Members one after another, each in products of its own: a result does not depend on who else is trained.
+class ColumnsEngine(GrowingEngine):
+    """For columns that are multilayer perceptrons."""
 
-    A row of parameters has room for the columns of all tasks, which are all initialised at the start. Task number i
-    of the stream trains and tests column i, whether it has been trained yet or not.
-    """
-
-    reference = False
+    _stream: PixelStream
+    _net: Columns
 
     def __init__(self, stream: PixelStream, seeds: tuple[int, ...], config: TrainConfig, path: NumericPath) -> None:
-        self._stream, self._seeds, self._device = stream, seeds, torch.device(path.device)
-        torch.backends.cuda.matmul.allow_tf32 = path.precision == "tf32"
+        super().__init__(stream, seeds, config, path)
         self._net = Columns((stream.inputs, *config.hidden, stream.classes), len(stream.tasks))
-        self._pools = [Pool(stream, seed, config, None) for seed in seeds]
         self._affine = PRODUCTS["onednn" if path.products == "onednn" else "mkl"].affine  # torch's own on a GPU
-        self._segments: tuple[Segment, ...] = ()
-        self._known: dict[tuple[int, int, str], float] = {}
-        self._task = 0
         self._block, self._hidden = (-1, -1), dict[int, list[Tensor]]()
-
-    @property
-    def steps(self) -> int:
-        return sum(len(segment.rows) for segment in self._segments)
-
-    def start(self) -> Tensor:
-        first, *others = self._stream.tasks
-        rows = []
-        for seed in self._seeds:
-            rngs = [generator(seed, "init", first), *(generator(seed, "column", task) for task in others)]
-            rows.append(self._net.init(rngs))
-        return torch.from_numpy(np.stack(rows)).to(self._device)
 
     def state(self, params: Tensor) -> State:
         """Nothing: all that is kept are columns."""
         return {}
 
     def load_task(self, task: int) -> None:
-        self._task, self._block = task, (-1, -1)
-        # Without a memory the schedule names the same rows for every seed; what the rows hold is the seed's.
-        schedules = [pool.load_task(task) for pool in self._pools]
-        self._segments = schedules[0]
-
-    def finish(self, learners: Learners, first: bool) -> None:
-        """Nothing: the next task's column is there from the start."""
-
-    def remember(self, task: int) -> None:
-        """Nothing: what was learnt of a task stays in its column."""
+        self._block = (-1, -1)
+        super().load_task(task)
 
     def train(self, learners: Learners, first: int, last: int) -> None:
         rates: list[float] = learners.rate.tolist()
@@ -88,7 +59,7 @@ class ColumnsEngine:
                     x, labels = block[seeds[row]]
                     hidden = self._frozen_once(learners.params[row], columns, x, (number, begin))
                     loss = train_column(self._net, columns, x, labels, hidden, wanted, rates[row], self._affine)
-                    _note_bad(learners.first_bad[row], loss, start + begin + wanted.start)
+                    note_bad(learners.first_bad[row], loss, start + begin + wanted.start)
 
     def _frozen_once(self, row: Tensor, columns: Sequence[Column], x: Tensor, block: tuple[int, int]) -> list[Tensor]:
         """A block is gone through once for each member, however few of its steps are asked for at a time."""
@@ -98,23 +69,12 @@ class ColumnsEngine:
             self._hidden[row.data_ptr()] = frozen_units(self._net, columns, x, self._affine)
         return self._hidden[row.data_ptr()]
 
-    def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
-        pairs = zip(learners.params, learners.seed.tolist(), strict=True)
-        return np.array([self._accuracy(row, seed, task) for row, seed in pairs])
+    def _used(self, learners: Learners, row: int, task: int) -> Tensor:
+        return learners.params[row, : self._net.slice(task).stop]
 
-    def _accuracy(self, row: Tensor, seed: int, task: int) -> float:
-        """A finished column is tested again after every later task; its parameters say whether it is the same."""
-        columns, test = self._net.columns(row)[: task + 1], self._pools[seed].test(task)
-        if task >= self._task:
-            return self._tested(columns, test)
-        used = row[: self._net.slice(task).stop]
-        key = (seed, task, fingerprint(used.cpu().numpy()))
-        if key not in self._known:
-            self._known[key] = self._tested(columns, test)
-        return self._known[key]
-
-    def _tested(self, columns: Sequence[Column], test: Examples) -> float:
-        hits = 0
+    def _tested(self, learners: Learners, row: int, task: int) -> float:
+        columns = self._net.columns(learners.params[row])[: task + 1]
+        test, hits = self._pools[int(learners.seed[row])].test(task), 0
         for begin in range(0, len(test.labels), TEST_ROWS):
             part = slice(begin, begin + TEST_ROWS)
             logits = self._net.logits(columns, self._scale(test.inputs[part]), self._affine)
@@ -199,10 +159,3 @@ class _Newest:
             bias.addmv_(delta.T, self._ones, alpha=self._bias_rate)
             if index:
                 delta = below
-
-
-def _note_bad(first_bad: Tensor, loss: Tensor, start: int) -> None:
-    """Writes the number of the first step without a finite loss, unless an earlier one is known; on the device."""
-    bad = ~torch.isfinite(loss)
-    found = torch.where(bad.any(), bad.int().argmax() + start, -1)
-    first_bad.copy_(torch.where(first_bad < 0, found, first_bad))
