@@ -191,7 +191,7 @@ class Layers:
     """The layers of M networks at work: activations are [B, M·C, H, W], a member's channels beside each other."""
 
     def __init__(self, views: Views, statistics: Views, training: bool) -> None:
-        self._views, self._statistics, self._training = views, statistics, training
+        self.views, self._statistics, self._training = views, statistics, training
         self._members = len(next(iter(views.values())))
 
     def features(self, net: ResNet, x: Tensor) -> Tensor:
@@ -201,16 +201,21 @@ class Layers:
             h = self.block(block, h)
         return self.pooled(h)
 
-    def stem(self, net: ResNet, x: Tensor) -> Tensor:
-        """The first layers for images x [1 or M, B, H, W, 3]; those that all members share are not repeated."""
+    def stem(self, net: ResNet, x: Tensor, beside: Tensor | None = None) -> Tensor:
+        """The first layers for images x [1 or M, B, H, W, 3]; those that all members share are not repeated.
+
+        Here and in `block`, `beside` is added before the last ReLU.
+        """
         images = x.permute(1, 0, 4, 2, 3).flatten(1, 2).contiguous(memory_format=torch.channels_last)
-        h = self.normalised(net.stem, images, groups=len(x)).relu_()
+        h = self.normalised(net.stem, images, groups=len(x))
+        h = (h if beside is None else h + beside).relu_()
         return functional.max_pool2d(h, 3, 2, 1) if net.large else h
 
-    def block(self, block: Block, x: Tensor) -> Tensor:
+    def block(self, block: Block, x: Tensor, beside: Tensor | None = None) -> Tensor:
         h = self.normalised(block.first, x).relu_()
         h = self.normalised(block.second, h)
-        return (h + (x if block.shortcut is None else self.normalised(block.shortcut, x))).relu_()
+        h = h + (x if block.shortcut is None else self.normalised(block.shortcut, x))
+        return (h if beside is None else h + beside).relu_()
 
     def pooled(self, h: Tensor) -> Tensor:
         """[M, B, C] of [B, M·C, H, W]."""
@@ -218,7 +223,7 @@ class Layers:
 
     def normalised(self, one: Convolution, x: Tensor, groups: int | None = None) -> Tensor:
         """The convolution and its batch normalisation; in training the moving averages move."""
-        kernel, stride = self._views[f"{one.name}.weight"].flatten(0, 1), one.stride
+        kernel, stride = self.views[f"{one.name}.weight"].flatten(0, 1), one.stride
         if one.kernel == 1:
             # The same, by leaving out first what a stride passes over: oneDNN's strided 1×1 convolution is slow, and
             # its backward pass was seen to write past its memory on a processor without AVX-512.
@@ -226,7 +231,7 @@ class Layers:
         h = functional.conv2d(x, kernel, None, stride, one.kernel // 2, 1, groups or self._members)
         mean, var = (self._statistics[f"{one.norm}.{kind}"] for kind in ("running_mean", "running_var"))
         flat_mean, flat_var = mean.flatten(), var.flatten()
-        weight, bias = (self._views[f"{one.norm}.{kind}"].flatten() for kind in ("weight", "bias"))
+        weight, bias = (self.views[f"{one.norm}.{kind}"].flatten() for kind in ("weight", "bias"))
         h = functional.batch_norm(h, flat_mean, flat_var, weight, bias, self._training, MOMENTUM, EPS)
         if self._training and self._members > 1:  # of several members flatten has made copies
             mean.copy_(flat_mean.view_as(mean))

@@ -1,0 +1,69 @@
+"""What the earlier columns of a progressive network add to a residual column: 1×1 convolutions, and one for the logits.
+
+The sums over columns j are one product: their maps lie beside each other, channels last, and so do the U of a stage in
+its weight [out, number·in]; its bias [number, out] holds the c. A-GEM's released code draws U from a truncated normal
+distribution (σ = 0.1) and has c = 0.1; here U starts as other kernels and weights do, within ±1/√in, and c = 0.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from torch import Tensor
+
+from trainers.networks.draws import uniform
+from trainers.networks.heads import Views
+from trainers.networks.layout import Layout
+from trainers.networks.resnet import BLOCKS, ResNet
+
+LOGITS = 5  # number of the laterals that feed the logits; those of the stem have 0, of the stages 1–4
+
+
+@dataclass(frozen=True)
+class Laterals:
+    """Of the column with this number, so many come before it; net: a column on its own, with a linear head."""
+
+    net: ResNet
+    number: int
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Of U and c; empty for the first column."""
+        widths = self.net.widths
+        inputs, outputs = (3, widths[0], *widths), (widths[0], *widths, self.net.head.outputs)
+        shapes: list[tuple[str, tuple[int, ...]]] = []
+        for stage, (k, n) in enumerate(zip(inputs, outputs, strict=True)) if self.number else ():
+            shapes += [(_weight(stage), (n, self.number * k)), (_bias(stage), (self.number, n))]
+        return Layout(tuple(shapes))
+
+    def init(self, views: Views, rng: np.random.Generator) -> None:
+        """Writes the untrained parameters [1, …] over zeros."""
+        for name, view in views.items():
+            if name.endswith("weight"):
+                view[0].copy_(uniform(rng, view.shape[1:], (view.shape[2] / self.number) ** -0.5))
+
+    def beside(self, views: Views, stage: int, below: list[Tensor]) -> Tensor | None:
+        """[B, C, H, W], to add to a stage; below[stage] [B, H, W, …]: what feeds it of all columns before, or more."""
+        if not self.number:
+            return None
+        stride = self.net.stem.stride if stage == 0 else self.net.blocks[(stage - 1) * BLOCKS].first.stride
+        return self._sum(views, stage, below[stage][:, ::stride, ::stride]).permute(0, 3, 1, 2)
+
+    def logits(self, views: Views, below: list[Tensor]) -> Tensor | float:
+        """[B, outputs], to add to the logits."""
+        return self._sum(views, LOGITS, below[LOGITS]) if self.number else 0.0
+
+    def _sum(self, views: Views, stage: int, inputs: Tensor) -> Tensor:
+        """Σ_j (U^j h^j + c^j)."""
+        weight, bias = views[_weight(stage)][0], views[_bias(stage)][0]
+        if stage == 0:  # the same image for all columns
+            weight = weight.view(len(weight), self.number, -1).sum(1)
+        return inputs[..., : weight.shape[1]] @ weight.T + bias.sum(0)
+
+
+def _weight(stage: int) -> str:
+    return f"lateral{stage}.weight"
+
+
+def _bias(stage: int) -> str:
+    return f"lateral{stage}.bias"
