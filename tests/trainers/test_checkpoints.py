@@ -4,6 +4,7 @@ import pytest
 
 import trainers.checkpoints
 import trainers.kept
+from tests.trainers.killing import Killed, train_until_kept
 from tests.trainers.paths import COMPILED, MKL, SMALL, on_every_path, rows_equal
 from tests.trainers.plain_run import STRENGTHS
 from tests.trainers.streams import toy
@@ -97,10 +98,6 @@ class TestSharedFirstTask:
         assert len(list(tmp_path.iterdir())) >= 1
 
 
-class Killed(Exception):
-    pass
-
-
 class TestResume:
     """A run that is killed after some task goes on from there."""
 
@@ -110,17 +107,7 @@ class TestResume:
 
     def kill(self, monkeypatch, cohort, path, folder, after):
         """Trains until the checkpoint of a seed's task `after` is written, and no further."""
-        original = trainers.checkpoints.Checkpoints.save
-
-        def save(self, members, task, learners, result):
-            original(self, members, task, learners, result)
-            if task == after:
-                raise Killed
-
-        with monkeypatch.context() as patch:
-            patch.setattr(trainers.checkpoints.Checkpoints, "save", save)
-            with pytest.raises(Killed):
-                train_cohort(cohort, toy(range(4)), SMALL, path, folder=folder)
+        train_until_kept(monkeypatch, after, cohort, toy(range(4)), SMALL, path, folder=folder)
 
     @on_every_path
     @pytest.mark.parametrize("method", METHODS)
