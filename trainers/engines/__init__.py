@@ -6,19 +6,24 @@ from trainers.cohort import TrainConfig
 from trainers.engines.base import Engine
 from trainers.engines.batched import BatchedEngine
 from trainers.engines.columns import ColumnsEngine
+from trainers.engines.resnet_columns import ResNetColumnsEngine
 from trainers.methods import METHODS, Columns
 from trainers.numeric_path import NumericPath
-from trainers.streams.base import PixelStream, TaskStream
+from trainers.streams.base import ImageStream, PixelStream, TaskStream
 
 
 def make_engine(
     method: str, seeds: tuple[int, ...], stream: TaskStream, config: TrainConfig, path: NumericPath
 ) -> Engine:
     """The engine that a numeric path names, or the method's own. Numba is imported where it is needed only."""
+    grows = isinstance(METHODS[method].rule, Columns)
+    if config.network != "mlp" and grows:
+        (seed,) = seeds
+        return ResNetColumnsEngine(cast(ImageStream, stream), seed, config, path)
     if config.network != "mlp":
         return BatchedEngine(stream, seeds, config, METHODS[method], path)
     pixels = cast(PixelStream, stream)
-    if isinstance(METHODS[method].rule, Columns):
+    if grows:
         return ColumnsEngine(pixels, seeds, config, path)
     if path.device == "cuda" or path.products == "torch":
         return BatchedEngine(stream, seeds, config, METHODS[method], path)
