@@ -1,6 +1,7 @@
 """PROGNN, progressive networks (Rusu et al., 2016): a new column for every task, fed by all earlier ones, now frozen.
 
-The network grows, so the method has an engine of its own, `engines/columns.py`, where its equations stand.
+The network grows, so the method has engines of its own, `engines/columns.py` for multilayer perceptrons and
+`engines/resnet_columns.py` for residual networks. Their equations stand in the files of those names in `networks`.
 """
 
 from trainers.methods.base import Columns, Method
