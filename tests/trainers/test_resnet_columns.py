@@ -10,6 +10,7 @@ from tests.trainers.test_resnet import batch, masked_loss
 from tests.trainers.torch_resnet import ProgressiveResNet
 from trainers.networks.heads import Linear
 from trainers.networks.layout import ALIGNMENT
+from trainers.networks.mlp import BIAS_START
 from trainers.networks.resnet import REDUCED, ResNet
 from trainers.networks.resnet_columns import ResNetColumns
 from trainers.schedule import generator
@@ -130,7 +131,7 @@ def test_the_number_of_parameters_grows_as_counted(large):
 
 class TestStart:
     def test_columns_are_drawn_independently(self):
-        """Each as a residual network from its own generator; U within ±1/√inputs, every c = 0."""
+        """Each as a residual network from its own generator; U truncated normal (σ = 0.1), every c = 0.1."""
         net, wide = columns(False), ResNetColumns(ResNet((40,) * 4, False, Linear(30, random_bias=True)), 3)
         for made in (net, wide):
             rngs = [generator(5, "column", number) for number in range(3)]
@@ -139,11 +140,9 @@ class TestStart:
                 alone = made.net.init(generator(5, "column", number))
                 assert np.array_equal(made.backbone(params, number)[0].numpy(), alone)
         for stage, inputs in enumerate((3, 40, 40, 40, 40, 40)):
-            bound = inputs**-0.5
             weight, bias = (wide.views(params, 2)[f"lateral{stage}.{kind}"][0] for kind in ("weight", "bias"))
-            assert weight.shape == (30 if stage == 5 else 40, 2 * inputs) and not bias.any()
-            assert float(weight.abs().max()) <= bound
-            assert float(weight.std()) == pytest.approx(bound / 3**0.5, rel=0.1)
+            assert weight.shape == (30 if stage == 5 else 40, 2 * inputs) and (bias == BIAS_START).all()
+            assert float(weight.abs().max()) <= 0.2 and float(weight.std()) == pytest.approx(0.088, rel=0.1)
             assert not torch.equal(*weight.chunk(2, dim=1))
 
     @either_stem

@@ -1,19 +1,21 @@
 """What the earlier columns of a progressive network add to a residual column: 1×1 convolutions, and one for the logits.
 
 The sums over columns j are one product: their maps lie beside each other, channels last, and so do the U of a stage in
-its weight [out, number·in]; its bias [number, out] holds the c. A-GEM's released code draws U from a truncated normal
-distribution (σ = 0.1) and has c = 0.1; here U starts as other kernels and weights do, within ±1/√in, and c = 0.
+its weight [out, number·in]; its bias [number, out] holds the c. As in A-GEM's released code, U starts truncated normal
+(σ = 0.1) and c = 0.1, though a column's own kernels start otherwise.
 """
 
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import torch
 from torch import Tensor
 
-from trainers.networks.draws import uniform
+from trainers.networks.draws import truncated_normal
 from trainers.networks.heads import Views
 from trainers.networks.layout import Layout
+from trainers.networks.mlp import BIAS_START
 from trainers.networks.resnet import BLOCKS, ResNet
 
 LOGITS = 5  # number of the laterals that feed the logits; those of the stem have 0, of the stages 1–4
@@ -40,7 +42,9 @@ class Laterals:
         """Writes the untrained parameters [1, …] over zeros."""
         for name, view in views.items():
             if name.endswith("weight"):
-                view[0].copy_(uniform(rng, view.shape[1:], (view.shape[2] / self.number) ** -0.5))
+                view[0].copy_(torch.from_numpy(truncated_normal(rng, tuple(view.shape[1:]))))
+            else:
+                view.fill_(BIAS_START)
 
     def beside(self, views: Views, stage: int, below: list[Tensor]) -> Tensor | None:
         """[B, C, H, W], to add to a stage; below[stage] [B, H, W, …]: what feeds it of all columns before, or more."""
