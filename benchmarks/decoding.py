@@ -20,15 +20,14 @@ from typing import Any
 
 import machine
 import numpy as np
-import turns
 from PIL import Image
 
+from epsearch.options import default
 from trainers.streams import sources
 from trainers.streams.decoded import prepare
 from trainers.streams.decoding import useful_workers
 from trainers.streams.sources import Source
 
-SHARED = turns.ROOT.parent / "shared" / "data"
 WORKERS = (1, 2)
 
 
@@ -86,7 +85,7 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=10_000, help="CIFAR-100's images of each turn")
     parser.add_argument("--jpegs", type=int, default=600)
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--data-dir", type=Path, default=SHARED, help="folder that holds cifar100.zip")
+    parser.add_argument("--data-dir", type=Path, default=default("data_dir"), help="folder that holds cifar100.zip")
     given = parser.parse_args()
     load = os.getloadavg()[0]  # of other processes: threads cannot help where the cores are taken
     with tempfile.TemporaryDirectory() as folder:

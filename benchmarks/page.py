@@ -181,6 +181,23 @@ def decoding(found: Found) -> tuple[str, dict[str, str]]:
     ), {}
 
 
+def image_steps(found: Found) -> tuple[str, dict[str, str]]:
+    head = ("network", "pixels", "reference batch", f"{found['members']} members", "member-steps/s", "GFLOP/s")
+    rows = [
+        (
+            row["network"],
+            str(row["pixels"]),
+            str(row["reference_batch"] or "none"),
+            row["members"],
+            f"{row['member_steps_per_second']:.2f}",
+            f"{row['gflops']:.0f}",
+        )
+        for row in found["rows"]
+    ]
+    load = f"Before the measurement other processes took {percent(found['load_before'])} of the cores."
+    return f"{table(head, rows)}\n\n{load}", {}
+
+
 GPU_RUNS = ("one member alone", "evaluation, ε = 0.07185 and A-GEM", "whole search")
 GPU_COLUMNS = ("members", "tasks", "steps a task", "seconds", "member-steps/s")
 GPU_COLUMNS += ("TFLOP/s", "of float32 product", "GB/s", "of a copy")
@@ -224,6 +241,8 @@ SECTIONS: dict[str, tuple[Callable[[Found], tuple[str, dict[str, str]]], str]] =
     "scaling": (scaling, "uv run python benchmarks/scaling.py"),
     "memory": (memory, "uv run python benchmarks/memory.py"),
     "decoding": (decoding, "uv run python benchmarks/decoding.py"),
+    "image_steps": (image_steps, "uv run python benchmarks/image_steps.py"),
+    "image_steps_gpu": (image_steps, "python benchmarks/image_steps.py --device cuda"),
     "gpu": (gpu, "python benchmarks/gpu.py"),
 }
 

@@ -10,7 +10,9 @@ from trainers.cohort import Cohort, TrainConfig
 from trainers.methods import METHODS, Columns, Penalty, Projection
 from trainers.methods.base import PER_TASK, RESERVOIR
 from trainers.networks import MLP, Network, make_network
+from trainers.networks.columns import Columns as MLPColumns
 from trainers.networks.resnet import ResNet
+from trainers.networks.resnet_columns import ResNetColumns
 from trainers.numeric_path import NumericPath
 from trainers.streams.base import ImageStream, TaskStream
 
@@ -21,12 +23,11 @@ KEPT = 3.3  # times the outputs of all convolutions: what was measured of the me
 
 def bytes_of_member(method: str, stream: TaskStream, config: TrainConfig) -> int:
     """What one more member adds: parameters, and a penalty's arrays; a column for each task of a growing network."""
-    rule, net = METHODS[method].rule, make_network(config, stream)
-    arrays = 1 + (2 + len(rule.arrays) if isinstance(rule, Penalty) else 0)
+    rule, net, tasks = METHODS[method].rule, make_network(config, stream), len(stream.tasks)
     if isinstance(rule, Columns):
-        tasks = len(stream.tasks)
-        arrays = tasks * (tasks + 1) // 2 if config.network == "mlp" else 2 * tasks
-    return FLOAT * net.row * arrays
+        grown = ResNetColumns(net, tasks) if isinstance(net, ResNet) else MLPColumns(cast(MLP, net).sizes, tasks)
+        return FLOAT * grown.row
+    return FLOAT * net.row * (1 + (2 + len(rule.arrays) if isinstance(rule, Penalty) else 0))
 
 
 def bytes_at_work(method: str, stream: TaskStream, config: TrainConfig, members: int) -> int:

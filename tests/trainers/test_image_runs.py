@@ -8,6 +8,7 @@ import torch
 
 from tests.trainers.image_run import flat_row, plain_image_run
 from tests.trainers.images import made_images
+from tests.trainers.killing import train_until_kept
 from tests.trainers.paths import rows_equal
 from tests.trainers.plain_run import STRENGTHS
 from trainers import Cohort, Member, TrainConfig
@@ -102,17 +103,7 @@ def test_a_killed_run_goes_on(method, tmp_path, monkeypatch):
     monkeypatch.setattr("trainers.checkpoints.AT_MOST_EVERY", 0.0)
     cohort, stream = Cohort(method, (member(method), member(method, 0, 0.9))), STREAMS["split"]
     whole = train_cohort(cohort, stream, CONFIG, IN_TURN)
-    asked = 0
-
-    def stop(steps):
-        nonlocal asked
-        asked += steps
-        if asked > 2 * 2 * 3:  # in the last task
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr("trainers.population.REPORT_SECONDS", 0.0)
-    with pytest.raises(KeyboardInterrupt):
-        train_cohort(cohort, stream, CONFIG, IN_TURN, progress=stop, folder=tmp_path)
+    train_until_kept(monkeypatch, 1, cohort, stream, CONFIG, IN_TURN, folder=tmp_path)
     again = train_cohort(cohort, stream, CONFIG, IN_TURN, folder=tmp_path)
     assert again.saved > 0
     for row in range(2):
@@ -121,7 +112,7 @@ def test_a_killed_run_goes_on(method, tmp_path, monkeypatch):
 
 def test_a_network_learns_what_can_be_learnt():
     """Colour patterns: after a task its accuracy is far above chance, by moving averages of few steps."""
-    images = made_images(classes=4, train=60, test=10, size=16)
+    images = made_images(classes=4, train=150, test=10, size=16)
     config = replace(CONFIG, learning_rate=0.05, batch_size=10)
     result = train_cohort(Cohort("agem", (Member(0.0, 0),)), SplitStream(images, range(2), 2), config, IN_TURN)
     assert result.accuracies[0, 0, 0] >= 0.9 and result.accuracies[0, 1, 1] >= 0.9

@@ -28,7 +28,7 @@ def start(net):
     row = torch.from_numpy(net.init([generator(0, "init"), *(generator(0, "column", k) for k in range(1, net.count))]))
     noise = torch.randn(row.shape, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     params = (row.double() + 0.1 * noise)[None]
-    return params, net.statistics(1, torch.device("cpu"))["statistics"].double()
+    return params, net.statistics(params)["statistics"]
 
 
 def split(net, views, number):

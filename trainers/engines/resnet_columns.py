@@ -41,7 +41,7 @@ class ResNetColumnsEngine(GrowingEngine):
         return rows
 
     def state(self, params: Tensor) -> State:
-        return self._net.statistics(len(params), self._device)
+        return self._net.statistics(params)
 
     def load_task(self, task: int) -> None:
         super().load_task(task)

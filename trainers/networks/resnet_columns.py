@@ -70,10 +70,10 @@ class ResNetColumns:
         result: NDArray[np.float32] = row[0].numpy()
         return result
 
-    def statistics(self, members: int, device: torch.device) -> Statistics:
+    def statistics(self, params: Tensor) -> Statistics:
         """Moving averages [M, S] of untrained columns."""
-        one = self.net.statistics(self.count, device)["statistics"]
-        return {"statistics": one.view(1, -1).repeat(members, 1)}
+        one = self.net.statistics(params[:1].expand(self.count, -1))["statistics"]
+        return {"statistics": one.view(1, -1).repeat(len(params), 1)}
 
     def backbone(self, params: Tensor, number: int) -> Tensor:
         """Column `number` without its laterals: a row [1, `net.row`] such as `net` has."""

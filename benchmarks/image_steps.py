@@ -1,0 +1,120 @@
+"""Member-steps a second of both residual networks, members one after another and in one grouped convolution.
+
+    uv run python benchmarks/image_steps.py [--device cuda] [--members 3] [--turns 3] [--small]
+
+One step is a reference batch and a mini-batch of made-up images, forward and backward, as A-GEM takes it; without a
+reference batch as in the first task. On one thread, as a worker trains. All cases take turns; medians over the turns.
+Writes benchmarks/results/image_steps.json, image_steps_gpu.json on a GPU.
+"""
+
+import argparse
+import os
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import machine
+import torch
+
+from trainers.networks.heads import Linear
+from trainers.networks.resnet import REDUCED, STANDARD, ResNet
+from trainers.schedule import generator
+
+BATCH = 10
+CASES = (("reduced_resnet18", 32, (0, 256)), ("resnet18", 224, (0, 128)))
+SMALL = (("reduced_resnet18", 32, (0, 16)), ("resnet18", 64, (0, 16)))
+
+
+def network(name: str) -> ResNet:
+    large = name == "resnet18"
+    return ResNet(STANDARD if large else REDUCED, large, Linear(100, random_bias=not large))
+
+
+def step_of(net: ResNet, size: int, reference: int, members: int, together: bool, device: str) -> Callable[[], None]:
+    """A function that takes one step of every member, and waits until it is done."""
+    row = torch.from_numpy(net.init(generator(0, "init"))).to(device)
+    params, kept = row.repeat(members, 1), net.statistics(row.repeat(members, 1))
+    parts = (BATCH, reference) if reference else (BATCH,)
+    rows = sum(parts)
+    x = torch.rand(1, rows, size, size, 3, device=device)
+    labels = torch.arange(rows, device=device)[None] % 100
+    weight = torch.cat([torch.full((part,), 1 / part) for part in parts])[None, :, None].to(device)
+    turns = [slice(0, members)] if together else [slice(at, at + 1) for at in range(members)]
+
+    def step() -> None:
+        for turn in turns:
+            some = {name: values[turn] for name, values in kept.items()}
+            into = [torch.empty_like(params[turn]) for _ in parts]
+            net.gradients(params[turn], some, x, labels, None, weight, parts, into)
+        if device == "cuda":
+            torch.cuda.synchronize()
+
+    return step
+
+
+def gflop(net: ResNet, size: int) -> float:
+    """Of one image: three times the products of the forward pass, but twice for the first layer."""
+    side = -(-size // net.stem.stride)
+    found = net.stem.outputs * side**2 * net.stem.kernel**2 * 3 * 2 / 3
+    side = -(-side // 2) if net.large else side
+    for block in net.blocks:
+        side = -(-side // block.first.stride)
+        found += sum(one.outputs * side**2 * one.kernel**2 * one.inputs for one in block if one is not None)
+    return 3 * 2 * found / 1e9
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--members", type=int, default=3)
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--small", action="store_true", help="batches and images of a moment, to try it out")
+    parser.add_argument("--name", default=None, help="of the file in benchmarks/results")
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    load = os.getloadavg()[0] / (os.cpu_count() or 1)
+    wanted = [
+        (name, size, reference, together)
+        for name, size, references in (SMALL if given.small else CASES)
+        for reference in references
+        for together in (False, True)
+    ]
+    with torch.no_grad():
+        steps = {
+            case: step_of(network(case[0]), case[1], case[2], given.members, case[3], given.device) for case in wanted
+        }
+        rows = [_row(case, seen, given.members) for case, seen in _in_turns(steps, given.turns).items()]
+    for row in rows:
+        print({name: value for name, value in row.items() if name != "turns"})
+    figures = {"members": given.members, "load_before": round(load, 2), "rows": rows}
+    machine.save(given.name or ("image_steps" if given.device == "cpu" else "image_steps_gpu"), figures)
+
+
+def _in_turns(steps: dict[Any, Callable[[], None]], turns: int) -> dict[Any, list[float]]:
+    """Seconds of every case at every turn; the first turn, which sets up the libraries, does not count."""
+    seen: dict[Any, list[float]] = {case: [] for case in steps}
+    for _ in range(turns + 1):
+        for case, step in steps.items():
+            started = time.perf_counter()
+            step()
+            seen[case].append(time.perf_counter() - started)
+    return {case: times[1:] for case, times in seen.items()}
+
+
+def _row(case: tuple[str, int, int, bool], seconds: list[float], members: int) -> dict[str, Any]:
+    name, size, reference, together = case
+    rate = members / statistics.median(seconds)
+    return {
+        "network": name,
+        "pixels": size,
+        "reference_batch": reference,
+        "members": "together" if together else "one after another",
+        "member_steps_per_second": rate,
+        "gflops": rate * (BATCH + reference) * gflop(network(name), size),
+        "turns": [members / value for value in seconds],
+    }
+
+
+if __name__ == "__main__":
+    main()
