@@ -173,6 +173,7 @@ def decoding(found: Found) -> tuple[str, dict[str, str]]:
     rates = ("images_per_second", "images_per_processor_second")
     rows = [[row["images"], str(row["threads"]), *(f"{row[rate]:,.0f}" for rate in rates)] for row in found["rows"]]
     seconds, chosen = found["seconds"], found["threads_chosen"]
+    busy = ", which hides what a second thread gains" if found["load_before"] > 0.5 else ""
     threads = "; ".join(f"{name}: {count}" for name, count in chosen.items())
     return (
         f"{table(head, rows)}\n\nThreads that are chosen unasked: {threads}. Listing a zip file of 60,000 images takes "

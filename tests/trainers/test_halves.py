@@ -81,7 +81,7 @@ def test_estimates_grow_with_what_is_trained(method):
 
 
 def test_the_estimate_of_a_step_is_near_what_was_measured():
-    """256 images of CIFAR took 613 MiB in a step of the reduced network, 16 of 224 pixels 556 MiB of the standard one."""
+    """256 images of CIFAR took 613 MiB in a step of the reduced network; 16 of 224 pixels, in the other, 556 MiB."""
     cifar = SplitStream(made_images(classes=8, size=32), range(1, 4), 2)
     config = TrainConfig(network="reduced_resnet18", memory=100, memory_batch=256)
     assert 500 < bytes_at_work("agem", cifar, config, 1) / 2**20 < 800
