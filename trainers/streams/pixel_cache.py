@@ -104,17 +104,21 @@ def _write(
         file.flush()
         os.fsync(file.fileno())
     digest.update(source.labels[kept].tobytes() + source.parts[kept].tobytes())
+    _finish(folder, source, kept, total, {"size": size, "crc": crc, "fingerprint": digest.hexdigest()[:16]})
+
+
+def _finish(
+    folder: Path, source: Source, kept: NDArray[np.bool_], total: NDArray[np.int64], facts: dict[str, Any]
+) -> None:
+    """Writes mean and facts; total [size, size, 3]: the sum of the training images."""
     mean = (total / (255.0 * max(1, int((source.parts[kept] == TRAIN).sum())))).astype(np.float32)
     (folder / MEAN).write_bytes(mean.tobytes())
     stamp = _stamp(folder / PIXELS)
-    facts = {
+    facts |= {
         "images": int(kept.sum()),
-        "size": size,
         "bytes": stamp[0],
         "corrupt": [name for name, good in zip(source.names, kept, strict=True) if not good],
-        "fingerprint": digest.hexdigest()[:16],
         "mean": zlib.crc32(mean.tobytes()),
-        "crc": crc,
         "stamp": list(stamp),
     }
     (folder / FACTS).write_text(json.dumps(facts | {"checksum": _checksum(facts)}), encoding="utf-8")
