@@ -120,6 +120,7 @@ def _defined(kind: type[Setup], dataset: str) -> dict[str, Any]:
         "pretrained": definition.pretrained,
         "memory": definition.memory,
         "memory_batch": definition.memory_batch,
+        "sizes": definition.memory_sizes,
         "batch_size": definition.batch_size,
         "lr": definition.learning_rate,
         "interval": (definition.interval.low, definition.interval.high),

@@ -52,6 +52,9 @@ def _full_size(loop: TableLoop) -> bool:
     return study.examples_per_task is None and (
         (study.tasks, study.cv_tasks, study.batch_size, study.memory_batch)
         == (definition.tasks, definition.cv_tasks, definition.batch_size, definition.memory_batch)
+        and (study.classes_per_task or definition.classes, study.image_size)
+        == (definition.classes, definition.image_size)
+        and (study.network, study.pretrained) == (definition.network, definition.pretrained)
     )
 
 

@@ -59,7 +59,13 @@ def setting_label(method: str, epsilon: float) -> str:
 
 
 def dataset_label(dataset: str) -> str:
-    """The dataset's name as the paper prints it, or the name itself."""
+    """The dataset's name as people write it; of a user's own, the folder's or the module's.
+
+    >>> dataset_label("split_cifar"), dataset_label("folder:/data/birds.zip"), dataset_label("mine:factory")
+    ('Split CIFAR-100', 'birds.zip', 'mine:factory')
+    """
+    if dataset.startswith("folder:"):
+        return dataset.rstrip("/").rpartition("/")[2]
     return DATASET_LABELS.get(dataset, dataset)
 
 

@@ -42,6 +42,7 @@ class Definition:
     pretrained              weights that the network starts from; None for random ones
     memory                  examples kept per class and task
     memory_batch            examples of a reference batch
+    memory_sizes            values of `memory` that a memory study compares
     learning_rate           of the new methods; `method(name)` knows that of every method
     fisher_every            SGD steps between updates of a Fisher estimate
     """
@@ -64,6 +65,7 @@ class Definition:
     batch_size: int
     memory: int
     memory_batch: int
+    memory_sizes: tuple[int, ...]
     fisher_every: int
     methods: tuple[MethodSettings, ...]
 
@@ -162,6 +164,7 @@ def parse_definition(name: str, text: str) -> Definition:
         batch_size=fields.count("batch_size"),
         memory=fields.count("memory"),
         memory_batch=fields.count("memory_batch"),
+        memory_sizes=fields.counts("memory_sizes"),
         fisher_every=fields.count("fisher_every"),
         methods=tuple(_method(one, methods.section(one)) for one in methods.names),
     )

@@ -63,6 +63,10 @@ class Fields:
             raise self._error(name, "a whole number >= 1", value)
         return value
 
+    def counts(self, name: str) -> tuple[int, ...]:
+        """A list of whole numbers of at least 1."""
+        return tuple(Fields(self.where, {name: value}).count(name) for value in self._list(name))
+
     def text(self, name: str) -> str:
         """A text."""
         return self._text(name, self._get(name))

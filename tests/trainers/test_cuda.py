@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.trainers.images import made_images
 from tests.trainers.paths import TWIN
 from tests.trainers.plain_run import STRENGTHS
 from tests.trainers.streams import digits
@@ -11,6 +12,7 @@ from trainers import Cohort, Member, TrainConfig
 from trainers.methods import METHODS
 from trainers.numeric_path import NumericPath
 from trainers.population import train_cohort
+from trainers.streams.split import SplitStream
 
 
 @pytest.mark.cuda
@@ -40,6 +42,15 @@ class TestCuda:
         monkeypatch.setattr(batched, "GRAPH_STEPS", 10**9)
         without = train_cohort(cohort, digits(examples=400), config, self.gpu)
         assert np.allclose(with_graphs.accuracies, without.accuracies, atol=0.03, equal_nan=True)
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_residual_networks_agree_with_their_twin(self, method):
+        """20 steps a task: some from a graph, some alone; seeds are trained one after another."""
+        members = tuple(Member(0.3, seed, strength=STRENGTHS.get(method)) for seed in (0, 1))
+        stream = SplitStream(made_images(classes=6, train=40, test=20, size=16), range(3), 2)
+        config = TrainConfig(0.03, batch_size=4, memory=3, memory_batch=6, network="reduced_resnet18")
+        cpu, gpu = (train_cohort(Cohort(method, members), stream, config, path) for path in (TWIN, self.gpu))
+        assert np.allclose(cpu.accuracies, gpu.accuracies, atol=0.1, equal_nan=True)
 
     def test_tf32_stays_close(self):
         cohort, config = Cohort("agem", self.members[:1]), TrainConfig(memory=5)
