@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from rich.console import Console
 
+from epsearch.rows import comparison_rows, memory_rows
 from epsearch.runners.slots import local_slots
 from epsearch.study import Comparison, MemoryStudy, Setup, Study
 from trainers.cohort import Cohort, Member, TrainConfig
@@ -36,27 +37,17 @@ def fitted(study: AnySetup, stream: TaskStream, console: Console, quiet: bool) -
 
 
 def estimate(study: Setup, stream: TaskStream, path: NumericPath) -> int:
-    """Bytes of a member of the method that takes the most."""
+    """Bytes of one member of what takes the most."""
     from trainers.footprint import bytes_of
 
-    one, config = (Member(0.5, study.seeds[0], strength=1.0),), _largest_config(study)
-    return max(bytes_of(Cohort(method, one), stream, config, path) for method in _methods(study))
+    one = (Member(0.5, study.seeds[0], strength=1.0),)
+    return max(bytes_of(Cohort(method, one), stream, config, path) for method, config in _trained(study))
 
 
-def _methods(study: Setup) -> tuple[str, ...]:
+def _trained(study: Setup) -> list[tuple[str, TrainConfig]]:
+    """Methods and configurations."""
     if isinstance(study, Study):
-        return (study.method,)
+        return [(study.method, study.train_config())]
     assert isinstance(study, (Comparison, MemoryStudy))
-    return study.methods
-
-
-def _largest_config(study: Setup) -> TrainConfig:
-    """What the estimate depends on."""
-    memory = max(study.sizes) if isinstance(study, MemoryStudy) else study.memory  # type: ignore[attr-defined]
-    return TrainConfig(
-        batch_size=study.batch_size,
-        memory=memory,
-        memory_batch=study.memory_batch,
-        network=study.network,
-        pretrained=study.pretrained,
-    )
+    rows = comparison_rows(study) if isinstance(study, Comparison) else memory_rows(study)
+    return [(row.method, row.config) for row in rows]

@@ -23,8 +23,8 @@ ALLOWED_ALONE = {"trainers/engines/kernels.py": {"numba"}}
 AT_CALL_TIME = {
     "trainers/streams/decoding.py": {"PIL"},
     "trainers/streams/digits.py": {"sklearn"},
-    "trainers/streams/mnist.py": {"torchvision"},
-    "trainers/streams/sources/cifar.py": {"torchvision"},
+    "trainers/streams/download.py": {"torchvision"},
+    "trainers/networks/weights.py": {"torchvision"},
 }
 
 
@@ -61,7 +61,7 @@ def test_leaves_import_only_what_they_may(folder):
 
 
 def test_the_arrow_test_sees_imports():
-    found = dict(imports(ROOT / "trainers" / "streams" / "mnist.py"))
+    found = dict(imports(ROOT / "trainers" / "networks" / "weights.py"))
     assert found["torchvision"] is False and found["numpy"] is True
 
 

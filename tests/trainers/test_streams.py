@@ -1,4 +1,4 @@
-"""Streams: promises that every registered one keeps, and MNIST's files, whole and broken."""
+"""Permuted streams, and MNIST's files, whole and broken. What every stream promises: test_stream_contract.py."""
 
 import gzip
 import struct
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from trainers.streams import STREAMS, DataError, PermutedStream, mnist, open_stream
+from trainers.streams import PERMUTED, DataError, PermutedStream, mnist, open_stream, present
 from trainers.streams.base import Examples, Images
 from trainers.streams.digits import load as load_digits
 
@@ -44,8 +44,8 @@ def data_dir(tmp_path):
     mnist.load.cache_clear()
 
 
-@pytest.mark.parametrize("name", STREAMS)
-class TestEveryStream:
+@pytest.mark.parametrize("name", PERMUTED)
+class TestPermutedStreams:
     @pytest.fixture
     def stream(self, name, data_dir):
         return open_stream(name, data_dir, range(1, 4), None)
@@ -88,7 +88,7 @@ class TestEveryStream:
             open_stream(name, data_dir, range(1, 4), examples)
 
     def test_it_says_where_its_data_lie(self, name, data_dir):
-        assert STREAMS[name].present(data_dir)
+        assert present(name, data_dir)
 
 
 def test_digits_are_split_once_and_for_all():

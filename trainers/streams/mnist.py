@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainers.streams.base import DataError, Examples, Images
+from trainers.streams.download import download
 
 NAMES = {"train": "train", "test": "t10k"}
+WANTED = f"give the folder that holds {NAMES['train']}-images-idx3-ubyte[.gz] with --data-dir"
 FOLDERS = (".", "raw", "MNIST/raw", "mnist/MNIST/raw")  # under data_dir: bare, and torchvision's layout
 
 
@@ -19,7 +21,7 @@ def load(data_dir: Path) -> Images:
     """60,000 training and 10,000 test images of 784 pixels, 0…255. Raises DataError."""
     folder = _folder(data_dir)
     if folder is None:
-        _download(data_dir)
+        download("MNIST", "MNIST files", data_dir, WANTED)
         folder = _folder(data_dir)
     if folder is None:
         raise DataError(f"no MNIST files under {data_dir} after the download; remove that folder and try again")
@@ -43,23 +45,6 @@ def _folder(data_dir: Path) -> Path | None:
 
 def _file(folder: Path, name: str) -> Path | None:
     return next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)
-
-
-def _download(data_dir: Path) -> None:
-    try:
-        from torchvision.datasets import MNIST
-    except (ImportError, RuntimeError) as error:
-        raise DataError(
-            f"no MNIST files under {data_dir}, and torchvision, which would download them, cannot be imported "
-            f"({str(error).splitlines()[0]}); give --data-dir, or install a torchvision that fits torch"
-        ) from error
-    try:
-        MNIST(str(data_dir), download=True)
-    except (OSError, RuntimeError) as error:
-        raise DataError(
-            f"no MNIST files under {data_dir}, and the download failed ({str(error).splitlines()[0]}); "
-            f"give the folder that holds {NAMES['train']}-images-idx3-ubyte[.gz] with --data-dir"
-        ) from error
 
 
 def _examples(folder: Path, name: str) -> Examples:

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from trainers.streams.base import DataError
+from trainers.streams.download import download
 from trainers.streams.sources import awa, cifar, cub, folders
 from trainers.streams.sources.base import PARTS, Damaged, Source
 from trainers.streams.sources.tables import AWA_ATTRIBUTES, CUB_ATTRIBUTES
@@ -54,7 +55,7 @@ def find(dataset: str, data_dir: Path) -> Source:
     family = DATASETS[dataset]
     found = _locate(family, data_dir)
     if found is None and family is CIFAR:
-        cifar.download(data_dir)
+        download("CIFAR100", family.title, data_dir, family.wanted)
         found = _locate(family, data_dir)
     if found is None:
         raise DataError(f"no {family.title} under {data_dir}; {family.wanted}, or give another folder with --data-dir")

@@ -40,23 +40,6 @@ def read(at: Path) -> Source:
     return assemble(str(at), classes, entries, images.__getitem__, lambda name: stamps, None, OFFICIAL)
 
 
-def download(data_dir: Path) -> None:
-    """Fetches the archive and unpacks it. Raises DataError."""
-    try:
-        from torchvision.datasets import CIFAR100
-    except (ImportError, RuntimeError) as error:
-        raise DataError(
-            f"no CIFAR-100 under {data_dir}, and torchvision, which would download it, cannot be imported "
-            f"({str(error).splitlines()[0]}); {WANTED}, or install a torchvision that fits torch"
-        ) from error
-    try:
-        CIFAR100(str(data_dir), download=True)
-    except (OSError, RuntimeError) as error:
-        raise DataError(
-            f"no CIFAR-100 under {data_dir}, and the download failed ({str(error).splitlines()[0]}); {WANTED}"
-        ) from error
-
-
 def _entries(path: Path, part: int, classes: tuple[str, ...], labels: Any, files: Any) -> list[Entry]:
     seen: Counter[str] = Counter()
     entries = []

@@ -1,0 +1,21 @@
+"""Datasets that torchvision downloads."""
+
+from pathlib import Path
+
+from trainers.streams.base import DataError
+
+
+def download(dataset: str, subject: str, data_dir: Path, advice: str) -> None:
+    """Fetches torchvision's `dataset` and unpacks it. Raises DataError, with advice for those who are offline."""
+    missing = f"no {subject} under {data_dir}, and"
+    try:
+        from torchvision import datasets
+    except (ImportError, RuntimeError) as error:
+        raise DataError(
+            f"{missing} torchvision, which would download it, cannot be imported ({str(error).splitlines()[0]}); "
+            f"{advice}, or install a torchvision that fits torch"
+        ) from error
+    try:
+        getattr(datasets, dataset)(str(data_dir), download=True)
+    except (OSError, RuntimeError) as error:
+        raise DataError(f"{missing} the download failed ({str(error).splitlines()[0]}); {advice}") from error
