@@ -135,3 +135,27 @@ def test_the_page_names_every_command():
         if "def main" in code and file.name not in ("candidate.py", "avalanche_agem.py"):  # others start these two
             assert f"benchmarks/{file.name}" in text, file.name
         assert len(code.splitlines()) <= 300, file.name
+
+
+@pytest.mark.parametrize(("name", "size"), [("reduced_resnet18", 32), ("resnet18", 64)])
+def test_flop_of_residual_networks_are_those_that_torch_counts(name, size):
+    import image_steps
+    from torch.utils.flop_counter import FlopCounterMode
+
+    step = image_steps.step_of(image_steps.network(name), size, 0, 1, False, "cpu")
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        step()
+    counted = counter.get_total_flops() / 1e9 / image_steps.BATCH
+    assert image_steps.gflop(image_steps.network(name), size) == pytest.approx(counted, rel=0.01)
+
+
+def test_steps_of_residual_networks_can_be_measured():
+    import image_steps
+
+    net = image_steps.network("reduced_resnet18")
+    steps = {together: image_steps.step_of(net, 16, 4, 2, together, "cpu") for together in (False, True)}
+    with torch.no_grad():
+        seen = image_steps._in_turns(steps, 2)
+    assert all(len(times) == 2 and min(times) > 0 for times in seen.values())
+    row = image_steps._row(("reduced_resnet18", 16, 4, True), seen[True], 2)
+    assert row["members"] == "together" and row["member_steps_per_second"] > 0

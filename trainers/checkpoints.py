@@ -17,6 +17,7 @@ from trainers.cohort import PROTOCOL_VERSION, Cohort, CohortResult, Member, Trai
 from trainers.engines.base import Learners
 from trainers.kept import Arrays, Kept
 from trainers.methods import METHODS
+from trainers.networks.weights import check
 from trainers.numeric_path import NumericPath
 from trainers.streams.base import TaskStream
 
@@ -51,6 +52,8 @@ class Checkpoints:
             "stream": stream.describe(),
             "batch_size": config.batch_size,
             "hidden": config.hidden,
+            "network": config.network,
+            "pretrained": None if config.pretrained is None else check(config.pretrained),
             "path": str(path),
             "transfer": transfer,
             # The same path rounds differently on another processor or with another library.

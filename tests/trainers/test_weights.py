@@ -1,0 +1,100 @@
+"""Pretrained weights: where members start, and what is said of files that do not fit."""
+
+import numpy as np
+import pytest
+import torch
+
+from tests.trainers.images import made_images
+from trainers import Cohort, Member, TrainConfig
+from trainers.networks import make_resnet
+from trainers.networks.weights import check, load, start_rows
+from trainers.numeric_path import NumericPath
+from trainers.population import train_cohort
+from trainers.streams import DataError
+from trainers.streams.split import SplitStream
+
+IN_TURN = NumericPath(products="onednn")
+
+
+@pytest.fixture(autouse=True)
+def small_networks(monkeypatch):
+    for name in ("trainers.networks.STANDARD", "trainers.networks.resnet.STANDARD"):
+        monkeypatch.setattr(name, (8, 16, 24, 32))
+    load.cache_clear()
+
+
+@pytest.fixture
+def stream():
+    return SplitStream(made_images(classes=4, train=4, test=2, size=64), range(2), 2)
+
+
+def written(path, net, seed=0, **changes):
+    """A state dict as torchvision saves one, with moving averages and a classifier of its own."""
+    row = torch.from_numpy(net.init(np.random.default_rng(seed)))[None]
+    weights = {name: view[0].clone() for name, view in net.layout.views(row).items()}
+    weights |= {"fc.weight": torch.zeros(1000, 32), "fc.bias": torch.zeros(1000)}
+    weights |= {"bn1.running_mean": torch.ones(8), "bn1.num_batches_tracked": torch.tensor(5)}
+    torch.save(weights | changes, path)
+    return str(path)
+
+
+def test_all_but_the_head_starts_from_the_file(stream, tmp_path):
+    config = TrainConfig(network="resnet18")
+    net = make_resnet(config, stream)
+    path = written(tmp_path / "w.pth", net, seed=7)
+    random = start_rows(net, (0, 1), stream.tasks, config)
+    start = start_rows(net, (0, 1), stream.tasks, TrainConfig(network="resnet18", pretrained=path))
+    views, untrained, saved = net.layout.views(start), net.layout.views(random), torch.load(path)
+    for name, view in views.items():
+        if name.startswith("fc."):
+            assert torch.equal(view, untrained[name])
+        else:
+            assert torch.equal(view[0], saved[name]) and torch.equal(view[1], saved[name])
+
+
+def test_other_weights_give_other_results_and_another_hash(stream, tmp_path):
+    net = make_resnet(TrainConfig(network="resnet18"), stream)
+    paths = [written(tmp_path / f"{seed}.pth", net, seed) for seed in (1, 2)]
+    assert len({check(path) for path in paths}) == 2
+    cohort = Cohort("van", (Member(0.0, 0),))
+    prints = {
+        train_cohort(
+            cohort, stream, TrainConfig(network="resnet18", pretrained=path), IN_TURN, folder=tmp_path / "kept"
+        ).fingerprints[0]
+        for path in (*paths, None)
+    }
+    assert len(prints) == 3  # nor does one take the other's first task from the folder
+
+
+def test_a_state_dict_within_a_checkpoint_is_found(stream, tmp_path):
+    net = make_resnet(TrainConfig(network="resnet18"), stream)
+    path = written(tmp_path / "w.pth", net)
+    torch.save({"state_dict": torch.load(path), "epoch": 3}, tmp_path / "c.pth")
+    assert check(path) == check(str(tmp_path / "c.pth"))
+
+
+def test_the_hash_is_of_the_backbone_alone(stream, tmp_path):
+    net = make_resnet(TrainConfig(network="resnet18"), stream)
+    path = written(tmp_path / "w.pth", net)
+    other = written(tmp_path / "o.pth", net, **{"fc.weight": torch.ones(2, 32), "bn1.running_mean": torch.zeros(8)})
+    assert check(path) == check(other)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"conv1.weight": torch.zeros(8, 3, 3, 3)}, r"conv1.weight is 8×3×3×3, allowed 8×3×7×7"),
+        ({"layer5.0.conv1.weight": torch.zeros(1)}, r"not those of a ResNet-18 of torchvision: they also have layer5"),
+        ({"conv1.weight": "text"}, r"must hold a state dict, names with tensors; got a dict"),
+    ],
+)
+def test_what_does_not_fit_is_one_line(changes, message, stream, tmp_path):
+    net = make_resnet(TrainConfig(network="resnet18"), stream)
+    with pytest.raises(DataError, match=message) as error:
+        check(written(tmp_path / "w.pth", net, **changes))
+    assert "\n" not in str(error.value)
+
+
+def test_weights_are_for_the_standard_network_only():
+    with pytest.raises(ValueError, match="pretrained weights are for network resnet18, got network 'reduced_resnet18'"):
+        TrainConfig(network="reduced_resnet18", pretrained="imagenet")
