@@ -31,6 +31,8 @@ DATASET_LABELS = {
     "split_awa_je": "Split AWA (joint embedding)",
 }
 
+NETWORK_LABELS = {"mlp": "multilayer perceptron", "reduced_resnet18": "reduced ResNet-18", "resnet18": "ResNet-18"}
+
 STREAM_LABELS = {"cv": "cross-validation stream", "eval": "evaluation stream"}
 
 METRIC_DIGITS = {"A_T": 2, "F_T": 3, "a_1": 2, "a_t": 2, "LCA_10": 3, "BWT": 2, "FWT": 2}
@@ -67,6 +69,19 @@ def dataset_label(dataset: str) -> str:
     if dataset.startswith("folder:"):
         return dataset.rstrip("/").rpartition("/")[2]
     return DATASET_LABELS.get(dataset, dataset)
+
+
+def network_label(config: Mapping[str, Any]) -> str:
+    """The network of a study's configuration, and what it starts from.
+
+    >>> network_label({"network": "resnet18", "pretrained": "imagenet"}), network_label({})
+    ('ResNet-18, from ImageNet weights', 'multilayer perceptron')
+    """
+    network, weights = config.get("network", "mlp"), config.get("pretrained") or "none"
+    if network != "resnet18":
+        return NETWORK_LABELS[network]
+    start = {"none": "random weights", "imagenet": "ImageNet weights"}.get(weights, f"the weights in {weights}")
+    return f"{NETWORK_LABELS[network]}, from {start}"
 
 
 def subscripts(text: str) -> str:

@@ -18,6 +18,7 @@ from results.labels import (
     epsilon_text,
     mean_std_text,
     method_label,
+    network_label,
     number_text,
     signed_text,
 )
@@ -65,6 +66,7 @@ def what_was_run(results: StudyResults) -> str:
     items = {
         "Dataset": dataset_label(results.dataset),
         "Method": method_label(results.method),
+        "Network": network_label(results.config),
         "ε chosen on": STREAM_LABELS[results.score_on]
         + (f", {count_text(members[0].tasks, 'task')}" if members else ""),
         "Searched interval": f"[{epsilon_text(low)}, {epsilon_text(high)}]",
