@@ -56,7 +56,7 @@ def restore(stored: Mapping[str, Any], name: str, out: Path, storage: str) -> Se
     """What a ledger keeps under `name`, with today's places. The ledgers of old know searches only."""
     kind = KINDS[stored.get("kind", Study.kind)]
     options = {option.name: option for option in kind.options()}
-    known = {key: options[key].parse(value) for key, value in stored["study"].items()}
+    known = {key: options[key].parse(value) for key, value in stored["study"].items() if value is not None}
     places = {"name": name, "out": out, "storage": storage, "numeric_path": stored.get("numeric_path")}
     return kind(**{option.name: option.default for option in options.values()} | known | places)
 
