@@ -14,9 +14,8 @@ from rich.progress import Progress as Bar
 from epsearch.cache import image_cache
 from epsearch.errors import UsageError
 from epsearch.study import Setup
-from trainers.streams import images
+from trainers.streams import decoded, images
 from trainers.streams.base import DataError
-from trainers.streams.decoded import decode
 from trainers.streams.inspection import Inspection, inspect
 from trainers.streams.pixel_cache import Progress
 
@@ -35,12 +34,16 @@ class Prepared(NamedTuple):
     fingerprint: str
 
 
-def open_images(study: Setup, console: Console, quiet: bool) -> None:
-    """Decodes what the study is to train on, unless that has been done. Raises DataError."""
+def decode(study: Setup, console: Console, quiet: bool) -> None:
+    """Decodes the images that the study is to train on, unless that has been done. Raises UsageError."""
     options = study.request("eval").images
-    if options is not None:
+    if options is None:
+        return
+    try:
         with progress_bar(console, quiet) as progress:
             images.load(study.dataset, study.data_dir.absolute(), options, progress)
+    except DataError as error:
+        raise UsageError(str(error)) from error
 
 
 def prepare(
@@ -55,7 +58,7 @@ def prepare(
     try:
         source = images.find(dataset, data_dir)
         with progress_bar(console, quiet) as progress:
-            found = decode(source, size, image_cache(), skip_corrupt, progress)
+            found = decoded.decode(source, size, image_cache(), skip_corrupt, progress)
     except DataError as error:
         raise UsageError(str(error)) from error
     seconds = time.monotonic() - started

@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 
 from epsearch.build import restore
-from epsearch.datasets import open_images
+from epsearch.datasets import decode
 from epsearch.errors import UsageError
 from epsearch.evaluate import StudyLoop
 from epsearch.fitting import fitted
@@ -46,7 +46,8 @@ def train(study: Setup, console: Console, quiet: bool = False) -> tuple[Loop, Ef
 
     Raises UsageError (bad input; nothing has been trained); Interrupted and TrainingFailed (what was trained is kept).
     """
-    stream = open_evaluation(study, console, quiet)
+    decode(study, console, quiet)
+    stream = open_evaluation(study)
     images = described(study, stream)
     make_folder(study.out)
     with open_store(study.storage) as store, ExitStack() as stack:
@@ -88,10 +89,9 @@ def open_store(storage: str) -> Store:
         raise UsageError(str(error)) from error
 
 
-def open_evaluation(study: Setup, console: Console, quiet: bool) -> TaskStream:
-    """The evaluation stream, with its images decoded, after everything about it has been checked."""
+def open_evaluation(study: Setup) -> TaskStream:
+    """The evaluation stream, after everything about it has been checked."""
     try:
-        open_images(study, console, quiet)
         stream = study.request("eval").open()
     except DataError as error:
         raise UsageError(str(error)) from error

@@ -308,9 +308,9 @@ def made_up(score):
 
     def train(job):
         values = np.array([score(job, member) for member in job.cohort.members])
-        tasks, lost = len(job.tasks), np.where(np.isnan(values), 0, -1)
+        tasks, lost = len(job.stream.tasks), np.where(np.isnan(values), 0, -1)
         result = replace(
-            CohortResult.empty(len(values), tasks, steps=7),
+            CohortResult.empty(len(values), tasks),
             accuracies=np.where(np.tri(tasks, dtype=bool), values[:, None, None], np.nan),
             diverged_task=lost,
             diverged_step=lost,

@@ -39,14 +39,14 @@ def fake(score):
     """A trainer that makes up accuracies: score(ε, seed), the same on every task; NaN diverges."""
 
     def train(job):
-        tasks = len(job.tasks)
+        tasks = len(job.stream.tasks)
         members = job.cohort.members
         values = np.array([score(member.epsilon, member.seed) for member in members])
         lost = np.isnan(values)
         accuracies = np.where(np.tri(tasks, dtype=bool), values[:, None, None], np.nan)
         where = np.where(lost, 0, -1)
         result = replace(
-            CohortResult.empty(len(members), tasks, steps=7),
+            CohortResult.empty(len(members), tasks),
             accuracies=accuracies,
             diverged_task=where,
             diverged_step=where,

@@ -25,6 +25,7 @@ def loop(stage="repeat 1 of 5", known=0, wanted=10, remaining=1000, best="best �
         headline=lambda: best,
         heading=lambda: "5 repeats × 11 ε",
         remaining_work=lambda: remaining,
+        notes=[],
     )
 
 
@@ -96,3 +97,13 @@ def test_a_terminal_sees_one_live_line():
 
 def test_clock():
     assert [clock(0.4), clock(65), clock(3723)] == ["0:00", "1:05", "1:02:03"]
+
+
+def test_what_workers_say_is_printed_once(monkeypatch, printed):
+    Clock(monkeypatch)
+    busy = loop()
+    with Monitor(busy, printed) as monitor:
+        busy.notes += ["4 members do not fit", "4 members do not fit"]
+        monitor.update(busy)
+        monitor.update(busy)
+    assert printed.file.getvalue().count("4 members do not fit") == 1
