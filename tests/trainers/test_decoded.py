@@ -14,6 +14,7 @@ from PIL import Image
 from rich.console import Console
 
 from epsearch import datasets
+from epsearch.errors import UsageError
 from tests.trainers import image_folders as made
 from trainers.streams import decoding, pixel_cache, sources
 from trainers.streams.base import DataError
@@ -368,7 +369,7 @@ def test_datasets_are_prepared_and_checked_for_the_command_line(tmp_path, monkey
     assert own.size == 32 and own.counts == {"train": 12, "test": 6}
     assert datasets.check(f"folder:{root}", tmp_path, Console(file=text)).differences == []
     assert "decoding" in text.getvalue()
-    with pytest.raises(DataError, match=r"'mnist' has no images to decode; allowed are .*folder:PATH"):
+    with pytest.raises(UsageError, match=r"'mnist' has no images to decode; allowed: .*folder:PATH"):
         datasets.prepare("mnist", tmp_path, None, False, console)
 
 
