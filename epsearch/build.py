@@ -14,10 +14,8 @@ from epsearch.options import Option
 from epsearch.parsers import METHODS, OF_THE_MEMORY_STUDY
 from epsearch.study import KINDS, Comparison, MemoryStudy, Setup, Study
 from search_spaces.definition import load_definition
-from trainers.cohort import IMAGE_NETWORKS
+from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
 
-# Smaller images leave one value of a channel in the last stage, which has no variance in a batch of one.
-SMALLEST_IMAGE = {"reduced_resnet18": 16, "resnet18": 64}
 FALLBACK_EPSILON = 0.5  # where the paper gives none
 
 AnySetup = TypeVar("AnySetup", bound=Setup)

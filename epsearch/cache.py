@@ -8,7 +8,7 @@ from platformdirs import user_cache_path
 
 def cache_folder() -> Path:
     """$EPSEARCH_CACHE, or the folder that the operating system has for such things."""
-    return Path(os.environ.get("EPSEARCH_CACHE") or user_cache_path("epsearch"))
+    return Path(os.environ.get("EPSEARCH_CACHE") or user_cache_path("epsearch")).absolute()
 
 
 def image_cache() -> Path:

@@ -1,4 +1,4 @@
-"""Whether the cohorts of a study of images fit into memory, said before it starts."""
+"""Whether as many members of a study of images as are trained at a time fit into memory, said before it starts."""
 
 from dataclasses import replace
 from typing import TypeVar
@@ -25,7 +25,7 @@ def fitted(study: AnySetup, stream: TaskStream, console: Console, quiet: bool) -
     path = NumericPath.parse(str(study.numeric_path))
     needed, free, slots = estimate(study, stream, path), free_bytes(path), local_slots(study)
     fit = slots if free is None else max(1, min(slots, free // needed))
-    line = f"a cohort takes about {needed / GIB:.1f} GiB"
+    line = f"one member takes about {needed / GIB:.1f} GiB"
     if free is not None:
         line += f", {free / GIB:.1f} GiB are free"
     if fit < slots and study.workers is None and study.address == "local":

@@ -5,13 +5,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from epsearch.cache import cache_folder
+from epsearch.machine import usable_cores
 from trainers.cohort import Cohort, CohortResult, Member, TrainConfig
 from trainers.streams import StreamRequest
+
+if TYPE_CHECKING:
+    from trainers.numeric_path import NumericPath
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,7 @@ class Trainee:
 class Job:
     """One cohort and everything a worker needs to train it; `stage` says in words what it belongs to.
 
-    weight: what a step of one member takes, beside other jobs' steps; see `cost.py`.
+    weight: what a step of one member takes, beside other jobs' steps; see `cost.py`. at_once: jobs trained at a time.
     """
 
     number: int
@@ -40,6 +44,7 @@ class Job:
     path: str
     transfer: bool
     weight: float
+    at_once: int
     certify: "Certify | None" = None
 
     @property
@@ -73,7 +78,6 @@ def execute(job: Job, progress: Callable[[int], None] | None = None) -> JobResul
     """Trains the job's cohort in this process, on one thread: the thread count may change a sum's rounding."""
     import torch
 
-    from trainers.footprint import free_bytes
     from trainers.numeric_path import NumericPath
     from trainers.population import train_cohort
 
@@ -90,7 +94,7 @@ def execute(job: Job, progress: Callable[[int], None] | None = None) -> JobResul
     )
     started = time.perf_counter()
     if job.certify is None:
-        value = train(job.cohort, folder=cache_folder() / "learners", room=free_bytes(path))
+        value = train(job.cohort, folder=cache_folder() / "learners", room=_room(path, job.at_once))
         return JobResult(job.number, value, time.perf_counter() - started)
     value, difference = train(job.cohort), 0.0
     if value.fingerprints[0] != job.certify.fingerprint:
@@ -98,6 +102,14 @@ def execute(job: Job, progress: Callable[[int], None] | None = None) -> JobResul
         row = job.certify.mates.index(job.cohort.members[0])
         difference = float(np.abs(value.params[0] - together.params[row]).max())
     return JobResult(job.number, value, time.perf_counter() - started, parameter_difference=difference)
+
+
+def _room(path: "NumericPath", at_once: int) -> int | None:
+    """This job's share of the memory that is free on this machine."""
+    from trainers.footprint import free_bytes
+
+    free = free_bytes(path)
+    return None if free is None else free // (1 if path.device == "cuda" else min(at_once, usable_cores()))
 
 
 def encode(value: CohortResult) -> str:

@@ -157,6 +157,7 @@ class Loop(ABC):
                 path=str(study.numeric_path),
                 transfer=measures_transfer(first.phase),
                 weight=self._weight(first),
+                at_once=self.workers,
                 certify=certify,
             )
             self._numbers += 1

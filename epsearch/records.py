@@ -37,7 +37,7 @@ def content(study: Setup, images: Mapping[str, Any], trainee: Trainee) -> dict[s
     tasks = study.stream_tasks(trainee.phase)
     described = {
         "protocol": PROTOCOL_VERSION,
-        "stream": {**images, "tasks": [tasks.start, tasks.stop]},
+        "stream": {**_determining(images), "tasks": [tasks.start, tasks.stop]},
         "method": method,
         "epsilon": member.epsilon if "epsilon" in used else None,
         "seed": member.seed,
@@ -46,6 +46,12 @@ def content(study: Setup, images: Mapping[str, Any], trainee: Trainee) -> dict[s
         "transfer": measures_transfer(trainee.phase),
     }
     return described | ({"strength": member.strength} if "strength" in used else {})
+
+
+def _determining(images: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what serves estimates only: where tasks differ in size, what was asked for stands under `at_most`."""
+    estimate = {"examples_per_task"} if "at_most" in images else set()
+    return {name: value for name, value in images.items() if name not in estimate}
 
 
 @cache

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from rich.console import Console
 
@@ -22,9 +22,9 @@ from epsearch.progress import Monitor, clock
 from epsearch.study import Comparison, MemoryStudy, Setup, Study
 from epsearch.table import TableLoop
 from results.store import Store, StoreError, StudyRow
-from trainers.cohort import IMAGE_NETWORKS
+from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
 from trainers.streams import DataError
-from trainers.streams.base import TaskStream
+from trainers.streams.base import ImageStream, TaskStream
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,10 @@ def train(study: Setup, console: Console, quiet: bool = False) -> tuple[Loop, Ef
 
     Raises UsageError (bad input; nothing has been trained); Interrupted and TrainingFailed (what was trained is kept).
     """
+    network = described_network(study)
     decode(study, console, quiet)
     stream = open_evaluation(study)
-    images = described(study, stream)
+    images = stream.describe() | network
     make_folder(study.out)
     with open_store(study.storage) as store, ExitStack() as stack:
         row = store.study(study.name)
@@ -91,33 +92,53 @@ def open_store(storage: str) -> Store:
 
 def open_evaluation(study: Setup) -> TaskStream:
     """The evaluation stream, after everything about it has been checked."""
+    stream = _opened(study, "eval")
+    if isinstance(study, Study) or (isinstance(study, Comparison) and study.tune):
+        _opened(study, "cv")
+    return stream
+
+
+def _opened(study: Setup, phase: str) -> TaskStream:
     try:
-        stream = study.request("eval").open()
+        stream = study.request(phase).open()
     except DataError as error:
         raise UsageError(str(error)) from error
-    takes = IMAGE_NETWORKS if hasattr(stream, "pixels") else ("mlp",)
-    if study.network not in takes:
-        raise UsageError(f"network must be {' or '.join(takes)} on {study.dataset}, got {study.network!r}")
+    _check_network(study, stream)
     least = min(stream.size(seed, task) for seed in study.seeds for task in stream.tasks)
     if least < study.batch_size:
         raise UsageError(f"batch-size must be <= the {least} training examples of a task, got {study.batch_size}")
     return stream
 
 
-def described(study: Setup, stream: TaskStream) -> dict[str, Any]:
-    """What every result of the study depends on besides method and member: stream, network, pretrained weights.
+def _check_network(study: Setup, stream: TaskStream) -> None:
+    """The network must take what the stream has; of a user's own stream that is seen only now."""
+    pixels = getattr(stream, "pixels", None)
+    takes = ("mlp",) if pixels is None else IMAGE_NETWORKS
+    if study.network not in takes:
+        raise UsageError(f"network must be {' or '.join(takes)} on {study.dataset}, got {study.network!r}")
+    if pixels is None:
+        return
+    side, smallest = min(pixels.shape[1:3]), SMALLEST_IMAGE[study.network]
+    if side < smallest:
+        raise UsageError(f"images must be >= {smallest} pixels wide for network {study.network}, got {side}")
+    embedding = cast(ImageStream, stream).attributes is not None
+    if embedding and isinstance(study, Comparison) and "prognn" in study.methods:
+        raise UsageError("method 'prognn' has no form with a joint embedding; leave it out of --methods")
+
+
+def described_network(study: Setup) -> dict[str, Any]:
+    """What of the network is part of every result besides the stream: its name, and a hash of pretrained weights.
 
     Raises UsageError where the weights cannot be had, or are another network's.
     """
     if study.network == "mlp":
-        return stream.describe()
-    found = stream.describe() | {"network": study.network}
+        return {}
     if study.pretrained is None:
-        return found
+        return {"network": study.network}
     from trainers.networks.weights import check
 
     try:
-        return found | {"pretrained": check(study.pretrained)}
+        return {"network": study.network, "pretrained": check(study.pretrained)}
     except DataError as error:
         raise UsageError(str(error)) from error
 

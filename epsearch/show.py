@@ -180,10 +180,12 @@ def dataset_list(rows: Sequence[Dataset]) -> RenderableType:
 def prepared(found: Prepared) -> RenderableType:
     """What has been decoded, and how fast."""
     counts = ", ".join(f"{count:,} {part}" for part, count in found.counts.items())
+    rate = f"in {found.seconds:.1f} s ({found.decoded / found.seconds:,.0f} images/s)"
+    how = rate if found.decoded else "found in the cache"
     return facts(
         {
             "images": f"{counts}; {found.size} × {found.size} pixels, from {found.where}",
-            "decoded": f"{found.cache_bytes / 2**20:,.0f} MiB, in {found.seconds:.1f} s ({found.rate:,.0f} images/s)",
+            "decoded": f"{found.cache_bytes / 2**20:,.0f} MiB, {how}",
             "fingerprint": found.fingerprint,
         }
     )

@@ -12,6 +12,8 @@ SCALES = ("unit", "raw")
 PENALTY_FORMS = ("code", "paper")
 IMAGE_NETWORKS = ("reduced_resnet18", "resnet18")
 NETWORKS = ("mlp", *IMAGE_NETWORKS)
+# Smaller images leave one value of a channel in the last stage, which has no variance in a batch of one.
+SMALLEST_IMAGE = {"reduced_resnet18": 16, "resnet18": 64}
 CHOICES = {
     "trigger": TRIGGERS,
     "scale": SCALES,

@@ -17,6 +17,7 @@ from trainers.numeric_path import NumericPath
 from trainers.streams.base import ImageStream, TaskStream
 
 FLOAT = 4  # bytes
+CGROUP = Path("/sys/fs/cgroup")
 SAFE = 0.9  # the share of free memory that is taken
 KEPT = 3.3  # times the outputs of all convolutions: what was measured of the memory that a step takes
 
@@ -52,15 +53,18 @@ def bytes_of(cohort: Cohort, stream: TaskStream, config: TrainConfig, path: Nume
 def free_bytes(path: NumericPath) -> int | None:
     """Memory that is free for a cohort on the path's device; None where the system does not tell."""
     if path.device == "cuda":
-        return int(SAFE * torch.cuda.mem_get_info()[0])
+        cached = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()  # by torch, for this process
+        return int(SAFE * (torch.cuda.mem_get_info()[0] + cached))
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         free = next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
     except (OSError, StopIteration, ValueError):
         return None
     with suppress(OSError, ValueError):  # of a container; "max" where it has no limit
-        limit, used = (int((Path("/sys/fs/cgroup") / name).read_text()) for name in ("memory.max", "memory.current"))
-        free = min(free, limit - used)
+        limit, used = (int((CGROUP / name).read_text()) for name in ("memory.max", "memory.current"))
+        stat = dict(line.split() for line in (CGROUP / "memory.stat").read_text().splitlines())
+        files = int(stat.get("active_file", 0)) + int(stat.get("inactive_file", 0))  # given back when needed
+        free = min(free, limit - used + files)
     return int(SAFE * free)
 
 

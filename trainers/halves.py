@@ -10,7 +10,12 @@ Group = tuple[int, list[int]]
 """(the last task that is done, rows of members)."""
 
 GIB = 2**30
-OUT_OF_MEMORY = ("not enough memory", "out of memory", "can't allocate memory")  # how RuntimeErrors of torch say it
+OUT_OF_MEMORY = (
+    "not enough memory",
+    "out of memory",
+    "can't allocate memory",
+    "alloc_failed",
+)  # how RuntimeErrors of torch say it
 
 
 def in_halves(
@@ -24,14 +29,12 @@ def in_halves(
     needed(rows): bytes that they are expected to take; room: bytes that there are, None where only trying tells.
     Raises MemoryError when a member does not fit alone.
     """
-    waiting, note = list(groups), ""
+    waiting = [(done, rows, "") for done, rows in groups]
     while waiting:
-        done, rows = waiting.pop(0)
+        done, rows, note = waiting.pop(0)
         bytes_ = needed(rows)
-        if room is not None and bytes_ > room and len(rows) > 1:
-            part: Part | None = None
-        else:
-            part = _tried(train, done, rows)
+        too_large = room is not None and bytes_ > room and len(rows) > 1
+        part = None if too_large else _tried(train, done, rows)
         if part is not None:
             yield rows, part, note
             continue
@@ -42,7 +45,7 @@ def in_halves(
             )
         half = len(rows) // 2
         note = f"{len(rows)} members need about {bytes_ / GIB:.1f} GiB, which do not fit: they are trained in halves"
-        waiting[:0] = [(done, rows[:half]), (done, rows[half:])]
+        waiting[:0] = [(done, rows[:half], note), (done, rows[half:], note)]
 
 
 def _tried(train: Callable[[int, list[int]], Part], done: int, rows: list[int]) -> Part | None:
@@ -50,8 +53,17 @@ def _tried(train: Callable[[int, list[int]], Part], done: int, rows: list[int]) 
     try:
         return train(done, rows)
     except (MemoryError, RuntimeError) as error:
-        if not (isinstance(error, MemoryError) or any(words in str(error).lower() for words in OUT_OF_MEMORY)):
+        if not _out_of_memory(error):
             raise
     if torch.cuda.is_available():
         torch.cuda.empty_cache()  # outside of the handler: the traceback would keep what is to be freed
     return None
+
+
+def _out_of_memory(error: BaseException | None) -> bool:
+    """Or whether the error that it came from was: the end of a graph's recording raises one of its own."""
+    while error is not None:
+        if isinstance(error, MemoryError) or any(words in str(error).lower() for words in OUT_OF_MEMORY):
+            return True
+        error = error.__context__
+    return False

@@ -42,7 +42,8 @@ def train_cohort(
     """Trains every member on the whole stream from a fresh network, and measures it on the way.
 
     path: the arithmetic to use; by default the fastest of this machine's CPU. A member's result depends on the
-    member, the stream, the config and the path alone; on a CPU path it is bit-identical alone and in any cohort.
+    member, the stream, the config and the path alone; on a CPU it is bit-identical alone and in any cohort, but for
+    residual networks on the path that trains their members together.
     transfer: whether to measure what only FWT and LCA need: tasks not trained yet, and every task's first batches.
     folder: keeps first tasks that other cohorts share, and the last task of a run that is killed: the same call goes
     on from there. room: bytes that there are; members that do not fit together are trained in halves of the cohort,

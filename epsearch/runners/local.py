@@ -12,6 +12,7 @@ from epsearch.loop import Loop
 from epsearch.progress import Monitor
 from epsearch.runners.slots import local_slots
 from epsearch.study import Setup
+from trainers.streams import DataError
 
 
 @contextmanager
@@ -46,6 +47,6 @@ def _run(loop: Loop, monitor: Monitor) -> None:
             pool.shutdown(cancel_futures=True)
             if isinstance(error, KeyboardInterrupt):
                 raise Interrupted from None
-            if isinstance(error, (MemoryError, RuntimeError)):  # torch raises RuntimeError for all of its troubles
+            if isinstance(error, (MemoryError, RuntimeError, ValueError, DataError)):  # torch raises RuntimeErrors
                 raise TrainingFailed(f"a cohort could not be trained: {error}") from error
             raise

@@ -7,10 +7,12 @@ import sys
 import pytest
 import torch
 
+from search_spaces.definition import load_definition
 from tests.epsearch.test_cli import one_line
 from tests.trainers import image_folders as made
 from trainers.networks.heads import Linear
 from trainers.networks.resnet import ResNet
+from trainers.streams import images
 
 WIDTHS = (8, 16, 24, 32)
 BIRDS = tuple(f"{at:03}.Bird_{at}" for at in range(1, 9))
@@ -53,7 +55,7 @@ def test_a_search_on_the_published_layouts(dataset, data, epsearch, tmp_path):
 
 def test_what_is_said_before_a_run(data, epsearch):
     answer = epsearch("run", "--dataset", "split_cub", "--data-dir", data, *SEARCH)
-    assert "a cohort takes about 0.0 GiB" in answer.err and "GiB are free" in answer.err
+    assert "one member takes about 0.0 GiB" in answer.err and "GiB are free" in answer.err
     assert "1 of 1" in answer.err and "evaluation" in answer.err
 
 
@@ -120,6 +122,36 @@ def test_ones_own_stream_runs_on_workers(tmp_path):
 
 
 RUN = "import sys; from epsearch.cli import main; sys.argv[1:1] = ['run', '--workers', '1', '--device', 'cpu']; main()"
+
+
+def test_streams_and_definitions_agree_on_the_published_datasets():
+    for name, options in images.DATASETS.items():
+        definition = load_definition(name)
+        assert (definition.classes, definition.image_size) == (options.classes, options.size)
+    own = load_definition("folder:anything")
+    assert (own.classes, own.image_size) == (images.OF_FOLDERS.classes, images.OF_FOLDERS.size)
+
+
+def test_what_only_a_users_stream_can_get_wrong(tmp_path, epsearch):
+    """Small images, and a joint embedding beside PROGNN, are seen when the stream is made."""
+    (tmp_path / "small_images.py").write_text(
+        "from tests.trainers.images import made_images\n"
+        "from trainers.streams.split import SplitStream\n"
+        "def small(tasks, examples):\n"
+        "    return SplitStream(made_images(classes=40, size=8), tasks, 2, examples)\n"
+        "def joint(tasks, examples):\n"
+        "    return SplitStream(made_images(classes=40, size=16, attributes=3), tasks, 2, examples, embedding=True)\n"
+    )
+    (tmp_path / "broken_module.py").write_text("this is no Python\n")
+    told = ("--network", "reduced_resnet18", "--batch-size", "5")
+    one_line(epsearch("run", "--dataset", "small_images:small", *told), "images must be >= 16 pixels wide", "got 8")
+    one_line(
+        epsearch("compare", "--dataset", "small_images:joint", *told), "'prognn' has no form with a joint embedding"
+    )
+    one_line(
+        epsearch("run", "--dataset", "small_images:small"), "network must be reduced_resnet18 or resnet18", "'mlp'"
+    )
+    one_line(epsearch("run", "--dataset", "broken_module:factory"), "cannot import 'broken_module'", "SyntaxError")
 
 
 class TestDatasets:

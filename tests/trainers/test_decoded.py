@@ -364,7 +364,8 @@ def test_datasets_are_prepared_and_checked_for_the_command_line(tmp_path, monkey
     console = Console(file=text, force_terminal=True)
     awa = datasets.prepare("split_awa", tmp_path, 20, False, console)
     assert awa.counts == {"train": 56, "test": 12, "unused": 12} and awa.size == 20
-    assert awa.cache_bytes == 80 * 20 * 20 * 3 and awa.where == str(tmp_path / "awa2") and awa.rate > 0
+    assert awa.cache_bytes == 80 * 20 * 20 * 3 and awa.where == str(tmp_path / "awa2") and awa.decoded == 80
+    assert datasets.prepare("split_awa", tmp_path, 20, False, console).decoded == 0
     own = datasets.prepare(f"folder:{root}", tmp_path, None, False, console, quiet=True)
     assert own.size == 32 and own.counts == {"train": 12, "test": 6}
     assert datasets.check(f"folder:{root}", tmp_path, Console(file=text)).differences == []

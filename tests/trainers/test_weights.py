@@ -21,6 +21,7 @@ def small_networks(monkeypatch):
     for name in ("trainers.networks.STANDARD", "trainers.networks.resnet.STANDARD"):
         monkeypatch.setattr(name, (8, 16, 24, 32))
     load.cache_clear()
+    check.cache_clear()
 
 
 @pytest.fixture

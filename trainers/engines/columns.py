@@ -34,7 +34,7 @@ class ColumnsEngine(GrowingEngine):
 
     def __init__(self, stream: PixelStream, seeds: tuple[int, ...], config: TrainConfig, path: NumericPath) -> None:
         super().__init__(stream, seeds, config, path)
-        self._net = Columns((stream.inputs, *config.hidden, stream.classes), len(stream.tasks))
+        self._net = Columns((stream.inputs, *config.hidden, stream.outputs), len(stream.tasks))
         self._affine = PRODUCTS["onednn" if path.products == "onednn" else "mkl"].affine  # torch's own on a GPU
         self._block, self._hidden = (-1, -1), dict[int, list[Tensor]]()
 

@@ -11,7 +11,7 @@ from trainers.pool import Pool
 from trainers.streams.base import ImageStream, PixelStream, TaskStream
 
 PIXEL_TEST_ROWS = 1000  # test rows of one forward pass
-IMAGE_TEST_PIXELS = 2**18  # of all images of one forward pass
+IMAGE_TEST_PIXELS = {"cpu": 2**18, "cuda": 2**23}  # of all images of one forward pass
 UPLOAD = 1000  # images that go to the device at a time
 
 
@@ -97,7 +97,7 @@ class ImageFeed:
         self._pixels, self._device = stream.pixels, device
         self._mean = torch.tensor(stream.mean, device=device)
         self._heads = torch.from_numpy(stream.heads(self._pool.seed)).to(device)
-        self.test_rows = max(1, IMAGE_TEST_PIXELS // (stream.pixels.shape[1] * stream.pixels.shape[2]))
+        self.test_rows = max(1, IMAGE_TEST_PIXELS[device.type] // (stream.pixels.shape[1] * stream.pixels.shape[2]))
         self._uploaded = None if device.type == "cpu" else _uploaded(stream.pixels, device)
 
     def load(self) -> None:
@@ -123,7 +123,19 @@ class ImageFeed:
         return Batch(x[None], labels, self._heads[labels][..., None] == self._heads)
 
 
+_on_device: dict[tuple[int, str], tuple[NDArray[np.uint8], Tensor]] = {}  # the last one, for later cohorts
+
+
 def _uploaded(pixels: NDArray[np.uint8], device: torch.device) -> Tensor:
+    """All images on the device, once for all cohorts that this process trains on them."""
+    key = (id(pixels), str(device))
+    if key not in _on_device:
+        _on_device.clear()
+        _on_device[key] = (pixels, _upload(pixels, device))  # the array is kept, so that its id stays its own
+    return _on_device[key][1]
+
+
+def _upload(pixels: NDArray[np.uint8], device: torch.device) -> Tensor:
     """In parts: a mapped file need not fit into memory a second time."""
     whole = torch.empty(pixels.shape, dtype=torch.uint8, device=device)
     for begin in range(0, len(pixels), UPLOAD):

@@ -49,6 +49,7 @@ def put(net: ResNet, rows: Tensor, weights: dict[str, Tensor], source: str) -> N
         view.copy_(found[name])
 
 
+@lru_cache(maxsize=1)
 def check(pretrained: str) -> str:
     """A hash of the weights, after they have been seen to fit. Raises DataError."""
     from trainers.networks.heads import Linear
@@ -60,7 +61,7 @@ def check(pretrained: str) -> str:
     digest = hashlib.sha256()
     for name in sorted(net.layout.views(torch.zeros(1, net.row))):
         if not _of_head(name):
-            digest.update(np.ascontiguousarray(weights[name].float().numpy()).data)
+            digest.update(np.ascontiguousarray(weights[name].detach().float().numpy()).data)
     return digest.hexdigest()[:16]
 
 
@@ -96,7 +97,9 @@ def _file(path: Path) -> dict[str, Tensor]:
         raise DataError(f"cannot read weights from {path}: {str(error).splitlines()[0]}") from error
     if isinstance(found, dict) and isinstance(found.get("state_dict"), dict):
         found = found["state_dict"]
-    if not isinstance(found, dict) or not all(isinstance(value, Tensor) for value in found.values()):
+    if not isinstance(found, dict) or not all(
+        isinstance(name, str) and isinstance(value, Tensor) for name, value in found.items()
+    ):
         raise DataError(f"{path} must hold a state dict, names with tensors; got a {type(found).__name__}")
     return found
 

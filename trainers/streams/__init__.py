@@ -23,6 +23,7 @@ PERMUTED: dict[str, StreamSource] = {
     "permuted_mnist": StreamSource(mnist.load, mnist.present),
 }
 STREAMS = (*PERMUTED, *images.DATASETS)
+DOWNLOADED = ("permuted_mnist", "split_cifar")  # by torchvision, where they are missing
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ def present(dataset: str, data_dir: Path) -> str | None:
 
 
 __all__ = [
+    "DOWNLOADED",
     "STREAMS",
     "DataError",
     "ImageOptions",

@@ -1,20 +1,16 @@
 """Streams of images: the published ones, and class folders of the user's own."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 from trainers.streams import sources
 from trainers.streams.decoded import decode
 from trainers.streams.image_set import ImageSet
+from trainers.streams.pixel_cache import Progress
 from trainers.streams.split import ReoccurringStream, SplitStream
 
 FOLDER = "folder:"
 DECODED = "decoded"  # where decoded images lie, under the folder of datasets, unless told otherwise
-
-Progress = Callable[[int, int], None]
-"""Called with (images decoded, images in all)."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +34,7 @@ DATASETS = {
     "split_awa_je": ImageOptions(5, 224),
 }
 OF_FOLDERS = ImageOptions(5, 32)
+_LOADED: dict[tuple[str, Path, ImageOptions], ImageSet] = {}  # by this process
 
 
 def open_images(
@@ -52,15 +49,12 @@ def open_images(
 
 def load(dataset: str, data_dir: Path, options: ImageOptions, progress: Progress | None = None) -> ImageSet:
     """The images, decoded if they have not been before. Raises DataError."""
-    cache = options.cache or data_dir / DECODED
-    return _load(dataset, data_dir, options.size, options.skip_corrupt, cache, progress)
-
-
-@lru_cache(maxsize=2)
-def _load(
-    dataset: str, data_dir: Path, size: int, skip_corrupt: bool, cache: Path, progress: Progress | None
-) -> ImageSet:
-    return decode(find(dataset, data_dir), size, cache, skip_corrupt, progress)
+    told = (dataset, data_dir, options)
+    if told not in _LOADED:
+        _LOADED.clear()  # one at a time: what is mapped twice is not read twice, but lists of names take room
+        cache = options.cache or data_dir / DECODED
+        _LOADED[told] = decode(find(dataset, data_dir), options.size, cache, options.skip_corrupt, progress)
+    return _LOADED[told]
 
 
 def find(dataset: str, data_dir: Path) -> sources.Source:

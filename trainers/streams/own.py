@@ -21,16 +21,17 @@ def open_own(dataset: str, tasks: range, examples_per_task: int | None, beside: 
     if str(beside) not in sys.path:
         sys.path.append(str(beside))
     try:
-        factory: Any = getattr(importlib.import_module(module), name)
-    except (ImportError, ValueError) as error:
-        raise DataError(f"cannot import {module!r} of dataset {dataset!r}: {error}") from error
-    except AttributeError:
-        raise DataError(f"module {module!r} has no {name!r}; dataset takes module:factory") from None
+        found = importlib.import_module(module)
+    except Exception as error:  # a user's own code may raise anything
+        raise DataError(f"cannot import {module!r} of dataset {dataset!r}: {type(error).__name__}: {error}") from error
+    factory: Any = getattr(found, name, None)
+    if factory is None:
+        raise DataError(f"module {module!r} has no {name!r}; dataset takes module:factory")
     try:
         stream = factory(tasks, examples_per_task)
     except DataError:
         raise
-    except Exception as error:  # a user's own code may raise anything
+    except Exception as error:
         message = f"{type(error).__name__}: {error}"
         raise DataError(f"{dataset}({tasks}, {examples_per_task}) failed with {message}") from error
     _check(dataset, stream)

@@ -1,12 +1,14 @@
 """Processes that would make the same folder take turns, and what killed ones left is removed."""
 
+import re
 import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-ABANDONED = 86_400.0  # seconds after which an unfinished folder is nobody's
+ABANDONED = 7 * 86_400.0  # seconds after which an unfinished folder is nobody's
+UNFINISHED = re.compile(r"\.[0-9a-f]{24}-\d+-v\d+\.")
 
 
 @contextmanager
@@ -38,9 +40,13 @@ def _lock(file: int) -> bool:
 
 
 def _clean(folder: Path, locked: bool) -> None:
-    """Unfinished folders of this name are nobody's while the lock is held; others are when they are old."""
+    """Unfinished folders of this name are nobody's while the lock is held; others are when they are old.
+
+    Nothing else is touched: the cache may lie in a folder of the user's.
+    """
     for path in folder.parent.glob(".*"):
         with suppress(OSError):
             ours = locked and path.name.startswith(beside(folder))
-            if path.is_dir() and (ours or time.time() - path.stat().st_mtime > ABANDONED):
+            old = UNFINISHED.match(path.name) and time.time() - path.stat().st_mtime > ABANDONED
+            if path.is_dir() and (ours or old):
                 shutil.rmtree(path, ignore_errors=True)

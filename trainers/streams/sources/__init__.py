@@ -1,5 +1,6 @@
 """Where datasets of images lie: the published layouts, class folders and zip files of either."""
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -86,7 +87,7 @@ def _locate(family: Family, data_dir: Path) -> Found | None:
     if pickles is not None:
         return Found(str(pickles), lambda: cifar.read(pickles))
     meant = [open_tree(path) for path in _named(family, data_dir)]  # for this dataset, whatever they hold
-    meant += [open_tree(data_dir)] if data_dir.is_file() else []
+    meant += [open_tree(data_dir)] if os.path.isfile(data_dir) else []
     other = [FolderTree(data_dir)]
     inside = [tree.below(folder) for tree in meant for folder in tree.folders("")]
     published = next((tree for tree in (*meant, *other, *inside) if family.matches(tree)), None)

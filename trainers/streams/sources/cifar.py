@@ -1,5 +1,6 @@
 """CIFAR-100 in torchvision's layout, three pickles; downloaded with torchvision where nothing is found."""
 
+import os
 import pickle
 from collections import Counter
 from collections.abc import Callable
@@ -21,7 +22,7 @@ WANTED = f"put torchvision's {FOLDER} there, or class folders in cifar100 or cif
 def folder(data_dir: Path) -> Path | None:
     """The folder of the three pickles, or None."""
     places = (data_dir / FOLDER, data_dir, *(data_dir / name / FOLDER for name in NAMES))
-    return next((at for at in places if all((at / name).is_file() for name in ("train", "test", "meta"))), None)
+    return next((at for at in places if all(os.path.isfile(at / name) for name in ("train", "test", "meta"))), None)
 
 
 def read(at: Path) -> Source:

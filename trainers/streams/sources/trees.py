@@ -1,5 +1,6 @@
 """Folders and zip files through one pair of eyes: what lies under a folder, and the bytes of one file."""
 
+import lzma
 import os
 import zipfile
 import zlib
@@ -119,7 +120,7 @@ class ZipTree:
     def read(self, name: str) -> bytes:
         try:
             return self._zip.read(self._members[_join(self._top, name)])
-        except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
+        except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError, NotImplementedError) as error:
             raise Damaged(str(error)) from error
         except OSError as error:
             raise DataError(f"cannot read {name} in {self.where}: {error.strerror or error}") from error
@@ -147,9 +148,9 @@ class ZipTree:
 
 def open_tree(path: Path) -> Tree:
     """The folder or zip file at a path. Raises DataError where there is neither."""
-    if path.is_dir():
+    if os.path.isdir(path):  # unlike pathlib, False where the path cannot be looked at
         return FolderTree(path)
-    if path.is_file():
+    if os.path.isfile(path):
         return ZipTree(path)
     raise DataError(f"there is no {path}; a folder or a zip file of images is needed")
 
