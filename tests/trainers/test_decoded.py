@@ -294,14 +294,19 @@ def test_without_locks_the_first_to_rename_wins(source, cache, monkeypatch):
 def test_what_a_killed_process_left_is_removed(source, cache):
     decode(source, 32, cache)
     folder = pixel_file(cache).parent
-    leftover, fresh, old = (cache / name for name in (f".{folder.name}.x1y2", ".other-32-v1.ab", ".other-16-v1.cd"))
+    other = f".{'0123456789ab' * 2}-32-v1"
+    leftover, fresh, old, users = (
+        cache / name for name in (f".{folder.name}.x1y2", f"{other}.ab", f"{other}.cd", ".git")
+    )
     shutil.copytree(folder, leftover)
-    fresh.mkdir()
-    old.mkdir()
-    os.utime(old, (1, 1))
+    for path in (fresh, old, users):
+        path.mkdir()
+    for path in (old, users):
+        os.utime(path, (1, 1))
     shutil.rmtree(folder)
     decode(source, 32, cache)
     assert not leftover.exists() and not old.exists() and fresh.exists() and folder.exists()
+    assert users.exists()  # which is somebody's, however old
 
 
 def _dies(root, cache):
