@@ -14,6 +14,9 @@ from results.files import write_atomically
 from trainers.cohort import TrainConfig
 from trainers.streams.base import ImageStream, PixelStream, TaskStream
 
+# A residual network's members one after another, or in grouped convolutions; torch has no others than oneDNN's.
+OF_IMAGES = ("cpu-float32-onednn", "cpu-float32-torch")
+
 
 def numeric_path(study: Setup, stream: TaskStream, begun_with: str | None = None) -> str:
     """The path's name. Raises UsageError where a given one does not fit the device.
@@ -26,6 +29,10 @@ def numeric_path(study: Setup, stream: TaskStream, begun_with: str | None = None
             raise UsageError(
                 f"numeric-path {study.numeric_path!r} does not fit device {study.device!r} with precision "
                 f"{study.precision!r}"
+            )
+        if study.network != "mlp" and device == "cpu" and study.numeric_path not in OF_IMAGES:
+            raise UsageError(
+                f"numeric-path must be {' or '.join(OF_IMAGES)} for network {study.network}, got {study.numeric_path!r}"
             )
         return study.numeric_path
     if begun_with is not None:

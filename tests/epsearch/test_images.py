@@ -212,6 +212,7 @@ def _without(options, name):
         (["--dataset", "FOLDER", "--pretrained", "imagenet"], ["pretrained weights are for network resnet18"]),
         (["--dataset", "FOLDER", "--examples-per-task", "13"], ["examples-per-task must lie in 1…12", "13"]),
         (["--dataset", "FOLDER", "--batch-size", "13"], ["batch-size must be <= the 12"]),
+        (["--dataset", "FOLDER", "--numeric-path", "cpu-float32-mkl"], ["numeric-path must be cpu-float32-onednn or"]),
         (["--dataset", "permuted_digits"], ["classes-per-task is for streams of images"]),
     ],
     ids=str,
