@@ -106,22 +106,35 @@ def test_the_imagenet_weights_are_said_to_be_missing(data, epsearch, monkeypatch
     one_line(answer, "ImageNet weights cannot be downloaded", "--pretrained PATH", "--pretrained none")
 
 
+MINE = """
+from pathlib import Path
+from trainers.streams import open_stream
+
+def factory(tasks, examples_per_task):
+    return open_stream("permuted_digits", Path("."), tasks, examples_per_task)
+"""
+OWN = (
+    "--dataset mine:factory --tasks 3 --cv-tasks 1 --points 3 --repeats 1 --seeds 1 --examples-per-task 60 --device cpu"
+)
+
+
+def test_ones_own_stream_runs(tmp_path, epsearch):
+    """From a module beside the study."""
+    (tmp_path / "mine.py").write_text(MINE)
+    answer = epsearch("run", *OWN.split(), "--runner", "local", "--json")
+    assert answer.status == 0, answer.err
+    assert answer.json["dataset"] == "mine:factory" and answer.json["effort"]["trained"] > 0
+
+
+@pytest.mark.slow
 def test_ones_own_stream_runs_on_workers(tmp_path):
-    """A module beside the study, found by the workers of Ray, too."""
-    (tmp_path / "mine.py").write_text(
-        "from pathlib import Path\n"
-        "from trainers.streams import open_stream\n"
-        "def factory(tasks, examples_per_task):\n"
-        "    return open_stream('permuted_digits', Path('.'), tasks, examples_per_task)\n"
-    )
-    told = "--dataset mine:factory --tasks 3 --cv-tasks 1 --points 3 --repeats 1 --seeds 1 --examples-per-task 60"
-    command = [sys.executable, "-c", RUN, *told.split(), "--json"]
+    """The workers of Ray find the module, too."""
+    (tmp_path / "mine.py").write_text(MINE)
+    code = "import sys; from epsearch.cli import main; sys.argv[1:1] = ['run', '--workers', '1']; main()"
+    command = [sys.executable, "-c", code, *OWN.split(), "--json"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["dataset"] == "mine:factory"
-
-
-RUN = "import sys; from epsearch.cli import main; sys.argv[1:1] = ['run', '--workers', '1', '--device', 'cpu']; main()"
 
 
 def test_streams_and_definitions_agree_on_the_published_datasets():
