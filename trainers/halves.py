@@ -10,12 +10,8 @@ Group = tuple[int, list[int]]
 """(the last task that is done, rows of members)."""
 
 GIB = 2**30
-OUT_OF_MEMORY = (
-    "not enough memory",
-    "out of memory",
-    "can't allocate memory",
-    "alloc_failed",
-)  # how RuntimeErrors of torch say it
+# How RuntimeErrors of torch say it.
+OUT_OF_MEMORY = ("not enough memory", "out of memory", "can't allocate memory", "alloc_failed")
 
 
 def in_halves(

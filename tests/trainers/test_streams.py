@@ -91,6 +91,11 @@ class TestPermutedStreams:
         assert present(name, data_dir)
 
 
+def test_a_dataset_that_there_is_not_is_one_line():
+    with pytest.raises(DataError, match=r"^no dataset 'permuted_minst'; known: permuted_digits, .*module:factory$"):
+        open_stream("permuted_minst", Path("."), range(3), None)
+
+
 def test_digits_are_split_once_and_for_all():
     images = load_digits()
     assert len(images.train.labels) == 1442 and len(images.test.labels) == 355

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from trainers.streams import digits, images, mnist, own
+from trainers.streams import digits, images, mnist, own, sources
 from trainers.streams.base import DataError, Images, ImageStream, PixelStream, TaskStream
 from trainers.streams.images import FOLDER, ImageOptions
 from trainers.streams.permuted import PermutedStream
@@ -48,6 +48,8 @@ class StreamRequest:
             return PermutedStream(PERMUTED[self.dataset].load(self.data_dir), self.tasks, self.examples_per_task)
         if self.dataset in images.DATASETS or self.dataset.startswith(FOLDER):
             return images.open_images(self.dataset, self.data_dir, self.tasks, self.examples_per_task, self.images)
+        if ":" not in self.dataset:
+            raise DataError(f"no dataset {self.dataset!r}; known: {', '.join(STREAMS)}, {FOLDER}PATH, module:factory")
         return own.open_own(self.dataset, self.tasks, self.examples_per_task, self.beside.absolute())
 
 
@@ -58,7 +60,7 @@ def open_stream(dataset: str, data_dir: Path, tasks: range, examples_per_task: i
 
 def present(dataset: str, data_dir: Path) -> str | None:
     """Where a dataset's images lie, or None."""
-    return PERMUTED[dataset].present(data_dir) if dataset in PERMUTED else images.present(dataset, data_dir)
+    return PERMUTED[dataset].present(data_dir) if dataset in PERMUTED else sources.present(dataset, data_dir)
 
 
 __all__ = [

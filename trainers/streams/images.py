@@ -62,8 +62,3 @@ def find(dataset: str, data_dir: Path) -> sources.Source:
     if dataset.startswith(FOLDER):
         return sources.open_folder(Path(dataset.removeprefix(FOLDER)))
     return sources.find(dataset, data_dir)
-
-
-def present(dataset: str, data_dir: Path) -> str | None:
-    """Where a dataset's files lie, or None."""
-    return sources.present(dataset, data_dir)
