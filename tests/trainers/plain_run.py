@@ -85,8 +85,9 @@ def _step(learner, rule, pool, segment, rows, step, examples):
     batches = [_batch(pool, rows[a:b], examples) for a, b in itertools.pairwise(bounds)]
     if getattr(rule, "together", False) and learner.normalises:
         batches = [tuple(torch.cat(parts) for parts in zip(*batches, strict=True))]
-    # Reference batches first: with batch normalisation they move the statistics first.
-    gradients = [_double(learner.gradient(*batch)) for batch in reversed(batches)][::-1]
+    # Reference batches first, the oldest task's before all: with batch normalisation they move the statistics in turn.
+    *references, last = [_double(learner.gradient(*batch)) for batch in (*batches[1:], batches[0])]
+    gradients = [last, *references]
     if isinstance(rule, PenaltyReference):
         theta = _double(learner.flat())
         rule.before_step(theta, step)

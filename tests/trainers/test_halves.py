@@ -90,5 +90,17 @@ def test_the_estimate_of_a_step_is_near_what_was_measured():
     assert 450 < bytes_at_work("van", large, config, 1) / 2**20 < 750
 
 
+def test_a_containers_limit_counts_without_what_its_files_take(tmp_path, monkeypatch):
+    """Of 1,000 MB 900 are in use, 500 of them for files, which are given back when memory is needed."""
+    million = 10**6
+    (tmp_path / "memory.max").write_text(f"{1000 * million}\n")
+    (tmp_path / "memory.current").write_text(f"{900 * million}\n")
+    (tmp_path / "memory.stat").write_text(f"anon 1\ninactive_file {300 * million}\nactive_file {200 * million}\n")
+    monkeypatch.setattr("trainers.footprint.CGROUP", tmp_path)
+    assert free_bytes(NumericPath()) == int(0.9 * 600 * million)
+    (tmp_path / "memory.max").write_text("max\n")
+    assert free_bytes(NumericPath()) > 600 * million  # no limit but the machine's
+
+
 def test_free_memory_is_known_here():
     assert 2**20 < free_bytes(NumericPath()) < 2**50

@@ -67,6 +67,19 @@ def test_other_weights_give_other_results_and_another_hash(stream, tmp_path):
     assert len(prints) == 3  # nor does one take the other's first task from the folder
 
 
+def test_first_tasks_of_one_network_are_not_taken_by_another(stream, tmp_path, monkeypatch):
+    """Here both networks have the same stages, so that their rows would fit."""
+    monkeypatch.setattr("trainers.networks.REDUCED", (8, 16, 24, 32))
+    cohort, found = Cohort("van", (Member(0.0, 0),)), []
+    for network in ("resnet18", "reduced_resnet18"):
+        config = TrainConfig(network=network)
+        alone = train_cohort(cohort, stream, config, IN_TURN)
+        kept = train_cohort(cohort, stream, config, IN_TURN, folder=tmp_path / "kept")
+        assert kept.saved == 0 and kept.fingerprints[0] == alone.fingerprints[0]
+        found.append(kept.fingerprints[0])
+    assert len(set(found)) == 2
+
+
 def test_a_state_dict_within_a_checkpoint_is_found(stream, tmp_path):
     net = make_resnet(TrainConfig(network="resnet18"), stream)
     path = written(tmp_path / "w.pth", net)
