@@ -45,7 +45,7 @@ class Interval:
         if not grid.distinct:
             ends = f"{self.low} to {self.high}"
             raise ValueError(f"interval must have room for {points} distinct points, got {ends}")
-        return grid.epsilons
+        return grid.coordinates
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Grid:
         return (self.high - self.low) / (self.points - 1)
 
     @property
-    def epsilons(self) -> tuple[float, ...]:
+    def coordinates(self) -> tuple[float, ...]:
         """The points as floats, ascending."""
         return tuple(float(self.low + index * self.step) for index in range(self.points))
 
@@ -81,8 +81,7 @@ class Grid:
     @property
     def distinct(self) -> bool:
         """Whether the points are still different numbers once they are floats."""
-        epsilons = self.epsilons
-        return all(left < right for left, right in pairwise(epsilons))
+        return all(left < right for left, right in pairwise(self.coordinates))
 
     def between(self, first: int, last: int) -> "Grid":
         """As many points again, from point `first` to point `last` (indices from 0, first < last)."""

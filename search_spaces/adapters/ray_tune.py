@@ -1,7 +1,7 @@
 """Ray Tune as the executor of an ask/tell source: translation only, the source decides and remembers."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from numbers import Real
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -82,8 +82,8 @@ class AskTellSearcher(Searcher, Generic[W, R]):
 Searches = AskTellSearcher[Suggestion, Observation]
 
 
-def strategy_searcher(strategy: Strategy, metric: str, mode: str = "max") -> Searches:
-    """One trial per suggestion, with config {"number", "epsilon"}; `metric` names what the trial reports.
+def strategy_searcher(strategy: Strategy, names: Sequence[str], metric: str, mode: str = "max") -> Searches:
+    """One trial per suggestion, with config {"number", a value for each of `names`}; `metric` is what it reports.
 
     A trial that fails, or reports no finite number, is a failed observation. mode "min" negates the values.
     """
@@ -95,6 +95,6 @@ def strategy_searcher(strategy: Strategy, metric: str, mode: str = "max") -> Sea
         return Observation(work.number, sign * float(value) if finite else None)
 
     def to_config(work: Suggestion) -> Values:
-        return {"number": work.number, "epsilon": work.epsilon}
+        return {"number": work.number, **dict(zip(names, work.point, strict=True))}
 
     return AskTellSearcher(strategy, to_config, observe, metric, mode)

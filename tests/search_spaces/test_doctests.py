@@ -4,7 +4,10 @@ import importlib
 import pytest
 
 
-@pytest.mark.parametrize(("module", "least"), [("interval", 3), ("rule", 2), ("definition", 1)])
+@pytest.mark.parametrize(
+    ("module", "least"),
+    [("interval", 3), ("rule", 2), ("definition", 1), ("space", 4), ("grid", 1), ("interval_ci", 1)],
+)
 def test_examples_in_docstrings(module, least):
     result = doctest.testmod(importlib.import_module(f"search_spaces.{module}"))
     assert result.failed == 0

@@ -39,7 +39,7 @@ def test_a_point_that_lies_on_both_grids_of_thirds_is_the_same_float():
     coarse = Grid.over(Interval(0, 1), 7)
     fine = coarse.between(2, 5)
     assert (fine.low, fine.high, fine.step) == (Fraction(1, 3), Fraction(5, 6), Fraction(1, 12))
-    assert fine.epsilons[::2] == coarse.epsilons[2:6]
+    assert fine.coordinates[::2] == coarse.coordinates[2:6]
 
 
 @given(ENDS, ENDS, st.integers(2, 15))

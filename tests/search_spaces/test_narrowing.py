@@ -1,14 +1,15 @@
 import itertools
+import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from search_spaces import Best, Interval, IntervalNarrowing, Observation
+from search_spaces import Best, Interval, IntervalNarrowing, Observation, Parameter
 from search_spaces.rule import ENDS_WON, NO_SUCCESS, SAME_AGAIN
 from tests.search_spaces.searches import run, scores_of
 
-UNIT = Interval(0, 1)
+UNIT = Parameter("epsilon", 0, 1)
 SCORES = st.lists(st.none() | st.integers(0, 4) | st.floats(-1e3, 1e3), min_size=1, max_size=60)
 
 # ε-SOFT-GEM on Permuted MNIST: the only way to 0.07185 with N = 11 on which all winners are neighbours.
@@ -25,16 +26,16 @@ def search_with_winners(pairs, points=11):
     strategy = IntervalNarrowing(UNIT, points=points, repeats=len(pairs))
     for number, (best, second) in enumerate(pairs):
         values = {best: number + 1.0, second: number + 0.9}
-        strategy.tell([Observation(one.number, values.get(one.epsilon, 0.0)) for one in strategy.ask()])
+        strategy.tell([Observation(one.number, values.get(one.point[0], 0.0)) for one in strategy.ask()])
     return strategy
 
 
 def test_the_path_to_the_papers_epsilon_on_mnist():
     strategy = search_with_winners([winners for _, winners in PATH])
     assert strategy.done
-    assert [(one.interval.low, one.interval.high) for one in strategy.rounds] == [ends for ends, _ in PATH]
-    assert [tuple(one.epsilons[i] for i in one.winners) for one in strategy.rounds] == [pair for _, pair in PATH]
-    assert strategy.best == Best(epsilon=0.07185, value=5.0, number=4 * 11 + 5)
+    assert [one.span for one in strategy.rounds] == [ends for ends, _ in PATH]
+    assert [tuple(one.points[i][0] for i in one.winners) for one in strategy.rounds] == [pair for _, pair in PATH]
+    assert strategy.best == Best(point=(0.07185,), value=5.0, number=4 * 11 + 5)
     assert [one.note for one in strategy.rounds] == [""] * 5
 
 
@@ -42,8 +43,8 @@ def test_the_papers_epsilon_on_cifar_stays_a_grid_point_when_its_neighbours_win(
     half, two_thirds = Interval(0, 1).grid(7)[3:5]
     first = search_with_winners([(half, two_thirds), (half, half)], points=7)
     assert half == 0.5
-    assert first.rounds[1].interval == Interval(1 / 3, 5 / 6)
-    assert 0.5 in first.rounds[1].epsilons
+    assert first.rounds[1].span == (1 / 3, 5 / 6)
+    assert (0.5,) in first.rounds[1].points
 
 
 @pytest.mark.parametrize(
@@ -52,21 +53,21 @@ def test_the_papers_epsilon_on_cifar_stays_a_grid_point_when_its_neighbours_win(
 )
 def test_the_next_interval_reaches_one_step_beyond_the_winners(winners, following):
     strategy = search_with_winners([winners, (0, 0)])
-    assert strategy.rounds[1].interval == Interval(*following)
+    assert strategy.rounds[1].span == following
 
 
 def test_the_two_ends_as_winners_end_the_search():
     strategy = IntervalNarrowing(UNIT, points=11, repeats=5)
-    run(strategy, lambda one: abs(one.epsilon - 0.49))
+    run(strategy, lambda one: abs(one.point[0] - 0.49))
     assert len(strategy.rounds) == 1
     assert (strategy.rounds[0].winners, strategy.rounds[0].note) == ((0, 10), ENDS_WON)
-    assert strategy.best.epsilon == 1.0
+    assert strategy.best.point == (1.0,)
 
 
 def test_winners_that_would_repeat_the_grid_search_around_the_best_instead():
     strategy = search_with_winners([(0.9, 0.1), (0.8, 0.8)])
     assert (strategy.rounds[0].winners, strategy.rounds[0].note) == ((1, 9), SAME_AGAIN)
-    assert strategy.rounds[1].interval == Interval(0.8, 1.0)
+    assert strategy.rounds[1].span == (0.8, 1.0)
 
 
 def test_numbers_run_on_through_the_rounds_and_open_rounds_show_what_is_known():
@@ -85,7 +86,7 @@ def test_a_failed_point_never_wins():
     strategy = IntervalNarrowing(UNIT, points=5, repeats=2)
     strategy.tell([Observation(number, value) for number, value in enumerate([None, -9.0, -8.0, None, None])])
     assert strategy.rounds[0].winners == (1, 2)
-    assert strategy.best == Best(0.5, -8.0, 2)
+    assert strategy.best == Best((0.5,), -8.0, 2)
 
 
 def test_the_search_stops_when_everything_fails():
@@ -97,14 +98,14 @@ def test_the_search_stops_when_everything_fails():
 @pytest.mark.parametrize(("tolerance", "rounds"), [(0.0, 5), (0.03, 2), (0.0301, 1), (0.009, 3), (0.5, 1)])
 def test_the_search_stops_before_a_step_below_the_tolerance(tolerance, rounds):
     strategy = IntervalNarrowing(UNIT, points=11, repeats=5, tolerance=tolerance)
-    run(strategy, lambda one: -abs(one.epsilon - 0.57123))
+    run(strategy, lambda one: -abs(one.point[0] - 0.57123))
     assert len(strategy.rounds) == rounds
     assert ("tolerance" in strategy.rounds[-1].note) == (rounds < 5)
 
 
 def test_the_search_stops_where_floats_end():
-    strategy = IntervalNarrowing(Interval(0.5, 1), points=11, repeats=1000)
-    run(strategy, lambda one: -abs(one.epsilon - 0.7))
+    strategy = IntervalNarrowing(Parameter("epsilon", 0.5, 1), points=11, repeats=1000)
+    run(strategy, lambda one: -abs(one.point[0] - 0.7))
     assert "floats" in strategy.rounds[-1].note
     assert len(strategy.rounds) < 60
 
@@ -112,32 +113,32 @@ def test_the_search_stops_where_floats_end():
 def test_the_best_of_all_rounds_is_reported_not_that_of_the_last():
     strategy = IntervalNarrowing(UNIT, points=11, repeats=2)
     run(strategy, lambda one: 9.0 if one.number == 5 else 1.0 / (1 + one.number))
-    assert strategy.best == Best(0.5, 9.0, 5)
+    assert strategy.best == Best((0.5,), 9.0, 5)
 
 
 def test_of_equal_values_the_smaller_epsilon_is_best_and_its_first_number():
     strategy = IntervalNarrowing(UNIT, points=5, repeats=3)
     run(strategy, lambda one: 0.5)
-    assert strategy.best == Best(0.0, 0.5, 0)
+    assert strategy.best == Best((0.0,), 0.5, 0)
 
 
 def test_a_step_equal_to_the_tolerance_is_not_below_it():
     # As a binary number 0.02 is a little more than two hundredths.
     strategy = IntervalNarrowing(UNIT, points=11, repeats=2, tolerance=0.02)
-    run(strategy, lambda one: -one.epsilon)
-    assert [one.interval for one in strategy.rounds] == [UNIT, Interval(0, 0.2)]
+    run(strategy, lambda one: -one.point[0])
+    assert [one.span for one in strategy.rounds] == [(0, 1), (0, 0.2)]
 
 
 @given(st.integers(2, 12), st.integers(1, 6), SCORES)
 def test_rounds_stay_inside_never_grow_and_end(points, repeats, table):
-    strategy = IntervalNarrowing(Interval(0.2, 0.9), points, repeats)
+    strategy = IntervalNarrowing(Parameter("epsilon", 0.2, 0.9), points, repeats)
     run(strategy, scores_of(table))
     rounds = strategy.rounds
     assert 1 <= len(rounds) <= repeats
     for earlier, later in itertools.pairwise(rounds):
-        assert earlier.interval.low <= later.interval.low < later.interval.high <= earlier.interval.high
-        assert later.interval.width < earlier.interval.width
-        assert {later.epsilons[0], later.epsilons[-1]} <= set(earlier.epsilons)
+        assert earlier.span[0] <= later.span[0] < later.span[1] <= earlier.span[1]
+        assert Interval(*later.span).width < Interval(*earlier.span).width
+        assert {later.points[0], later.points[-1]} <= set(earlier.points)
     assert len(rounds) == repeats or rounds[-1].note.startswith("stopped: ")
 
 
@@ -145,7 +146,7 @@ def test_rounds_stay_inside_never_grow_and_end(points, repeats, table):
 def test_an_epsilon_that_recurs_is_the_same_float(points, table):
     strategy = IntervalNarrowing(UNIT, points, repeats=4)
     run(strategy, scores_of(table))
-    epsilons = sorted({epsilon for one in strategy.rounds for epsilon in one.epsilons})
+    epsilons = sorted({epsilon for one in strategy.rounds for (epsilon,) in one.points})
     # Different points are multiples of (points - 1)^-4 apart, at least 7e-5; rounding errors would be 1e-16.
     assert all(high - low > 6e-5 for low, high in itertools.pairwise(epsilons))
 
@@ -163,3 +164,24 @@ def test_settings_are_checked(settings, message):
     with pytest.raises(ValueError) as error:
         IntervalNarrowing(UNIT, **{"points": 11, "repeats": 5, **settings})
     assert str(error.value) == message
+
+
+def test_a_logarithmic_axis_is_narrowed_in_ratios():
+    strategy = IntervalNarrowing(Parameter("lr", 0.0001, 1, log=True), points=5, repeats=2)
+    assert [one.point[0] for one in strategy.ask()] == [0.0001, 0.001, 0.01, 0.1, 1]
+    run(strategy, lambda one: -abs(math.log10(one.point[0]) + 1.4))
+    assert strategy.rounds[1].span == (0.001, 1)
+    assert strategy.rounds[1].points[2] == (0.0316227766017,)
+
+
+def test_whole_numbers_are_narrowed_until_neighbours_meet():
+    strategy = IntervalNarrowing(Parameter("memory", 0, 100, whole=True), points=5, repeats=20)
+    run(strategy, lambda one: -abs(one.point[0] - 30))
+    assert [one.span for one in strategy.rounds[:3]] == [(0, 100), (0, 75), (0, 56)]
+    assert all(isinstance(value, int) for one in strategy.rounds for (value,) in one.points)
+    assert strategy.rounds[-1].note.startswith("stopped: ") and "whole numbers" in strategy.rounds[-1].note
+
+
+def test_an_interval_without_room_for_the_first_grid_is_refused():
+    with pytest.raises(ValueError, match=r"^interval must have room for 5 distinct points, got memory=1\.\.4$"):
+        IntervalNarrowing(Parameter("memory", 1, 4, whole=True), points=5, repeats=1)

@@ -9,7 +9,7 @@ import tempfile
 import threading
 from math import nan
 
-from search_spaces import Interval, IntervalNarrowing
+from search_spaces import IntervalNarrowing, Parameter
 
 SETTINGS = {
     "RAY_AIR_NEW_OUTPUT": "0",  # the new output prints a banner even when told to be silent
@@ -24,7 +24,7 @@ class Locked(IntervalNarrowing):
     """Cannot be pickled, as a source with a database handle cannot."""
 
     def __init__(self):
-        super().__init__(Interval(0, 1), points=5, repeats=2)
+        super().__init__(Parameter("epsilon", 0, 1), points=5, repeats=2)
         self.lock = threading.Lock()
 
     def tell(self, observations):
@@ -55,14 +55,14 @@ def main():
     from search_spaces.adapters.ray_tune import strategy_searcher
 
     strategy = Locked()
-    searcher = strategy_searcher(strategy, metric="loss", mode="min")
+    searcher = strategy_searcher(strategy, ["epsilon"], metric="loss", mode="min")
     quiet = {"log_to_driver": False, "logging_level": "CRITICAL", "include_dashboard": False}
     ray.init("local", num_cpus=1, object_store_memory=80 * 2**20, **quiet)
     tuning = tune.TuneConfig(search_alg=searcher, num_samples=-1, max_concurrent_trials=2, reuse_actors=True)
     with tempfile.TemporaryDirectory() as folder:
         running = tune.RunConfig(storage_path=folder, name="search", verbose=0)
         results = tune.Tuner(trainable, tune_config=tuning, run_config=running).fit()
-    rounds = [[one.epsilons, one.scores, one.winners] for one in strategy.rounds]
+    rounds = [[one.points, one.scores, one.winners] for one in strategy.rounds]
     print(json.dumps({"rounds": rounds, "trials": len(results), "errors": results.num_errors, "done": strategy.done}))
     ray.shutdown()
 

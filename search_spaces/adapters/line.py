@@ -1,0 +1,107 @@
+"""A numeric parameter of an Optuna study as the line of an interval search, and what the study's trials say of it."""
+
+import copy
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
+from optuna.trial import FrozenTrial, TrialState
+
+from search_spaces.interval import exact
+from search_spaces.narrowing import IntervalNarrowing
+from search_spaces.space import Parameter, Point
+from search_spaces.strategy import Observation, Suggestion
+
+NUMERIC = (FloatDistribution, IntDistribution)
+SUGGESTION = "interval_narrowing"  # attribute of a trial: [name of the parameter, number of the suggestion]
+
+
+@dataclass(frozen=True)
+class Line:
+    """The values of a numeric parameter; those of one with a step are counted from 0."""
+
+    name: str
+    distribution: FloatDistribution | IntDistribution
+
+    def search(self, points: int, repeats: int, trials: Sequence[FrozenTrial], sign: float) -> IntervalNarrowing:
+        """The search in the state to which finished trials lead; sign −1 where lower is better.
+
+        Raises ValueError when the parameter has no room for so many points.
+        """
+        try:
+            search = IntervalNarrowing(self._parameter(), points, repeats)
+        except ValueError as error:
+            raise ValueError(f"{self.name} must have room for {points} values, got {self.distribution}") from error
+        scores = self._scores(trials, sign)
+        while known := [one for one in search.ask() if self._key(one) in scores]:
+            search.tell([Observation(one.number, scores[self._key(one)]) for one in known])
+        return search
+
+    def value(self, point: Point) -> float | int:
+        """A point of the search as the study has it."""
+        found, step = point[0], self.distribution.step
+        if isinstance(self.distribution, IntDistribution):
+            return self.distribution.low + int(found) * self.distribution.step if self._stepped else int(found)
+        return float(exact(self.distribution.low) + int(found) * exact(step)) if step is not None else float(found)
+
+    @property
+    def _stepped(self) -> bool:
+        whole = isinstance(self.distribution, IntDistribution)
+        return self.distribution.step not in ((1,) if whole else (None,))
+
+    def _parameter(self) -> Parameter:
+        one, whole = self.distribution, isinstance(self.distribution, IntDistribution)
+        if self._stepped and one.step is not None:
+            return Parameter(self.name, 0, round((one.high - one.low) / one.step), whole=True)
+        return Parameter(self.name, one.low, one.high, log=one.log, whole=whole)
+
+    def _key(self, suggestion: Suggestion) -> tuple[int, float]:
+        return suggestion.number, self.value(suggestion.point)
+
+    def _scores(self, trials: Sequence[FrozenTrial], sign: float) -> dict[tuple[int, float], float | None]:
+        """By number and value of a suggestion, the score of the trial that finished first; None where it failed."""
+        retried = {number for one in trials for number in one.system_attrs.get("retry_history", ())}
+        ours = [
+            one
+            for one in trials
+            if one.state.is_finished()
+            and one.number not in retried
+            and number_of(one, self.name) is not None
+            and one.distributions.get(self.name) == self.distribution
+        ]
+        scores: dict[tuple[int, float], float | None] = {}
+        for one in sorted(ours, key=lambda one: (one.datetime_complete or datetime.max, one.number)):
+            scores.setdefault((number_of(one, self.name) or 0, one.params[self.name]), _score(one, sign))
+        return scores
+
+
+def number_of(trial: FrozenTrial, name: str) -> int | None:
+    """The suggestion of the search along parameter `name` that a trial evaluates; None where it is none."""
+    found = trial.system_attrs.get(SUGGESTION)
+    return found[1] if found is not None and found[0] == name else None
+
+
+def narrowed(trials: Sequence[FrozenTrial]) -> set[str]:
+    """The names of all parameters along which trials took suggestions."""
+    found = (one.system_attrs.get(SUGGESTION) for one in trials)
+    return {one[0] for one in found if one is not None}
+
+
+def finished(trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> FrozenTrial:
+    """A trial as it will be once its end is stored."""
+    ended = copy.copy(trial)
+    ended.state, ended.values, ended.datetime_complete = state, None if values is None else list(values), datetime.now()
+    return ended
+
+
+def numeric(distribution: BaseDistribution | None) -> FloatDistribution | IntDistribution | None:
+    """The distribution where it is of numbers; None otherwise."""
+    return distribution if isinstance(distribution, NUMERIC) else None
+
+
+def _score(trial: FrozenTrial, sign: float) -> float | None:
+    if trial.state != TrialState.COMPLETE or trial.value is None or not math.isfinite(trial.value):
+        return None
+    return sign * trial.value

@@ -1,0 +1,101 @@
+"""Samplers of Optuna as strategies: driven by our own ask and tell, batch by batch, with a study in memory."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import optuna
+from optuna.samplers import BaseSampler
+from optuna.trial import Trial, TrialState
+
+from search_spaces.adapters.samplers import SAMPLERS, distributions
+from search_spaces.rounds import Rounds
+from search_spaces.space import Point, Space
+from search_spaces.strategy import Best, Budget, Observation, Round, Suggestion
+
+
+def optuna_strategy(name: str, space: Space, budget: Budget) -> "OptunaStrategy":
+    """The strategy of a name in SAMPLERS. Raises ValueError on a space that its sampler cannot search."""
+    sampler = SAMPLERS[name](space, budget)
+    return OptunaStrategy(space, sampler, budget.points, budget.repeats)
+
+
+class OptunaStrategy:
+    """M = `repeats` batches of N = `points` suggestions of a sampler. A Strategy.
+
+    A batch is told when it is complete, in the order of its numbers: what is suggested next depends on the scores
+    alone, not on which came first. A failed point is told as the worst score so far, its own batch included, so that
+    samplers stay away; Optuna's own FAIL would be ignored by all of them. Where nothing succeeded yet, it is FAIL.
+    """
+
+    def __init__(self, space: Space, sampler: BaseSampler, points: int, repeats: int) -> None:
+        self._names, self._distributions = space.names, distributions(space)
+        self._size, self._repeats = points, repeats
+        with _silence():
+            self._study = optuna.create_study(direction="maximize", sampler=sampler)
+        self._trials: list[Trial] = []
+        self._rounds = Rounds(self._draw())
+
+    @property
+    def done(self) -> bool:
+        """Whether the last batch is complete."""
+        return self._rounds.complete and len(self._rounds) == self._repeats
+
+    @property
+    def rounds(self) -> tuple[Round, ...]:
+        """The finished batches and, unless done, the open one."""
+        return tuple(map(self._rounds.show, range(len(self._rounds))))
+
+    @property
+    def best(self) -> Best | None:
+        """The highest score so far; of equal ones the smaller number."""
+        return self._rounds.best
+
+    def ask(self) -> list[Suggestion]:
+        """The suggestions of the current batch that are not told yet, ascending."""
+        return self._rounds.ask()
+
+    def tell(self, observations: Sequence[Observation]) -> None:
+        """Take in scores; those that complete a batch lead to the next. Raises ValueError as `Strategy.tell` does."""
+        if self._rounds.tell(observations) and not self.done:
+            self._learn()
+            self._rounds.begin(self._draw())
+
+    def _draw(self) -> list[Point]:
+        with _silence():
+            self._trials = [self._study.ask(self._distributions) for _ in range(self._size)]
+        return [tuple(trial.params[name] for name in self._names) for trial in self._trials]
+
+    def _learn(self) -> None:
+        worst = min((one.value for one in self._rounds.scored()), default=None)
+        scores = self._rounds.show(len(self._rounds) - 1).scores
+        for trial, score in zip(self._trials, scores, strict=True):
+            value = worst if score is None else score
+            self._study.tell(trial, value, state=TrialState.FAIL if value is None else TrialState.COMPLETE)
+
+
+class _Silence:
+    """Optuna's log is the process's: silent while any thread is inside, then as it was."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._level = threading.Lock(), 0, optuna.logging.WARNING
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        self._move(1)
+        try:
+            yield
+        finally:
+            self._move(-1)
+
+    def _move(self, step: int) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._level = optuna.logging.get_verbosity()
+                optuna.logging.set_verbosity(optuna.logging.CRITICAL)
+            self._inside += step
+            if self._inside == 0:
+                optuna.logging.set_verbosity(self._level)
+
+
+_silence = _Silence()

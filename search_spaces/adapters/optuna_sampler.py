@@ -1,0 +1,131 @@
+"""The paper's interval search as a sampler for Optuna: `optuna.create_study(sampler=IntervalNarrowingSampler())`."""
+
+import threading
+import warnings
+import zlib
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from optuna import Study
+from optuna.distributions import BaseDistribution
+from optuna.samplers import BaseSampler, RandomSampler
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from search_spaces.adapters.line import SUGGESTION, Line, finished, narrowed, number_of, numeric
+from search_spaces.narrowing import IntervalNarrowing
+from search_spaces.strategy import Suggestion
+
+_TAKING = threading.Lock()  # not one per sampler, which could then not be pickled
+
+
+class IntervalNarrowingSampler(BaseSampler):
+    """Narrows one float or int parameter of a study, linear or logarithmic, by the rule of `IntervalNarrowing`.
+
+    points     N values of every grid, both ends included
+    repeats    M grids; the sampler stops the study when the search is over, at the latest after N × M trials
+    parameter  its name; None: the study must suggest only one that is numeric
+    seed       of all other parameters, which are drawn at random, each trial's by its number
+
+    Everything is read from the study's trials, so that a study in a database goes on where it was, in any process. The
+    first trial of a suggestion that finishes counts; failed, pruned and infinite ones are failed points, unless Optuna
+    retries them. Trials with another range of the parameter, and those whose value was enqueued, do not count.
+
+    Trials of one round may run at the same time, those of different rounds may not: where another trial is asked for,
+    a point that is being evaluated is given out again, with one warning. So a trial that was killed is repeated, too.
+
+    Raises ValueError on settings out of range; then, as a trial asks, on a study with several objectives, a parameter
+    that is not numeric or has fewer than N values, and on several numeric ones of which none is named.
+    """
+
+    def __init__(
+        self, points: int = 11, repeats: int = 5, parameter: str | None = None, seed: int | None = None
+    ) -> None:
+        if points < 2 or repeats < 1:
+            raise ValueError(f"points must be >= 2 and repeats >= 1, got {points} and {repeats}")
+        if seed is not None and seed < 0:
+            raise ValueError(f"seed must be >= 0, got {seed}")
+        self._points, self._repeats, self._parameter = points, repeats, parameter
+        self._seed = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
+        self._warned = False
+
+    def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
+        """Nothing: the range of a parameter is known only when a trial asks for it."""
+        return {}
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """Nothing, for the same reason."""
+        self._raise_error_if_multi_objective(study)
+        return {}
+
+    def sample_independent(
+        self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
+    ) -> Any:
+        """The next point of the search for its parameter; a random value of others, and when the search is over."""
+        self._raise_error_if_multi_objective(study)
+        line = self._line(param_name, param_distribution)
+        if line is not None:
+            with _TAKING:
+                trials = _trials(study)
+                self._must_be_alone(study, trials, trial, param_name)
+                taken = self._take(self._search(study, line, trials), trials, trial, param_name)
+                if taken is not None:
+                    study._storage.set_trial_system_attr(trial._trial_id, SUGGESTION, [param_name, taken.number])
+                    return line.value(taken.point)
+        seed = np.random.SeedSequence([self._seed, trial.number, zlib.crc32(param_name.encode())])
+        drawn = RandomSampler(seed=int(seed.generate_state(1)[0]))
+        return drawn.sample_independent(study, trial, param_name, param_distribution)
+
+    def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
+        """Stop the study when the search is over."""
+        # The storage learns of the end of this trial only after this call.
+        trials = [one for one in _trials(study) if one.number != trial.number] + [finished(trial, state, values)]
+        for name in narrowed(trials) if self._parameter is None else {self._parameter}:
+            distribution = numeric(trial.distributions.get(name))
+            if distribution is not None and self._search(study, Line(name, distribution), trials).done:
+                with suppress(RuntimeError):  # asked and told by hand, a study has no loop that could be stopped
+                    study.stop()
+
+    def _line(self, name: str, distribution: BaseDistribution) -> Line | None:
+        found = numeric(distribution)
+        if self._parameter == name and found is None:
+            raise ValueError(f"parameter {name!r} must be a float or an int to be narrowed, got {distribution}")
+        return None if found is None or self._parameter not in (None, name) else Line(name, found)
+
+    def _must_be_alone(self, study: Study, trials: Sequence[FrozenTrial], trial: FrozenTrial, name: str) -> None:
+        others = narrowed(trials) - {name}
+        if self._parameter is None and others:
+            # What this trial took of the other search must not count as failed when the study goes on with a name.
+            study._storage.set_trial_system_attr(trial._trial_id, SUGGESTION, None)
+            both = ", ".join(sorted({*others, name}))
+            raise ValueError(f"study must have one numeric parameter, got {both}; say which: parameter={name!r}")
+
+    def _search(self, study: Study, line: Line, trials: Sequence[FrozenTrial]) -> IntervalNarrowing:
+        sign = 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0
+        return line.search(self._points, self._repeats, trials, sign)
+
+    def _take(
+        self, search: IntervalNarrowing, trials: Sequence[FrozenTrial], trial: FrozenTrial, name: str
+    ) -> Suggestion | None:
+        """An open suggestion that no other trial is evaluating, else that which the fewest are; None at the end."""
+        live = [one for one in trials if not one.state.is_finished() and one.number != trial.number]
+        held = Counter(number_of(one, name) for one in live)
+        taken = min(search.ask(), key=lambda one: (held[one.number], one.number), default=None)
+        if taken is not None and held[taken.number] and not self._warned:
+            self._warned = True
+            warnings.warn(
+                "all open points of this round are being evaluated by other trials, or were when those were killed: "
+                "one is evaluated once more, as the next round needs the scores of this one",
+                stacklevel=2,
+            )
+        return taken
+
+
+def _trials(study: Study) -> list[FrozenTrial]:
+    # Not study.get_trials(), which pruners such as Hyperband's filter.
+    return study._storage.get_all_trials(study._study_id, deepcopy=False)

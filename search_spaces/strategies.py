@@ -1,0 +1,46 @@
+"""Every strategy by name."""
+
+from collections.abc import Callable
+
+from search_spaces.grid import GridSearch
+from search_spaces.interval_ci import IntervalConfidence
+from search_spaces.narrowing import IntervalNarrowing
+from search_spaces.space import Space
+from search_spaces.strategy import Budget, Strategy
+
+
+def _narrowing(space: Space, budget: Budget) -> Strategy:
+    return IntervalNarrowing(space.only("narrowing"), budget.points, budget.repeats)
+
+
+def _interval_ci(space: Space, budget: Budget) -> Strategy:
+    parameter = space.only("interval-ci")
+    if budget.confidence is None:
+        raise ValueError("strategy interval-ci must have a confidence function in its budget, got none")
+    return IntervalConfidence(parameter, budget.points, budget.repeats, budget.confidence)
+
+
+def _grid(space: Space, budget: Budget) -> Strategy:
+    return GridSearch(space, budget.points, budget.repeats)
+
+
+def _sampled(name: str) -> Callable[[Space, Budget], Strategy]:
+    def build(space: Space, budget: Budget) -> Strategy:
+        from search_spaces.adapters.optuna import optuna_strategy  # half a second, for those who need it
+
+        return optuna_strategy(name, space, budget)
+
+    return build
+
+
+# The contract suite runs for every entry. Each raises ValueError on a space that it cannot search.
+STRATEGIES: dict[str, Callable[[Space, Budget], Strategy]] = {
+    "narrowing": _narrowing,
+    "interval-ci": _interval_ci,
+    "grid": _grid,
+    "random": _sampled("random"),
+    "qmc": _sampled("qmc"),
+    "tpe": _sampled("tpe"),
+    "gp": _sampled("gp"),
+    "cmaes": _sampled("cmaes"),
+}
