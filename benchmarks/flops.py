@@ -3,6 +3,10 @@
 from itertools import pairwise
 from typing import NamedTuple
 
+from trainers import TrainConfig, flops
+from trainers.networks.work import mlp_work
+from trainers.streams import TaskStream
+
 SIZES = (784, 256, 256, 10)  # the paper's network for Permuted MNIST
 BATCH = 10
 FLOAT = 4  # bytes
@@ -34,15 +38,15 @@ def products(sizes: tuple[int, ...], rows: int) -> list[Product]:
 
 
 def step_flop(sizes: tuple[int, ...], rows: int, density: float = 1.0) -> float:
-    """FLOP of one member-step: 2·(W + W + W without the first layer) per row, W being the number of weights.
-
-    With `density`, the share of pixels that are not zero, the first layer counts its non-zero products only.
+    """FLOP of one member-step on so many examples. With `density`, the share of pixels that are not zero, the
+    first layer counts its non-zero products only.
 
     >>> round(step_flop(SIZES, 266) / 1e9, 3)
     0.322
     """
+    work = mlp_work(sizes)
     first = 2 * Product(rows, sizes[0], sizes[1]).flop
-    return sum(product.flop for product in products(sizes, rows)) - first * (1 - density)
+    return work.trained(rows, 1) - first * (1 - density)
 
 
 def step_bytes(sizes: tuple[int, ...], rows: int) -> int:
@@ -55,9 +59,7 @@ def step_bytes(sizes: tuple[int, ...], rows: int) -> int:
     return FLOAT * (8 * parameters + 3 * rows * sum(sizes))
 
 
-def run_flop(
-    sizes: tuple[int, ...], members: int, seeds: int, tasks: int, steps: int, memory_batch: int, per_task: int
-) -> float:
-    """FLOP of training: `steps` a task, `per_task` examples stored after each; seeds share their first task."""
-    later = sum(step_flop(sizes, BATCH + min(memory_batch, per_task * task)) for task in range(1, tasks))
-    return steps * (members * later + seeds * step_flop(sizes, BATCH))
+def cohort_flop(method: str, config: TrainConfig, stream: TaskStream, members: int, seeds: int) -> float:
+    """FLOP of training a cohort, without its tests; members of a seed share their first task."""
+    first, *later = flops.run_flop(method, config, stream, transfer=False).training
+    return seeds * first + members * sum(later)

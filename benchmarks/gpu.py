@@ -22,7 +22,7 @@ import images as pictures
 import machine
 import numpy as np
 import torch
-from flops import BATCH, SIZES, run_flop, step_bytes, step_flop
+from flops import BATCH, SIZES, cohort_flop, step_bytes, step_flop
 from plain import PlainLoop
 
 from trainers import Cohort, Member, TrainConfig
@@ -86,8 +86,7 @@ def trained(
     seconds = sum(timed(lambda: train_cohort(cohort, stream, CONFIG, given.path), given.device) for _ in range(rounds))
     steps, count = -(-given.examples // BATCH), len(chosen)
     seeds = len({member.seed for member in chosen})
-    stored = CONFIG.memory * data.classes
-    flop = rounds * run_flop(SIZES, count, seeds, len(tasks), steps, CONFIG.memory_batch or stored, stored)
+    flop = rounds * cohort_flop(cohort.method, CONFIG, stream, count, seeds)
     moved = (
         rounds * steps * (count * (len(tasks) - 1) * step_bytes(SIZES, BATCH + 256) + seeds * step_bytes(SIZES, BATCH))
     )

@@ -19,6 +19,7 @@ import torch
 
 from trainers.networks.heads import Linear
 from trainers.networks.resnet import REDUCED, STANDARD, ResNet
+from trainers.networks.work import work_of
 from trainers.schedule import generator
 
 BATCH = 10
@@ -54,14 +55,8 @@ def step_of(net: ResNet, size: int, reference: int, members: int, together: bool
 
 
 def gflop(net: ResNet, size: int) -> float:
-    """Of one image: three times the products of the forward pass, but twice for the first layer."""
-    side = -(-size // net.stem.stride)
-    found = net.stem.outputs * side**2 * net.stem.kernel**2 * 3 * 2 / 3
-    side = -(-side // 2) if net.large else side
-    for block in net.blocks:
-        side = -(-side // block.first.stride)
-        found += sum(one.outputs * side**2 * one.kernel**2 * one.inputs for one in block if one is not None)
-    return 3 * 2 * found / 1e9
+    """Of one image, forward and backward."""
+    return work_of(net, size).trained(1, 0) / 1e9
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """The protocol of a run for all members of a cohort: tasks, measurements, divergence. An engine does the arithmetic."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,9 @@ from trainers.streams.base import TaskStream
 
 Progress = Callable[[int], None]
 """Called a few times a second with the member-steps done since the last call; may raise to stop the training."""
+
+EngineOf = Callable[[str, tuple[int, ...], TaskStream, TrainConfig, NumericPath], Engine]
+"""What makes an engine, as `make_engine` does."""
 
 REPORT_SECONDS = 0.25
 CHECK_EVERY = 64  # steps at most between looks at whether every member has diverged; fewer where they are slow
@@ -50,20 +53,36 @@ def train_cohort(
     and the result says so. Raises MemoryError, with one line, when not even one fits.
     """
     chosen = path or fastest_for(stream, config)
+    checkpoints = Checkpoints(folder, cohort, stream, config, chosen, transfer)
+    kept = {member: found for member in cohort.members if (found := checkpoints.last(member))}
+    return train_rest(cohort, stream, config, chosen, progress, transfer, checkpoints, kept, room)
+
+
+def train_rest(
+    cohort: Cohort,
+    stream: TaskStream,
+    config: TrainConfig,
+    chosen: NumericPath,
+    progress: Progress | None,
+    transfer: bool,
+    checkpoints: Checkpoints,
+    kept: Mapping[Member, tuple[int, Arrays | None]],
+    room: int | None,
+    engine_of: EngineOf = make_engine,
+) -> CohortResult:
+    """`train_cohort` of members that go on after a task, from what was kept of it; from untrained networks for None."""
     _check_strengths(cohort)
     ticker = _Ticker(progress)
     empty = partial(CohortResult.empty, tasks=len(stream.tasks))
     result = empty(len(cohort.members))
-    checkpoints = Checkpoints(folder, cohort, stream, config, chosen, transfer)
-    kept = {member: found for member in cohort.members if (found := checkpoints.last(member))}
 
     def train(task: int, rows: list[int]) -> CohortResult:
         members = [cohort.members[row] for row in rows]
         seeds = tuple(sorted({member.seed for member in members}))
         with torch.no_grad():
-            engine = make_engine(cohort.method, seeds, stream, config, chosen)
+            engine = engine_of(cohort.method, seeds, stream, config, chosen)
             run = _Run(engine, members, seeds, config.learning_rate, empty, ticker, transfer, checkpoints)
-            return run.train(task, [kept[member][1] for member in members if member in kept])
+            return run.train(task, [arrays for member in members if (arrays := kept.get(member, (-1, None))[1])])
 
     def needed(rows: list[int]) -> int:
         return bytes_of(replace(cohort, members=tuple(cohort.members[row] for row in rows)), stream, config, chosen)
@@ -119,9 +138,9 @@ class _Run:
         self._stride = 1  # steps between two looks: as many as take a moment
 
     def train(self, done: int, kept: list[Arrays]) -> CohortResult:
-        """Trains the members; after a task that was kept, `done`, go on from there."""
+        """Trains the members after the task `done`, −1 for none, from what was kept of it."""
         engine = self._engine
-        if kept:
+        if done >= 0:
             learners, result = self._fork(engine.start()), self._empty(len(self._members))
             restore(kept, learners, result)
             saved = 0

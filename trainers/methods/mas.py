@@ -16,4 +16,4 @@ def finish(state: State, end: TaskEnd) -> None:
         importance.add_(gradient.abs(), alpha=1 / end.examples)
 
 
-MAS = Method(Penalty((), finish), settings=("strength", "penalty_form"))
+MAS = Method(Penalty((), finish, looks_back=True), settings=("strength", "penalty_form"))

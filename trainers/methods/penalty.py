@@ -51,13 +51,15 @@ class Penalty:
     """arrays: names of the state's arrays besides anchor and importance.
 
     observe(state, step, direction) sees every step; refresh(state, params, config) comes every `fisher_every` steps,
-    before the step; finish(state, end) after every task but the last, before θ* moves.
+    before the step; finish(state, end) after every task but the last, before θ* moves. looks_back: whether finish goes
+    through the task's mini-batches once more.
     """
 
     arrays: tuple[str, ...]
     finish: Callable[[State, TaskEnd], None]
     observe: Callable[[State, Step, Tensor], None] | None = None
     refresh: Callable[[State, Tensor, TrainConfig], None] | None = None
+    looks_back: bool = False
 
     def start(self, params: Tensor) -> State:
         """The state of untrained networks."""

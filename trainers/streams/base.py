@@ -2,10 +2,13 @@
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from trainers.streams.hashes import hash_columns
 
 Pixels = NDArray[np.uint8]
 Labels = NDArray[np.int64]
@@ -37,6 +40,14 @@ class Images:
                 raise DataError(f"the {part} set has {len(inputs)} images but {len(labels)} labels")
             if len(labels) == 0 or labels.min() < 0 or labels.max() >= self.classes:
                 raise DataError(f"the {part} labels must lie in 0…{self.classes - 1} and not be empty")
+
+    @cached_property
+    def alike(self) -> NDArray[np.int64]:
+        """[P], of each pixel the first one that equals it in every image, as those do that are always black."""
+        columns = hash_columns((self.train.inputs, self.test.inputs))
+        _, first, group = np.unique(columns, return_index=True, return_inverse=True)
+        found: NDArray[np.int64] = first[group]
+        return found
 
     def fingerprint(self) -> str:
         """A hash of every pixel and label: results belong to these data, wherever they were read from."""

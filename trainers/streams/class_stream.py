@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from trainers.schedule import training_order
 from trainers.streams.base import DataError, Examples, Labels, Pixels
+from trainers.streams.hashes import Hashes
 from trainers.streams.image_set import ImageSet
 
 
@@ -36,6 +37,7 @@ class ClassStream(ABC):
 
     kind: str
     balanced: bool
+    content = "images"
 
     def __init__(
         self,
@@ -94,6 +96,11 @@ class ClassStream(ABC):
 
     def room(self, rows: int) -> Labels:
         return np.zeros(rows, dtype=np.int64)
+
+    def contents(self, seed: int, task: int) -> Hashes:
+        """Of every image that the task shows, to train on and to test on."""
+        shown = self.train(seed, task, self.order(seed, task)), self.test(seed, task)
+        return self._images.hashes.of(np.concatenate([part.inputs for part in shown]))
 
     def describe(self) -> dict[str, Any]:
         """`examples_per_task` is the mean of seed 0, for estimates; what was asked for is `at_most`, None for all."""

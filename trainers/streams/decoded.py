@@ -11,6 +11,7 @@ from trainers.streams.pixel_cache import Cached, Progress, make, reopen
 from trainers.streams.sources.base import TEST, UNUSED, Source, some
 from trainers.streams.turns import alone
 
+HASHES = "hashes"  # beside the pixels, once someone has asked for them
 VERSION = 1  # raise it when the same files would give other pixels
 
 
@@ -68,4 +69,5 @@ def _image_set(source: Source, cached: Cached) -> ImageSet:
         attributes=source.attributes,
         mean=cached.mean(),
         fingerprint=cached.facts["fingerprint"],
+        hashed=cached.folder / HASHES,
     )

@@ -2,11 +2,13 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trainers.streams.base import DataError, Labels, Pixels
+from trainers.streams.hashes import PixelHashes
 
 
 @dataclass(frozen=True)
@@ -15,7 +17,8 @@ class ImageSet:
     test [N], True for the test set; unused [N], True for images of neither set.
 
     classes: their names. attributes [classes, A], float32, of length 1 each, for joint embeddings; None without.
-    mean [H, W, 3]: of the training images' pixels / 255. fingerprint: a hash of every pixel and label.
+    mean [H, W, 3]: of the training images' pixels / 255. fingerprint: a hash of every pixel and label. hashed: the file
+    that keeps the hashes of single images, None for none.
     """
 
     pixels: Pixels
@@ -26,6 +29,7 @@ class ImageSet:
     attributes: NDArray[np.float32] | None
     mean: NDArray[np.float32]
     fingerprint: str
+    hashed: Path | None = None
 
     def __post_init__(self) -> None:
         for part, members in (("training", self._training), ("test", self.test)):
@@ -46,6 +50,11 @@ class ImageSet:
     def test_of(self) -> tuple[Labels, ...]:
         """Positions of each class's test images, ascending."""
         return self._by_class(self.test)
+
+    @cached_property
+    def hashes(self) -> PixelHashes:
+        """Of single images."""
+        return PixelHashes(self.pixels, self.hashed, self.fingerprint)
 
     @property
     def _training(self) -> NDArray[np.bool_]:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from trainers.schedule import generator, training_order
 from trainers.streams.base import DataError, Examples, Images
+from trainers.streams.hashes import Hashes, hash_rows
 
 DENSITY_SAMPLE = 1000  # images
 
@@ -17,6 +18,8 @@ class PermutedStream:
 
     The labels are the same in every task (one shared output). Permutations differ between seeds and tasks.
     """
+
+    content = "permutations"
 
     def __init__(self, images: Images, tasks: range, examples_per_task: int | None = None) -> None:
         self.tasks = tasks
@@ -68,6 +71,15 @@ class PermutedStream:
 
     def room(self, rows: int) -> NDArray[np.uint8]:
         return np.zeros((rows, self.inputs), dtype=np.uint8)
+
+    def contents(self, seed: int, task: int) -> Hashes:
+        """[1], of what the task's permutation does to the images; all tasks show the same ones."""
+        return hash_rows(self._images.alike[None, self.permutation(seed, task)])
+
+    @property
+    def unchanged(self) -> Hashes:
+        """[1], the `contents` of a task whose permutation leaves every image as it is."""
+        return hash_rows(self._images.alike[None])
 
     def describe(self) -> dict[str, Any]:
         return {

@@ -1,0 +1,113 @@
+"""Hashes of examples by their bytes: what tells whether two tasks show the same.
+
+64 bits of BLAKE2b each. Different hashes prove different bytes. Equal hashes of different bytes would be a false alarm:
+among a million examples there is one with a probability below 10⁻⁷.
+"""
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Hashes: TypeAlias = NDArray[np.uint64]
+
+BYTES = 8
+CHUNK = 2**24  # bytes that are read at a time
+ROWS = 2048  # of a table whose columns are hashed: what is turned at a time stays in the cache
+
+
+def hash_rows(rows: NDArray[Any]) -> Hashes:
+    """One hash [n] of each row's bytes.
+
+    >>> one, two, three = hash_rows(np.array([[1, 2], [2, 1], [1, 2]], dtype=np.uint8))
+    >>> bool(one == two), bool(one == three)
+    (False, True)
+    """
+    return _joined(_hash(row) for row in np.ascontiguousarray(rows))
+
+
+def hash_columns(tables: Iterable[NDArray[np.uint8]]) -> Hashes:
+    """One hash [P] of each column of tables [n, P] that stand one above the other."""
+    found: list[Any] = []
+    for table in tables:
+        found = found or [hashlib.blake2b(digest_size=BYTES) for _ in range(table.shape[1])]
+        for begin in range(0, len(table), ROWS):
+            for one, column in zip(found, np.ascontiguousarray(table[begin : begin + ROWS].T), strict=True):
+                one.update(column.data)
+    return _joined(one.digest() for one in found)
+
+
+class PixelHashes:
+    """Hashes of images [N, …], each made once, when it is first asked for.
+
+    file: where those of all images are kept; they are read again only where `mark`, which stands for the pixels, is the
+    same. A file that is damaged, or cannot be written, costs time alone.
+    """
+
+    def __init__(self, pixels: NDArray[np.uint8], file: Path | None = None, mark: str = "") -> None:
+        self._pixels, self._file, self._mark = pixels, file, mark
+        self._found = np.zeros(len(pixels), np.uint64)
+        self._known = np.zeros(len(pixels), np.bool_)
+
+    def of(self, positions: NDArray[np.int64]) -> Hashes:
+        """Of the images at these positions."""
+        missing = np.unique(positions[~self._known[positions]])
+        if len(missing) and self._file is not None:
+            self._all(self._file)
+        elif len(missing):
+            self._make(missing)
+        return self._found[positions]
+
+    def _all(self, file: Path) -> None:
+        kept = self._read(file)
+        if kept is None:
+            self._make(np.flatnonzero(~self._known))
+            self._write(file)
+        else:
+            self._found = kept
+            self._known[:] = True
+
+    def _make(self, positions: NDArray[np.int64]) -> None:
+        """Positions are ascending, so that a mapped file is read in its order."""
+        step = max(1, CHUNK // max(1, self._pixels[:1].nbytes))
+        for begin in range(0, len(positions), step):
+            part = positions[begin : begin + step]
+            self._found[part] = hash_rows(self._pixels[part])
+        self._known[positions] = True
+
+    def _read(self, file: Path) -> Hashes | None:
+        try:
+            stored = file.read_bytes()
+        except OSError:
+            return None
+        seal, found = stored[:32], stored[32:]
+        if len(found) != BYTES * len(self._pixels) or seal != self._checksum(found):
+            return None
+        return np.frombuffer(found, np.dtype("<u8")).astype(np.uint64)
+
+    def _write(self, file: Path) -> None:
+        found = self._found.astype("<u8").tobytes()
+        with suppress(OSError), tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as unfinished:
+            try:
+                unfinished.write(self._checksum(found) + found)
+                unfinished.close()
+                os.replace(unfinished.name, file)
+            except OSError:
+                Path(unfinished.name).unlink(missing_ok=True)
+
+    def _checksum(self, found: bytes) -> bytes:
+        return hashlib.sha256(self._mark.encode() + found).digest()
+
+
+def _hash(row: NDArray[Any]) -> bytes:
+    return hashlib.blake2b(row.data, digest_size=BYTES).digest()
+
+
+def _joined(digests: Iterable[bytes]) -> Hashes:
+    return np.frombuffer(b"".join(digests), np.dtype("<u8")).astype(np.uint64)

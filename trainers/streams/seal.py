@@ -1,0 +1,153 @@
+"""Proof that the tasks which choose a hyperparameter and those which evaluate it show nothing in common.
+
+Everything that all tasks show is hashed (`hashes`), once for each side, and the two sets are compared: permutations of
+a permuted stream, whose images are the same in every task, and images of any other.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainers.streams.base import ImageStream, TaskStream
+from trainers.streams.hashes import Hashes, PixelHashes, hash_rows
+
+PERMUTATIONS, IMAGES, EXAMPLES = "permutations", "images", "examples"
+ROWS = 4096  # examples that are made at a time
+
+Reader = Callable[[int, int], Hashes]
+"""reader(seed, task): hashes of what the task shows."""
+
+
+@runtime_checkable
+class Sealable(Protocol):
+    """What a stream may have besides `TaskStream`, where it knows a quicker way than to hash every example.
+
+    content: PERMUTATIONS, where a task has one hash, or IMAGES. A stream of permutations may also have `unchanged`, the
+    hash [1] of a task that shows the images as they are.
+    """
+
+    content: str
+
+    def contents(self, seed: int, task: int) -> Hashes:
+        """Of all that the task shows, training and test; two tasks that share no value share no example."""
+        ...
+
+
+class Side(NamedTuple):
+    """One of the two streams. hashes: different ones. digest: SHA-256 of all of them in ascending order, hexadecimal.
+
+    repeated: tasks whose permutation another task of the side, of any seed, has too; unchanged: tasks whose permutation
+    leaves every image as it is. Both are 0 where tasks show images of their own.
+    """
+
+    tasks: int
+    seeds: int
+    hashes: int
+    repeated: int
+    unchanged: int
+    digest: str
+
+
+class Seal(NamedTuple):
+    """shared: hashes that occur on both sides. what: "permutations", "images" or "examples" are hashed."""
+
+    what: str
+    cv: Side
+    ev: Side
+    shared: int
+
+    @property
+    def disjoint(self) -> bool:
+        """Whether the two sides share nothing."""
+        return self.shared == 0
+
+    @property
+    def sound(self) -> bool:
+        """Disjoint, and all tasks of permutations have one of their own that changes the images."""
+        return self.disjoint and not any(side.repeated or side.unchanged for side in (self.cv, self.ev))
+
+    @property
+    def sentence(self) -> str:
+        """The proof, or what is wrong, for people."""
+        cv, ev, verdict = self.cv, self.ev, "none shared"
+        if not self.disjoint:
+            occur = "occurs" if self.shared == 1 else "occur"
+            verdict = f"{_count(self.shared, self.what)} of the former {occur} in the latter too"
+        return (
+            f"{_count(cv.tasks, 'tasks')} × {_count(cv.seeds, 'seeds')} of the cross-validation stream and "
+            f"{ev.tasks} × {ev.seeds} of the evaluation stream: {cv.hashes:,} and {ev.hashes:,} different "
+            f"{self.what}, {verdict}{_flaws(cv, ev)} (SHA-256 {cv.digest[:16]}… and {ev.digest[:16]}…)"
+        )
+
+
+def seal(cv: TaskStream, ev: TaskStream, cv_seeds: Sequence[int], ev_seeds: Sequence[int]) -> Seal:
+    """Compares all that the cross-validation stream shows for any of its seeds with all of the evaluation stream.
+
+    Every example is hashed as the stream gives it, unless the stream is `Sealable`. Pixels are taken in parts, and an
+    image that occurs in several tasks or seeds is hashed once. Raises ValueError where a side has no seeds: there would
+    be nothing to prove.
+    """
+    if not cv_seeds or not ev_seeds:
+        raise ValueError(f"each side must have a seed, got {list(cv_seeds)} and {list(ev_seeds)}")
+    (what, of_cv), (other, of_ev) = _reader(cv), _reader(ev)
+    if what != other:
+        (what, of_cv), (_, of_ev) = _plain_reader(cv), _plain_reader(ev)
+    first, first_found = _side(cv, cv_seeds, what, of_cv)
+    second, second_found = _side(ev, ev_seeds, what, of_ev)
+    shared = np.intersect1d(first_found, second_found, assume_unique=True)
+    return Seal(what, first, second, len(shared))
+
+
+def _side(stream: TaskStream, seeds: Sequence[int], what: str, reader: Reader) -> tuple[Side, Hashes]:
+    """(what is told of it, its different hashes, ascending)."""
+    found = np.zeros(0, np.uint64)
+    repeated = unchanged = 0
+    for seed in seeds:
+        parts = [reader(seed, task) for task in stream.tasks]
+        if what == PERMUTATIONS:
+            plain = getattr(stream, "unchanged", None)
+            unchanged += 0 if plain is None else int(np.isin(parts, plain).sum())
+            repeated += sum(map(len, parts))
+        found = np.unique(np.concatenate([found, *parts]))  # seeds mostly show the same images
+    if what == PERMUTATIONS:
+        repeated -= len(found)
+    digest = hashlib.sha256(found.astype("<u8").tobytes()).hexdigest()
+    return Side(len(stream.tasks), len(seeds), len(found), repeated, unchanged, digest), found
+
+
+def _reader(stream: TaskStream) -> tuple[str, Reader]:
+    return (stream.content, stream.contents) if isinstance(stream, Sealable) else _plain_reader(stream)
+
+
+def _plain_reader(stream: TaskStream) -> tuple[str, Reader]:
+    """For any stream: hashes of inputs [n, P], or of the images behind positions [n]."""
+    if not hasattr(stream, "pixels"):
+        return EXAMPLES, partial(_example_hashes, stream, hash_rows)
+    images = PixelHashes(cast(ImageStream, stream).pixels)
+    return IMAGES, partial(_example_hashes, stream, images.of)
+
+
+def _example_hashes(stream: TaskStream, hashed: Callable[[NDArray[Any]], Hashes], seed: int, task: int) -> Hashes:
+    return np.unique(np.concatenate([hashed(inputs) for inputs in _inputs(stream, seed, task)]))
+
+
+def _inputs(stream: TaskStream, seed: int, task: int) -> Iterator[NDArray[Any]]:
+    """All that a task shows, in parts."""
+    order = stream.order(seed, task)
+    for begin in range(0, len(order), ROWS):
+        yield stream.train(seed, task, order[begin : begin + ROWS]).inputs
+    yield stream.test(seed, task).inputs
+
+
+def _flaws(*sides: Side) -> str:
+    repeated, unchanged = (sum(getattr(side, name) for side in sides) for name in ("repeated", "unchanged"))
+    found = f"; {_count(repeated, 'tasks')} with the permutation of another one" if repeated else ""
+    return found + (f"; {_count(unchanged, 'tasks')} with images as they are" if unchanged else "")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun.removesuffix('s') if number == 1 else noun}"
