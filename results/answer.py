@@ -3,132 +3,178 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
+from results import words
 from results.labels import (
     METRIC_DIGITS,
     STREAM_LABELS,
+    about_text,
     count_text,
-    epsilon_text,
+    interval_text,
     mean_std_text,
-    method_label,
     number_text,
     signed_text,
 )
 from results.record import RunRecord
-from results.statistics import MOST_FLIPS, Paired, sign_flip_p, smallest_sign_flip_p
+from results.settings import Setting, is_number, setting_label, setting_text, value_text
+from results.settings import setting as setting_of
+from results.statistics import Paired, sign_flip_name, sign_flip_p, smallest_sign_flip_p
 from results.study import StudyResults
-from results.tables import by_epsilon, compare
+from results.tables import baseline_pair, by_setting
+from results.trust import trust
 
 LEVEL = 0.05
-ERROR = "one standard error of the paired difference to it"
+MOST_LISTED = 6
 
 
 def answer(results: StudyResults) -> str:
-    """Paragraphs of plain text with blank lines between: choice, comparison with ε = 0, evaluation, trust."""
-    parts = (_choice(results), _against_zero(results), _evaluation(results), _trust(results))
+    """Paragraphs of plain text with blank lines between: the choice with the verdict on it, comparison with the
+    baseline, evaluation, and what else bears on how far to trust it.
+    """
+    first = " ".join(part for part in (_choice(results), *_verdict(results)) if part)
+    parts = (first, _against_baseline(results), _evaluation(results), _trust(results))
     return "\n\n".join(part for part in parts if part)
 
 
-def near_best(results: StudyResults) -> tuple[float, ...]:
-    """The other tried ε whose mean A_T is at most one standard error of the paired difference below the
-    chosen one's (or above it).
-    """
-    near = []
-    for epsilon in results.epsilons:
-        pair = compare(results.search, results.chosen_epsilon, epsilon)
-        if epsilon != results.chosen_epsilon and pair.n > 1 and pair.mean <= pair.error:
-            near.append(epsilon)
-    return tuple(near)
-
-
 def _choice(results: StudyResults) -> str:
-    members = [r for r in results.search if r.epsilon == results.chosen_epsilon]
+    members = results.members_of(results.chosen)
     stream = STREAM_LABELS[results.score_on]
     spread = "; mean ± standard deviation over seeds" if len(members) > 1 else ""
-    values, repeats = count_text(len(results.epsilons), "value"), count_text(len(results.rounds), "repeat")
-    tried = f"the best of {values} tried in {repeats}"
-    chosen = f"The search chose ε = {epsilon_text(results.chosen_epsilon)}"
-    if results.chosen_epsilon == 0:
-        chosen += ", which is plain A-GEM"
+    best = f"{_rank(results)} {words.tried(results)} tried in {words.rounds(results)}{_highest(results)}"
+    chosen = f"The search chose {setting_text(results.parameters, results.chosen)}"
+    if results.chosen == results.baseline:
+        chosen += ", which is plain A-GEM" if words.is_agem(results) else ", which is the baseline"
     if not members:
-        return f"{chosen}, {tried}: mean A_T {number_text(100 * results.chosen_score, 2)} % on the {stream}."
+        return f"{chosen}, {best}: mean A_T {number_text(100 * results.chosen_score, 2)} % on the {stream}."
     size = f"{count_text(members[0].tasks, 'task')}, {_seeds(members)}"
-    return f"{chosen}, {tried}: A_T {_metric(members, 'A_T')} % on the {stream} ({size}{spread})."
+    return f"{chosen}, {best}: A_T {_metric(members, 'A_T')} % on the {stream} ({size}{spread})."
 
 
-def _against_zero(results: StudyResults) -> str:
-    if results.chosen_epsilon == 0:
-        return "No tried ε > 0 scored higher than A-GEM: on this evidence the soft constraint brings nothing."
+def _rank(results: StudyResults) -> str:
+    return "one of" if words.higher(results) else "the best of"
+
+
+def _highest(results: StudyResults) -> str:
+    """Which setting has the highest mean, where it is not the chosen one: a strategy may rule it out, or a study have
+    grown.
+    """
+    higher = words.higher(results)
+    if not higher:
+        return ""
+    named = setting_text(results.parameters, higher[0])
+    return f" (the highest mean of a round is that of {named})"
+
+
+def _against_baseline(results: StudyResults) -> str:
+    if results.baseline is None:
+        return ""
+    if results.chosen == results.baseline:
+        left = " that the search left open" if words.higher(results) else ""
+        if words.is_agem(results):
+            none = f"No ε > 0{left}" if left else "No tried ε > 0"
+            return f"{none} scored higher than A-GEM: on this evidence the soft constraint brings nothing."
+        return f"None of the other {words.others(results)}{left} scored higher than the baseline."
     if results.score_on == "eval" and results.evaluation:
         return ""  # the same members as in the evaluation, whose paragraph compares them
-    pair = compare(results.search, results.chosen_epsilon, 0.0)
+    baseline, subject = words.baseline(results), words.subject(results)
+    pair = baseline_pair(results)
     if not pair.n:
-        return "ε = 0 (A-GEM) shares no measured seed with the chosen ε, so the search cannot compare them."
+        name = baseline[:1].upper() + baseline[1:] if baseline.startswith("the ") else baseline
+        return f"{name} shares no measured seed with the chosen {subject}, so the search cannot compare them."
     selected = (
-        "The chosen ε is the maximum of noisy means, so the selection itself biases this difference upwards"
-        if len(results.epsilons) > 2
-        else "The same data chose ε, so the selection itself biases this difference upwards"
+        f"The chosen {subject} is the maximum of noisy means, so the selection itself biases this difference upwards"
+        if len(results.settings) > 2 and not words.higher(results)
+        else f"The same data chose the {subject}, so the selection itself biases this difference upwards"
     )
+    if results.of_epsilon:
+        selected = selected.replace("chose the ε", "chose ε")
     remedy = "; the evaluation below is free of that." if results.score_on == "cv" and results.evaluation else "."
     seeds = count_text(pair.n, "seed")
-    return f"Against ε = 0 (A-GEM) on the same {seeds} of the search: {_points(pair)}. {selected}{remedy}"
+    return f"Against {baseline} on the same {seeds} of the search: {_points(pair)}. {selected}{remedy}"
 
 
 def _evaluation(results: StudyResults) -> str:
+    subject = words.subject(results)
     if not results.evaluation:
-        return "The evaluation has not run yet: how the chosen ε does on the evaluation stream is unknown."
+        return f"The evaluation has not run yet: how the chosen {subject} does on the evaluation stream is unknown."
     stream = f"On the evaluation stream ({count_text(results.evaluation[0].tasks, 'task')})"
-    chosen, zero = ([r for r in results.evaluation if r.epsilon == e] for e in (results.chosen_epsilon, 0.0))
+    chosen = results.evaluation_of(results.chosen)
+    base = results.evaluation_of(results.baseline) if results.baseline is not None else ()
     if not chosen:
-        return f"{stream} only A-GEM was evaluated: A_T {_metric(zero, 'A_T')} %; the chosen ε was not."
-    text = f"{stream} {_result(results.method, results.chosen_epsilon, chosen)}"
-    if results.chosen_epsilon != 0 and zero:
-        pair = compare(results.evaluation, results.chosen_epsilon, 0.0)
+        name = words.baseline_name(results)
+        return f"{stream} only {name} was evaluated: A_T {_metric(base, 'A_T')} %; the chosen {subject} was not."
+    text = f"{stream} {_result(results, results.chosen, chosen)}"
+    if words.has_baseline(results) and base:
+        assert results.baseline is not None
+        pair = baseline_pair(results, evaluation=True)
         seeds = count_text(pair.n, "seed")
-        text += f"; {_result('agem', 0.0, zero)}. Difference on the same {seeds}: {_points(pair)}."
+        text += f"; {_result(results, results.baseline, base)}. Difference on the same {seeds}: {_points(pair)}."
         text += "" if results.score_on == "eval" else f" {_test(pair)}"
     else:
-        text += "." if results.chosen_epsilon == 0 else "; ε = 0 was not evaluated."
-    if results.score_on == "eval":
-        text += (
-            " ε was chosen on this very stream: its figures are flattered, the difference is biased upwards, "
-            "and no test is given, because none would be valid after the selection."
-        )
-    return text.strip()
+        text += _without_baseline(results)
+    return (text + (_flattered(results) if results.score_on == "eval" else "")).strip()
+
+
+def _without_baseline(results: StudyResults) -> str:
+    if not words.has_baseline(results):
+        return "."
+    return "; ε = 0 was not evaluated." if words.is_agem(results) else "; the baseline was not evaluated."
+
+
+def _flattered(results: StudyResults) -> str:
+    subject = "ε" if results.of_epsilon else f"The {words.subject(results)}"
+    return (
+        f" {subject} was chosen on this very stream: its figures are flattered, the difference is biased upwards, "
+        "and no test is given, because none would be valid after the selection."
+    )
 
 
 def _trust(results: StudyResults) -> str:
-    sentences = [_resolution(results), _at_the_end(results), _diverged(results)]
+    sentences = [_share(results), _at_the_end(results), _diverged(results)]
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _resolution(results: StudyResults) -> str:
-    """How well the search can tell the chosen ε from its rivals."""
-    others = len(results.epsilons) - 1
-    seeds = len({r.seed for r in results.search})
-    if seeds < 2:
-        return "With one seed there is no estimate of the noise: the ranking of the tried ε may be chance."
-    near = near_best(results)
-    if not near:
-        return f"None of the other {others} tried ε lies within {ERROR} ({seeds} seeds)."
-    low, high = epsilon_text(near[0]), epsilon_text(near[-1])
-    span = f"ε = {low}" if len(near) == 1 else f"the smallest is {low}, the largest {high}"
-    zero = ", and ε = 0 (A-GEM) is among them" if 0 in near and results.chosen_epsilon != 0 else ""
-    lie = "lies" if len(near) == 1 else "lie"
+def _verdict(results: StudyResults) -> tuple[str, str]:
+    found = trust(results).verdict
+    return found.text, found.advice
+
+
+def _share(results: StudyResults) -> str:
+    """How often the chosen setting is the best of the tried ones."""
+    found = trust(results)
+    if found.seeds < 2 or math.isnan(found.probability) or len(results.settings) < 2:
+        return ""
+    share = f"{100 * found.probability:.0f} %"
+    drawn = f"resamples of the {found.seeds} seeds"
+    text = f"The chosen {words.subject(results)} is the best of the tried ones in {share} of {drawn}."
+    return f"{text} {_outside(results)}".strip()
+
+
+def _outside(results: StudyResults) -> str:
+    """A sentence where the chosen value is not among those that the curve leaves open."""
+    peak = trust(results).peak
+    if peak is None or peak.curve is None or peak.low <= float(results.chosen[0]) <= peak.high:
+        return ""
+    ends, best = about_text((peak.low, peak.high)), f"{peak.best:.3g}"
+    luck = "" if words.higher(results) else ", as the highest of noisy means may"
     return (
-        f"{len(near)} of the other {others} tried ε {lie} within {ERROR} ({seeds} seeds): {span}{zero}. "
-        "Take the chosen value as one good value among these, not as an optimum known to its last digit."
+        f"It lies outside the interval {ends} that the curve through all values leaves open{luck}; "
+        f"the curve itself is highest at {best}."
     )
 
 
 def _at_the_end(results: StudyResults) -> str:
-    """A warning where the best lies on an edge that the rule cannot cross."""
-    for r in results.rounds[:1] + results.rounds[-1:]:
-        if results.chosen_epsilon in (r.low, r.high):
-            first = r is results.rounds[0]
-            what = "the whole searched interval" if first else f"the interval of repeat {r.number}"
-            why = "better values may lie beyond it" if first else "the rule cannot look beyond it again"
-            return f"The chosen ε is an end of {what} [{epsilon_text(r.low)}, {epsilon_text(r.high)}]: {why}."
+    """A warning where the best lies on an edge that a narrowing cannot cross any more; the verdict tells of the edge of
+    what was searched.
+    """
+    last, own = results.rounds[-1], results.domain[0] or ()
+    if last is results.rounds[0] or last.span is None:
+        return ""
+    if results.chosen[0] in last.span and results.chosen[0] not in own:
+        what = f"the interval of {words.round_noun(last)} {last.number} {interval_text(last.span)}"
+        return f"The chosen {words.subject(results)} is an end of {what}: the rule cannot look beyond it again."
     return ""
 
 
@@ -137,17 +183,30 @@ def _diverged(results: StudyResults) -> str:
     broken = [r for r in members if r.status != "ok"]
     if not broken:
         return ""
-    values = ", ".join(epsilon_text(e) for e in sorted({r.epsilon for r in broken}))
-    share = f"{len(broken)} of {count_text(len(members), 'member')}"
-    return f"{share} diverged (ε = {values}); they are counted, not averaged."
+    found = dict.fromkeys(setting_of(r, results.parameters) for r in broken)
+    listed = sorted(found, key=lambda s: [(not is_number(v), v) for v in s])  # type: ignore[arg-type]
+    return f"{len(broken)} of {count_text(len(members), 'member')} diverged ({_listed(results, listed)}); {COUNTED}"
+
+
+COUNTED = "they are counted, not averaged."
+
+
+def _listed(results: StudyResults, settings: list[tuple[Any, ...]]) -> str:
+    """A few settings, and how many more there are: "ε = 0.5, 0.6 and 3 more"."""
+    shown = settings[:MOST_LISTED]
+    if len(results.parameters) == 1:
+        text = f"{words.subject(results)} = {', '.join(value_text(s[0]) for s in shown)}"
+    else:
+        text = "; ".join(setting_text(results.parameters, s) for s in shown)
+    return text + (f" and {len(settings) - len(shown)} more" if len(settings) > len(shown) else "")
 
 
 def _test(pair: Paired) -> str:
-    """The exact test, and what it cannot show with so few seeds."""
-    if not 2 <= pair.n <= MOST_FLIPS:
+    """The sign-flip test, and what it cannot show with so few seeds."""
+    if pair.n < 2:
         return ""
     smallest = smallest_sign_flip_p(pair.n)
-    text = f"Exact two-sided sign-flip test: p = {sign_flip_p(pair.differences):.3g}"
+    text = f"{words.heading(sign_flip_name(pair.n))}: p = {sign_flip_p(pair.differences):.3g}"
     if smallest >= LEVEL:
         bound = f"the smallest possible p is 2/2^{pair.n} = {smallest:.4g}"
         return f"{text}; {pair.n} seeds cannot reach p < {LEVEL}, because {bound}."
@@ -163,17 +222,19 @@ def _points(pair: Paired) -> str:
     return f"{difference} percentage points of A_T ({kind}higher in {pair.wins} of {pair.n})"
 
 
-def _result(method: str, epsilon: float, members: list[RunRecord]) -> str:
-    label = "A-GEM" if epsilon == 0 else f"{method_label(method)} with ε = {epsilon_text(epsilon)}"
+def _result(results: StudyResults, setting: Setting, members: Sequence[RunRecord]) -> str:
+    label = setting_label(results.method, results.parameters, setting).replace(", ", " with ", 1)
+    if results.of_epsilon and setting == (0.0,):
+        label = "A-GEM"
     return f"{label} reaches A_T {_metric(members, 'A_T')} % and F_T {_metric(members, 'F_T')}"
 
 
-def _metric(members: list[RunRecord], metric: str) -> str:
-    row = by_epsilon(members).iloc[0]
+def _metric(members: Sequence[RunRecord], metric: str) -> str:
+    row = by_setting({(): members}, ()).iloc[0]
     if len(members) == 1:
         return number_text(float(row[f"{metric}_mean"]), METRIC_DIGITS[metric])
     return mean_std_text(float(row[f"{metric}_mean"]), float(row[f"{metric}_std"]), METRIC_DIGITS[metric])
 
 
-def _seeds(members: list[RunRecord]) -> str:
+def _seeds(members: Sequence[RunRecord]) -> str:
     return count_text(len({r.seed for r in members}), "seed")

@@ -35,6 +35,17 @@ NETWORK_LABELS = {"mlp": "multilayer perceptron", "reduced_resnet18": "reduced R
 
 STREAM_LABELS = {"cv": "cross-validation stream", "eval": "evaluation stream"}
 
+STRATEGY_LABELS = {
+    "narrowing": "interval narrowing",
+    "interval-ci": "narrowing by confidence intervals",
+    "grid": "grid search",
+    "random": "random search",
+    "qmc": "quasi-random search (QMC)",
+    "tpe": "tree-structured Parzen estimator (TPE)",
+    "gp": "Gaussian process",
+    "cmaes": "CMA-ES",
+}
+
 METRIC_DIGITS = {"A_T": 2, "F_T": 3, "a_1": 2, "a_t": 2, "LCA_10": 3, "BWT": 2, "FWT": 2}
 """Decimals printed: hundredths of a percent, thousandths of a fraction."""
 
@@ -51,13 +62,9 @@ def method_label(method: str) -> str:
     return METHOD_LABELS.get(method, method)
 
 
-def setting_label(method: str, epsilon: float) -> str:
-    """A method at one ε; ε = 0 is A-GEM, whatever the method.
-
-    >>> setting_label("soft_agem", 0.1), setting_label("soft_agem", 0.0)
-    ('ε-SOFT-GEM, ε = 0.1', 'A-GEM (ε = 0)')
-    """
-    return "A-GEM (ε = 0)" if epsilon == 0 else f"{method_label(method)}, ε = {epsilon_text(epsilon)}"
+def strategy_label(strategy: str) -> str:
+    """How the settings were suggested, in words, or the name itself."""
+    return STRATEGY_LABELS.get(strategy, strategy)
 
 
 def dataset_label(dataset: str) -> str:
@@ -104,6 +111,24 @@ def epsilon_text(epsilon: float) -> str:
     return f"{epsilon + 0.0:.6g}"
 
 
+def interval_text(ends: tuple[float, float]) -> str:
+    """A closed interval.
+
+    >>> interval_text((0.0, 0.1 + 0.2))
+    '[0, 0.3]'
+    """
+    return f"[{epsilon_text(ends[0])}, {epsilon_text(ends[1])}]"
+
+
+def about_text(ends: tuple[float, float]) -> str:
+    """An interval that was estimated: three significant digits.
+
+    >>> about_text((0.117109, 0.1302))
+    '[0.117, 0.13]'
+    """
+    return f"[{ends[0] + 0.0:.3g}, {ends[1] + 0.0:.3g}]"
+
+
 def settings_text(settings: Mapping[str, Any]) -> str:
     """Hyperparameters in their order.
 
@@ -130,10 +155,11 @@ def number_text(value: float, digits: int) -> str:
 def count_text(number: int, noun: str) -> str:
     """A number of things.
 
-    >>> count_text(1, "seed"), count_text(5, "seed")
-    ('1 seed', '5 seeds')
+    >>> count_text(1, "seed"), count_text(5, "seed"), count_text(2, "batch")
+    ('1 seed', '5 seeds', '2 batches')
     """
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    ending = "es" if noun.endswith("ch") else "s"
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}{ending}"
 
 
 def signed_text(value: float, digits: int) -> str:

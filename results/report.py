@@ -6,29 +6,31 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from results import words
 from results.answer import answer
 from results.export import export_runs
-from results.figures import curves, epsilon_curve, shrinking
+from results.figures import best_so_far, curves, parameter_curve, shrinking, slices
 from results.files import write_atomically, write_csv
-from results.labels import STREAM_LABELS, count_text, dataset_label, method_label
+from results.labels import STREAM_LABELS, dataset_label, method_label, strategy_label
 from results.study import SearchRound, StudyResults
 from results.tables import certificates_table, difference_table, evaluated_rows, evaluation_table, search_table
+from results.trust import trust, trust_as_json, trust_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["SearchRound", "StudyResults", "answer", "evaluation_table", "write_report"]
+__all__ = ["SearchRound", "StudyResults", "answer", "evaluation_table", "trust", "trust_as_json", "write_report"]
 
 
 def write_report(results: StudyResults, folder: Path) -> Path:
-    """Write report.html, evaluation.csv, evaluation_difference.csv, search.csv, certificates.csv, figures/*.csv
-    and the exported runs into `folder`.
+    """Write report.html, evaluation.csv, evaluation_difference.csv, search.csv, trust.csv, certificates.csv,
+    figures/*.csv and the exported runs into `folder`.
 
     Every file is written atomically, the page last. Returns the page's path. Needs at least one round;
     ValueError otherwise.
     """
     if not results.rounds:
-        raise ValueError(f"study {results.name!r} has no finished repeat to report; allowed: at least one")
+        raise ValueError(f"study {results.name!r} has no finished round to report; allowed: at least one")
     figures = _figures(results)
     for name, table in _tables(results, figures).items():
         write_csv(folder / f"{name}.csv", table)
@@ -39,21 +41,29 @@ def write_report(results: StudyResults, folder: Path) -> Path:
 
 def _figures(results: StudyResults) -> dict[str, tuple[ModuleType, Any]]:
     """name -> (the figure's module, its numbers). A new figure is one line here and one in `_page`."""
-    return {
-        "epsilon_A_T": (epsilon_curve, epsilon_curve.numbers(results, "A_T")),
-        "epsilon_F_T": (epsilon_curve, epsilon_curve.numbers(results, "F_T")),
-        "shrinking": (shrinking, shrinking.numbers(results)),
-        "accuracy_curve": (curves, curves.numbers(evaluated_rows(results), "A_k")),
-    }
+    found: dict[str, tuple[ModuleType, Any]] = {}
+    if results.is_curve:
+        for metric in ("A_T", "F_T"):
+            found[f"{results.parameters[0]}_{metric}"] = (parameter_curve, parameter_curve.numbers(results, metric))
+    else:
+        found["slices"] = (slices, slices.numbers(results))
+    if results.has_spans:
+        found["shrinking"] = (shrinking, shrinking.numbers(results))
+    found["best_so_far"] = (best_so_far, best_so_far.numbers(results))
+    found["accuracy_curve"] = (curves, curves.numbers(evaluated_rows(results), "A_k"))
+    return found
 
 
 def _tables(results: StudyResults, figures: dict[str, tuple[ModuleType, Any]]) -> dict[str, pd.DataFrame]:
     """File name without ending -> table."""
+    import pandas as pd
+
     tables = {
         "search": search_table(results),
         "evaluation": evaluation_table(results),
         "evaluation_difference": difference_table(results),
         "certificates": certificates_table(results),
+        "trust": pd.DataFrame(trust_rows(trust(results))),
     }
     for module, numbers in figures.values():
         tables |= {f"figures/{name}": table for name, table in module.tables(numbers).items()}
@@ -61,28 +71,36 @@ def _tables(results: StudyResults, figures: dict[str, tuple[ModuleType, Any]]) -
 
 
 def _page(results: StudyResults, figures: dict[str, tuple[ModuleType, Any]]) -> str:
-    from results import appendix, page, sections
+    from results import appendix, evaluation_section, page, sections, trust_section
 
     drawn = {name: page.figure(name, m.draw(numbers), m.caption(numbers)) for name, (m, numbers) in figures.items()}
-    curve = (
-        drawn["accuracy_curve"]
-        if figures["accuracy_curve"][1].curves
-        else page.paragraphs("No evaluation to show yet.")
-    )
+    learning = drawn.pop("accuracy_curve")
+    if not figures["accuracy_curve"][1].curves:
+        learning = page.paragraphs("No evaluation to show yet.")
+    spent, shrunk = drawn.pop("best_so_far"), drawn.pop("shrinking", "")
+    metrics = "Accuracy and forgetting" if results.is_curve else "Accuracy"
     body = [
         sections.overview(results),
         sections.what_was_run(results),
-        page.section("Accuracy and forgetting versus ε", drawn["epsilon_A_T"], drawn["epsilon_F_T"]),
-        page.section("How the interval shrank", drawn["shrinking"]),
-        sections.evaluation(results),
-        page.section("Accuracy while learning", curve),
+        page.section(f"{metrics} versus {words.searched(results)}", *drawn.values()),
+        page.section("How the interval shrank", shrunk) if shrunk else "",
+        page.section("What the search spent", spent),
+        trust_section.how_far(results),
+        evaluation_section.evaluation(results),
+        page.section("Accuracy while learning", learning),
         sections.search(results),
         appendix.configuration(results.config),
         sections.certificates(results),
         appendix.machine(results.facts),
     ]
-    method, dataset = method_label(results.method), dataset_label(results.dataset)
-    heading = f"ε for {method} on {dataset}"
-    repeats, stream = count_text(len(results.rounds), "repeat"), STREAM_LABELS[results.score_on]
-    lead = f"{repeats} of interval narrowing, scored by A_T on the {stream}."
-    return page.page(f"{heading} — {results.name}", results.name, heading, lead, "\n".join(body))
+    method, dataset, what = method_label(results.method), dataset_label(results.dataset), words.searched(results)
+    heading = f"{words.heading(what)} for {method} on {dataset}"
+    return page.page(
+        f"{heading} — {results.name}",
+        results.name,
+        heading,
+        f"{words.rounds(results)} of {strategy_label(results.strategy)}, scored by A_T on the "
+        f"{STREAM_LABELS[results.score_on]}.",
+        "\n".join(part for part in body if part),
+        f"Search for {what} · study",
+    )

@@ -2,57 +2,52 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
-from results import equivalence, page
-from results.answer import answer, near_best
+from results import equivalence, page, words
+from results.answer import answer
+from results.evaluation_section import metric_text
 from results.labels import (
-    METRIC_DIGITS,
-    METRIC_UNITS,
     MISSING,
     STREAM_LABELS,
+    about_text,
     count_text,
     dataset_label,
-    epsilon_text,
-    mean_std_text,
+    interval_text,
     method_label,
     network_label,
     number_text,
     signed_text,
+    strategy_label,
 )
-from results.metrics import METRICS
 from results.record import RunRecord
-from results.reference import footnotes
+from results.settings import parameter_label, value_text
 from results.study import StudyResults
-from results.tables import by_epsilon, compare, difference_table, evaluation_table, search_table
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-PAPER_TASKS = 17
-METRIC_COLUMNS = [(metric, METRIC_UNITS[metric]) for metric in METRICS]
+from results.tables import baseline_pair, by_setting, search_table
+from results.trust import trust
+from results.trust_section import KIND_LABELS, looks_text
 
 
 def overview(results: StudyResults) -> str:
     """Headline numbers, warnings and the answer in words."""
-    words = f'<div class="answer">{page.paragraphs(answer(results))}</div>'
-    return page.tiles(_headlines(results)) + page.notes(warnings(results)) + words
+    text = f'<div class="answer">{page.paragraphs(answer(results))}</div>'
+    return page.tiles(_headlines(results)) + page.notes(warnings(results)) + text
 
 
 def warnings(results: StudyResults) -> list[str]:
-    """What a reader must not miss: how ε was chosen, an unfinished evaluation, members that alone come out
-    otherwise, then the caller's notes.
+    """What a reader must not miss: on which stream was chosen, an unfinished evaluation, other looks at the
+    evaluation stream, members that alone come out otherwise, then the caller's notes.
     """
     found = []
     if results.score_on == "eval":
         found.append(
-            "ε was selected on the evaluation stream itself. The evaluation figures on this page are "
+            f"{_selected(results)} on the evaluation stream itself. The evaluation figures on this page are "
             "therefore flattered: the same test data chose the winner and scored it."
         )
     if not results.evaluation:
         found.append("The evaluation has not run yet; the sections about it are empty.")
+    if looked := looks_text(results):
+        found.append(looked)
     changed = equivalence.warning(results)
     if changed:
         found.append(changed)
@@ -61,27 +56,52 @@ def warnings(results: StudyResults) -> list[str]:
 
 def what_was_run(results: StudyResults) -> str:
     """The study in one list."""
-    members, seeds = results.search, {r.seed for r in results.search}
-    low, high = min(r.low for r in results.rounds), max(r.high for r in results.rounds)
+    members = results.search
+    subject = words.heading(words.subject(results))
     items = {
         "Dataset": dataset_label(results.dataset),
         "Method": method_label(results.method),
         "Network": network_label(results.config),
-        "ε chosen on": STREAM_LABELS[results.score_on]
+        f"{subject} chosen on": STREAM_LABELS[results.score_on]
         + (f", {count_text(members[0].tasks, 'task')}" if members else ""),
-        "Searched interval": f"[{epsilon_text(low)}, {epsilon_text(high)}]",
-        "Repeats": f"{len(results.rounds)} ({len(results.epsilons)} different values of ε)",
-        "Seeds": ", ".join(str(s) for s in sorted(seeds)),
+        "Strategy": strategy_label(results.strategy),
+        **dict(_domains(results)),
+        words.heading(words.round_nouns(results)): f"{len(results.rounds)} ({_different(results)})",
+        "Seeds": ", ".join(map(str, results.seeds)),
         "Members trained": f"{len(members)} in the search, {_evaluated(results)}",
+        **({"Before it was extended": "; ".join(results.grown)} if results.grown else {}),
         "SGD steps": f"{sum(r.steps for r in _members(results)):,}",
     }
     return page.section("What was run", page.facts(items))
 
 
+def _selected(results: StudyResults) -> str:
+    return "ε was selected" if results.of_epsilon else f"The {words.subject(results)} was selected"
+
+
+def _different(results: StudyResults) -> str:
+    if len(results.parameters) > 1:
+        return count_text(len(results.settings), "different setting")
+    of = f" of {words.subject(results)}"
+    return count_text(len(results.settings), "different value") + of
+
+
+def _domains(results: StudyResults) -> Iterator[tuple[str, str]]:
+    """What was searched, an item a parameter."""
+    for i, (name, ends) in enumerate(zip(results.parameters, results.domain, strict=True)):
+        of = "" if results.of_epsilon else f" of {parameter_label(name)}"
+        if ends is None:
+            tried = dict.fromkeys(setting[i] for r in results.rounds for setting in r.settings)
+            yield f"Choices{of}", ", ".join(map(value_text, tried))
+        else:
+            scale = ", logarithmic" if name in results.log else ""
+            yield f"Searched interval{of}", f"{interval_text(ends)}{scale}"
+
+
 def search(results: StudyResults) -> str:
-    """Every repeat and every ε."""
+    """Every round and every setting."""
     header = [
-        ("ε", ""),
+        *((parameter_label(name), "") for name in results.parameters),
         ("A_T", "%"),
         ("F_T", ""),
         ("a_1", "%"),
@@ -94,22 +114,6 @@ def search(results: StudyResults) -> str:
     return page.section("The search, point by point", page.table(header, _search_rows(results)), page.small(remark))
 
 
-def evaluation(results: StudyResults) -> str:
-    """The chosen ε and A-GEM beside the paper's printed rows."""
-    frame = evaluation_table(results)
-    if frame.empty:
-        return page.section(
-            "Evaluation",
-            page.paragraphs("The evaluation has not run yet, and the paper prints no row for this dataset."),
-        )
-    measured, printed = frame[frame["source"] != "paper"], frame[frame["source"] == "paper"]
-    rows = [*_evaluation_rows(measured), *_difference_rows(results), *_evaluation_rows(printed)]
-    header = [("", ""), *METRIC_COLUMNS, ("n", "seeds")]
-    return page.section(
-        "Evaluation", page.table(header, rows), *(page.small(text) for text in _remarks(results, frame))
-    )
-
-
 def certificates(results: StudyResults) -> str:
     """What training members again, alone, showed; nothing where that was not done."""
     text = equivalence.summary(results)
@@ -117,102 +121,47 @@ def certificates(results: StudyResults) -> str:
 
 
 def _headlines(results: StudyResults) -> Iterator[tuple[str, str, str]]:
-    yield "Chosen ε", epsilon_text(results.chosen_epsilon), _rivals(results)
+    for i, (name, value) in enumerate(zip(results.parameters, results.chosen, strict=True)):
+        yield f"Chosen {parameter_label(name)}", value_text(value), "" if i else _detail(results)
     stream = STREAM_LABELS[results.score_on]
-    yield from _score_tile(f"A_T, {stream}", results, results.search, " (ε selected on them)")
+    members = results.members_of(results.chosen)
+    yield from _score_tile(f"A_T, {stream}", members, f" ({words.subject(results)} selected on them)")
     if results.score_on != "eval":
-        yield from _score_tile(f"A_T, {STREAM_LABELS['eval']}", results, results.evaluation, "")
-    pair = compare(results.evaluation, results.chosen_epsilon, 0.0)
-    if pair.n and results.chosen_epsilon != 0:
+        yield from _score_tile(f"A_T, {STREAM_LABELS['eval']}", results.evaluation_of(results.chosen), "")
+    pair = baseline_pair(results, evaluation=True)
+    if pair.n:
         error = f" ± {number_text(pair.error, 2)}" if pair.n > 1 else ""
         detail = f"points, paired{', ± standard error' if error else ''}; higher in {pair.wins} of {pair.n}"
-        yield "A_T minus A-GEM's, evaluation", f"{signed_text(pair.mean, 2)}{error}", detail
+        yield f"A_T minus {words.baseline_name(results)}'s, evaluation", f"{signed_text(pair.mean, 2)}{error}", detail
 
 
-def _rivals(results: StudyResults) -> str:
-    if len({r.seed for r in results.search}) < 2:
-        return "one seed: no estimate of the noise"
-    return f"{len(near_best(results))} other tried ε within one standard error"
+def _detail(results: StudyResults) -> str:
+    """The verdict in a word or two, and its interval."""
+    found = trust(results)
+    where = f"; best in {about_text((found.peak.low, found.peak.high))}" if found.peak is not None else ""
+    return f"{KIND_LABELS[found.verdict.kind]}{where}"
 
 
-def _score_tile(
-    label: str, results: StudyResults, records: Iterable[RunRecord], remark: str
-) -> Iterator[tuple[str, str, str]]:
-    members = [r for r in records if r.epsilon == results.chosen_epsilon]
+def _score_tile(label: str, members: Sequence[RunRecord], remark: str) -> Iterator[tuple[str, str, str]]:
     if members:
         size = f"{count_text(members[0].tasks, 'task')}, {count_text(len(members), 'seed')}"
-        yield label, f"{_cell(by_epsilon(members).iloc[0], 'A_T')} %", f"{size}{remark}"
+        yield label, f"{metric_text(by_setting({(): members}, ()).iloc[0], 'A_T')} %", f"{size}{remark}"
 
 
 def _search_rows(results: StudyResults) -> Iterator[tuple[str, list[str]]]:
     table = search_table(results)
     for r in results.rounds:
+        span = f": {interval_text(r.span)}" if r.span else ""
         note = f" — {r.note}" if r.note else ""
-        yield "group", [f"Repeat {r.number}: [{epsilon_text(r.low)}, {epsilon_text(r.high)}]{note}"]
-        for _, row in table[table["repeat"] == r.number].iterrows():
-            cells = [_cell(row, metric) for metric in ("A_T", "F_T", "a_1", "a_t")]
+        yield "group", [f"{words.heading(words.round_noun(r))} {r.number}{span}{note}"]
+        rows = table[table["repeat"] == r.number]
+        for setting, (_, row) in zip(r.settings, rows.iterrows(), strict=True):
+            cells = [metric_text(row, metric) for metric in ("A_T", "F_T", "a_1", "a_t")]
             rank = {1: "best", 2: "second"}.get(int(row["best"]), "")
-            kind = "chosen" if row["epsilon"] == results.chosen_epsilon else ""
-            label = epsilon_text(row["epsilon"]) + (" (A-GEM)" if row["epsilon"] == 0 else "")
-            yield kind, [label, *cells, str(int(row["n"])), str(int(row["diverged"]) or MISSING), rank]
-
-
-def _evaluation_rows(frame: pd.DataFrame) -> Iterator[tuple[str, list[str]]]:
-    for position, (_, row) in enumerate(frame.iterrows()):
-        paper = row["source"] == "paper"
-        kind = "paper" if paper else "chosen" if position == 0 else ""
-        n = MISSING if math.isnan(float(row["n"])) else str(int(row["n"]))
-        label = f"{row['row']}, ε = {epsilon_text(row['epsilon'])}" if paper and row["epsilon"] > 0 else str(row["row"])
-        yield kind, [label, *(_cell(row, metric) for metric in METRICS), n]
-
-
-def _difference_rows(results: StudyResults) -> Iterator[tuple[str, list[str]]]:
-    pairs = difference_table(results).set_index("metric")
-    if not pairs.empty:
-        yield (
-            "",
-            [
-                "difference, paired ± s.e.",
-                *(_difference_cell(pairs, m) for m in METRICS),
-                str(pairs["n"].iloc[0]),
-            ],
-        )
-
-
-def _difference_cell(pairs: pd.DataFrame, metric: str) -> str:
-    if metric not in pairs.index:
-        return MISSING
-    digits = METRIC_DIGITS[metric]
-    mean, error = (float(pairs[name][metric]) for name in ("mean", "standard_error"))
-    return f"{signed_text(mean, digits)} ± {number_text(error, digits)}"
-
-
-def _remarks(results: StudyResults, frame: pd.DataFrame) -> Iterator[str]:
-    if not results.evaluation:
-        yield "The evaluation of this study has not run yet; only the paper's printed rows are shown."
-    yield (
-        "Mean ± population standard deviation over seeds; F_T and LCA_10 are fractions, the rest percent. "
-        "F_T is better when lower. "
-        "The difference row is chosen ε minus A-GEM on the same seeds, ± the standard error of its mean."
-    )
-    if (frame["source"] == "paper").any():
-        tasks = results.evaluation[0].tasks if results.evaluation else PAPER_TASKS
-        other = (
-            f" This evaluation has {tasks} tasks, so the printed rows are no yardstick for it."
-            if tasks != PAPER_TASKS
-            else ""
-        )
-        yield (
-            f"Printed rows: the paper's main tables, {PAPER_TASKS} tasks, 5 runs, full training sets; "
-            f"comparable only where the configuration below has the same sizes.{other} "
-            "The paper prints no LCA_10 and gives ε only for Permuted MNIST and Split CIFAR-100."
-        )
-    for method in dict.fromkeys((results.method, "agem")):
-        yield from (f"On the printed {method_label(method)} row: {note}" for note in footnotes(results.dataset, method))
-
-
-def _cell(row: pd.Series, metric: str) -> str:
-    return mean_std_text(float(row[f"{metric}_mean"]), float(row[f"{metric}_std"]), METRIC_DIGITS[metric])
+            kind = "chosen" if setting == results.chosen else ""
+            values = [value_text(value) for value in setting]
+            values[0] += " (A-GEM)" if results.of_epsilon and setting[0] == 0 else ""
+            yield kind, [*values, *cells, str(int(row["n"])), str(int(row["diverged"]) or MISSING), rank]
 
 
 def _members(results: StudyResults) -> Iterable[RunRecord]:

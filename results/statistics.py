@@ -1,4 +1,4 @@
-"""What a comparison of a few seeds can bear: paired differences, an exact test, a parabola."""
+"""What a comparison of a few seeds can bear: paired differences, an exact test, corrections."""
 
 from __future__ import annotations
 
@@ -8,8 +8,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-MOST_FLIPS = 16
-"""Largest number of pairs whose 2^n sign flips are enumerated."""
+MOST_FLIPS = 36
+"""Largest number of pairs whose 2^n sign flips are all counted; a test of so many takes a few hundredths of a second.
+"""
+
+DRAWN_FLIPS = 99_999
+"""Sign flips drawn where there are more pairs."""
+
+FLIP_SEED = 20_250_117
+
+RELATIVE_ZERO = 1e-12
+"""Differences below this share of the largest magnitude are rounding, not differences."""
 
 
 class Paired(NamedTuple):
@@ -31,27 +40,6 @@ class Paired(NamedTuple):
         return sum(d > 0 for d in self.differences)
 
 
-class Parabola(NamedTuple):
-    """y = curvature·(x − vertex)² + peak, fitted by plain least squares over [low, high]."""
-
-    curvature: float
-    vertex: float
-    peak: float
-    r_squared: float
-    low: float
-    high: float
-    n: int
-
-    @property
-    def inside(self) -> bool:
-        """Whether the vertex lies within the fitted points."""
-        return self.low <= self.vertex <= self.high
-
-    def at(self, x: float) -> float:
-        """The fitted value at x."""
-        return self.curvature * (x - self.vertex) ** 2 + self.peak
-
-
 def paired(first: Mapping[int, float], second: Mapping[int, float]) -> Paired:
     """Compare two settings by seed; seeds that one of them lacks (or where it is NaN) are left out.
 
@@ -67,53 +55,100 @@ def paired(first: Mapping[int, float], second: Mapping[int, float]) -> Paired:
 
 
 def sign_flip_p(differences: Sequence[float]) -> float:
-    """Exact two-sided p-value of "the sign of every paired difference is a fair coin", statistic |Σ d|.
+    """Two-sided p-value of "the sign of every paired difference is a fair coin", statistic |Σ d|.
 
-    Between one and `MOST_FLIPS` differences; ValueError otherwise.
+    Exact up to `MOST_FLIPS` differences. Beyond, `DRAWN_FLIPS` flips of a fixed generator: with b of B drawn sums as
+    far from 0 as the measured one, p = (b + 1)/(B + 1), which keeps the level (Phipson & Smyth 2010). ValueError
+    without a difference.
 
     >>> sign_flip_p([1.0, 2.0, 3.0])
     0.25
     """
-    n = len(differences)
-    if not 1 <= n <= MOST_FLIPS:
-        raise ValueError(f"the number of differences must be in [1, {MOST_FLIPS}], got {n}")
     values = np.asarray(differences, dtype=np.float64)
-    bits = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
-    sums = np.abs((1 - 2 * bits) @ values)
+    if not len(values):
+        raise ValueError("the number of differences must be >= 1, got 0")
     # A flip that gives the same sum in another order of addition must count as equal.
-    slack = 1e-12 * np.abs(values).sum()
-    return float(np.mean(sums >= abs(values.sum()) - slack))
+    bound = abs(float(values.sum())) - RELATIVE_ZERO * float(np.abs(values).sum())
+    if bound <= 0:
+        return 1.0
+    if len(values) <= MOST_FLIPS:
+        return 2 * _flips_from(values, bound) / 2.0 ** len(values)
+    signs = np.random.default_rng(FLIP_SEED).integers(0, 2, (DRAWN_FLIPS, len(values)), dtype=np.int8)
+    sums = 2 * (signs @ values) - values.sum()
+    return float(1 + np.count_nonzero(np.abs(sums) >= bound)) / (DRAWN_FLIPS + 1)
+
+
+def _flips_from(values: np.ndarray, bound: float) -> int:
+    """How many of the 2^n flips have a sum >= bound: every sum is one of the first half plus one of the second."""
+    first, second = (_signed_sums(half) for half in np.array_split(values, 2))
+    second.sort()
+    return int((len(second) - np.searchsorted(second, bound - np.sort(first))).sum())
+
+
+def _signed_sums(values: np.ndarray) -> np.ndarray:
+    """[2^n] the sums of n values under all signs."""
+    sums = np.zeros(1)
+    for value in values:
+        sums = np.concatenate([sums + value, sums - value])
+    return sums
 
 
 def smallest_sign_flip_p(n: int) -> float:
-    """The smallest p-value n pairs can reach in `sign_flip_p`: 2/2^n.
+    """The smallest p-value n pairs can reach in `sign_flip_p`: 2/2^n, or 1/(B + 1) where flips are drawn.
 
-    >>> smallest_sign_flip_p(5)
-    0.0625
+    >>> smallest_sign_flip_p(5), smallest_sign_flip_p(50)
+    (0.0625, 1e-05)
     """
-    return min(1.0, 2.0 / 2.0**n)
+    return min(1.0, 2.0 / 2.0**n) if n <= MOST_FLIPS else 1 / (DRAWN_FLIPS + 1)
 
 
-def fit_parabola(x: Sequence[float], y: Sequence[float]) -> Parabola | None:
-    """Plain least squares through the points; None below four distinct x (three fit exactly) or where the fit
-    is a line.
+def sign_flip_name(n: int) -> str:
+    """What kind of test `sign_flip_p` of n pairs is.
 
-    >>> fit = fit_parabola([0.0, 1.0, 2.0, 3.0], [1.0, 2.0, 1.0, -2.0])
-    >>> round(fit.vertex, 6), round(fit.peak, 6), round(fit.r_squared, 6)
-    (1.0, 2.0, 1.0)
+    >>> sign_flip_name(5), sign_flip_name(50)
+    ('exact two-sided sign-flip test', 'two-sided sign-flip test (99,999 random flips)')
     """
-    xs, ys = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    if len(np.unique(xs)) < 4:
-        return None
-    centre, scale = xs.mean(), np.ptp(xs)
-    a, b, c = np.polyfit((xs - centre) / scale, ys, 2)
-    if abs(a) <= 1e-12 * max(1.0, float(np.abs(ys).max())):
-        return None
-    vertex = centre - scale * b / (2 * a)
-    residual = ys - np.polyval([a, b, c], (xs - centre) / scale)
-    total = float(((ys - ys.mean()) ** 2).sum())
-    r_squared = 1.0 - float((residual**2).sum()) / total if total > 0 else math.nan
-    peak = c - b * b / (4 * a)
-    return Parabola(
-        float(a / scale**2), float(vertex), float(peak), r_squared, float(xs.min()), float(xs.max()), len(xs)
+    return (
+        "exact two-sided sign-flip test"
+        if n <= MOST_FLIPS
+        else f"two-sided sign-flip test ({DRAWN_FLIPS:,} random flips)"
     )
+
+
+def holm(p: Sequence[float]) -> tuple[float, ...]:
+    """p-values adjusted so that the chance of any false rejection stays at the level (Holm 1979); NaN stays NaN
+    and is not counted.
+
+    The i-th smallest of m becomes the running maximum of (m − i + 1)·pᵢ, at most 1.
+
+    >>> holm([0.01, 0.04, 0.03])
+    (0.03, 0.06, 0.06)
+    """
+    values = np.asarray(p, dtype=np.float64)
+    order = np.argsort(values)[: np.count_nonzero(~np.isnan(values))]
+    adjusted = np.full(len(values), math.nan)
+    factors = np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(factors * values[order])) if len(order) else []
+    return tuple(adjusted.tolist())
+
+
+def student_quantile(share: float, df: float) -> float:
+    """Quantile of Student's t; infinite for df <= 0, where nothing can be concluded.
+
+    >>> round(student_quantile(0.975, 4), 3)
+    2.776
+    """
+    from scipy.special import stdtrit
+
+    return float(stdtrit(df, share)) if df > 0 else math.inf
+
+
+def student_tail(t: float, df: float) -> float:
+    """Probability that Student's t exceeds t; 1 for df <= 0, where nothing can be concluded.
+
+    >>> round(student_tail(2.776, 4), 3)
+    0.025
+    """
+    from scipy.special import stdtr
+
+    return float(stdtr(df, -t)) if df > 0 else 1.0

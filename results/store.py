@@ -124,6 +124,23 @@ class Store:
         if old != new:
             raise conflict(name, old, new)
 
+    def change_study(self, before: StudyRow, config: Mapping[str, Any]) -> None:
+        """Give a study another configuration. StudyConflict where it is no longer as it was read."""
+        there = schema.studies.c
+        known = (there.name == before.name) & (there.config == schema.mapping_to_json(before.config))
+        new = schema.mapping_to_json(config)
+        with self._transaction("write to") as connection:
+            changed = connection.execute(schema.studies.update().where(known).values(config=new))
+            if changed.rowcount != 1:
+                raise StudyConflict(f"study {before.name!r} has been changed meanwhile; run the command again")
+
+    def described(self, phase: str) -> list[tuple[dict[str, Any], str]]:
+        """(content, time of creation) of every run on the streams of a phase, "cv" or "eval", oldest first."""
+        runs = schema.runs.c
+        query = select(runs.content, runs.created).where(runs.phase == phase).order_by(runs.created, runs.key)
+        with self._transaction("read") as connection:
+            return [(json.loads(row.content), row.created) for row in connection.execute(query)]
+
     def study(self, name: str) -> StudyRow | None:
         """The study of that name, or None."""
         return next((row for row in self.studies() if row.name == name), None)

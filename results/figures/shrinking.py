@@ -4,11 +4,13 @@ repeat kept.
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from results.figures.style import BLUE, FAINT, INK, ORANGE, finish, plotly
 from results.labels import epsilon_text
+from results.settings import EPSILON, parameter_label, value_text
 from results.study import StudyResults
 from results.tables import search_table
 
@@ -23,31 +25,40 @@ class Shrinking(NamedTuple):
     """What the figure shows."""
 
     intervals: pd.DataFrame
-    """repeat, low, high, width, note: one row a repeat."""
+    """repeat, low, high, width, note: one row a repeat; the width of a logarithmic axis is in decades."""
     points: pd.DataFrame
-    """repeat, epsilon, position (0..1 within its interval), best (1, 2, 0), mean (A_T in %): one row a grid
-    point.
+    """repeat, <parameter>, position (0..1 within its interval), best (1, 2, 0), mean (A_T in %): one row a tried
+    value.
     """
+    parameter: str
+    log: bool
 
 
 def numbers(results: StudyResults) -> Shrinking:
-    """Intervals and grid points of every repeat."""
+    """Intervals and tried values of every round that has an interval."""
     import pandas as pd
 
-    rows = [(r.number, r.low, r.high, r.high - r.low, r.note) for r in results.rounds]
+    name = results.parameters[0]
+    log = name in results.log
+    rows = [
+        (r.number, *r.span, _axis(r.span[1], log) - _axis(r.span[0], log), r.note) for r in results.rounds if r.span
+    ]
     intervals = pd.DataFrame(rows, columns=["repeat", "low", "high", "width", "note"])
-    table = search_table(results)
-    width = (table["high"] - table["low"]).where(table["high"] > table["low"], 1.0)
+    table = search_table(results).dropna(subset=["low"])
+    places = [
+        (_axis(value, log) - _axis(low, log)) / (_axis(high, log) - _axis(low, log) or 1.0)
+        for value, low, high in zip(table[name], table["low"], table["high"], strict=True)
+    ]
     points = pd.DataFrame(
         {
             "repeat": table["repeat"],
-            "epsilon": table["epsilon"],
-            "position": (table["epsilon"] - table["low"]) / width,
+            name: table[name],
+            "position": places,
             "best": table["best"],
             "mean": table["A_T_mean"],
         }
     )
-    return Shrinking(intervals, points)
+    return Shrinking(intervals, points, name, log)
 
 
 def draw(shrinking: Shrinking) -> Any:
@@ -55,11 +66,12 @@ def draw(shrinking: Shrinking) -> Any:
     figure = plotly("graph_objects").Figure()
     rows = list(shrinking.intervals.itertuples())
     for upper, lower in pairwise(rows):
-        _add_funnel(figure, upper, lower)
+        if _within(lower, upper):
+            _add_funnel(figure, upper, lower, shrinking.log)
     for row in rows:
         _add_bar(figure, row)
     for rank in (0, 2, 1):
-        _add_points(figure, shrinking.points, rank)
+        _add_points(figure, shrinking, rank)
     last = max(shrinking.intervals["repeat"].tolist(), default=1)
     finish(figure, height=110 + 92 * max(len(rows), 1))
     figure.update_layout(margin_b=16)
@@ -77,15 +89,19 @@ def draw(shrinking: Shrinking) -> Any:
 
 def caption(shrinking: Shrinking) -> str:
     """What is seen, in words."""
-    widths = shrinking.intervals["width"].tolist()
+    chain = _last_chain(list(shrinking.intervals.itertuples()))
     text = (
         "Every bar is one repeat at its own scale, with its two ends written below it; the grey funnel shows "
-        "which part of it the next repeat searched. Dots: tried ε; diamond: best of the repeat; "
+        f"which part of it the next repeat searched. Dots: {_tried(shrinking)}; diamond: best of the repeat; "
         "ring: second best."
     )
-    if len(widths) > 1 and widths[-1] > 0:
-        narrower = f"{widths[0] / widths[-1]:.3g} times narrower"
-        text += f" From the first to the last repeat the interval became {narrower}."
+    if len(chain) < len(shrinking.intervals):
+        text += " Where there is no funnel, a search began anew."
+    if len(chain) > 1 and chain[-1].width > 0:
+        first = "the first" if len(chain) == len(shrinking.intervals) else f"repeat {chain[0].repeat}"
+        narrower = f"{chain[0].width / chain[-1].width:.3g} times narrower"
+        text += f" From {first} to the last repeat the interval became {narrower}"
+        text += " on the logarithmic axis." if shrinking.log else "."
     return text
 
 
@@ -94,11 +110,31 @@ def tables(shrinking: Shrinking) -> dict[str, pd.DataFrame]:
     return {"shrinking_intervals": shrinking.intervals, "shrinking_points": shrinking.points}
 
 
-def _add_funnel(figure: Any, upper: Any, lower: Any) -> None:
+def _within(later: Any, earlier: Any) -> bool:
+    """Whether an interval lies in the one before: it does not where a study was extended by another search."""
+    return bool(earlier.low <= later.low and later.high <= earlier.high)
+
+
+def _last_chain(rows: list[Any]) -> list[Any]:
+    """The last rows that each lie within the one before."""
+    start = max((i for i in range(1, len(rows)) if not _within(rows[i], rows[i - 1])), default=0)
+    return rows[start:]
+
+
+def _axis(value: float, log: bool) -> float:
+    return math.log10(value) if log else value
+
+
+def _tried(shrinking: Shrinking) -> str:
+    return "tried ε" if shrinking.parameter == EPSILON else "tried values"
+
+
+def _add_funnel(figure: Any, upper: Any, lower: Any, log: bool) -> None:
     """From the kept part of the upper bar to the whole lower bar."""
     if upper.width <= 0:
         return
-    left, right = ((end - upper.low) / upper.width for end in (lower.low, lower.high))
+    start = _axis(upper.low, log)
+    left, right = ((_axis(end, log) - start) / upper.width for end in (lower.low, lower.high))
     figure.add_trace(
         plotly("graph_objects").Scatter(
             x=[left, right, 1, 0, left],
@@ -142,16 +178,16 @@ def _add_bar(figure: Any, row: Any) -> None:
         )
 
 
-def _add_points(figure: Any, points: pd.DataFrame, rank: int) -> None:
-    """The grid points of one rank: 1 best, 2 second, 0 the others."""
-    part = points[points["best"] == rank]
+def _add_points(figure: Any, shrinking: Shrinking, rank: int) -> None:
+    """The tried values of one rank: 1 best, 2 second, 0 the others."""
+    name_of, part = shrinking.parameter, shrinking.points[shrinking.points["best"] == rank]
     styles = {
-        0: ("tried ε", {"size": 7, "color": FAINT}),
+        0: (_tried(shrinking), {"size": 7, "color": FAINT}),
         1: ("best", {"size": 12, "color": BLUE, "symbol": "diamond"}),
         2: ("second best", {"size": 11, "color": ORANGE, "symbol": "circle-open", "line": {"width": 2.5}}),
     }
     name, marker = styles[rank]
-    labels = [epsilon_text(e) for e in part["epsilon"]] if rank else None
+    labels = [value_text(value) for value in part[name_of]] if rank else None
     figure.add_trace(
         plotly("graph_objects").Scatter(
             x=part["position"],
@@ -163,7 +199,8 @@ def _add_points(figure: Any, points: pd.DataFrame, rank: int) -> None:
             text=labels,
             textposition="top center",
             textfont={"size": 12},
-            customdata=part[["epsilon", "mean"]],
-            hovertemplate="ε = %{customdata[0]:.6g}<br>A_T = %{customdata[1]:.4g} %<extra></extra>",
+            customdata=part[[name_of, "mean"]],
+            hovertemplate=f"{parameter_label(name_of)} = %{{customdata[0]:.6g}}<br>"
+            f"A_T = %{{customdata[1]:.4g}} %<extra></extra>",
         )
     )

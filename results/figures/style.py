@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, NamedTuple
+
+from results.settings import Value, is_number, value_text
 
 FONT = "Inter, 'Helvetica Neue', Helvetica, Arial, sans-serif"
 INK, FAINT, GRID = "#1a1a1a", "#6b6b6b", "#e8e8e8"
@@ -89,6 +92,23 @@ def finish(figure: Any, height: int) -> Any:
     figure.update_xaxes(**axis)
     figure.update_yaxes(**axis)
     return figure
+
+
+def has_numbers(values: Iterable[Value]) -> bool:
+    """Whether all values have a place on an axis of numbers."""
+    return all(map(is_number, values))
+
+
+def value_axis(values: Iterable[Value], log: bool) -> dict[str, Any]:
+    """The kind of axis for values of a hyperparameter: choices that are no numbers in the order they come.
+
+    >>> value_axis([0.1, 10], log=True), value_axis(["raw", "unit", "raw"], log=False)["categoryarray"]
+    ({'type': 'log'}, ['raw', 'unit'])
+    """
+    found = list(dict.fromkeys(values))
+    if has_numbers(found):
+        return {"type": "log" if log else "linear"}
+    return {"type": "category", "categoryorder": "array", "categoryarray": [value_text(v) for v in found]}
 
 
 def legend_beside(figure: Any) -> None:

@@ -79,6 +79,17 @@ def tiles(items: Iterable[tuple[str, str, str]]) -> str:
     return f'<div class="tiles">{"".join(cells)}</div>'
 
 
+def banner(kind: str, label: str, text: str, advice: str) -> str:
+    """A verdict: its kind (which colours it), in words, what was found, and what to do."""
+    said = f"<p>{prose(text)}</p>" + (f'<p class="advice">{prose(advice)}</p>' if advice else "")
+    return f'<div class="banner {escape(kind)}"><div class="label">{escape(label)}</div>{said}</div>'
+
+
+def folded(heading: str, body: str, shown: bool) -> str:
+    """Something long under its heading, to be unfolded unless `shown`; `body` is HTML."""
+    return f"<details{' open' * shown}><summary>{escape(heading)}</summary>{body}</details>"
+
+
 def notes(items: Iterable[str]) -> str:
     """What a reader must not miss; nothing where there is nothing to say."""
     listed = "".join(f"<li>{prose(item)}</li>" for item in items)

@@ -18,7 +18,7 @@ from results.database import connect
 from results.store import Store
 
 POSTGRES = os.environ.get("EPSEARCH_TEST_POSTGRES", "")
-HELPERS = ("synthetic", "synthetic_methods")
+HELPERS = ("synthetic", "synthetic_methods", "synthetic_settings")
 
 for helper in HELPERS:
     name = f"results_{helper}"

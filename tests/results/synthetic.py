@@ -108,10 +108,10 @@ def study(
             for e in grid
         )
         p, q = sorted(range(points), key=lambda i: -1.0 if scores[i] is None else float(scores[i]), reverse=True)[:2]
-        rounds.append(SearchRound(number, low, high, grid, scores, (p, q), ""))
+        rounds.append(SearchRound(number, tuple((e,) for e in grid), scores, (low, high), (p, q), ""))
         i, j = min(p, q), max(p, q)
         low, high = grid[max(i - 1, 0)], grid[min(j + 1, points - 1)]
-    value, chosen = max((s, e) for r in rounds for s, e in zip(r.scores, r.epsilons, strict=True) if s is not None)
+    value, chosen = max((s, e) for r in rounds for s, (e,) in zip(r.scores, r.settings, strict=True) if s is not None)
     search = tuple(members.values())
     if score_on == "eval":
         evaluation = tuple(r for r in search if r.epsilon in (0.0, chosen))
@@ -124,8 +124,12 @@ def study(
         dataset="permuted_mnist",
         method="soft_agem",
         score_on=score_on,
-        chosen_epsilon=chosen,
+        chosen=(chosen,),
         chosen_score=value,
+        baseline=(0.0,),
+        domain=((0.0, 1.0),),
+        seeds=tuple(range(seeds)),
+        eval_seeds=tuple(range(seeds)),
         rounds=tuple(rounds),
         search=search,
         evaluation=evaluation if evaluated else (),

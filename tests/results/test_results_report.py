@@ -11,7 +11,7 @@ import pytest
 import yaml
 from results_synthetic import record, study
 
-from results.answer import answer, near_best
+from results.answer import answer
 from results.report import SearchRound, StudyResults, evaluation_table, write_report
 from results.tables import difference_table, search_table
 
@@ -72,7 +72,7 @@ def test_the_page_opens_offline(full: tuple[StudyResults, Path]) -> None:
     assert page.attributes["html"]["lang"] == "en"
     assert page.attributes["meta"] and "width=device-width" in html
     assert plain(answer(results)) in plain(page.text)
-    assert html.count("<figure>") == html.count("<figcaption>") == 4
+    assert html.count("<figure>") == html.count("<figcaption>") == 5
     assert "flattered" not in page.text
 
 
@@ -89,7 +89,7 @@ def test_every_number_lies_beside_the_page(full: tuple[StudyResults, Path]) -> N
     figures = {
         "epsilon_A_T",
         "epsilon_A_T_seeds",
-        "epsilon_A_T_parabola",
+        "epsilon_A_T_curve",
         "accuracy_curve",
         "shrinking_points",
     }
@@ -140,26 +140,31 @@ def test_the_answer_is_honest_about_five_seeds() -> None:
     assert "cannot reach" not in answer(study(repeats=1, seeds=6))
 
 
-def test_near_best_needs_a_paired_difference_within_its_error() -> None:
-    results = study(repeats=1)
-    assert near_best(results) == ()
-    rival = tuple(
-        replace(r, epsilon=0.11, key=r.key[::-1]) for r in results.search if r.epsilon == results.chosen_epsilon
-    )
-    assert near_best(replace(results, search=results.search + rival)) == (0.11,)
-
-
 def test_best_at_the_end_of_the_interval() -> None:
     results = study(repeats=1, peak=1.0)
     assert results.chosen_epsilon == 1.0
-    assert "The chosen ε is an end of the whole searched interval [0, 1]: better values may lie beyond it." in answer(
-        results
-    )
+    assert "at the high end or too near to be told from it. ε cannot go beyond 1" in answer(results)
+    later = replace(results.rounds[0], number=2, span=(0.5, 1.0))
+    text = "The chosen ε is an end of the interval of repeat 2 [0.5, 1]: the rule cannot look beyond it again."
+    assert text not in answer(replace(results, rounds=(*results.rounds, later))), "nothing lies beyond 1"
+    assert text in answer(replace(results, rounds=(*results.rounds, later), chosen=(0.5,)))
+
+
+def test_a_choice_that_has_not_the_highest_mean() -> None:
+    results = study(repeats=1)
+    top = results.chosen[0]
+    lower = replace(results, chosen=(0.2,), chosen_score=results.rounds[0].scores[2] or 0.0, strategy="interval-ci")
+    text = answer(lower)
+    assert f"one of 11 values tried in 1 repeat (the highest mean of a round is that of ε = {top})" in text
+    assert "the best of 11" not in text and "maximum of noisy means" not in text and "highest of noisy" not in text
+    assert "the best of 11 values" in answer(results)
+    zero = replace(lower, chosen=(0.0,), chosen_score=results.rounds[0].scores[0] or 0.0)
+    assert "No ε > 0 that the search left open scored higher than A-GEM" in answer(zero)
 
 
 def test_zero_chosen() -> None:
     results = study(repeats=1)
-    results = replace(results, chosen_epsilon=0.0, evaluation=tuple(r for r in results.evaluation if r.epsilon == 0))
+    results = replace(results, chosen=(0.0,), evaluation=tuple(r for r in results.evaluation if r.epsilon == 0))
     text = answer(results)
     assert "which is plain A-GEM" in text and "No tried ε > 0 scored higher" in text
     assert len(evaluation_table(results)) == 3
@@ -170,7 +175,7 @@ def test_selection_on_the_evaluation_stream_is_said_aloud(tmp_path: Path) -> Non
     results = study(repeats=2, score_on="eval", tasks=5)
     text = read(write_report(results, tmp_path)).text
     assert "selected on the evaluation stream itself" in text and "therefore flattered" in text
-    assert "sign-flip" not in text
+    assert "sign-flip test: p" not in text
     assert "no yardstick" in text
 
 
@@ -200,15 +205,15 @@ def test_everything_from_outside_is_escaped(tmp_path: Path) -> None:
 
 
 def test_no_round_no_report(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no finished repeat"):
+    with pytest.raises(ValueError, match="no finished round"):
         write_report(replace(study(repeats=1), rounds=()), tmp_path)
 
 
 def test_a_round_must_be_consistent() -> None:
-    with pytest.raises(ValueError, match="scores must match epsilons"):
-        SearchRound(1, 0.0, 1.0, (0.0, 1.0), (None,), None, "")
+    with pytest.raises(ValueError, match="scores must match settings"):
+        SearchRound(1, ((0.0,), (1.0,)), (None,), (0.0, 1.0), None, "")
     with pytest.raises(ValueError, match="winners must be positions"):
-        SearchRound(1, 0.0, 1.0, (0.0, 1.0), (None, 0.5), (0, 2), "")
+        SearchRound(1, ((0.0,), (1.0,)), (None, 0.5), None, (0, 2), "")
 
 
 def test_results_import_nothing_heavy_and_nothing_forbidden() -> None:

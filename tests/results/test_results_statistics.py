@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from results.statistics import fit_parabola, paired, sign_flip_p, smallest_sign_flip_p
+from results.statistics import paired, sign_flip_p, smallest_sign_flip_p
 
 
 def test_paired_uses_common_measured_seeds_only() -> None:
@@ -34,22 +34,23 @@ def test_sign_flip_against_enumeration(differences: list[int]) -> None:
 def test_five_seeds_cannot_reach_five_percent() -> None:
     assert sign_flip_p([1, 2, 3, 4, 5]) == smallest_sign_flip_p(5) == 0.0625
     assert sign_flip_p([1, 2, 3, 4, 5, 6]) == smallest_sign_flip_p(6) < 0.05
-    with pytest.raises(ValueError, match="must be in"):
+    with pytest.raises(ValueError, match="must be >= 1, got 0"):
         sign_flip_p([])
 
 
-def test_parabola_finds_a_known_vertex_among_clustered_points() -> None:
-    x = np.r_[np.linspace(0.1, 1, 10), 0.12 + np.linspace(-1e-3, 1e-3, 30)]
-    fit = fit_parabola(x.tolist(), (92 - 25 * (x - 0.12) ** 2).tolist())
-    assert fit is not None and fit.inside and fit.n == 40
-    assert (fit.vertex, fit.peak, fit.curvature) == pytest.approx((0.12, 92, -25))
-    assert fit.at(0.5) == pytest.approx(92 - 25 * 0.38**2)
-    assert fit.r_squared == pytest.approx(1)
+def test_many_pairs_are_counted_exactly_too() -> None:
+    # Of n ones the sum is binomial: the p-value of k positive ones is known.
+    for n, k in ((17, 12), (24, 17), (36, 26)):
+        exact = 2 * sum(math.comb(n, i) for i in range(k, n + 1)) / 2**n
+        assert sign_flip_p([1.0] * k + [-1.0] * (n - k)) == pytest.approx(exact, rel=1e-12)
+    assert sign_flip_p([0.1] * 20 + [-0.1] * 20) == 1.0, "whatever the rounding"
+    assert sign_flip_p([0.1 * i for i in range(1, 21)]) == smallest_sign_flip_p(20) == 2 / 2**20
 
 
-def test_no_parabola_through_three_points_or_a_line() -> None:
-    assert fit_parabola([0, 1, 2, 2], [1, 2, 1, 1]) is None
-    assert fit_parabola([0, 1, 2, 3], [0, 1, 2, 3]) is None
-    assert fit_parabola([0, 1, 2, 3], [5, 5, 5, 5]) is None
-    outside = fit_parabola([0, 1, 2, 3], [1, 4, 9, 16.5])
-    assert outside is not None and not outside.inside
+def test_beyond_that_flips_are_drawn() -> None:
+    n, k = 60, 38
+    exact = 2 * sum(math.comb(n, i) for i in range(k, n + 1)) / 2**n  # 0.052
+    values = [1.0] * k + [-1.0] * (n - k)
+    assert sign_flip_p(values) == pytest.approx(exact, abs=5 * math.sqrt(exact / 1e5))
+    assert sign_flip_p(values) == sign_flip_p(values)
+    assert sign_flip_p([1.0] * 60) == smallest_sign_flip_p(60) == 1e-5

@@ -1,0 +1,112 @@
+"""The best mean A_T so far against the member runs that were spent on it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from results import words
+from results.figures.style import BLUE, FAINT, finish, look, plotly
+from results.labels import STREAM_LABELS, count_text, number_text, subscripts
+from results.settings import setting_text
+from results.study import StudyResults
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class BestSoFar(NamedTuple):
+    """What the figure shows."""
+
+    stream: str
+    names: tuple[str, ...]
+    """[points] "repeat 1" or "batch 1"."""
+    points: pd.DataFrame
+    """repeat, members (different member runs up to and with this setting), setting (text), score (mean A_T in %; NaN
+    where a member diverged), best (highest score so far): one row a setting, in the order they were suggested.
+    """
+
+
+def numbers(results: StudyResults) -> BestSoFar:
+    """Walk through the rounds; a member that two settings share, or two rounds, is counted once."""
+    import pandas as pd
+
+    seen: set[str] = set()
+    rows, names = [], []
+    for r in results.rounds:
+        for setting, score in zip(r.settings, r.scores, strict=True):
+            seen |= {record.key for record in results.members_of(setting)}
+            percent = float("nan") if score is None else 100 * score
+            names.append(f"{words.round_noun(r)} {r.number}")
+            rows.append((r.number, len(seen), setting_text(results.parameters, setting), percent))
+    points = pd.DataFrame(rows, columns=["repeat", "members", "setting", "score"])
+    best = points["score"].cummax().ffill()
+    return BestSoFar(results.score_on, tuple(names), points.assign(best=best))
+
+
+def draw(spent: BestSoFar) -> Any:
+    """A plotly figure: a dot a setting, and the best so far as a staircase."""
+    figure = plotly("graph_objects").Figure()
+    tried = spent.points.assign(name=spent.names).dropna(subset=["score"])
+    figure.add_trace(
+        plotly("graph_objects").Scatter(
+            x=tried["members"],
+            y=tried["score"],
+            customdata=tried[["setting", "name"]],
+            mode="markers",
+            marker={"size": 6, "color": FAINT, "opacity": 0.5},
+            name="tried",
+            hovertemplate=f"%{{customdata[0]}} (%{{customdata[1]}})<br>"
+            f"{subscripts('A_T')} = %{{y:.2f}} %<extra></extra>",
+        )
+    )
+    figure.add_trace(staircase(spent.points, "best so far", look(0).colour, "solid"))
+    finish(figure, height=340)
+    figure.update_xaxes(title_text="member runs", rangemode="tozero")
+    figure.update_yaxes(title_text=subscripts("A_T (%)"), range=shown_range(spent.points))
+    return figure
+
+
+def shown_range(points: pd.DataFrame) -> tuple[float, float] | None:
+    """The vertical range of the line and the better half of the dots; None where nothing has a score."""
+    scores = points["score"].dropna()
+    if scores.empty:
+        return None
+    low, high = min(float(scores.median()), float(points["best"].min())), float(scores.max())
+    pad = 0.08 * (high - low) or 0.1
+    return low - pad, high + pad
+
+
+def staircase(points: pd.DataFrame, name: str, colour: str = BLUE, dash: str = "solid") -> Any:
+    """The line of the best so far."""
+    known = points.dropna(subset=["best"])
+    return plotly("graph_objects").Scatter(
+        x=known["members"],
+        y=known["best"],
+        mode="lines",
+        line={"shape": "hv", "width": 2, "color": colour, "dash": dash},
+        name=name,
+        hovertemplate="%{fullData.name}: " + subscripts("A_T") + " = %{y:.2f} % after %{x} member runs<extra></extra>",
+    )
+
+
+def caption(spent: BestSoFar) -> str:
+    """What is seen, in words."""
+    text = (
+        f"Mean A_T on the {STREAM_LABELS[spent.stream]} of every tried setting (dots) and the highest so far (line), "
+        "against the member runs spent until then; a member is one setting with one seed. "
+        "The best of noisy means rises with their number by chance alone."
+    )
+    shown = shown_range(spent.points)
+    if shown is not None and (below := int((spent.points["score"] < shown[0]).sum())):
+        text += f" {count_text(below, 'dot')} below {number_text(shown[0], 1)} % not shown."
+    known = spent.points.dropna(subset=["best"])
+    if known.empty:
+        return text
+    first = known[known["best"] == known["best"].iloc[-1]].iloc[0]
+    best, runs = number_text(float(first["best"]), 2), count_text(int(first["members"]), "member run")
+    return f"{text} The last rise, to {best} %, came after {runs} of {int(spent.points['members'].iloc[-1])}."
+
+
+def tables(spent: BestSoFar) -> dict[str, pd.DataFrame]:
+    """Name -> table of the data behind the figure."""
+    return {"best_so_far": spent.points}

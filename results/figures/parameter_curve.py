@@ -1,0 +1,175 @@
+"""A metric versus the one searched parameter: mean and spread of every round, every seed, and the fitted curve."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from results import words
+from results.figures import parameter_drawing
+from results.labels import METRIC_DIGITS, METRIC_UNITS, STREAM_LABELS, about_text, count_text, number_text
+from results.metrics import mean_std, summarize
+from results.peak import Peak, peak
+from results.settings import parameter_label
+from results.study import StudyResults
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST_ZOOMS = 4
+CURVE_COLUMNS = [
+    *("low", "high", "bootstrap_low", "bootstrap_high", "best"),
+    *("window_low", "window_high", "points", "whole", "lack_of_fit_p", "seeds", "c2", "c1", "c0"),
+]
+
+
+class ParameterCurve(NamedTuple):
+    """What the figure shows; values in the units of `summarize`."""
+
+    metric: str
+    stream: str
+    parameter: str
+    """Its name, which is also a column of `members` and `points`."""
+    log: bool
+    """Whether its axis is logarithmic."""
+    chosen: float
+    baseline: float | None
+    baseline_text: str
+    members: pd.DataFrame
+    """repeat, <parameter>, seed, value: one row a tried value and seed."""
+    points: pd.DataFrame
+    """repeat, <parameter>, n, diverged, mean, std: one row a tried value."""
+    intervals: tuple[int, ...]
+    """Numbers of the rounds with members that searched an interval of their own; without any, all points look alike."""
+    peak: Peak | None
+    """The fitted curve and where its best may lie."""
+
+    @property
+    def label(self) -> str:
+        """The parameter as people write it."""
+        return parameter_label(self.parameter)
+
+    @property
+    def zooms(self) -> tuple[int, ...]:
+        """Rounds that get a panel of their own."""
+        return tuple(number for number in self.intervals if number > 1)[-MOST_ZOOMS:]
+
+    @property
+    def at_baseline(self) -> float | None:
+        """Mean at the baseline (of ε: at ε = 0, A-GEM), or None."""
+        rows = self.points[(self.points[self.parameter] == self.baseline) & self.points["mean"].notna()]
+        return None if rows.empty else float(rows["mean"].iloc[0])
+
+    def on_axis(self, value: float) -> float:
+        """A value's place on the axis."""
+        return math.log10(value) if self.log else value
+
+
+def numbers(results: StudyResults, metric: str = "A_T") -> ParameterCurve:
+    """Group the search by round. A value of two rounds appears in both; the curve counts it once.
+
+    Needs a study whose `is_curve` is true.
+    """
+    name = results.parameters[0]
+    members = _members(results, metric)
+    points = mean_std(members, by=["repeat", name], metrics=[metric])
+    points = points.rename(columns={f"{metric}_mean": "mean", f"{metric}_std": "std"})
+    baseline = None if results.baseline is None else float(results.baseline[0])
+    return ParameterCurve(
+        metric=metric,
+        stream=results.score_on,
+        parameter=name,
+        log=name in results.log,
+        chosen=float(results.chosen[0]),
+        baseline=baseline,
+        baseline_text=words.baseline(results).removeprefix("the "),
+        members=members.rename(columns={metric: "value"})[["repeat", name, "seed", "value"]],
+        points=points,
+        intervals=tuple(r.number for r in results.rounds if r.span is not None and r.number in set(points["repeat"])),
+        peak=peak(results, metric),
+    )
+
+
+def draw(curve: ParameterCurve) -> Any:
+    """A plotly figure: the whole interval on top, a panel for each of the last repeats below, these on one
+    common scale.
+    """
+    return parameter_drawing.draw(curve)
+
+
+def caption(curve: ParameterCurve) -> str:
+    """What is seen, in words."""
+    what = "Final average accuracy A_T" if curve.metric == "A_T" else "Forgetting F_T (lower is better)"
+    text = (
+        f"{what} versus {curve.label} on the {STREAM_LABELS[curve.stream]}. Dots: mean over seeds; "
+        "bars: ± one standard deviation; faint dots: single seeds."
+    )
+    if curve.zooms:
+        text += (
+            f" Above: every {_round(curve)} over the whole interval. Below: the later repeats, each over its own "
+            "interval, on one common vertical scale."
+        )
+    if (level := curve.at_baseline) is not None:
+        value = f"({number_text(level, METRIC_DIGITS[curve.metric])}{_unit(curve)})"
+        agem = curve.parameter == "epsilon" and curve.baseline == 0
+        which = f"ε = 0, where the formula switches to A-GEM {value}" if agem else f"the {curve.baseline_text} {value}"
+        text += f" Diamond and dashed line: {which}."
+    return f"{text} {_curve_caption(curve)}"
+
+
+def _round(curve: ParameterCurve) -> str:
+    """A study may have batches, too, where it has grown by another strategy."""
+    return "repeat" if {*curve.points["repeat"]} <= {*curve.intervals} else "round"
+
+
+def tables(curve: ParameterCurve) -> dict[str, pd.DataFrame]:
+    """Name -> table of the data behind the figure."""
+    import pandas as pd
+
+    name = f"{curve.parameter}_{curve.metric}"
+    found = pd.DataFrame([] if curve.peak is None else [_row(curve.peak)], columns=CURVE_COLUMNS)
+    return {name: curve.points, f"{name}_seeds": curve.members, f"{name}_curve": found}
+
+
+def _members(results: StudyResults, metric: str) -> pd.DataFrame:
+    """repeat, <parameter>, seed, status, <metric>: one row a round, tried value and member."""
+    import pandas as pd
+
+    kept = [(r.number, s[0], record) for r in results.rounds for s in r.settings for record in results.members_of(s)]
+    frame = summarize(record for _, _, record in kept)[["seed", "status", metric]]
+    places = pd.DataFrame([(number, value) for number, value, _ in kept], columns=["repeat", results.parameters[0]])
+    return pd.concat([places, frame], axis=1)
+
+
+def _row(peak: Peak) -> tuple[object, ...]:
+    """Values of the parameter; coefficients on its axis."""
+    found, window = peak.maximum, peak.maximum.window
+    start, end = peak.window or (math.nan, math.nan)
+    of_window = (start, end, 0, False, math.nan) if window is None else (start, end, *window[2:])
+    ends = (peak.value(found.bootstrap_low), peak.value(found.bootstrap_high))
+    return (peak.low, peak.high, *ends, peak.best, *of_window, found.seeds, *(peak.curve or 3 * (math.nan,)))
+
+
+def _curve_caption(curve: ParameterCurve) -> str:
+    found = curve.peak
+    if found is None:
+        return ""
+    best = "highest" if curve.metric == "A_T" else "lowest"
+    apart = "; ε = 0 is left out because another formula holds there" if curve.parameter == "epsilon" else ""
+    ends = about_text((found.low, found.high))
+    where = f"where {curve.metric} is {best}: {curve.label} in {ends}, from {count_text(found.maximum.seeds, 'seed')}"
+    if found.curve is None or found.maximum.window is None:
+        which = "no quadratic curve can be fitted" if found.maximum.seeds > 1 else "one seed gives no measure of noise"
+        return f"Shaded: what cannot be excluded as the place {where} ({which})."
+    window = found.maximum.window
+    over = "all tried values" if window.whole else f"the {window.points} values that one suits"
+    fit = "" if math.isnan(window.lack_of_fit_p) else f", lack of fit p = {window.lack_of_fit_p:.2g}"
+    return (
+        f"Dotted: quadratic curve through {over}, with a level of its own for each seed{fit}{apart}; star: its best, "
+        f"{curve.label} = {found.best:.3g}. Shaded: 95 % confidence set of {where} as units. "
+        "The curve describes the shape; it does not choose."
+    )
+
+
+def _unit(curve: ParameterCurve) -> str:
+    return f" {METRIC_UNITS[curve.metric]}" if METRIC_UNITS[curve.metric] else ""

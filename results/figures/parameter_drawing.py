@@ -1,0 +1,197 @@
+"""Drawing of the curve over the one searched parameter."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from results.figures.style import BLUE, FAINT, INK, ORANGE, VERMILLION, faint, finish, ordered_colours, plotly
+from results.labels import METRIC_UNITS, subscripts
+from results.settings import value_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from results.figures.parameter_curve import ParameterCurve
+
+
+def draw(curve: ParameterCurve) -> Any:
+    """The figure of `parameter_curve.draw`."""
+    rounds = sorted(int(r) for r in curve.points["repeat"].unique())
+    zooms = list(curve.zooms)
+    figure = _panels(curve, zooms)
+    coloured = ordered_colours(len(rounds)) if curve.intervals else [BLUE] * len(rounds)
+    colours = dict(zip(rounds, coloured, strict=True))
+    for number in rounds:
+        _add_round(figure, curve, number, colours[number], row=1, col=1)
+    _add_curve(figure, curve)
+    for col, number in enumerate(zooms, start=1):
+        _add_round(figure, curve, number, colours[number], row=2, col=col)
+    _add_reference_lines(figure, curve, len(zooms))
+    _add_bands(figure, curve, zooms)
+    finish(figure, height=780 if zooms else 460)
+    _title_axes(figure, curve, zooms)
+    return figure
+
+
+def _hover(curve: ParameterCurve) -> str:
+    return f"{curve.label} = %{{x:.6g}}<br>{subscripts(curve.metric)} = %{{y:.4g}}"
+
+
+def _panels(curve: ParameterCurve, zooms: list[int]) -> Any:
+    if not zooms:
+        return plotly("subplots").make_subplots(rows=1, cols=1)
+    return plotly("subplots").make_subplots(
+        rows=2,
+        cols=len(zooms),
+        specs=[[{"colspan": len(zooms)}, *[None] * (len(zooms) - 1)], [{}] * len(zooms)],
+        row_heights=[0.56, 0.44],
+        vertical_spacing=0.17,
+        horizontal_spacing=0.03,
+        subplot_titles=["", *(f"Repeat {r}" for r in zooms)],
+    )
+
+
+def _add_round(figure: Any, curve: ParameterCurve, number: int, colour: str, row: int, col: int) -> None:
+    """Faint seeds, then means with error bars; the baseline has its own marker."""
+    seeds = curve.members[(curve.members["repeat"] == number) & curve.members["value"].notna()]
+    means = curve.points[(curve.points["repeat"] == number) & curve.points["mean"].notna()]
+    name = f"{'repeat' if number in curve.intervals else 'batch'} {number}" if curve.intervals else "tried"
+    dot = {"size": 4, "color": colour, "opacity": 0.3}
+    dots = plotly("graph_objects").Scatter(
+        x=seeds[curve.parameter], y=seeds["value"], customdata=seeds["seed"], mode="markers", marker=dot,
+        legendgroup=name, showlegend=False,
+        hovertemplate=f"{_hover(curve)}<br>seed %{{customdata}}<extra></extra>",
+    )  # fmt: skip
+    figure.add_trace(dots, row=row, col=col)
+    look = {"size": 6 if row == 1 else 7, "color": colour}
+    plain = means[curve.parameter] != curve.baseline
+    shown = {trace.name for trace in figure.data}
+    _add_means(figure, curve, means[plain], name, look, row, col, legend=row == 1 and name not in shown)
+    if row == 2 or curve.baseline_text not in shown:
+        diamond = {"symbol": "diamond", "size": 11, "color": VERMILLION}
+        _add_means(figure, curve, means[~plain], curve.baseline_text, diamond, row, col, legend=row == 1)
+
+
+def _add_means(
+    figure: Any,
+    curve: ParameterCurve,
+    means: pd.DataFrame,
+    name: str,
+    look: dict[str, Any],
+    row: int,
+    col: int,
+    legend: bool,
+) -> None:
+    if means.empty:
+        return
+    bars = {"array": means["std"].fillna(0), "thickness": 1.2, "width": 3}
+    hover = f"{_hover(curve)} ± %{{customdata[1]:.2g}} (n = %{{customdata[0]}})<extra></extra>"
+    points = plotly("graph_objects").Scatter(
+        x=means[curve.parameter], y=means["mean"], error_y=bars, customdata=means[["n", "std"]],
+        mode="markers", marker=look, name=name, legendgroup=name, showlegend=legend,
+        legendrank=1 if name == curve.baseline_text else 2, hovertemplate=hover,
+    )  # fmt: skip
+    figure.add_trace(points, row=row, col=col)
+
+
+def _add_curve(figure: Any, curve: ParameterCurve) -> None:
+    """The fitted curve over its window, and a star where it is best."""
+    found, scatter = curve.peak, plotly("graph_objects").Scatter
+    if found is None or found.curve is None or found.maximum.window is None:
+        return
+    places = np.linspace(found.maximum.window.low, found.maximum.window.high, 201).tolist()
+    line = {"color": FAINT, "dash": "dot", "width": 1.6}
+    shape = scatter(
+        x=[found.value(place) for place in places],
+        y=[found.at(place) for place in places],
+        mode="lines",
+        line=line,
+        legendrank=3,
+        name="fitted curve",
+        hoverinfo="skip",
+    )
+    figure.add_trace(shape, row=1, col=1)
+    star = {"symbol": "star", "size": 12, "color": ORANGE, "line": {"width": 1, "color": INK}}
+    hover = f"best of the curve: {curve.label} = %{{x:.4g}}<extra></extra>"
+    best = scatter(
+        x=[found.best], y=[found.at(found.maximum.best)], mode="markers", marker=star, name="its best",
+        legendrank=4, hovertemplate=hover,
+    )  # fmt: skip
+    figure.add_trace(best, row=1, col=1)
+
+
+def _add_bands(figure: Any, curve: ParameterCurve, zooms: list[int]) -> None:
+    """The confidence set, shaded in every panel as far as the panel goes."""
+    if curve.peak is None:
+        return
+    panels = [(1, 1, curve.points), *((2, c, _of(curve, n)) for c, n in enumerate(zooms, start=1))]
+    for row, col, points in panels:
+        low = max(curve.peak.low, float(points[curve.parameter].min()))
+        high = min(curve.peak.high, float(points[curve.parameter].max()))
+        if low < high:
+            figure.add_vrect(x0=low, x1=high, fillcolor=faint(BLUE), line_width=0, layer="below", row=row, col=col)
+    swatch = {"symbol": "square", "size": 12, "color": faint(BLUE)}
+    figure.add_trace(
+        plotly("graph_objects").Scatter(
+            x=[None], y=[None], mode="markers", marker=swatch, name="best may lie here", legendrank=5, hoverinfo="skip"
+        ),
+        row=1,
+        col=1,
+    )
+
+
+def _of(curve: ParameterCurve, number: int) -> pd.DataFrame:
+    return curve.points[curve.points["repeat"] == number]
+
+
+def _add_reference_lines(figure: Any, curve: ParameterCurve, zooms: int) -> None:
+    """The baseline's level in every panel, and the chosen value on top."""
+    places = [(1, 1), *((2, c) for c in range(1, zooms + 1))]
+    for row, col in places:
+        if curve.at_baseline is not None:
+            figure.add_hline(
+                y=curve.at_baseline,
+                line={"color": VERMILLION, "dash": "dash", "width": 1},
+                layer="below",
+                row=row,
+                col=col,
+            )
+    if curve.chosen == curve.baseline:
+        return
+    figure.add_vline(x=curve.chosen, line={"color": BLUE, "width": 1}, layer="below", row=1, col=1)
+    # An annotation of add_vline would be misplaced on a logarithmic axis, which wants the logarithm.
+    figure.add_annotation(
+        x=curve.on_axis(curve.chosen),
+        y=1,
+        xref="x",
+        yref="y domain",
+        text=f"chosen {curve.label} = {value_text(curve.chosen)}",
+        font={"color": BLUE, "size": 12},
+        showarrow=False,
+        yanchor="bottom",
+        xanchor="left" if _is_left(curve) else "right",
+    )
+
+
+def _is_left(curve: ParameterCurve) -> bool:
+    """Whether the chosen value lies in the left half, where its name has more room to the right."""
+    places = [curve.on_axis(value) for value in curve.points[curve.parameter]] or [curve.on_axis(curve.chosen)]
+    return curve.on_axis(curve.chosen) < (min(places) + max(places)) / 2
+
+
+def _title_axes(figure: Any, curve: ParameterCurve, zooms: list[int]) -> None:
+    title = subscripts(f"{curve.metric} (%)" if METRIC_UNITS[curve.metric] else f"{curve.metric} (fraction)")
+    figure.update_xaxes(title_text=curve.label, type="log" if curve.log else "linear")
+    figure.update_yaxes(title_text=title, row=1, col=1)
+    if not zooms:
+        return
+    figure.update_yaxes(title_text=title, row=2, col=1)
+    shown = curve.members[curve.members["repeat"].isin(zooms)]["value"].dropna().tolist()
+    shown += [] if curve.at_baseline is None else [curve.at_baseline]
+    if shown:
+        pad = 0.06 * (max(shown) - min(shown)) or 1e-3
+        figure.update_yaxes(range=[min(shown) - pad, max(shown) + pad], row=2)
+    for col in range(2, len(zooms) + 1):
+        figure.update_yaxes(showticklabels=False, ticks="", row=2, col=col)

@@ -1,0 +1,60 @@
+"""The best mean A_T so far against the member runs spent, one line a study."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from results.figures import best_so_far
+from results.figures.style import finish, legend_beside, look, plotly
+from results.labels import STREAM_LABELS, subscripts
+from results.study import StudyResults
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Races(NamedTuple):
+    """What the figure shows."""
+
+    stream: str
+    points: pd.DataFrame
+    """row (label), place (of the study, from 0), then the columns of `best_so_far`: one row a study and setting."""
+
+
+def numbers(studies: Sequence[tuple[str, StudyResults]]) -> Races:
+    """Of (label, study)."""
+    import pandas as pd
+
+    frames = [
+        best_so_far.numbers(study).points.assign(row=label, place=place) for place, (label, study) in enumerate(studies)
+    ]
+    points = pd.concat(frames, ignore_index=True)
+    return Races(studies[0][1].score_on, points[["row", "place", *points.columns.drop(["row", "place"])]])
+
+
+def draw(races: Races) -> Any:
+    """A plotly figure: staircases in the colours of the other figure."""
+    figure = plotly("graph_objects").Figure()
+    for place in sorted(set(races.points["place"].tolist())):
+        style, points = look(place), races.points[races.points["place"] == place]
+        figure.add_trace(best_so_far.staircase(points, str(points["row"].iloc[0]), style.colour, style.dash))
+    finish(figure, height=420)
+    legend_beside(figure)
+    figure.update_xaxes(title_text="member runs", range=[0, 1.03 * races.points["members"].max()])
+    figure.update_yaxes(title_text=subscripts("A_T (%)"))
+    return figure
+
+
+def caption(races: Races) -> str:
+    """What is seen, in words."""
+    return (
+        f"Highest mean A_T so far on the {STREAM_LABELS[races.stream]}, against the member runs that the strategy had "
+        "spent until then; a member is one setting with one seed. The best of noisy means rises with their number by "
+        "chance alone, so heights of strategies that spent differently are no fair comparison."
+    )
+
+
+def tables(races: Races) -> dict[str, pd.DataFrame]:
+    """Name -> table of the data behind the figure."""
+    return {"best_so_far": races.points.drop(columns="place")}

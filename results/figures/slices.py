@@ -1,0 +1,121 @@
+"""A_T against each of several searched parameters, one panel each, and every tried setting a dot in all of them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from results.figures.style import BLUE, FAINT, INK, VERMILLION, finish, has_numbers, plotly, value_axis
+from results.labels import STREAM_LABELS, subscripts
+from results.settings import Setting, parameter_label, setting_text, value_text
+from results.study import StudyResults
+from results.tables import by_setting
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PANELS_A_ROW = 3
+"""Four panels stand two and two."""
+TRIED, CHOSEN, BASELINE = "tried", "chosen", "baseline"
+
+
+class Slices(NamedTuple):
+    """What the figure shows."""
+
+    stream: str
+    parameters: tuple[str, ...]
+    log: tuple[str, ...]
+    """Those whose axis is logarithmic."""
+    points: pd.DataFrame
+    """A column a parameter, n, diverged, A_T_mean, A_T_std (percent), kind ("tried" | "chosen" | "baseline"), text:
+    one row a tried setting.
+    """
+
+
+def numbers(results: StudyResults) -> Slices:
+    """Every tried setting with its mean over the seeds that did not diverge."""
+    groups = {setting: results.members_of(setting) for setting in results.settings}
+    table = by_setting(groups, results.parameters)
+    points = table[[*results.parameters, "n", "diverged", "A_T_mean", "A_T_std"]].assign(
+        kind=[_kind(results, setting) for setting in groups],
+        text=[setting_text(results.parameters, setting) for setting in groups],
+    )
+    return Slices(results.score_on, results.parameters, results.log, points)
+
+
+def draw(slices: Slices) -> Any:
+    """A plotly figure: one panel a parameter, all with the same vertical axis."""
+    cols = 2 if len(slices.parameters) == 4 else min(len(slices.parameters), PANELS_A_ROW)
+    rows = math.ceil(len(slices.parameters) / cols)
+    figure = plotly("subplots").make_subplots(
+        rows=rows, cols=cols, shared_yaxes=True, horizontal_spacing=0.04, vertical_spacing=0.3 / rows
+    )
+    for position, name in enumerate(slices.parameters):
+        row, col = position // cols + 1, position % cols + 1
+        for kind in (TRIED, BASELINE, CHOSEN):
+            _add_points(figure, slices, name, kind, row, col)
+        figure.update_xaxes(
+            title_text=parameter_label(name), **value_axis(slices.points[name], name in slices.log), row=row, col=col
+        )
+    finish(figure, height=90 + 330 * rows)
+    for row in range(1, rows + 1):
+        figure.update_yaxes(title_text=subscripts("A_T (%)"), row=row, col=1)
+    return figure
+
+
+def caption(slices: Slices) -> str:
+    """What is seen, in words."""
+    marked = "Diamond: the chosen setting"
+    if (slices.points["kind"] == BASELINE).any():
+        marked += "; square: the baseline"
+    panels = "each panel shows all of them against one parameter, so that the others vary within it"
+    if len(slices.parameters) == 1:
+        panels = "bars are ± one standard deviation"
+    return (
+        f"Final average accuracy A_T of every tried setting on the {STREAM_LABELS[slices.stream]}, mean over the seeds "
+        f"that did not diverge; {panels}. {marked}. Where the pointer rests, the whole setting is shown."
+    )
+
+
+def tables(slices: Slices) -> dict[str, pd.DataFrame]:
+    """Name -> table of the data behind the figure."""
+    return {"slices": slices.points.drop(columns="text")}
+
+
+def _kind(results: StudyResults, setting: Setting) -> str:
+    if setting == results.chosen:
+        return CHOSEN
+    return BASELINE if setting == results.baseline else TRIED
+
+
+def _add_points(figure: Any, slices: Slices, name: str, kind: str, row: int, col: int) -> None:
+    part = slices.points[(slices.points["kind"] == kind) & slices.points["A_T_mean"].notna()]
+    if part.empty:
+        return
+    colour = {TRIED: FAINT, CHOSEN: BLUE, BASELINE: VERMILLION}[kind]
+    marker = {
+        "color": colour,
+        "size": 7 if kind == TRIED else 12,
+        "symbol": {TRIED: "circle", CHOSEN: "diamond", BASELINE: "square"}[kind],
+        "opacity": 0.65 if kind == TRIED else 1,
+        "line": {"width": 0 if kind == TRIED else 1, "color": INK},
+    }
+    numeric = has_numbers(slices.points[name])
+    figure.add_trace(
+        plotly("graph_objects").Scatter(
+            x=part[name] if numeric else [value_text(value) for value in part[name]],
+            y=part["A_T_mean"],
+            error_y={"array": part["A_T_std"].fillna(0), "thickness": 1, "width": 0, "color": colour},
+            customdata=part[["text", "A_T_std", "n"]],
+            mode="markers",
+            marker=marker,
+            name=kind,
+            legendgroup=kind,
+            showlegend=name == slices.parameters[0],
+            hovertemplate="%{customdata[0]}<br>"
+            + subscripts("A_T")
+            + " = %{y:.2f} ± %{customdata[1]:.2g} % (n = %{customdata[2]})<extra></extra>",
+        ),
+        row=row,
+        col=col,
+    )

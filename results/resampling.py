@@ -1,0 +1,64 @@
+"""Bootstrap resamples of the seeds: all of them where they are few, else a fixed random draw."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from itertools import combinations_with_replacement
+from typing import NamedTuple
+
+import numpy as np
+
+MOST_ENUMERATED = 7
+"""Largest number of seeds whose resamples are enumerated: C(13, 7) = 1,716 of them."""
+
+DRAWS = 4000
+"""Resamples drawn where there are more seeds: the Monte Carlo error of a share is at most 0.8 %."""
+
+SEED = 20_250_117
+
+
+class Resamples(NamedTuple):
+    """counts [B, n]: how often resample b draws each seed, rows sum to n; weights [B]: its probability, sum 1."""
+
+    counts: np.ndarray
+    weights: np.ndarray
+
+
+@cache
+def resamples(n: int) -> Resamples:
+    """Draws of n out of n with replacement (Efron & Tibshirani 1993, ch. 6). The arrays are read-only.
+
+    Up to `MOST_ENUMERATED` exact: every multiset once, weighted by its multinomial probability n!/(∏ cᵢ!)/nⁿ.
+    Beyond, `DRAWS` equally likely ones of a fixed generator. ValueError for n < 1.
+
+    >>> resamples(2).counts.tolist(), resamples(2).weights.tolist()
+    ([[2, 0], [1, 1], [0, 2]], [0.25, 0.5, 0.25])
+    """
+    if n < 1:
+        raise ValueError(f"the number of seeds must be >= 1, got {n}")
+    if n > MOST_ENUMERATED:
+        counts = np.random.default_rng([SEED, n]).multinomial(n, np.full(n, 1 / n), size=DRAWS)
+        weights = np.full(DRAWS, 1 / DRAWS)
+    else:
+        drawn = combinations_with_replacement(range(n), n)
+        counts = np.array([np.bincount(one, minlength=n) for one in drawn])
+        ways = [math.factorial(n) / math.prod(map(math.factorial, row)) for row in counts.tolist()]
+        weights = np.array(ways) / n**n
+    for array in (counts, weights):
+        array.setflags(write=False)
+    return Resamples(counts, weights)
+
+
+def weighted_quantile(values: np.ndarray, weights: np.ndarray, share: float) -> float:
+    """The smallest value [B] at or below which at least `share` of the weight [B] lies; NaN for no values.
+
+    >>> weighted_quantile(np.array([3.0, 1.0, 2.0]), np.array([0.25, 0.25, 0.5]), 0.5)
+    2.0
+    """
+    if not len(values):
+        return math.nan
+    order = np.argsort(values, kind="stable")
+    total = np.cumsum(weights[order])
+    # The slack keeps a sum such as 0.1 + 0.2 from missing the share 0.3 by rounding.
+    return float(values[order][np.searchsorted(total, share * total[-1] * (1 - 1e-12))])

@@ -1,0 +1,137 @@
+"""Several finished searches of one dataset, side by side: what each spent, chose, and can be trusted for."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from results.labels import strategy_label
+from results.record import RunRecord
+from results.settings import setting_text
+from results.statistics import Paired, paired
+from results.study import Look, StudyResults
+from results.tables import by_seed
+from results.trust import trust
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STREAM_KEYS = (
+    *("cv_tasks", "tasks", "classes_per_task", "image_size", "examples_per_task", "skip_corrupt"),
+    *("batch_size", "memory_batch"),
+)
+"""Options that decide which data a member sees, and in which steps."""
+
+STRATEGY_KEYS = ("strategy", "strategy_seed", "name", "method", "search", "seeds")
+"""Options that may differ, or are told in words of their own."""
+
+PLACES = ("out", "storage", "data_dir", "runner", "workers", "address", "certify")
+"""Options that change no figure."""
+
+MOST_SHOWN = 40
+"""Characters of values beyond which a differing option is only named."""
+
+
+def check_studies(studies: Sequence[StudyResults]) -> None:
+    """Raises ValueError unless there are two or more, of one dataset, on the same streams, with different names."""
+    if len(studies) < 2:
+        raise ValueError(f"a comparison needs two or more studies, got {len(studies)}")
+    for what, found in (
+        ("dataset", {s.dataset for s in studies}),
+        ("stream that chose", {s.score_on for s in studies}),
+    ):
+        if len(found) > 1:
+            raise ValueError(f"studies must share the {what}, got {', '.join(sorted(found))}")
+    for what, values in _stream(studies):
+        if len(set(values)) > 1:
+            raise ValueError(f"studies must share the stream, got {what} {', '.join(dict.fromkeys(values))}")
+    names = [s.name for s in studies]
+    if len(set(names)) < len(names):
+        raise ValueError(f"names of studies must differ, got {', '.join(names)}")
+
+
+def _stream(studies: Sequence[StudyResults]) -> Iterator[tuple[str, list[str]]]:
+    """What decides the data that members see, and its values: of what they measured, and of the configurations."""
+    for what, groups in (("search", [s.search for s in studies]), ("evaluation", [s.evaluation for s in studies])):
+        sizes = [" and ".join(map(str, sorted({r.tasks for r in group}))) for group in groups if group]
+        yield f"tasks of the {what}", sizes
+    searched = {name for s in studies for name in s.parameters}
+    for key in STREAM_KEYS:
+        if key not in searched:
+            yield key, _values(studies, key)
+
+
+def differing(studies: Sequence[StudyResults]) -> list[str]:
+    """Configuration keys, other than the strategy and where things are, that the studies do not share; with the values
+    where these are short.
+    """
+    keys = dict.fromkeys(key for s in studies for key in s.config if key not in (*STRATEGY_KEYS, *PLACES))
+    found = {key: list(dict.fromkeys(_values(studies, key))) for key in keys}
+    texts = {key: ", ".join(values) for key, values in found.items() if len(values) > 1}
+    return [f"{key} ({text})" if len(text) <= MOST_SHOWN else key for key, text in texts.items()]
+
+
+def all_looks(studies: Sequence[StudyResults]) -> tuple[Look, ...]:
+    """Every choice that any of the studies knows to be evaluated on the evaluation stream, oldest first."""
+    known = {(look.when, look.setting): look for s in studies for look in s.looks}
+    return tuple(known[key] for key in sorted(known))
+
+
+def _values(studies: Sequence[StudyResults], key: str) -> list[str]:
+    """As JSON, of those whose configuration has the key."""
+    return [json.dumps(s.config[key], ensure_ascii=False) for s in studies if key in s.config]
+
+
+def row_labels(studies: Sequence[StudyResults]) -> list[str]:
+    """The strategy of each study; with the study's name where another has the same strategy."""
+    labels = [strategy_label(s.strategy) for s in studies]
+    return [
+        f"{label} ({s.name})" if labels.count(label) > 1 else label for label, s in zip(labels, studies, strict=True)
+    ]
+
+
+def strategies_table(studies: Sequence[StudyResults]) -> pd.DataFrame:
+    """One row a study: study, strategy, settings (tried), members (runs of the search), chosen (text), kind, low, high
+    (the verdict and its interval), then A_T of the chosen setting in percent: search_mean, search_std, search_n,
+    evaluation_mean, evaluation_std, evaluation_n, and difference, standard_error, pairs: the evaluation's A_T minus the
+    first study's, paired by seed. Population standard deviations. NaN where there is nothing.
+    """
+    import pandas as pd
+
+    return pd.DataFrame([_row(study, studies[0]) for study in studies])
+
+
+def difference(study: StudyResults, first: StudyResults) -> Paired:
+    """A_T in percent of the chosen setting on the evaluation stream minus that of another study's, by seed."""
+    return paired(*(by_seed(s.evaluation_of(s.chosen), "A_T") for s in (study, first)))
+
+
+def _row(study: StudyResults, first: StudyResults) -> dict[str, object]:
+    found = trust(study).verdict
+    pair = difference(study, first)
+    nothing = study is first or not pair.n
+    return {
+        "study": study.name,
+        "strategy": study.strategy,
+        "settings": len(study.settings),
+        "members": len({r.key for r in study.search}),
+        "chosen": setting_text(study.parameters, study.chosen),
+        "kind": found.kind,
+        "low": found.low,
+        "high": found.high,
+        **_spread("search", study.members_of(study.chosen)),
+        **_spread("evaluation", study.evaluation_of(study.chosen)),
+        "difference": math.nan if nothing else pair.mean,
+        "standard_error": math.nan if nothing else pair.error,
+        "pairs": 0 if nothing else pair.n,
+    }
+
+
+def _spread(name: str, members: Sequence[RunRecord]) -> dict[str, object]:
+    from results.seeds import spread
+
+    found = spread(list(by_seed(members, "A_T").values()))
+    std = found.population_std if found.n > 1 else math.nan
+    return {f"{name}_mean": found.mean, f"{name}_std": std, f"{name}_n": found.n}
