@@ -8,15 +8,17 @@ from typing import Any, TypeVar
 
 import yaml
 
+from epsearch import points
+from epsearch.defaults import published
 from epsearch.errors import UsageError, unknown
 from epsearch.machine import cuda_present
-from epsearch.options import Option
+from epsearch.options import Option, default
 from epsearch.parsers import METHODS, OF_THE_MEMORY_STUDY
+from epsearch.records import method_settings
+from epsearch.search import make_strategy
 from epsearch.study import KINDS, Comparison, MemoryStudy, Setup, Study
 from search_spaces.definition import load_definition
 from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
-
-FALLBACK_EPSILON = 0.5  # where the paper gives none
 
 AnySetup = TypeVar("AnySetup", bound=Setup)
 
@@ -26,11 +28,9 @@ def build(kind: type[AnySetup], given: Mapping[str, Any], config: Path | None = 
 
     `given` maps option names to values; None means not given. Raises UsageError.
     """
-    options = {option.name: option for option in kind.options()}
-    chosen = {**_read_yaml(config, options), **{name: value for name, value in given.items() if value is not None}}
-    parsed = {name: _option(name, options).parse(value) for name, value in chosen.items() if value is not None}
-    dataset = parsed.setdefault("dataset", options["dataset"].default)
-    values = {name: option.default for name, option in options.items()} | _defined(kind, dataset) | parsed
+    parsed = _parsed(kind, given, config)
+    dataset = parsed.setdefault("dataset", default("dataset"))
+    values = {option.name: option.default for option in kind.options()} | _defined(kind, parsed) | parsed
     if values["network"] != "resnet18" and "pretrained" not in parsed:
         values["pretrained"] = None  # the definition's are another network's
     if kind is not Study:
@@ -45,6 +45,23 @@ def build(kind: type[AnySetup], given: Mapping[str, Any], config: Path | None = 
     return replace(study, name=f"{prefix}{_name(dataset)}-{study.digest()}")
 
 
+def places(given: Mapping[str, Any], config: Path | None = None) -> tuple[str | None, Path, str]:
+    """(name, out folder, URL of the ledger) of a search. Raises UsageError."""
+    parsed = _parsed(Study, given, config)
+    out = parsed.get("out", default("out"))
+    return parsed.get("name"), out, ledger_url(out, parsed.get("storage"))
+
+
+def grow(stored: Study, given: Mapping[str, Any], config: Path | None = None) -> Study:
+    """A stored search with other options; `stored.check_growth` says which it may have. Raises UsageError."""
+    parsed = _parsed(Study, given, config)
+    parsed.setdefault("search", None if given.get("interval") is not None else stored.search)
+    parsed["device"] = _device(parsed.get("device", stored.device))
+    study = replace(stored, **parsed | {"out": stored.out, "storage": stored.storage})
+    _check(study)
+    return study
+
+
 def build_study(given: Mapping[str, Any], config: Path | None = None) -> Study:
     """The effective search."""
     return build(Study, given, config)
@@ -56,7 +73,8 @@ def restore(stored: Mapping[str, Any], name: str, out: Path, storage: str) -> Se
     options = {option.name: option for option in kind.options()}
     known = {key: options[key].parse(value) for key, value in stored["study"].items() if value is not None}
     places = {"name": name, "out": out, "storage": storage, "numeric_path": stored.get("numeric_path")}
-    return kind(**{option.name: option.default for option in options.values()} | known | places)
+    defaults = {option.name: option.default for option in options.values()} | _defined(kind, known)
+    return kind(**defaults | known | places)
 
 
 def ledger_url(out: Path, storage: str | None = None) -> str:
@@ -73,6 +91,18 @@ def _name(dataset: str) -> str:
     kind, colon, rest = dataset.partition(":")
     text = dataset if not colon else Path(rest).stem if kind == "folder" else f"{kind}-{rest}"
     return re.sub(r"[^\w.-]+", "-", text)
+
+
+def _parsed(kind: type[Setup], given: Mapping[str, Any], config: Path | None) -> dict[str, Any]:
+    """What the command line and the YAML file say, as values."""
+    options = {option.name: option for option in kind.options()}
+    chosen = {**_read_yaml(config, options), **{name: value for name, value in given.items() if value is not None}}
+    parsed = {name: _option(name, options).parse(value) for name, value in chosen.items() if value is not None}
+    if given.get("interval") is not None:
+        if given.get("search") is not None:
+            raise UsageError("interval is that of ε alone; give it within --search, like epsilon=0..0.5")
+        parsed.pop("search", None)  # a file's
+    return parsed
 
 
 def _option(name: str, options: Mapping[str, Option]) -> Option:
@@ -101,30 +131,16 @@ def _read_yaml(path: Path | None, allowed: Mapping[str, Option]) -> dict[str, An
     return options
 
 
-def _defined(kind: type[Setup], dataset: str) -> dict[str, Any]:
-    """What the dataset's definition fixes, under the names of the options."""
-    definition = load_definition(dataset)
+def _defined(kind: type[Setup], parsed: Mapping[str, Any]) -> dict[str, Any]:
+    """What the definition of the dataset fixes, under the names of the options."""
+    dataset = parsed["dataset"]
     allowed = OF_THE_MEMORY_STUDY if kind is MemoryStudy else METHODS
-    known = {
-        "methods": tuple(name for name in allowed if name in {one.name for one in definition.methods}),
-        "repeats": definition.repeats,
-        "points": definition.points,
-        "seeds": tuple(range(definition.seeds)),
-        "cv_tasks": definition.cv_tasks,
-        "tasks": definition.tasks,
-        "classes_per_task": None if definition.image_size is None else definition.classes,
-        "image_size": definition.image_size,
-        "network": definition.network,
-        "pretrained": definition.pretrained,
-        "memory": definition.memory,
-        "memory_batch": definition.memory_batch,
-        "sizes": definition.memory_sizes,
-        "batch_size": definition.batch_size,
-        "lr": definition.learning_rate,
-        "interval": (definition.interval.low, definition.interval.high),
-        "epsilon": FALLBACK_EPSILON if definition.reported_epsilon is None else definition.reported_epsilon,
-        "fisher_every": definition.fisher_every,
-    }
+    listed = {one.name for one in load_definition(dataset).methods}
+    try:
+        known = published(dataset, parsed.get("method", default("method")) if kind is Study else None)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    known["methods"] = tuple(name for name in allowed if name in listed)
     return {option.name: known[option.name] for option in kind.options() if option.name in known}
 
 
@@ -163,13 +179,13 @@ def _check(study: Setup) -> None:
         raise UsageError(
             f"cv-tasks must be < tasks, so that tasks remain for the evaluation; got {study.cv_tasks} and {study.tasks}"
         )
-    if study.examples_per_task is not None and study.examples_per_task < study.batch_size:
+    if study.examples_per_task is not None and study.examples_per_task < study.largest_batch:
         raise UsageError(
-            f"examples-per-task must be >= batch-size, got {study.examples_per_task} and {study.batch_size}"
+            f"examples-per-task must be >= batch-size, got {study.examples_per_task} and {study.largest_batch}"
         )
     _check_images(study)
-    if isinstance(study, Study) and study.memory == 0:
-        raise UsageError(f"memory must be >= 1 for {study.method}, which projects against a memory, got 0")
+    if isinstance(study, Study):
+        _check_search(study)
     if isinstance(study, Comparison) and study.memory == 0:
         raise UsageError("memory must be >= 1, as methods with an episodic memory are compared, got 0")
     if isinstance(study, (Comparison, MemoryStudy)):
@@ -189,6 +205,19 @@ def _check_images(study: Setup) -> None:
     smallest = SMALLEST_IMAGE.get(study.network)
     if smallest is not None and study.image_size is not None and study.image_size < smallest:
         raise UsageError(f"image-size must be >= {smallest} for network {study.network}, got {study.image_size}")
+
+
+def _check_search(study: Study) -> None:
+    """The strategy must be able to search the space, and the space must be the method's."""
+    points.check(study.method, study.space.names)
+    if study.memory_batch is None and "memory_batch" in study.space.names:
+        raise UsageError("memory-batch must be a number where it is searched, as the baseline has it, got all")
+    if study.memory == 0 and "memory" in method_settings(study.method):
+        raise UsageError(f"memory must be >= 1 for {study.method}, which has an episodic memory, got 0")
+    try:
+        make_strategy(study)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def _check_methods(study: Comparison | MemoryStudy) -> None:

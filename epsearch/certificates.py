@@ -2,12 +2,13 @@
 
 import random
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import NDArray
 
-from epsearch.jobs import Certify, JobResult
+from epsearch.jobs import Certify, JobResult, Trainee
 from results.certificate import Certificate
 from results.record import RunRecord
 from trainers.cohort import Member
@@ -15,14 +16,21 @@ from trainers.cohort import Member
 
 def sample(study: str, records: Iterable[RunRecord], count: int) -> list[str]:
     """Keys of the members to certify: a random draw that is the same whenever it is made."""
-    keys = sorted(record.key for record in records)
+    keys = sorted({record.key for record in records})
     return random.Random(study).sample(keys, min(count, len(keys)))
 
 
-def order(record: RunRecord, records: Mapping[str, RunRecord]) -> Certify:
+def order(record: RunRecord, records: Mapping[str, RunRecord], trainees: Mapping[str, Trainee]) -> Certify:
     """What a worker needs to compare the member with its like in the cohort it came from."""
-    mates = [other for other in records.values() if other.cohort == record.cohort]
-    return Certify(tuple(Member(other.epsilon, other.seed) for other in mates), record.fingerprint)
+    rate = trainees[record.key].config.learning_rate
+    mates = [trainees[key] for key in trainees if records[key].cohort == record.cohort]
+    return Certify(tuple(_mate(one, rate) for one in mates), record.fingerprint)
+
+
+def _mate(trainee: Trainee, rate: float) -> Member:
+    """With a learning rate of its own where the cohort's is another."""
+    own = trainee.config.learning_rate
+    return trainee.member if own == rate else replace(trainee.member, learning_rate=own)
 
 
 def compare(record: RunRecord, alone: JobResult) -> Certificate:

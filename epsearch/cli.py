@@ -3,7 +3,7 @@
 import inspect
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,13 +31,17 @@ DataDir = Annotated[Path, typer.Option(help="Folder of datasets.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 Dataset = Annotated[str, typer.Argument(help="Name of a dataset of images, or folder:PATH.")]
 Name = Annotated[str | None, typer.Argument(help="Name of the study, see `epsearch list`. [default: the newest]")]
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(help="Names of studies; several searches are set side by side. [default: the newest]"),
+]
 RUNS, DATA = default("out"), default("data_dir")
 
 
 def main() -> None:
     """Runs the command line: bad input is one line and status 2, an interrupted run 130, a failed one 1."""
     try:
-        status = app(standalone_mode=False)
+        status = app(joined(sys.argv[1:]), standalone_mode=False)
     except UsageError as error:
         _fail(str(error), 2)
     except typer.TyperException as error:
@@ -50,26 +54,54 @@ def main() -> None:
     sys.exit(status if isinstance(status, int) else 0)
 
 
+def joined(arguments: Sequence[str]) -> list[str]:
+    """`--search A=… B=…` as one argument, which is what the parser takes.
+
+    >>> joined(["run", "--search", "lr=0.1..1", "memory=10,25", "--race"])
+    ['run', '--search', 'lr=0.1..1 memory=10,25', '--race']
+    >>> joined(["run", "--search=lr=0.1..1", "--quiet", "--search", "memory=10,25"])
+    ['run', '--search', 'lr=0.1..1 memory=10,25', '--quiet']
+    """
+    others: list[str] = []
+    spaces: list[str] = []
+    place, collecting = None, False
+    for argument in arguments:
+        flag, equals, value = argument.partition("=")
+        if flag == "--search":
+            place, collecting = len(others) if place is None else place, True
+            spaces += [value] * bool(equals)
+        elif collecting and not argument.startswith("--"):
+            spaces.append(argument)
+        else:
+            collecting = False
+            others.append(argument)
+    if place is None:
+        return others
+    return [*others[:place], "--search", *([" ".join(spaces)] if spaces else []), *others[place:]]
+
+
 def _fail(message: str, status: int) -> None:
     err.print(f"epsearch: {message}", style="red", markup=False, highlight=False, soft_wrap=True)
     sys.exit(status)
 
 
 TRAINING: dict[type[Setup], str] = {
-    Study: "Search ε, evaluate the chosen one and ε = 0 on the remaining tasks, write a report.",
+    Study: "Search ε, or another hyperparameter, evaluate the choice on the remaining tasks, write a report.",
     Comparison: "Train every method on the evaluation tasks and set the paper's table beside the result.",
     MemoryStudy: "Train methods with an episodic memory at several sizes of it, beside the paper's memory tables.",
 }
 
 
-def _command(kind: type[Setup]) -> Callable[..., None]:
+def _command(kind: type[Setup], act: Callable[..., None]) -> Callable[..., None]:
     """A command that trains: the options of its description, and those of the output."""
     names = [option.name for option in kind.options()]
 
     def command(**values: Any) -> None:
-        _train(build(kind, {name: values.pop(name) for name in names}, values.pop("config")), **values)
+        given, config = {name: values.pop(name) for name in names}, values.pop("config")
+        act(_grown(given, config) if values.get("extend") else build(kind, given, config), **values)
 
-    own = list(inspect.signature(_output_options).parameters.values())
+    sources: list[Callable[..., None]] = [_search_options, _output_options] if kind is Study else [_output_options]
+    own = [parameter for source in sources for parameter in inspect.signature(source).parameters.values()]
     signature = inspect.Signature([*map(_parameter, kind.options()), *own])
     command.__signature__ = signature  # type: ignore[attr-defined]
     command.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()}
@@ -86,6 +118,22 @@ def _output_options(
     """The options that every command that trains has besides its description's."""
 
 
+def _search_options(
+    *,
+    extend: Annotated[
+        bool,
+        typer.Option("--extend", help="Let the search --name grow; what changes results stays as it was."),
+    ] = False,
+) -> None:
+    """The options that searches have besides."""
+
+
+def _grown(given: dict[str, Any], config: Path | None) -> Setup:
+    from epsearch import studies
+
+    return studies.grown(given, config)
+
+
 def _parameter(option: Option) -> inspect.Parameter:
     flags = [option.flag, *option.aliases]
     flag = isinstance(option.default, bool)
@@ -99,28 +147,45 @@ def _plain(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _train(study: Setup, print_config: bool, quiet: bool, as_json: bool) -> None:
+def _train(study: Setup, print_config: bool, quiet: bool, as_json: bool, extend: bool = False) -> None:
     if print_config:
         sys.stdout.write(study.to_yaml())
         return
     from epsearch import studies
 
-    outcome = studies.train_and_report(study, err, quiet or as_json)
+    outcome = studies.train_and_report(study, err, quiet or as_json, extend)
     from epsearch import show  # imports pandas, which can wait
 
     _print(show.outcome(outcome), show.outcome_as_json(outcome), as_json)
 
 
+def _plan(study: Setup, print_config: bool, quiet: bool, as_json: bool, extend: bool = False) -> None:
+    if print_config:
+        sys.stdout.write(study.to_yaml())
+        return
+    from epsearch import session, show
+
+    assert isinstance(study, Study)
+    found = session.plan(study, err, quiet or as_json, extend)
+    _print(show.plan(found), found.as_json(), as_json)
+
+
 for _kind, _help in TRAINING.items():
-    app.command(_kind.kind, help=_help)(_command(_kind))
+    app.command(_kind.kind, help=_help)(_command(_kind, _train))
+app.command("plan", help="What a run with these options would take; nothing is trained.")(_command(Study, _plan))
 
 
 @app.command()
-def report(name: Name = None, folder: Out = RUNS, storage: Storage = None, as_json: Json = False) -> None:
-    """Write the report of a study again, from the ledger alone."""
+def report(names: Names = None, folder: Out = RUNS, storage: Storage = None, as_json: Json = False) -> None:
+    """Write the report of a study again, from the ledger alone; of several searches, one that compares them."""
     from epsearch import show, studies
 
-    outcome = studies.report(name, ledger_url(folder, storage), folder)
+    url = ledger_url(folder, storage)
+    if names is not None and len(names) > 1:
+        found, page = studies.side_by_side(names, url, folder)
+        _print(show.side_by_side(found, page), show.side_by_side_as_json(found, page), as_json)
+        return
+    outcome = studies.report(names[0] if names else None, url, folder)
     _print(show.outcome(outcome), show.outcome_as_json(outcome), as_json)
 
 

@@ -1,40 +1,57 @@
 """suggestions -> members -> cohorts -> records -> observations: the loop of a search, without saying who trains."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from epsearch import certificates
+from epsearch import certificates, points
 from epsearch.jobs import Job, JobResult, Trainee
 from epsearch.loop import Loop
+from epsearch.outlook import Outlook
+from epsearch.records import content
+from epsearch.search import Search
 from epsearch.study import Study
 from results.certificate import Certificate
-from results.metrics import average_accuracy
 from results.record import RunRecord
+from results.settings import setting_text
 from results.store import Store
-from search_spaces.interval import Interval
-from search_spaces.narrowing import IntervalNarrowing
-from search_spaces.strategy import Observation, Suggestion
-from trainers.cohort import Member
+from search_spaces.space import Point
+from search_spaces.strategy import Best, Round
 
 
 class StudyLoop(Loop):
-    """Asks a strategy, finds in the ledger what is known, hands out the rest, stores and tells what came back."""
+    """Asks a strategy, finds in the ledger what is known, hands out the rest, stores and tells what came back.
+
+    earlier: what the study was before it grew; what these searches have found counts as found.
+    """
 
     study: Study
 
-    def __init__(self, study: Study, images: Mapping[str, Any], store: Store, workers: int = 1) -> None:
+    def __init__(
+        self,
+        study: Study,
+        images: Mapping[str, Any],
+        store: Store,
+        workers: int = 1,
+        earlier: Sequence[Study] = (),
+    ) -> None:
         super().__init__(study, images, store, workers)
-        self.strategy = IntervalNarrowing(Interval(*study.interval), study.points, study.repeats)
+        self.search = Search(study, self._record)
+        self.strategy = self.search.strategy
+        self.earlier = tuple(StudyLoop(one, images, store) for one in earlier)
+        for loop in self.earlier:
+            self.records.update((record.key, record) for record in loop.search_records())
+        self.reused = len(self.records)
         self.certificates: dict[str, Certificate] = {}
         self._ahead: dict[int, Job] = {}
         self._ahead_begun = False
-        self._look_up(self._trainees("eval", [0.0]))
+        self._look_up(self._final([study.baseline]))
         self._advance()
 
     @property
     def done(self) -> bool:
         """Whether search, evaluation and certificates are complete."""
-        return self.strategy.done and not self._missing() and not self._uncertified()
+        return self.strategy.done and not self.missing() and not self._uncertified()
 
     @property
     def evaluating(self) -> bool:
@@ -42,29 +59,44 @@ class StudyLoop(Loop):
         return self.strategy.done
 
     @property
-    def phase(self) -> str:
-        """The stream of the current stage: "cv" or "eval"."""
-        return "eval" if self.evaluating else self.study.score_on
+    def stage(self) -> str:
+        return "evaluation" if self.evaluating else self.search.stage
 
     @property
-    def stage(self) -> str:
-        return "evaluation" if self.evaluating else f"repeat {len(self.strategy.rounds)} of {self.study.repeats}"
+    def best(self) -> Best | None:
+        """The best of this search, unless an earlier one of the study found a better one with the same seeds.
+
+        interval-ci rules points out however high their means are: where it searches now, it alone decides.
+        """
+        own = self.strategy.best
+        if self.study.strategy == "interval-ci" and own is not None:
+            return own
+        found = [one.best for one in self.earlier if one.study.seeds == self.study.seeds]
+        return max((best for best in (own, *found) if best is not None), key=lambda best: best.value, default=None)
 
     def headline(self) -> str:
-        best = self.strategy.best
-        return "best ε –" if best is None else f"best ε {best.epsilon:.6g} (A_T {100 * best.value:.2f} %)"
+        best = self.best
+        text = "–" if best is None else f"{self.text(best.point)} (A_T {100 * best.value:.2f} %)"
+        return f"best {text}"
+
+    def text(self, point: Point) -> str:
+        """A point in words."""
+        return setting_text(self.study.space.names, point)
 
     def heading(self) -> str:
         study = self.study
+        plural = {"repeat": "repeats", "batch": "batches"}[self.search.unit]
+        what = "ε" if study.space.names == ("epsilon",) else f"values of {', '.join(study.space.names)}"
+        seeds = f"{'up to ' if study.race else ''}{len(study.seeds)} seeds"
         return (
-            f"{study.repeats} repeats × {study.points} ε × {len(study.seeds)} seeds on {study.cv_tasks} tasks, then "
-            f"{study.tasks - study.cv_tasks} tasks"
+            f"{study.strategy}: {study.repeats} {plural} × {study.points} {what} × {seeds} on {study.cv_tasks} tasks, "
+            f"then {study.tasks - study.cv_tasks} tasks"
         )
 
     def ask(self) -> list[Job]:
         """The open jobs of the current stage, then work done ahead.
 
-        ε = 0 is evaluated whatever the search finds: a worker that waits for the end of a repeat trains that.
+        The baseline is evaluated whatever the search finds: a worker that waits for the end of a round trains that.
         """
         if self.done:
             return []
@@ -73,34 +105,63 @@ class StudyLoop(Loop):
             self._open(self._ahead, [[trainee] for trainee in self._early()])
         if not self._jobs:
             taken = {trainee for job in self._ahead.values() for trainee in job.trainees}
-            missing = [one for one in self._missing() if not (self.evaluating and one in taken)]
+            missing = [one for one in self.missing() if not (self.evaluating and one in taken)]
             self._open(self._jobs, self._cohorts(missing))
             if self.evaluating:
                 self._open_certificates()
         return [*self._jobs.values(), *self._ahead.values()]
 
-    def remaining_work(self) -> float:
-        """As later repeats may meet points they know, this is an estimate."""
-        study, (one,) = self.study, self._trainees(self.study.score_on, [0.5])[:1]
-        (evaluated,) = self._trainees("eval", [0.5])[:1]
-        search, final = self._work(one), self._work(evaluated)
-        certified = (len(self._uncertified()) if self.evaluating else study.certify) * search
+    def outlook(self) -> Outlook:
+        """Members to come: an estimate, as later rounds may meet points they know, or not come at all."""
+        study = self.study
+        now, certified = len(self.missing()), study.certify
         if self.evaluating:
-            return len(self._missing()) * final + certified
-        later_rounds = study.repeats - len(self.strategy.rounds)
-        later = later_rounds * (study.points - 2) * len(study.seeds)  # a new grid shares its ends with the old one
-        unknown = len(self._unknown(self._trainees("eval", [0.0])))
-        members = 0 if study.score_on == "eval" else len(study.seeds) + unknown
-        return (len(self._missing()) + later) * search + members * final + certified
+            return Outlook(len(self.records), now, 0, 0, 0, len(self._uncertified()))
+        unknown = len(self._unknown(self._final([study.baseline])))
+        final = 0 if study.score_on == "eval" else len(study.final_seeds) + unknown
+        return Outlook(len(self.records), now, *self.search.later_members(), final, certified)
+
+    def remaining_work(self) -> float:
+        return self.work_of(self.outlook())[1]
+
+    def work_of(self, ahead: Outlook) -> tuple[float, float]:
+        """The fewest and the most of what is ahead, in steps times their weight."""
+        one, final = (
+            self._work(self._trainee(phase, self.study.baseline, 0)) for phase in (self.study.score_on, "eval")
+        )
+        fixed = sum(self._work(trainee) for trainee in self.missing()) + ahead.final * final + ahead.certified * one
+        return fixed + ahead.least * one, fixed + ahead.most * one
 
     def search_records(self) -> tuple[RunRecord, ...]:
-        """Every member of the search that has been trained, each once."""
-        epsilons = dict.fromkeys(epsilon for found in self.strategy.rounds for epsilon in found.epsilons)
-        return self.found(self._trainees(self.study.score_on, epsilons))
+        """Every member of the search that has been trained, each once; those of earlier searches behind."""
+        own = self.found(self._scored(self.search.given()))
+        return tuple({record.key: record for record in (*own, *self._earlier_records())}.values())
 
     def evaluation_records(self) -> tuple[RunRecord, ...]:
-        """The members of the evaluation that have been trained: the chosen ε and ε = 0."""
-        return self.found(self._trainees("eval", self._evaluated())) if self.evaluating else ()
+        """The members of the evaluation that have been trained: the chosen point and the baseline."""
+        found = self.found(self._final(self._evaluated())) if self.evaluating else ()
+        return tuple({record.key: record for record in found}.values())  # two points may be one member
+
+    def contents(self) -> tuple[dict[str, Any] | None, dict[str, Any]]:
+        """What determines the evaluation of the chosen point, None before there is one, and of the baseline."""
+        seed, best = self.study.final_seeds[0], self.best
+        chosen, baseline = (
+            None if point is None else content(self.study, self._images, self._trainee("eval", point, seed))
+            for point in (None if best is None else best.point, self.study.baseline)
+        )
+        assert baseline is not None
+        return chosen, baseline
+
+    def rounds(self) -> tuple[Round, ...]:
+        """Those of this search, after those of earlier ones that it does not go through again."""
+        found: list[Round] = []
+        for loop in reversed((*self.earlier, self)):
+            known = {one.points for one in found}
+            found = [*(one for one in loop.strategy.rounds if one.points not in known), *found]
+        return tuple(replace(one, number=number) for number, one in enumerate(found, start=1))
+
+    def _earlier_records(self) -> list[RunRecord]:
+        return [record for loop in self.earlier for record in loop.search_records()]
 
     def _close(self, number: int) -> Job:
         return (self._jobs if number in self._jobs else self._ahead).pop(number)
@@ -117,58 +178,70 @@ class StudyLoop(Loop):
 
     def _sample(self) -> list[str]:
         """Keys of the members of the search that are to be certified."""
-        return certificates.sample(self.study.name, self.search_records(), self.study.certify)
+        return certificates.sample(self.study.name, self.found(self._scored(self.search.given())), self.study.certify)
 
     def _uncertified(self) -> list[str]:
         return [key for key in self._sample() if key not in self.certificates]
 
-    def _evaluated(self) -> list[float]:
-        best = self.strategy.best
-        return [] if best is None else list(dict.fromkeys([best.epsilon, 0.0]))
+    def _evaluated(self) -> list[Point]:
+        best = self.best
+        return [] if best is None else list(dict.fromkeys([best.point, self.study.baseline]))
 
     def _wanted(self) -> list[Trainee]:
-        epsilons = self._evaluated() if self.evaluating else [asked.epsilon for asked in self.strategy.ask()]
-        return self._trainees(self.phase, dict.fromkeys(epsilons))
+        if self.evaluating:
+            return self._final(self._evaluated())
+        return self._scored(self.search.wanted())
 
-    def _trainees(self, phase: str, epsilons: Iterable[float]) -> list[Trainee]:
-        """Every seed's member of each ε."""
-        config, method = self.study.train_config(), self.study.method
-        return [
-            Trainee(phase, method, config, Member(epsilon, seed)) for epsilon in epsilons for seed in self.study.seeds
-        ]
+    def _scored(self, shares: Mapping[Point, Sequence[int]]) -> list[Trainee]:
+        return [self._trainee(self.study.score_on, point, seed) for point, seeds in shares.items() for seed in seeds]
 
-    def _missing(self) -> list[Trainee]:
+    def _final(self, wanted: Iterable[Point]) -> list[Trainee]:
+        return [self._trainee("eval", point, seed) for point in wanted for seed in self.study.final_seeds]
+
+    def _trainee(self, phase: str, point: Point, seed: int) -> Trainee:
+        study = self.study
+        values = points.named(study.space.names, point)
+        return points.trainee(phase, study.method, study.train_config(), study.member(seed), values)
+
+    def _record(self, point: Point, seed: int) -> RunRecord | None:
+        return self.records.get(self._key(self._trainee(self.study.score_on, point, seed)))
+
+    def some(self) -> list[Trainee]:
+        """Members such as a search has."""
+        return [self._trainee(self.study.score_on, self.study.baseline, self.study.seeds[0])]
+
+    def final(self) -> list[Trainee]:
+        """The members of the evaluation, as far as it is known what is evaluated."""
+        return self._final(self._evaluated() or [self.study.baseline])
+
+    def missing(self) -> list[Trainee]:
+        """Members of the present stage that are not known yet."""
         return self._unknown(self._wanted())
 
     def _early(self) -> list[Trainee]:
         """Members of the evaluation to train before the search ends; a GPU would rather have all of them together."""
         search_is_evaluation = self.study.score_on == "eval"
-        zero = self._trainees("eval", [0.0])
-        return [] if search_is_evaluation or self.study.device != "cpu" else self._unknown(zero)
+        baseline = self._final([self.study.baseline])
+        return [] if search_is_evaluation or self.study.device != "cpu" else self._unknown(baseline)
 
     def _advance(self) -> None:
         while not self._jobs:
-            self._look_up(self._wanted())
+            self._gather()
             if self.evaluating:
                 self.certificates.update(self._store.certificates(self._uncertified()))
-            if self.evaluating or self._missing():
+            if self.evaluating or self.missing():
                 return
-            self.strategy.tell([self._observe(suggestion) for suggestion in self.strategy.ask()])
+            self.strategy.tell(self.search.observations())
 
-    def _observe(self, suggestion: Suggestion) -> Observation:
-        """The mean A_T over the seeds; a value of ε that loses any seed has none."""
-        found = self.found(self._trainees(self.phase, [suggestion.epsilon]))
-        if any(record.status != "ok" for record in found):
-            return Observation(suggestion.number, None)
-        scores = [float(average_accuracy(record.accuracies)) for record in found]
-        return Observation(suggestion.number, sum(scores) / len(scores))
+    def _gather(self) -> None:
+        """Asks the ledger for what is wanted, and for what is then wanted: a race goes on as far as it knows."""
+        wanted: list[Trainee] = []
+        while wanted != (now := self._wanted()) and not self._unknown(wanted):
+            wanted = now
+            self._look_up(wanted)
 
     def _open_certificates(self) -> None:
         """One job for each member of the sample: it is trained alone, without a shared first task."""
-        records = {record.key: record for record in self.search_records()}
+        trainees = {self._key(one): one for one in self._scored(self.search.given())}
         for key in self._uncertified():
-            found = records[key]
-            alone = Trainee(
-                self.study.score_on, self.study.method, self.study.train_config(), Member(found.epsilon, found.seed)
-            )
-            self._open(self._jobs, [[alone]], certificates.order(found, records))
+            self._open(self._jobs, [[trainees[key]]], certificates.order(self.records[key], self.records, trainees))

@@ -94,7 +94,7 @@ def execute(job: Job, progress: Callable[[int], None] | None = None) -> JobResul
     )
     started = time.perf_counter()
     if job.certify is None:
-        value = train(job.cohort, folder=cache_folder() / "learners", room=_room(path, job.at_once))
+        value = train(job.cohort, folder=cache_folder() / "learners", room=room(path, job.at_once))
         return JobResult(job.number, value, time.perf_counter() - started)
     value, difference = train(job.cohort), 0.0
     if value.fingerprints[0] != job.certify.fingerprint:
@@ -104,8 +104,8 @@ def execute(job: Job, progress: Callable[[int], None] | None = None) -> JobResul
     return JobResult(job.number, value, time.perf_counter() - started, parameter_difference=difference)
 
 
-def _room(path: "NumericPath", at_once: int) -> int | None:
-    """This job's share of the memory that is free on this machine."""
+def room(path: "NumericPath", at_once: int) -> int | None:
+    """A job's share of the memory that is free on this machine, in bytes; None where the system does not tell."""
     from trainers.footprint import free_bytes
 
     free = free_bytes(path)

@@ -13,6 +13,7 @@ from typing import Any
 from epsearch.cost import step_cost
 from epsearch.errors import TrainingFailed
 from epsearch.jobs import Certify, Job, JobResult, Trainee
+from epsearch.proof import Proof
 from epsearch.records import content, content_key, measures_transfer, records
 from epsearch.study import Setup
 from results.record import RunRecord
@@ -32,6 +33,7 @@ class Loop(ABC):
         self.reused, self.trained = 0, 0  # members found in the ledger, and trained since
         self.saved = 0  # member-steps not taken since, as members share their first task
         self.notes: list[str] = []  # lines that workers have for the user
+        self.proof = Proof()  # that the search has seen nothing of the evaluation, as the ledger keeps it
         self._images, self._store = dict(images), store
         self._jobs: dict[int, Job] = {}
         self._numbers = 0
@@ -70,10 +72,6 @@ class Loop(ABC):
     @abstractmethod
     def _advance(self) -> None:
         """Goes through the stages as far as the ledger's knowledge reaches."""
-
-    @property
-    def steps_per_task(self) -> int:
-        return int(-(-self._images["examples_per_task"] // self.study.batch_size))
 
     def tell(self, results: Sequence[JobResult]) -> None:
         """Stores what was trained, before anything else, and moves on when the stage is complete."""
@@ -170,7 +168,8 @@ class Loop(ABC):
     def _work(self, trainee: Trainee) -> float:
         """Of one member without its first task, which is shared, and without a memory cheap."""
         later = max(1, len(self.study.stream_tasks(trainee.phase)) - 1)
-        return self.steps_per_task * later * self._weight(trainee)
+        steps = -(-self._images["examples_per_task"] // trainee.config.batch_size)
+        return float(steps * later * self._weight(trainee))
 
     def _key(self, trainee: Trainee) -> str:
         if trainee not in self._keys:

@@ -5,11 +5,14 @@ A command takes the options that its description (study.py) has as fields. CLI, 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from epsearch import hyperparameters
 from epsearch import parsers as of
 from epsearch.cache import cache_folder
+from search_spaces.strategies import STRATEGIES
 from trainers.cohort import NETWORKS, PENALTY_FORMS, SCALES, TRIGGERS
 from trainers.numeric_path import PRECISIONS
 
@@ -18,7 +21,8 @@ from trainers.numeric_path import PRECISIONS
 class Option:
     """`parse` turns text or a YAML value into the field's value or raises UsageError; `show` is its inverse.
 
-    Options that identify a study can change its figures; the others say how and where it runs.
+    Options that identify a study can change its figures; the others say how and where it runs. Those that came `later`
+    than the first ledgers identify it only where they differ from their default: older studies go on being themselves.
     """
 
     name: str
@@ -28,6 +32,7 @@ class Option:
     identifies: bool = True
     show: Callable[[Any], Any] = lambda value: value
     aliases: tuple[str, ...] = ()
+    later: bool = False
 
     @property
     def flag(self) -> str:
@@ -41,7 +46,30 @@ OPTIONS: tuple[Option, ...] = (
         of.dataset,
         "Stream of tasks: a name of `epsearch datasets`; folder:PATH, class folders or a zip of them; module:factory.",
     ),
-    Option("method", "soft_agem", of.searchable, "Method whose ε is searched."),
+    Option("method", "soft_agem", of.method, "Method whose hyperparameter is searched."),
+    Option(
+        "strategy",
+        "narrowing",
+        of.one_of("strategy", *STRATEGIES),
+        f"How the search goes on from what it has seen: {', '.join(STRATEGIES)}.",
+        later=True,
+    ),
+    Option(
+        "search",
+        None,
+        hyperparameters.space,
+        "What is searched, like epsilon=0..1 or lr=log:0.003..0.3 memory=10,25,50. [default: ε over --interval]",
+        show=hyperparameters.space_shown,
+        later=True,
+    ),
+    Option("strategy_seed", 0, of.whole("strategy-seed", 0), "Seed of strategies that draw at random.", later=True),
+    Option(
+        "race",
+        False,
+        of.yes_or_no("race"),
+        "Begin every value with two seeds, and add seeds only to those not yet separated from the best.",
+        later=True,
+    ),
     Option(
         "methods",
         None,
@@ -56,9 +84,17 @@ OPTIONS: tuple[Option, ...] = (
         "Memory sizes to compare, examples per class and task. [default: the dataset's, like 25,50,100]",
         show=list,
     ),
-    Option("repeats", 5, of.whole("repeats", 1), "Rounds of interval narrowing."),
-    Option("points", None, of.whole("points", 3), "Values of ε in each round. [default: the dataset's]"),
+    Option("repeats", 5, of.whole("repeats", 1), "Rounds of the search."),
+    Option("points", None, of.whole("points", 3), "Values tried in each round. [default: the dataset's]"),
     Option("seeds", None, of.seeds, "A count, a list 0,1,2 or a range 0..4. [default: 5]", show=list),
+    Option(
+        "eval_seeds",
+        None,
+        partial(of.seeds, name="eval-seeds"),
+        "Seeds of the evaluation, as --seeds. [default: those of the search]",
+        show=of.list_or_none,
+        later=True,
+    ),
     Option("cv_tasks", None, of.whole("cv-tasks", 1), "Tasks of the search, the first of the stream. [default: 3]"),
     Option("tasks", None, of.whole("tasks", 2), "Tasks of the whole stream; the rest is for evaluation. [default: 20]"),
     Option(
@@ -116,7 +152,19 @@ OPTIONS: tuple[Option, ...] = (
         "Training examples of each task, or all. [default: all]",
         show=of.all_for_none,
     ),
-    Option("epsilon", None, of.fraction("epsilon"), "ε of ε-SOFT-GEM. [default: the one the paper reports, or 0.5]"),
+    Option(
+        "epsilon",
+        None,
+        of.fraction("epsilon"),
+        "ε of ε-SOFT-GEM, where it is not searched. [default: the one the paper reports, or 0.5]",
+    ),
+    Option(
+        "strength",
+        None,
+        of.at_least_zero("strength"),
+        "λ of a penalty, where it is not searched. [default: the dataset's]",
+        later=True,
+    ),
     Option(
         "settings",
         (),

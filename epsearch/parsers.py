@@ -9,7 +9,6 @@ from epsearch.errors import UsageError, unknown
 from search_spaces.definition import UnknownDataset, load_definition
 from trainers.numeric_path import NumericPath
 
-SEARCHABLE = ("soft_agem",)
 OF_THE_MEMORY_STUDY = ("agem", "a_agem", "soft_agem")
 SETTABLE = ("lr", "strength")
 # As in trainers.methods.METHODS, which would bring torch along.
@@ -71,12 +70,9 @@ def pretrained(value: Any) -> str | None:
     return str(path(text).absolute())
 
 
-def searchable(value: Any) -> str:
-    """A method with an ε."""
-    (name,) = methods(METHODS)(str(value))
-    if name not in SEARCHABLE:
-        raise UsageError(f"method {name!r} has no ε to search; allowed: {', '.join(SEARCHABLE)}")
-    return name
+def method(value: Any) -> str:
+    """One method."""
+    return one_of("method", *METHODS)(str(value).replace("-", "_"))
 
 
 def methods(allowed: tuple[str, ...]) -> Callable[[Any], tuple[str, ...]]:
@@ -161,9 +157,9 @@ def settings_shown(value: tuple[tuple[str, str, float], ...]) -> dict[str, float
     return {f"{name}.{field}": number for name, field, number in value}
 
 
-def seeds(value: Any) -> tuple[int, ...]:
+def seeds(value: Any, name: str = "seeds") -> tuple[int, ...]:
     """A count (5), a list (0,1,2 or a YAML list) or a range (0..4)."""
-    wrong = UsageError(f"seeds must be a count >= 1, a list like 0,1,2 or a range like 0..4, got {value!r}")
+    wrong = UsageError(f"{name} must be a count >= 1, a list like 0,1,2 or a range like 0..4, got {value!r}")
     try:
         if isinstance(value, (list, tuple)):
             seeds = tuple(int(seed) for seed in value)
@@ -226,3 +222,7 @@ def none_for_none(value: Any) -> Any:
 
 def all_for_none(value: Any) -> Any:
     return "all" if value is None else value
+
+
+def list_or_none(value: Any) -> Any:
+    return None if value is None else list(value)

@@ -1,30 +1,31 @@
 """One session of training: ledger, runner and progress line around a loop, whatever its kind."""
 
 import os
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, cast
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
 
 from rich.console import Console
 
-from epsearch.build import restore
-from epsearch.datasets import decode
+from epsearch import stored
 from epsearch.errors import UsageError
 from epsearch.evaluate import StudyLoop
 from epsearch.fitting import fitted
 from epsearch.loop import Loop
 from epsearch.machine import describe_machine
 from epsearch.numeric import numeric_path
+from epsearch.plan import Plan, make_plan
+from epsearch.preparation import Prepared, prepare
 from epsearch.progress import Monitor, clock
 from epsearch.study import Comparison, MemoryStudy, Setup, Study
 from epsearch.table import TableLoop
 from results.store import Store, StoreError, StudyRow
-from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
-from trainers.streams import DataError
-from trainers.streams.base import ImageStream, TaskStream
+
+AnySetup = TypeVar("AnySetup", bound=Setup)
 
 
 @dataclass(frozen=True)
@@ -41,37 +42,66 @@ class Effort:
     seconds: float
 
 
-def train(study: Setup, console: Console, quiet: bool = False) -> tuple[Loop, Effort]:
-    """Trains from where the ledger stands to the end.
+def train(study: Setup, console: Console, quiet: bool = False, extend: bool = False) -> tuple[Loop, Effort]:
+    """Trains from where the ledger stands to the end. extend: a study of that name may grow into this one.
 
     Raises UsageError (bad input; nothing has been trained); Interrupted and TrainingFailed (what was trained is kept).
     """
-    network = described_network(study)
-    decode(study, console, quiet)
-    stream = open_evaluation(study)
-    images = stream.describe() | network
+    prepared = prepare(study, console, quiet)
     make_folder(study.out)
     with open_store(study.storage) as store, ExitStack() as stack:
-        row = store.study(study.name)
-        # A new study will have to train, so its runner may start at once; for an old one the ledger is asked first.
-        run = stack.enter_context(_runner(study)) if row is None else None
-        study = replace(
-            study, numeric_path=numeric_path(study, stream, row.config.get("numeric_path") if row else None)
-        )
-        study = fitted(study, stream, console, quiet)
-        _save_study(store, study, images)
-        loop = make_loop(study, images, store)
+        study = _placed(study, prepared, store, console, quiet)
+        described = (study, prepared.images, prepared.proof, extend)
+        earlier = stored.keep(store, *described, write=False)
+        loop = make_loop(study, prepared.images, store, earlier)
+        stored.keep(store, *described)  # only now, as a study that cannot begin must not stand in the ledger
+        loop.proof = prepared.proof
+        if isinstance(loop, StudyLoop) and not (loop.done or quiet):
+            # A loop of its own: the jobs that the plan looks at are not those that are trained.
+            _announce(make_plan(StudyLoop(loop.study, prepared.images, store, earlier=earlier)), console)
         with Monitor(loop, console, quiet) as monitor:
             if not loop.done:
-                run = run or stack.enter_context(_runner(study))
-                run(loop, monitor)
+                stack.enter_context(_runner(study))(loop, monitor)
         return loop, Effort(loop.trained, loop.reused, monitor.member_steps, loop.saved, monitor.seconds)
 
 
-def make_loop(study: Setup, images: Mapping[str, Any], store: Store) -> Loop:
+def plan(study: Study, console: Console, quiet: bool = False, extend: bool = False) -> Plan:
+    """What `train` would do. Nothing is trained but for a probe of a few seconds, and nothing stored."""
+    prepared = prepare(study, console, quiet)
+    with _ledger_to_read(study.storage) as storage, open_store(storage) as store:
+        study = _placed(study, prepared, store, console, quiet=True)
+        earlier = stored.keep(store, study, prepared.images, prepared.proof, extend, write=False)
+        return make_plan(StudyLoop(study, prepared.images, store, earlier=earlier))
+
+
+def _placed(study: AnySetup, prepared: Prepared, store: Store, console: Console, quiet: bool) -> AnySetup:
+    """With the arithmetic and the number of workers that fit this machine; a study that was begun keeps its own."""
+    row = store.study(study.name)
+    path = numeric_path(study, prepared.stream, row.config.get("numeric_path") if row else None)
+    return fitted(replace(study, numeric_path=path), prepared.stream, console, quiet)
+
+
+def _announce(found: Plan, console: Console) -> None:
+    from epsearch import show  # imports pandas, which can wait
+
+    console.print(show.plan(found), soft_wrap=True)
+
+
+@contextmanager
+def _ledger_to_read(storage: str) -> Iterator[str]:
+    """The ledger, or an empty one where there is none yet: looking makes no file."""
+    file = Path(storage.removeprefix("sqlite:///"))
+    if file.exists() or not storage.startswith("sqlite:///"):
+        yield storage
+        return
+    with TemporaryDirectory() as folder:
+        yield f"sqlite:///{folder}/empty.sqlite"
+
+
+def make_loop(study: Setup, images: Mapping[str, Any], store: Store, earlier: Sequence[Study] = ()) -> Loop:
     """The loop of the study's kind."""
     if isinstance(study, Study):
-        return StudyLoop(study, images, store)
+        return StudyLoop(study, images, store, earlier=earlier)
     assert isinstance(study, (Comparison, MemoryStudy))
     return TableLoop(study, images, store)
 
@@ -79,7 +109,10 @@ def make_loop(study: Setup, images: Mapping[str, Any], store: Store) -> Loop:
 def stored_loop(row: StudyRow, store: Store, storage: str, out: Path) -> Loop:
     """A stored study as far as the ledger knows it. Nothing is trained."""
     # A study of an older ledger began before there were paths; it can be listed, and finds none of its members.
-    return make_loop(restore(row.config, row.name, out, storage), row.config["stream"], store)
+    known = stored.read(row, storage, out)
+    loop = make_loop(known.study, row.config["stream"], store, known.earlier)
+    loop.proof = known.proof
+    return loop
 
 
 def open_store(storage: str) -> Store:
@@ -87,59 +120,6 @@ def open_store(storage: str) -> Store:
     try:
         return Store.open(storage)
     except StoreError as error:
-        raise UsageError(str(error)) from error
-
-
-def open_evaluation(study: Setup) -> TaskStream:
-    """The evaluation stream, after everything about it has been checked."""
-    stream = _opened(study, "eval")
-    if isinstance(study, Study) or (isinstance(study, Comparison) and study.tune):
-        _opened(study, "cv")
-    return stream
-
-
-def _opened(study: Setup, phase: str) -> TaskStream:
-    try:
-        stream = study.request(phase).open()
-    except DataError as error:
-        raise UsageError(str(error)) from error
-    _check_network(study, stream)
-    least = min(stream.size(seed, task) for seed in study.seeds for task in stream.tasks)
-    if least < study.batch_size:
-        raise UsageError(f"batch-size must be <= the {least} training examples of a task, got {study.batch_size}")
-    return stream
-
-
-def _check_network(study: Setup, stream: TaskStream) -> None:
-    """The network must take what the stream has; of a user's own stream that is seen only now."""
-    pixels = getattr(stream, "pixels", None)
-    takes = ("mlp",) if pixels is None else IMAGE_NETWORKS
-    if study.network not in takes:
-        raise UsageError(f"network must be {' or '.join(takes)} on {study.dataset}, got {study.network!r}")
-    if pixels is None:
-        return
-    side, smallest = min(pixels.shape[1:3]), SMALLEST_IMAGE[study.network]
-    if side < smallest:
-        raise UsageError(f"images must be >= {smallest} pixels wide for network {study.network}, got {side}")
-    embedding = cast(ImageStream, stream).attributes is not None
-    if embedding and isinstance(study, Comparison) and "prognn" in study.methods:
-        raise UsageError("method 'prognn' has no form with a joint embedding; leave it out of --methods")
-
-
-def described_network(study: Setup) -> dict[str, Any]:
-    """What of the network is part of every result besides the stream: its name, and a hash of pretrained weights.
-
-    Raises UsageError where the weights cannot be had, or are another network's.
-    """
-    if study.network == "mlp":
-        return {}
-    if study.pretrained is None:
-        return {"network": study.network}
-    from trainers.networks.weights import check
-
-    try:
-        return {"network": study.network, "pretrained": check(study.pretrained)}
-    except DataError as error:
         raise UsageError(str(error)) from error
 
 
@@ -186,13 +166,3 @@ def _runner(study: Setup) -> AbstractContextManager[Callable[[Loop, Monitor], No
     from epsearch.runners import tune
 
     return tune.ready(study)
-
-
-def _save_study(store: Store, study: Setup, images: Mapping[str, Any]) -> None:
-    described = {"study": study.identity(), "stream": dict(images), "numeric_path": study.numeric_path}
-    if not isinstance(study, Study):
-        described["kind"] = study.kind  # searches are stored as they were before there were other kinds
-    try:
-        store.save_study(study.name, described)
-    except StoreError as error:
-        raise UsageError(str(error)) from error

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pandas as pd
@@ -13,17 +14,24 @@ from epsearch.datasets import Prepared
 from epsearch.evaluate import StudyLoop
 from epsearch.loop import Loop
 from epsearch.machine import Check
+from epsearch.plan import Plan
+from epsearch.plan_words import in_words
+from epsearch.points import named
 from epsearch.progress import clock
 from epsearch.studies import Dataset, Listed, Outcome
 from results.comparison import Comparison, comparison_table, ranking
 from results.comparison_report import comparison_sheet
 from results.formats import Line, Sheet
-from results.labels import METRIC_DIGITS, METRIC_UNITS, epsilon_text, mean_std_text
+from results.labels import METRIC_DIGITS, METRIC_UNITS, mean_std_text
 from results.memory_report import memory_sheet
 from results.memory_study import MemoryStudy, memory_table
 from results.report import answer, evaluation_table
 from results.sections import warnings
+from results.settings import setting_text
+from results.strategies import strategies_table
+from results.strategies_report import strategies_sheet
 from results.study import StudyResults
+from results.trust import trust, trust_as_json
 from trainers.streams.inspection import Inspection
 
 
@@ -117,22 +125,41 @@ def _search_as_json(results: StudyResults) -> dict[str, Any]:
     return {
         "method": results.method,
         "score_on": results.score_on,
-        "chosen_epsilon": results.chosen_epsilon,
+        "strategy": results.strategy,
+        "chosen": dict(zip(results.parameters, results.chosen, strict=True)),
         "chosen_score": results.chosen_score,
         "answer": answer(results),
         "rounds": [
             {
                 "number": found.number,
-                "interval": [found.low, found.high],
-                "epsilons": found.epsilons,
+                "interval": found.span,
+                "points": [dict(zip(results.parameters, one, strict=True)) for one in found.settings],
                 "scores": found.scores,
                 "note": found.note,
             }
             for found in results.rounds
         ],
         "evaluation": _records(evaluation_table(results)),
+        "trust": trust_as_json(trust(results)),
+        "race": None if results.race is None else results.race._asdict(),
+        "seal": results.seal,
+        "looks": [look._asdict() for look in results.looks],
         "notes": warnings(results),
     }
+
+
+def side_by_side(found: Sequence[StudyResults], page: Path) -> RenderableType:
+    """Several searches, a line each, and where the page lies."""
+    return Group(
+        Printed(strategies_sheet(found, strategies_table(found))),
+        Text(""),
+        Text.assemble(("report  ", "bold"), str(page)),
+    )
+
+
+def side_by_side_as_json(found: Sequence[StudyResults], page: Path) -> dict[str, Any]:
+    """The same as one JSON object."""
+    return {"studies": [{"name": one.name, **_search_as_json(one)} for one in found], "report": str(page)}
 
 
 def study(loop: Loop) -> RenderableType:
@@ -147,13 +174,13 @@ def study(loop: Loop) -> RenderableType:
 
 
 def study_as_json(loop: Loop) -> dict[str, Any]:
-    best = loop.strategy.best if isinstance(loop, StudyLoop) else None
+    best = loop.best if isinstance(loop, StudyLoop) else None
     return {
         "name": loop.study.name,
         "command": loop.study.kind,
         "finished": loop.done,
         "stage": loop.stage,
-        "best_epsilon": None if best is None else best.epsilon,
+        "chosen": named(loop.study.space.names, best.point) if isinstance(loop, StudyLoop) and best else None,
         "score": None if best is None else best.value,
         "config": loop.study.shown(),
     }
@@ -161,9 +188,9 @@ def study_as_json(loop: Loop) -> dict[str, Any]:
 
 def study_list(rows: Sequence[Listed]) -> RenderableType:
     """One line a study."""
-    table = Table("study", "command", "dataset", "state", "best ε", "A_T %", "created", box=None, header_style="bold")
+    table = Table("study", "command", "dataset", "state", "best", "A_T %", "created", box=None, header_style="bold")
     for row in rows:
-        best = "–" if row.best_epsilon is None else epsilon_text(row.best_epsilon)
+        best = "–" if row.chosen is None else setting_text(tuple(row.chosen), tuple(row.chosen.values()))
         score = "–" if row.score is None else f"{100 * row.score:.2f}"
         table.add_row(row.name, row.command, row.dataset, row.status, best, score, row.created[:19].replace("T", " "))
     return table
@@ -211,6 +238,11 @@ def facts(lines: Mapping[str, str]) -> RenderableType:
     for name, value in lines.items():
         table.add_row(Text(name, style="bold"), Text(value, overflow="fold"))
     return table
+
+
+def plan(found: Plan) -> RenderableType:
+    """What is ahead."""
+    return facts(in_words(found))
 
 
 def checks(found: Sequence[Check]) -> RenderableType:

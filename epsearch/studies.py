@@ -1,25 +1,31 @@
 """The functions behind the command line (and any other door): open, run, resume, report, list, show."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from rich.console import Console
 
-from epsearch import tables
+from epsearch import points, race, stored, tables
+from epsearch.build import grow, places
 from epsearch.errors import UsageError, unknown
 from epsearch.evaluate import StudyLoop
+from epsearch.looks import looks
 from epsearch.loop import Loop
 from epsearch.session import Effort, facts, make_folder, open_store, stored_loop, train, unfinished
-from epsearch.study import Comparison, Setup
+from epsearch.study import Comparison, Setup, Study
 from epsearch.table import TableLoop
 from results.comparison import Comparison as ComparisonResults
 from results.memory_study import MemoryStudy as MemoryResults
-from results.study import SearchRound, StudyResults
+from results.settings import setting, setting_text
+from results.study import Look, Race, SearchRound, StudyResults
 from search_spaces.definition import definitions, load_definition
+from search_spaces.space import Parameter, Value
 from trainers.numeric_path import NumericPath
 from trainers.streams import DOWNLOADED, present
+
+SIDE_BY_SIDE = "strategies"  # the folder
 
 AnyResults: TypeAlias = StudyResults | ComparisonResults | MemoryResults
 
@@ -39,13 +45,13 @@ class Outcome:
 
 
 class Listed(NamedTuple):
-    """One line of `epsearch list`; score is the mean A_T in [0, 1] that chose ε, where the study is a search."""
+    """One line of `epsearch list`; chosen and score, the mean A_T in [0, 1] that chose it, are a search's."""
 
     name: str
     command: str
     dataset: str
     status: str
-    best_epsilon: float | None
+    chosen: dict[str, Value] | None
     score: float | None
     created: str
 
@@ -59,18 +65,51 @@ class Dataset(NamedTuple):
     where: str
 
 
-def train_and_report(study: Setup, console: Console, quiet: bool = False) -> Outcome:
+def train_and_report(study: Setup, console: Console, quiet: bool = False, extend: bool = False) -> Outcome:
     """Runs a search, a comparison or a memory study from where the ledger stands to its report.
 
-    Raises what `session.train` does.
+    extend: a stored search may grow into this one. Raises what `session.train` does.
     """
-    loop, effort = train(study, console, quiet)
+    loop, effort = train(study, console, quiet, extend)
     return _report(loop, effort)
+
+
+def grown(given: Mapping[str, Any], config: Path | None = None) -> Study:
+    """The stored search `given["name"]` with other options, as far as it may have them. Raises UsageError."""
+    name, out, storage = places(given, config)
+    if name is None:
+        raise UsageError("extend needs --name, the study that is to grow")
+    before = load(name, storage, out).study
+    if not isinstance(before, Study):
+        raise UsageError(f"extend lets searches grow, {before.name!r} is a study of `epsearch {before.kind}`")
+    after = grow(before, given, config)
+    stored.check_growth(before, after)
+    return after
 
 
 def report(name: str | None, storage: str, out: Path) -> Outcome:
     """Writes the report of a stored study again, from the ledger alone; without a name, of the newest study."""
     return _report(load(name, storage, out), None)
+
+
+def side_by_side(names: Sequence[str], storage: str, out: Path) -> tuple[list[StudyResults], Path]:
+    """Sets several stored searches of one dataset side by side; their results, and the path of the page."""
+    from results.strategies_report import write_strategies
+
+    if len(set(names)) < len(names):
+        raise UsageError(f"searches side by side must be different ones, got {', '.join(names)}")
+    loops = [load(name, storage, out) for name in names]
+    for loop in loops:
+        if not isinstance(loop, StudyLoop):
+            raise UsageError(f"only searches can be set side by side; {loop.study.name!r} is a {loop.study.kind}")
+    for what in ("dataset", "score_on"):
+        found = list(dict.fromkeys(str(getattr(loop.study, what)) for loop in loops))
+        if len(found) > 1:
+            raise UsageError(f"searches side by side must have one {what.replace('_', '-')}, got {', '.join(found)}")
+    with open_store(storage) as store:
+        studies = [study_results(loop, {}, looks(loop, store)) for loop in loops if isinstance(loop, StudyLoop)]
+    make_folder(out / SIDE_BY_SIDE)
+    return studies, write_strategies(studies, out / SIDE_BY_SIDE)
 
 
 def load(name: str | None, storage: str, out: Path) -> Loop:
@@ -101,34 +140,34 @@ def list_datasets(data_dir: Path) -> list[Dataset]:
     return found
 
 
-def study_results(loop: StudyLoop, facts: Mapping[str, str]) -> StudyResults:
-    """What the ledger knows of a study, in the shape the report takes. Needs one finished repeat."""
-    best, study = loop.strategy.best, loop.study
+def study_results(loop: StudyLoop, facts: Mapping[str, str], seen: tuple[Look, ...] = ()) -> StudyResults:
+    """What the ledger knows of a study, in the shape the report takes. Needs one finished round."""
+    best, study, space = loop.best, loop.study, loop.study.space
     if best is None and loop.done:
         raise UsageError(
-            f"study {study.name!r} has no ε left to choose: members of every value diverged; try a smaller --lr"
+            f"study {study.name!r} has no value left to choose: members of every one diverged; try a smaller --lr"
         )
     if best is None:
-        raise UsageError(f"study {study.name!r} has no finished repeat yet; run it again to go on")
+        raise UsageError(f"study {study.name!r} has no finished round yet; run it again to go on")
     rounds = tuple(
-        SearchRound(
-            found.number,
-            found.interval.low,
-            found.interval.high,
-            found.epsilons,
-            found.scores,
-            found.winners,
-            found.note,
-        )
-        for found in loop.strategy.rounds
+        SearchRound(one.number, one.points, one.scores, one.span, one.winners, one.note) for one in loop.rounds()
     )
+    spaces = [one.study.space for one in (*loop.earlier, loop)]
+    ends = tuple(_hull([one.parameters[index] for one in spaces]) for index in range(len(space.names)))
     return StudyResults(
         name=study.name,
         dataset=study.dataset,
         method=study.method,
         score_on=study.score_on,
-        chosen_epsilon=best.epsilon,
+        parameters=space.names,
+        log=tuple(one.name for one in space.parameters if one.log),
+        strategy=study.strategy,
+        chosen=best.point,
         chosen_score=best.value,
+        baseline=study.baseline,
+        domain=ends,
+        seeds=study.seeds,
+        eval_seeds=study.final_seeds,
         rounds=rounds,
         search=loop.search_records(),
         evaluation=loop.evaluation_records(),
@@ -137,7 +176,25 @@ def study_results(loop: StudyLoop, facts: Mapping[str, str]) -> StudyResults:
         notes=tuple(_notes(loop)),
         certificates=tuple(loop.certificates.values()),
         tolerance=_tolerance(study),
+        race=_race(loop),
+        looks=seen,
+        seal=loop.proof.sentence,
+        grown=tuple(one.heading() for one in loop.earlier),
     )
+
+
+def _hull(parameters: Sequence[Parameter]) -> tuple[float, float] | None:
+    """From the lowest to the highest end of all searches of a study; None where there are choices."""
+    ends = [(one.low, one.high) for one in parameters if one.low is not None and one.high is not None]
+    return (min(low for low, _ in ends), max(high for _, high in ends)) if len(ends) == len(parameters) else None
+
+
+def _race(loop: StudyLoop) -> Race | None:
+    """What the race saved, in members of the search."""
+    if not loop.study.race:
+        return None
+    shares = loop.search.given().values()
+    return Race(sum(map(len, shares)), len(shares) * len(loop.study.seeds), race.LEVEL)
 
 
 def _tolerance(study: Setup) -> float:
@@ -147,7 +204,8 @@ def _tolerance(study: Setup) -> float:
 
 
 def _listed(loop: Loop, created: str) -> Listed:
-    best = loop.strategy.best if isinstance(loop, StudyLoop) else None
+    best = loop.best if isinstance(loop, StudyLoop) else None
+    chosen = points.named(loop.study.space.names, best.point) if isinstance(loop, StudyLoop) and best else None
     known, wanted = loop.stage_members()
     status = "finished" if loop.done else f"{loop.stage}, {known}/{wanted} members"
     return Listed(
@@ -155,7 +213,7 @@ def _listed(loop: Loop, created: str) -> Listed:
         loop.study.kind,
         loop.study.dataset,
         status,
-        None if best is None else best.epsilon,
+        chosen,
         None if best is None else best.value,
         created,
     )
@@ -176,7 +234,8 @@ def _written(loop: Loop, told: Mapping[str, str]) -> tuple[AnyResults, Path]:
     if isinstance(loop, StudyLoop):
         from results.report import write_report
 
-        found = study_results(loop, told)
+        with open_store(loop.study.storage) as store:
+            found = study_results(loop, told, looks(loop, store))
         return found, write_report(found, loop.study.folder)
     assert isinstance(loop, TableLoop)
     if isinstance(loop.study, Comparison):
@@ -193,8 +252,11 @@ def _written(loop: Loop, told: Mapping[str, str]) -> tuple[AnyResults, Path]:
 def _notes(loop: StudyLoop) -> list[str]:
     """What a reader must know to judge the figures, besides what the report sees by itself."""
     notes = unfinished(loop)
+    if not loop.proof.sound:
+        notes.append(f"Search and evaluation are not wholly apart: {loop.proof.sentence}.")
     diverged = [record for record in loop.records.values() if record.status == "diverged"]
     if diverged:
-        values = ", ".join(f"{epsilon:.6g}" for epsilon in sorted({record.epsilon for record in diverged}))
-        notes.append(f"{len(diverged)} members diverged (ε = {values}); a value of ε that loses a seed has no score.")
+        names = loop.study.space.names
+        values = dict.fromkeys(setting_text(names, setting(record, names)) for record in diverged)
+        notes.append(f"{len(diverged)} members diverged ({'; '.join(values)}); a value that loses a seed has no score.")
     return notes

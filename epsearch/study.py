@@ -9,9 +9,15 @@ from typing import Any, ClassVar
 import yaml
 
 from epsearch.cache import image_cache
+from epsearch.defaults import published
+from epsearch.hyperparameters import EPSILON, epsilon
 from epsearch.options import OPTIONS, Option
-from trainers.cohort import TrainConfig
+from search_spaces.space import Point, Space
+from trainers.cohort import Member, TrainConfig
 from trainers.streams import ImageOptions, StreamRequest
+
+# Options of other commands that searches came to have later than their first ledgers.
+CAME_LATER = ("epsilon", "a_agem_scale", "fisher_every", "penalty_form", "margin")
 
 
 @dataclass(frozen=True)
@@ -57,8 +63,17 @@ class Setup:
 
     def identity(self) -> dict[str, Any]:
         """What makes the study this one, JSON-able: everything that can change a figure, nothing that cannot."""
-        identifying = {option.name for option in self.options() if option.identifies}
-        return {name: value for name, value in self.shown().items() if name in identifying}
+        shown, known = self.shown(), self.defaults()
+        return {
+            option.name: shown[option.name]
+            for option in self.options()
+            if option.identifies
+            and not (self._later(option) and getattr(self, option.name) == known.get(option.name, option.default))
+        }
+
+    def defaults(self) -> dict[str, Any]:
+        """What the dataset's definition says, under the names of the options."""
+        return published(self.dataset)
 
     def digest(self) -> str:
         """A short hash of the identity."""
@@ -73,9 +88,21 @@ class Setup:
         text: str = yaml.safe_dump(self.shown(), sort_keys=False, allow_unicode=True, default_flow_style=None)
         return text
 
+    def _later(self, option: Option) -> bool:
+        return option.later
+
     def stream_tasks(self, phase: str) -> range:
         """Tasks of D^CV ("cv") or D^EV ("eval"), numbered in the whole stream."""
         return range(self.cv_tasks) if phase == "cv" else range(self.cv_tasks, self.tasks)
+
+    def stream_seeds(self, phase: str) -> tuple[int, ...]:
+        """Seeds that may be trained on D^CV ("cv") or D^EV ("eval")."""
+        return self.seeds
+
+    @property
+    def largest_batch(self) -> int:
+        """Examples of the largest SGD step that is trained."""
+        return self.batch_size
 
     def request(self, phase: str) -> StreamRequest:
         """The stream of D^CV or D^EV."""
@@ -93,31 +120,70 @@ class Setup:
 
 @dataclass(frozen=True)
 class Study(Setup):
-    """A search for ε: `epsearch run`."""
+    """A search: `epsearch run`."""
 
     kind = "run"
 
     method: str
+    strategy: str
+    search: Space | None
+    strategy_seed: int
+    race: bool
     repeats: int
     points: int
+    eval_seeds: tuple[int, ...] | None
     memory: int
     lr: float
+    epsilon: float
+    strength: float | None
     interval: tuple[float, float]
     score_on: str
+    a_agem_scale: str
+    fisher_every: int
+    penalty_form: str
+    margin: float
     certify: int
 
+    def _later(self, option: Option) -> bool:
+        return option.later or option.name in CAME_LATER
+
+    def defaults(self) -> dict[str, Any]:
+        return published(self.dataset, self.method)
+
+    @property
+    def space(self) -> Space:
+        """What is searched."""
+        return self.search or Space((epsilon(*self.interval),))
+
+    @property
+    def final_seeds(self) -> tuple[int, ...]:
+        """Seeds of the evaluation."""
+        return self.seeds if self.eval_seeds is None else self.eval_seeds
+
+    def stream_seeds(self, phase: str) -> tuple[int, ...]:
+        if phase == "cv":
+            return self.seeds
+        searched = self.seeds if self.score_on == "eval" else ()
+        return tuple(dict.fromkeys((*searched, *self.final_seeds)))
+
+    @property
+    def largest_batch(self) -> int:
+        ends = [(one.high, *one.choices) for one in self.space.parameters if one.name == "batch_size"]
+        return max([self.batch_size, *(int(end) for row in ends for end in row if end is not None)])
+
+    @property
+    def baseline(self) -> Point:
+        """What the chosen point is compared with: the study's own values, but ε = 0, which is A-GEM."""
+        return tuple(0.0 if name == EPSILON else getattr(self, name) for name in self.space.names)
+
     def train_config(self) -> TrainConfig:
-        return TrainConfig(
-            learning_rate=self.lr,
-            batch_size=self.batch_size,
-            memory=self.memory,
-            memory_batch=self.memory_batch,
-            trigger=self.trigger,
-            scale=self.scale,
-            satisfied=self.satisfied,
-            network=self.network,
-            pretrained=self.pretrained,
-        )
+        """Of what is not searched."""
+        named = {field.name for field in fields(TrainConfig)} & {field.name for field in fields(self)}
+        return TrainConfig(learning_rate=self.lr, **{name: getattr(self, name) for name in named})
+
+    def member(self, seed: int) -> Member:
+        """Of what is not searched."""
+        return Member(self.epsilon, seed, strength=self.strength)
 
 
 @dataclass(frozen=True)

@@ -138,10 +138,10 @@ def test_every_epsearch_command_in_the_docs_parses(epsearch_parser):
 def epsearch_parser():
     from typer.main import get_command
 
-    from epsearch.cli import app
+    from epsearch.cli import app, joined
 
     command = get_command(app).commands["run"]
-    return lambda arguments: command.make_context("run", list(arguments))
+    return lambda arguments: command.make_context("run", joined(arguments))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

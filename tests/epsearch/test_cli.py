@@ -53,7 +53,7 @@ class TestRun:
 
         (folder / "report.html").unlink()
         written = epsearch("report", "first", "--json")
-        assert written.json["chosen_epsilon"] == again.json["chosen_epsilon"]
+        assert written.json["chosen"] == again.json["chosen"]
         assert (folder / "report.html").exists()
         one_line(epsearch("report", "frist"), "no study 'frist'; known: first; did you mean 'first'?")
 

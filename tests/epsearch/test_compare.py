@@ -10,9 +10,9 @@ import pytest
 from epsearch.build import build, restore
 from epsearch.errors import UsageError
 from epsearch.jobs import JobResult, Trainee, execute
+from epsearch.preparation import open_evaluation
 from epsearch.records import content, content_key
 from epsearch.rows import comparison_rows, memory_rows
-from epsearch.session import open_evaluation
 from epsearch.study import Comparison, MemoryStudy
 from epsearch.table import TableLoop
 from results.store import Store
@@ -39,7 +39,7 @@ def small(kind, tmp_path, **options):
 
 
 def make(study, store, workers=2):
-    return TableLoop(study, open_evaluation(study).describe(), store, workers)
+    return TableLoop(study, open_evaluation(study)[0].describe(), store, workers)
 
 
 def finish(loop, train=execute):
@@ -236,7 +236,7 @@ class TestLoop:
         from epsearch.evaluate import StudyLoop
 
         study = small_study(**TINY | {"examples_per_task": 60, "name": None})
-        search = StudyLoop(study, open_evaluation(study).describe(), store)
+        search = StudyLoop(study, open_evaluation(study)[0].describe(), store)
         while not search.done:
             search.tell([execute(search.ask()[0])])
         found = make(small(Comparison, tmp_path, methods="agem", examples_per_task=60), store)
@@ -347,6 +347,7 @@ def test_the_command_compares_all_methods(epsearch, tmp_path):
     assert epsearch("report", "first").status == 0 and (folder / "comparison.html").exists()
 
 
+@pytest.mark.slow
 def test_ray_tune_trains_the_same(epsearch):
     """A penalty, a reservoir and a growing network, whose results must survive the transport."""
     some = ("--methods", "ewc,er,prognn", "--seeds", "1", "--json")

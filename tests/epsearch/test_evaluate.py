@@ -1,59 +1,20 @@
 """The loop of a study: what it asks for, what it takes from the ledger, what it stores."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from epsearch.errors import TrainingFailed
-from epsearch.evaluate import StudyLoop
 from epsearch.jobs import JobResult, decode, encode, execute
-from epsearch.session import open_evaluation
 from results.metrics import average_accuracy
 from results.record import same_result
 from results.store import Store
-from trainers.cohort import CohortResult
+from tests.epsearch.trainers import fake, finish, make
 
 
 @pytest.fixture
 def store(tmp_path):
     with Store.open(f"sqlite:///{tmp_path / 'ledger.sqlite'}") as opened:
         yield opened
-
-
-def make(study, store, workers=2):
-    return StudyLoop(study, open_evaluation(study).describe(), store, workers)
-
-
-def finish(loop, train=execute):
-    """Trains whatever the loop asks for; returns the jobs."""
-    jobs = []
-    while not loop.done:
-        asked = loop.ask()
-        jobs += asked
-        loop.tell([train(job) for job in asked])
-    return jobs
-
-
-def fake(score):
-    """A trainer that makes up accuracies: score(ε, seed), the same on every task; NaN diverges."""
-
-    def train(job):
-        tasks = len(job.stream.tasks)
-        members = job.cohort.members
-        values = np.array([score(member.epsilon, member.seed) for member in members])
-        lost = np.isnan(values)
-        accuracies = np.where(np.tri(tasks, dtype=bool), values[:, None, None], np.nan)
-        where = np.where(lost, 0, -1)
-        result = replace(
-            CohortResult.empty(len(members), tasks),
-            accuracies=accuracies,
-            diverged_task=where,
-            diverged_step=where,
-        )
-        return JobResult(job.number, result, seconds=1.0)
-
-    return train
 
 
 def test_a_study_runs_to_its_end(small_study, store):
@@ -65,10 +26,12 @@ def test_a_study_runs_to_its_end(small_study, store):
     assert len(members) == len(set(members)) == store.count() == loop.trained
     best = loop.strategy.best
     scores = [
-        float(average_accuracy(record.accuracies)) for record in loop.search_records() if record.epsilon == best.epsilon
+        float(average_accuracy(record.accuracies))
+        for record in loop.search_records()
+        if record.epsilon == best.point[0]
     ]
     assert best.value == pytest.approx(sum(scores) / 2) and len(scores) == 2
-    assert {record.epsilon for record in loop.evaluation_records()} == {best.epsilon, 0.0}
+    assert {record.epsilon for record in loop.evaluation_records()} == {best.point[0], 0.0}
     assert all(record.accuracies.shape == (2, 2) for record in loop.evaluation_records())
 
 
@@ -107,29 +70,29 @@ def test_scoring_on_the_evaluation_stream_reuses_its_members(small_study, store)
     loop = make(small_study(score_on="eval"), store)
     jobs = finish(loop)
     assert {job.phase for job in jobs} == {"eval"}
-    assert {record.epsilon for record in loop.evaluation_records()} == {loop.strategy.best.epsilon, 0.0}
+    assert {record.epsilon for record in loop.evaluation_records()} == {loop.best.point[0], 0.0}
 
 
 def test_a_diverged_seed_costs_its_epsilon_the_score(small_study, store):
     loop = make(small_study(), store)
-    finish(loop, fake(lambda epsilon, seed: np.nan if epsilon > 0.6 and seed == 1 else 0.5 + epsilon / 10))
+    finish(loop, fake(lambda one, _: np.nan if one.epsilon > 0.6 and one.seed == 1 else 0.5 + one.epsilon / 10))
     first = loop.strategy.rounds[0]
     assert [score is None for score in first.scores] == [False, False, True, True]
-    assert loop.strategy.best.epsilon <= 0.6
+    assert loop.best.point[0] <= 0.6
     lost = [record for record in store.all_runs() if record.status == "diverged"]
     assert lost and all(record.seed == 1 and record.diverged_task == 0 for record in lost)
 
 
 def test_a_search_that_loses_everything_ends_without_an_answer(small_study, store):
     loop = make(small_study(), store)
-    finish(loop, fake(lambda epsilon, seed: np.nan))
+    finish(loop, fake(lambda one, _: np.nan))
     assert loop.done and loop.strategy.best is None and loop.evaluation_records() == ()
 
 
 def test_the_best_of_the_scores_is_evaluated(small_study, store):
     loop = make(small_study(points=11, repeats=3), store)
-    finish(loop, fake(lambda epsilon, seed: 0.9 - (epsilon - 0.33) ** 2))
-    assert loop.strategy.best.epsilon == 0.326  # of [0.29, 0.38] in steps of 0.009
+    finish(loop, fake(lambda one, _: 0.9 - (one.epsilon - 0.33) ** 2))
+    assert loop.best.point[0] == 0.326  # of [0.29, 0.38] in steps of 0.009
     assert len(loop.strategy.rounds) == 3
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from epsearch import numeric, studies
 from epsearch.errors import UsageError
-from epsearch.session import open_evaluation
+from epsearch.preparation import open_evaluation
 from trainers.numeric_path import NumericPath
 
 
@@ -39,7 +39,7 @@ def test_sparse_inputs_are_chosen_where_they_are_faster_only():
 
 def test_a_given_path_wins(small_study):
     study = small_study(numeric_path="cpu-float32-mkl-sparse")
-    assert numeric.numeric_path(study, open_evaluation(study), "cpu-float32-onednn") == "cpu-float32-mkl-sparse"
+    assert numeric.numeric_path(study, open_evaluation(study)[0], "cpu-float32-onednn") == "cpu-float32-mkl-sparse"
 
 
 def test_a_study_keeps_the_path_it_began_with(small_study, console, epsearch, tmp_path):
@@ -89,9 +89,9 @@ def test_names_of_paths(text, path):
 def test_a_study_from_before_there_were_paths_can_be_listed(small_study, console):
     study = small_study(name="old")
     with studies.open_store(f"sqlite:///{_made(study.out) / 'epsearch.sqlite'}") as store:
-        store.save_study("old", {"study": study.identity(), "stream": dict(open_evaluation(study).describe())})
+        store.save_study("old", {"study": study.identity(), "stream": dict(open_evaluation(study)[0].describe())})
     (row,) = studies.list_studies(study.storage, study.out)
-    assert row.name == "old" and row.best_epsilon is None
+    assert row.name == "old" and row.chosen is None
 
 
 def _made(folder):

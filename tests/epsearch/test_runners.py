@@ -20,6 +20,7 @@ from epsearch.runners import local
 from results.record import same_result
 from results.report import evaluation_table
 from results.store import Store
+from search_spaces import STRATEGIES
 from tests.epsearch.conftest import SMALL
 
 PATIENCE = 120  # seconds until a step that takes a few is given up
@@ -34,13 +35,26 @@ def equal(one, other):
     return one.keys() == other.keys() and all(same_result(one[key], other[key]) for key in one)
 
 
-def test_both_runners_store_the_same_results(small_study, console, tmp_path):
+FIRST = "narrowing"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        pytest.param({"race": True, "seeds": 3}, marks=pytest.mark.slow),
+        *(pytest.param({"strategy": name, "seeds": 3}, marks=pytest.mark.slow) for name in STRATEGIES if name != FIRST),
+    ],
+    ids=str,
+)
+def test_both_runners_store_the_same_results(small_study, console, tmp_path, options):
     """With different cohorts: four for each of two workers, and four for the one thread."""
-    pool = small_study(runner="tune", workers=2, out=tmp_path / "tune")
-    threads = small_study(runner="local", workers=1, out=tmp_path / "local")
+    pool = small_study(runner="tune", workers=2, out=tmp_path / "tune", **options)
+    threads = small_study(runner="local", workers=1, out=tmp_path / "local", **options)
     by_tune, by_threads = studies.train_and_report(pool, console), studies.train_and_report(threads, console)
     assert equal(ledger(pool), ledger(threads))
-    assert by_tune.results.chosen_epsilon == by_threads.results.chosen_epsilon
+    assert by_tune.results.chosen == by_threads.results.chosen
+    assert by_tune.results.rounds == by_threads.results.rounds
     assert evaluation_table(by_tune.results).equals(evaluation_table(by_threads.results))
     assert by_tune.effort.trained == by_threads.effort.trained > 0
 
@@ -84,7 +98,7 @@ def test_a_killed_run_goes_on_to_the_same_table(runner, tmp_path):
         assert done.returncode == 0, done.stderr
         runs[name] = json.loads(done.stdout)
     assert runs["killed"]["effort"]["reused"] >= stored >= 4
-    for field in ("chosen_epsilon", "chosen_score", "rounds", "evaluation"):
+    for field in ("chosen", "chosen_score", "rounds", "evaluation"):
         assert runs["killed"][field] == runs["undisturbed"][field]
 
 

@@ -44,7 +44,10 @@ def test_dataset_names_may_be_written_in_many_ways(name):
     [
         ({"dataset": "permuted_mnits"}, "no dataset 'permuted_mnits'; known: .*; did you mean 'permuted_mnist'?"),
         ({"method": "soft_gem"}, "no method 'soft_gem'; known: .*; did you mean 'soft_agem'?"),
-        ({"method": "agem"}, "method 'agem' has no ε to search; allowed: soft_agem"),
+        (
+            {"method": "agem"},
+            "method 'agem' has no ε; name what --search is to try: lr, batch_size, memory, memory_batch",
+        ),
         ({"interval": ("0", "1.5")}, "interval must satisfy 0 <= low < high <= 1, got 0 1.5"),
         ({"interval": (0.5, 0.2)}, "interval must satisfy 0 <= low < high <= 1, got 0.5 0.2"),
         ({"interval": "0"}, "interval must be two numbers LOW HIGH, got '0'"),

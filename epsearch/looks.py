@@ -1,0 +1,61 @@
+"""How often the evaluation stream has been looked at: every choice that was ever trained on it is in the ledger."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from epsearch.evaluate import StudyLoop
+from epsearch.records import AGEM, SOFT_AGEM
+from results.labels import settings_text
+from results.store import Store
+from results.study import Look
+
+NAMES = {"learning_rate": "lr", "epsilon": "ε", "strength": "λ"}
+NOT_A_CHOICE = ("seed", "numeric_path", "transfer", "protocol", "stream")
+
+
+def looks(loop: StudyLoop, store: Store) -> tuple[Look, ...]:
+    """Every choice of this method evaluated on this very stream, by whatever command, oldest first.
+
+    Choices differ in any hyperparameter, not in the seed. A baseline is none: nothing was selected for it. Nor is
+    A-GEM, which is ε = 0 and the baseline of every search for ε, unless it is what this study chose.
+    """
+    mine, baseline = (json.loads(json.dumps(content)) for content in loop.contents())  # tuples as the ledger has them
+    if mine is None:
+        return ()
+    found: dict[str, tuple[dict[str, Any], str]] = {}
+    for content, created in store.described("eval"):
+        same = content["stream"] == mine["stream"] and _family(content) == _family(mine)
+        if same and (_choice(content) == _choice(mine) or not _is_baseline(content, baseline)):
+            found.setdefault(_choice(content), (content, created))
+    return tuple(
+        Look(_text(content, mine, loop), created, choice == _choice(mine))
+        for choice, (content, created) in found.items()
+    )
+
+
+def _choice(content: Mapping[str, Any]) -> str:
+    return json.dumps({name: value for name, value in content.items() if name not in NOT_A_CHOICE}, sort_keys=True)
+
+
+def _is_baseline(content: Mapping[str, Any], baseline: Mapping[str, Any]) -> bool:
+    return content["method"] == AGEM or _choice(content) == _choice(baseline)
+
+
+def _family(content: Mapping[str, Any]) -> str:
+    """A-GEM is a choice of ε-SOFT-GEM: ε = 0."""
+    return SOFT_AGEM if content["method"] == AGEM else str(content["method"])
+
+
+def _flat(content: Mapping[str, Any]) -> dict[str, Any]:
+    epsilon = 0.0 if content["method"] == AGEM else content["epsilon"]
+    flat = {**content["config"], "epsilon": epsilon, "strength": content.get("strength")}
+    return {name: value for name, value in flat.items() if value is not None}
+
+
+def _text(content: Mapping[str, Any], mine: Mapping[str, Any], loop: StudyLoop) -> str:
+    """What is searched, and whatever else is not as in this study."""
+    there, here = _flat(content), _flat(mine)
+    searched = {"learning_rate" if name == "lr" else name for name in loop.study.space.names}
+    shown = {name: value for name, value in there.items() if name in searched or value != here.get(name)}
+    return settings_text({NAMES.get(name, name): value for name, value in shown.items()})
