@@ -1,4 +1,4 @@
-"""Two kinds of plots as SVG text: bars and small line panels. Written here, so that equal figures give equal files.
+"""Plots as SVG text, bars and small line panels, and tables. Written here, so that equal figures give equal files.
 
 plotly, which draws the reports, needs a browser to make a picture that a Markdown page can show.
 """
@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
-from results.figures.style import BLUE, FAINT, GRID, INK, ORANGE, VERMILLION
+from results.figures.style import BLUE, FAINT, GREEN, GRID, INK, ORANGE, PURPLE, VERMILLION
 
-COLOURS = (BLUE, ORANGE, VERMILLION)
+COLOURS = (BLUE, ORANGE, VERMILLION, GREEN, PURPLE)
 LABELS, WIDTH, BAR, GAP = 250, 860, 13, 12
 PANEL_WIDTH, PANEL_HEIGHT, COLUMNS = 280, 210, 3
 
@@ -28,8 +28,9 @@ def bars(series: Sequence[str], rows: Mapping[str, Sequence[Range]], unit: str) 
     top = nice(max(value.high for values in rows.values() for value in values))
     scale = (WIDTH - LABELS - 70) / top
     parts, y = [], 34.0
+    start, apart = (LABELS, 190) if len(series) <= 3 else (10, (WIDTH - 10) / len(series))
     for index, name in enumerate(series):
-        x = LABELS + 190 * index
+        x = start + apart * index
         parts += [_box(x, 8, 10, 10, COLOURS[index]), _text(x + 16, 17, name)]
     for label, values in rows.items():
         parts.append(_text(LABELS - 10, y + len(values) * BAR / 2 + 4, label, "end"))
@@ -79,6 +80,12 @@ def _panel(name: str, points: Sequence[tuple[float, Range]], unit: str) -> list[
         parts += [f'<circle cx="{across(x):.1f}" cy="{up(value.median):.1f}" r="3.5" fill="{BLUE}"/>']
         parts += [_text(across(x), below + 16, f"{x:g}", "middle", FAINT)]
     return parts
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table; columns behind the first are right-aligned."""
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def nice(value: float) -> float:

@@ -1,18 +1,20 @@
-"""Makes docs/performance.md and its plots from benchmarks/results/*.json and the template performance.md.in.
+"""Makes docs/performance.md and docs/strategies.md, with plots, from benchmarks/results/*.json and templates here.
 
 uv run python benchmarks/page.py
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from string import Template
 from typing import Any
 
-from charts import Range, bars, number, panels
+import strategies_page
+from charts import Range, bars, number, panels, table
 
 ROOT = Path(__file__).parent.parent
 RESULTS, TEMPLATE = ROOT / "benchmarks" / "results", ROOT / "benchmarks" / "performance.md.in"
+STRATEGIES = ROOT / "benchmarks" / "strategies.md.in"
 Found = dict[str, Any]
 
 
@@ -26,8 +28,21 @@ def pages(results: Path = RESULTS) -> dict[str, str]:
         text, plots = section(found) if found else (missing(name, command), {})
         parts[name] = text if found is None else f"{text}\n\n{facts(found['facts'])}"
         made |= {f"docs/images/{plot}": svg for plot, svg in plots.items()}
+    text, plots = compared(results)
+    made |= {f"docs/images/{plot}": svg for plot, svg in plots.items()}
+    made["docs/strategies.md"] = Template(STRATEGIES.read_text(encoding="utf-8")).substitute(compared=text)
     made["docs/performance.md"] = Template(TEMPLATE.read_text(encoding="utf-8")).substitute(parts)
     return made
+
+
+def compared(results: Path) -> tuple[str, dict[str, str]]:
+    """The section of docs/strategies.md that compares strategies."""
+    file = results / "strategies.json"
+    if not file.exists():
+        return missing("strategies", "uv run python benchmarks/strategies.py"), {}
+    found = json.loads(file.read_text(encoding="utf-8"))
+    text, plots = strategies_page.section(found)
+    return f"{text}\n\n{facts(found['facts'])}", plots
 
 
 def missing(name: str, command: str) -> str:
@@ -43,12 +58,6 @@ def facts(found: Found) -> str:
     versions = ", ".join(f"{name} {found[name]}" for name in ("torch", "numpy", "numba", "ray") if name in found)
     when = found["measured"][:10]
     return f"*Measured on {where}; Python {found['python']}, {versions}; commit {found['commit']}, {when}.*"
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table; columns behind the first are right-aligned."""
-    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def spread(found: Found) -> Range:

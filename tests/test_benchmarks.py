@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from flops import SIZES, products, run_flop, step_flop
+from flops import SIZES, cohort_flop, products, step_flop
+
+from tests.trainers.streams import toy
+from trainers import TrainConfig
 
 ROOT = Path(__file__).parent.parent
 BENCHMARKS = ROOT / "benchmarks"
@@ -31,9 +34,10 @@ def test_flop_of_a_step():
     assert step_flop(SIZES, 266, density=0.5) == half
 
 
-def test_flop_of_a_run_shares_the_first_task_of_a_seed():
-    steps = step_flop(SIZES, 10), step_flop(SIZES, 260), step_flop(SIZES, 266)
-    assert run_flop(SIZES, 11, 1, 3, 7, 256, 250) == 7 * (steps[0] + 11 * (steps[1] + steps[2]))
+def test_flop_of_a_cohort_shares_the_first_task_of_a_seed():
+    stream, config = toy(range(3), examples=70, classes=10, pixels=784), TrainConfig(memory=2, memory_batch=26)
+    steps = step_flop(SIZES, 10), step_flop(SIZES, 30), step_flop(SIZES, 36)
+    assert cohort_flop("soft_agem", config, stream, 11, 2) == 7 * (2 * steps[0] + 11 * (steps[1] + steps[2]))
 
 
 def turns_of(speed, noise, rng, count=9):
@@ -129,7 +133,7 @@ def test_results_say_what_they_were_measured_on():
 
 
 def test_the_page_names_every_command():
-    text = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    text = "".join((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in ("performance", "strategies"))
     for file in BENCHMARKS.glob("*.py"):
         code = file.read_text(encoding="utf-8")
         if "def main" in code and file.name not in ("candidate.py", "avalanche_agem.py"):  # others start these two

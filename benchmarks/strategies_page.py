@@ -1,0 +1,54 @@
+"""The section of docs/strategies.md that compares strategies, from benchmarks/results/strategies.json."""
+
+from typing import Any
+
+from charts import Range, bars, table
+
+Found = dict[str, Any]
+FIGURE = "strategies-regret.svg"
+HEAD = ("strategy", "error of ε", "regret, points", "members", "coverage", "width", "resolved", "edge", "flat")
+
+
+def section(found: Found) -> tuple[str, dict[str, str]]:
+    """(Markdown, {name of a plot: SVG})."""
+    objectives = found["objectives"]
+    parts = [f"**{name}**\n\n{table(list(HEAD), rows(figures))}" for name, figures in objectives.items()]
+    plot = {FIGURE: figure(objectives)}
+    return "\n\n".join([f"![Mean regret of every strategy](images/{FIGURE})", *parts]), plot
+
+
+def rows(figures: Found) -> list[list[str]]:
+    """One row a strategy; one that made fewer searches than the others says how many."""
+    most = max(one["searches"] for one in figures.values())
+    names = (
+        name if one["searches"] == most else f"{name} ({one['searches']} searches)" for name, one in figures.items()
+    )
+    return [[name, *cells(one)] for name, one in zip(names, figures.values(), strict=True)]
+
+
+def cells(one: Found) -> list[str]:
+    share = {kind: f"{100 * count / one['searches']:.1f} %" for kind, count in one["verdicts"].items()}
+    return [
+        "–" if one["error"] is None else f"{one['error']:.3f}",
+        f"{100 * one['regret']:.3f}",
+        f"{one['members']:.0f}",
+        "–" if one["coverage"] is None else f"{100 * one['coverage']:.1f} %",
+        f"{one['width']:.2f}",
+        share["resolved"],
+        share["edge"],
+        share["flat"],
+    ]
+
+
+def figure(objectives: Found) -> str:
+    """Mean regret in percentage points, whiskers from the 10 % to the 90 % quantile; the flat curve has none."""
+    curved = {name: figures for name, figures in objectives.items() if any(one["regret"] for one in figures.values())}
+    names = list(next(iter(curved.values())))
+    found = {
+        name: [Range(*(100 * figures[name][key] for key in ("regret", "regret_10", "regret_90")))
+               for figures in curved.values() if name in figures]
+        for name in names
+    }  # fmt: skip
+    return bars(
+        list(curved), found, "mean regret in percentage points of A_T; whiskers from the 10 % to the 90 % quantile"
+    )
