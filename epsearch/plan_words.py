@@ -63,6 +63,6 @@ def _time(plan: Plan) -> str:
         return "less than a probe would take to measure"
     eta = plan.eta
     return (
-        f"about {clock(eta.seconds)}, {clock(eta.low)} to {clock(eta.high)}, with "
+        f"about {clock(eta.seconds)} of training, {clock(eta.low)} to {clock(eta.high)}, with "
         f"{count_text(plan.at_once, 'cohort')} at a time here (measured speed; the fewest and the most members)"
     )
