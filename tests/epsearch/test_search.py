@@ -8,11 +8,13 @@ import pytest
 from epsearch import looks, race, stored
 from epsearch.build import grow
 from epsearch.errors import UsageError
+from epsearch.preparation import open_evaluation
 from epsearch.proof import Proof
 from results.record import same_result
 from results.store import Store
 from search_spaces import STRATEGIES
 from tests.epsearch.trainers import fake, finish, make
+from trainers.streams import PermutedStream
 
 PEAK = fake(lambda one, _: 0.9 - 0.4 * (one.epsilon - 0.4) ** 2 + 0.001 * one.seed + 0.0004 * ((one.seed * 7) % 3))
 
@@ -180,12 +182,17 @@ class TestRace:
         assert len(shares[raced.best.point]) == 5 and min(map(len, shares.values())) == 2
 
     def test_a_race_does_not_depend_on_what_else_the_ledger_knows(self, small_study, store, other_store):
+        noisy = fake(
+            lambda one, _: 0.9 - 0.4 * (one.epsilon - 0.4) ** 2 + 0.002 * ((7 * one.seed + int(997 * one.epsilon)) % 5)
+        )
         raced = small_study(seeds=4, points=5, race=True)
         alone = make(raced, store)
-        finish(alone, PEAK)
-        finish(make(small_study(seeds=4, points=5), other_store), PEAK)
+        finish(alone, noisy)
+        finish(make(small_study(seeds=4, points=5), other_store), noisy)
         after = make(raced, other_store)
-        finish(after, PEAK)
+        finish(after, noisy)
+        assert min(map(len, alone.search.given().values())) < 4
+        assert after.strategy.rounds == alone.strategy.rounds
         assert after.search.given() == alone.search.given() and after.best == alone.best
         assert {record.key for record in after.search_records()} == {record.key for record in alone.search_records()}
 
@@ -223,11 +230,12 @@ class TestGrowth:
         assert loop.rounds() == loop.strategy.rounds and len(loop.rounds()) == 3
 
     def test_where_interval_ci_searches_now_it_alone_decides(self, small_study, store):
-        first = small_study(points=11, repeats=2, seeds=4)
-        lucky = fake(lambda one, _: 0.95 if one.epsilon == 0.9 else 0.9 - (one.epsilon - 0.4) ** 2 + 0.001 * one.seed)
+        first = small_study(points=10, repeats=1, seeds=4)
+        lucky = fake(lambda one, _: 0.95 if one.epsilon == 8 / 9 else 0.9 - (one.epsilon - 0.4) ** 2 + 0.001 * one.seed)
         finish(make(first, store), lucky)
-        loop = make(grow(first, {"strategy": "interval-ci"}), store, earlier=(first,))
+        loop = make(grow(first, {"strategy": "interval-ci", "points": 11}), store, earlier=(first,))
         finish(loop, lucky)
+        assert loop.earlier[0].best.point == (8 / 9,) and loop.earlier[0].best.value > loop.strategy.best.value
         assert loop.best == loop.strategy.best
 
     def test_on_other_data_or_arithmetic_nothing_grows(self, small_study, store):
@@ -259,6 +267,11 @@ class TestGrowth:
 
 
 class TestEvaluation:
+    def test_tasks_that_are_the_same_on_both_sides_are_refused(self, small_study, monkeypatch):
+        monkeypatch.setattr(PermutedStream, "permutation", lambda stream, seed, task: np.arange(stream.inputs)[::-1])
+        with pytest.raises(UsageError, match="must not share tasks"):
+            open_evaluation(small_study())
+
     def test_two_points_that_are_one_member_are_counted_once(self, small_study, store):
         loop = make(small_study(search="epsilon=0,0.5 scale=raw,unit", strategy="grid", points=4, repeats=1), store)
         finish(loop, fake(lambda one, _: 0.9 - one.epsilon))

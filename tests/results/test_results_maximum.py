@@ -168,3 +168,13 @@ def test_any_table_gives_a_set_within_the_interval_that_holds_the_best(seed: int
     assert found.window is None or found.bootstrap_low <= found.bootstrap_high
     scaled = best_interval(x * 1e6, scores * 1e3 - 5e2, 0, 1e6, apart=apart)
     assert np.array([scaled.low, scaled.high]) / 1e6 == pytest.approx([found.low, found.high], abs=1e-6)
+
+
+def test_a_climb_to_a_plateau_closes_the_low_end() -> None:
+    """Every seed rises alike from end to end, but not where: the slope at the low end says nothing."""
+    x = np.linspace(0, 1, 11)
+    bends = -0.015 + 0.04 * np.array([-1.2, -0.6, 0.0, 0.6, 1.2])
+    rises = 0.02 + 0.001 * np.array([1, -1, 0, 1, -1])
+    noise = 0.001 * np.random.default_rng(5).standard_normal((11, 5))
+    found = best_interval(x, 0.85 + x[:, None] * (rises - bends) + x[:, None] ** 2 * bends + noise, 0, 1)
+    assert not found.at_low and found.at_high
