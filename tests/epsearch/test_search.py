@@ -188,7 +188,10 @@ class TestRace:
         raced = small_study(seeds=4, points=5, race=True)
         alone = make(raced, store)
         finish(alone, noisy)
-        finish(make(small_study(seeds=4, points=5), other_store), noisy)
+        plain = small_study(seeds=4, points=5)
+        finish(make(plain, other_store), noisy)
+        grown = make(raced, other_store, earlier=(plain,))  # which has every seed of every value at hand
+        assert grown.strategy.rounds == alone.strategy.rounds
         after = make(raced, other_store)
         finish(after, noisy)
         assert min(map(len, alone.search.given().values())) < 4
