@@ -5,12 +5,12 @@ import math
 from collections.abc import Sequence
 
 from search_spaces.interval import Grid
-from search_spaces.rounds import Rounds
+from search_spaces.rounds import InRounds, Rounds
 from search_spaces.space import Parameter, Point, Space, Value
-from search_spaces.strategy import Best, Observation, Round, Suggestion
+from search_spaces.strategy import Observation
 
 
-class GridSearch:
+class GridSearch(InRounds):
     """Every point of `grid(space, points × repeats)`, in rounds of N = `points`. A Strategy.
 
     The scores change nothing, so all rounds could run at once; rounds only keep the memory of a cohort bounded.
@@ -27,20 +27,6 @@ class GridSearch:
     def done(self) -> bool:
         """Whether every point was told."""
         return self._rounds.complete and len(self._rounds) == len(self._batches)
-
-    @property
-    def rounds(self) -> tuple[Round, ...]:
-        """The finished rounds and, unless done, the open one."""
-        return tuple(map(self._rounds.show, range(len(self._rounds))))
-
-    @property
-    def best(self) -> Best | None:
-        """The highest score so far; of equal ones the smaller number."""
-        return self._rounds.best
-
-    def ask(self) -> list[Suggestion]:
-        """The suggestions of the current round that are not told yet, ascending."""
-        return self._rounds.ask()
 
     def tell(self, observations: Sequence[Observation]) -> None:
         """Take in scores. Raises ValueError as `Strategy.tell` does."""

@@ -62,3 +62,23 @@ class Rounds:
         told = (self._told.get(one.number) for one in row)
         scores = tuple(None if one is None else one.value for one in told)
         return Round(index + 1, tuple(one.point for one in row), scores, span, winners, note)
+
+
+class InRounds:
+    """What strategies answer whose rounds have neither intervals nor notes, whatever it is that they suggest."""
+
+    _rounds: Rounds
+
+    @property
+    def rounds(self) -> tuple[Round, ...]:
+        """The finished rounds and, unless done, the open one."""
+        return tuple(map(self._rounds.show, range(len(self._rounds))))
+
+    @property
+    def best(self) -> Best | None:
+        """The highest score so far; of equal ones the smaller number."""
+        return self._rounds.best
+
+    def ask(self) -> list[Suggestion]:
+        """The suggestions of the current round that are not told yet, ascending."""
+        return self._rounds.ask()

@@ -9,9 +9,9 @@ from optuna.samplers import BaseSampler
 from optuna.trial import Trial, TrialState
 
 from search_spaces.adapters.samplers import SAMPLERS, distributions
-from search_spaces.rounds import Rounds
+from search_spaces.rounds import InRounds, Rounds
 from search_spaces.space import Point, Space
-from search_spaces.strategy import Best, Budget, Observation, Round, Suggestion
+from search_spaces.strategy import Budget, Observation
 
 
 def optuna_strategy(name: str, space: Space, budget: Budget) -> "OptunaStrategy":
@@ -20,7 +20,7 @@ def optuna_strategy(name: str, space: Space, budget: Budget) -> "OptunaStrategy"
     return OptunaStrategy(space, sampler, budget.points, budget.repeats)
 
 
-class OptunaStrategy:
+class OptunaStrategy(InRounds):
     """M = `repeats` batches of N = `points` suggestions of a sampler. A Strategy.
 
     A batch is told when it is complete, in the order of its numbers: what is suggested next depends on the scores
@@ -40,20 +40,6 @@ class OptunaStrategy:
     def done(self) -> bool:
         """Whether the last batch is complete."""
         return self._rounds.complete and len(self._rounds) == self._repeats
-
-    @property
-    def rounds(self) -> tuple[Round, ...]:
-        """The finished batches and, unless done, the open one."""
-        return tuple(map(self._rounds.show, range(len(self._rounds))))
-
-    @property
-    def best(self) -> Best | None:
-        """The highest score so far; of equal ones the smaller number."""
-        return self._rounds.best
-
-    def ask(self) -> list[Suggestion]:
-        """The suggestions of the current batch that are not told yet, ascending."""
-        return self._rounds.ask()
 
     def tell(self, observations: Sequence[Observation]) -> None:
         """Take in scores; those that complete a batch lead to the next. Raises ValueError as `Strategy.tell` does."""
