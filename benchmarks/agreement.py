@@ -37,7 +37,7 @@ def worst(
     parameters, accuracy, projected = 0.0, 0.0, 0.0
     for row, member in enumerate(chosen):
         layers, exact, share = plain_float64(member, stream, config)
-        parameters = max(parameters, _distance(layers, _layers(sizes, found.params[row])))
+        parameters = max(parameters, _distance(layers, layers_of(sizes, found.params[row])))
         lower = np.tri(len(exact), dtype=bool)
         accuracy = max(accuracy, float(np.abs(found.accuracies[row] - exact)[lower].max()))
         projected = max(projected, float(np.abs(found.violations[row] - share)[1:].max()))
@@ -56,7 +56,7 @@ def _distance(exact: list[Labelled], found: list[Labelled]) -> float:
     return float((ours - theirs).norm() / ours.norm())
 
 
-def _layers(sizes: tuple[int, ...], row: NDArray[np.float32]) -> list[Labelled]:
+def layers_of(sizes: tuple[int, ...], row: NDArray[np.float32]) -> list[Labelled]:
     """A member's parameters without padding, in float64: weight [in, out] and bias of every layer."""
     views = MLP(sizes).layers(torch.from_numpy(row)[None])
     return [(w[0, :k, :n].double(), b[0, :n].double()) for (k, n), (w, b) in zip(pairwise(sizes), views, strict=True)]
@@ -68,14 +68,14 @@ def plain_float64(
     """(final layers, accuracy [T, T] on task j after task k, share of projected steps [T]), with the engine's draws."""
     sizes = (stream.inputs, *config.hidden, stream.classes)
     start = MLP(sizes).init(generator(member.seed, "init", stream.tasks.start))
-    layers = [(w.clone().requires_grad_(), b.clone().requires_grad_()) for w, b in _layers(sizes, start)]
+    layers = [(w.clone().requires_grad_(), b.clone().requires_grad_()) for w, b in layers_of(sizes, start)]
     parameters = [part for layer in layers for part in layer]
     tasks, size = len(stream.tasks), config.batch_size
     accuracies, shares = np.full((tasks, tasks), np.nan), np.full(tasks, np.nan)
     memory: list[Labelled] = []
     for task, number in enumerate(stream.tasks):
         order = training_order(member.seed, number, stream.available, stream.examples)
-        x, y = _double(stream.train(member.seed, number, order), stream.largest)
+        x, y = double(stream.train(member.seed, number, order), stream.largest)
         stored = (
             torch.cat([part[0] for part in memory]) if memory else x[:0],
             torch.cat([y[:0], *(p[1] for p in memory)]),
@@ -85,10 +85,10 @@ def plain_float64(
         projected = 0
         for step in range(steps):
             now = slice(size * step, size * step + size)
-            g = _gradient(layers, parameters, (x[now], y[now]))
+            g = gradient(layers, parameters, (x[now], y[now]))
             if memory:
                 rows = torch.from_numpy(np.array(drawn[step]))
-                r = _gradient(layers, parameters, (stored[0][rows], stored[1][rows]))
+                r = gradient(layers, parameters, (stored[0][rows], stored[1][rows]))
                 projected += int(g @ r < 0)
                 g = _direction(g, r, member.epsilon)
             with torch.no_grad():
@@ -98,7 +98,7 @@ def plain_float64(
         memory.append((x[kept], y[kept]))
         shares[task] = projected / steps
         for tested in range(task + 1):
-            x_test, y_test = _double(stream.test(member.seed, stream.tasks[tested]), stream.largest)
+            x_test, y_test = double(stream.test(member.seed, stream.tasks[tested]), stream.largest)
             with torch.no_grad():
                 accuracies[task, tested] = float((_logits(layers, x_test).argmax(1) == y_test).double().mean())
     return [(w.detach(), b.detach()) for w, b in layers], accuracies, shares
@@ -114,7 +114,7 @@ def _direction(g: Tensor, r: Tensor, epsilon: float) -> Tensor:
     return unit_g - (unit_g @ unit_r - epsilon) * unit_r
 
 
-def _double(examples: Any, largest: float) -> Labelled:
+def double(examples: Any, largest: float) -> Labelled:
     return torch.tensor(examples.inputs, dtype=torch.float64) / largest, torch.tensor(examples.labels)
 
 
@@ -126,6 +126,6 @@ def _logits(layers: list[Labelled], x: Tensor) -> Tensor:
     return x
 
 
-def _gradient(layers: list[Labelled], parameters: list[Tensor], batch: Labelled) -> Tensor:
+def gradient(layers: list[Labelled], parameters: list[Tensor], batch: Labelled) -> Tensor:
     loss = functional.cross_entropy(_logits(layers, batch[0]), batch[1])
     return torch.cat([part.reshape(-1) for part in torch.autograd.grad(loss, parameters)])

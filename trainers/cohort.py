@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-PROTOCOL_VERSION = 2  # part of every content key; goes up whenever a change of the trainers changes any figure
+PROTOCOL_VERSION = 3  # part of every content key; goes up whenever a change of the trainers changes any figure
 TRIGGERS = ("zero", "epsilon")
 SCALES = ("unit", "raw")
 PENALTY_FORMS = ("code", "paper")

@@ -12,20 +12,24 @@ class NumericPath:
 
     products: "mkl" or "onednn" for the compiled engine; "torch" for the engine of tensors, which GPUs use.
     sparse: whether the compiled engine's first layer leaves out zero pixels.
+    subtracted: whether the cross-entropy's gradient at the label is p − 1 in float32, as in published results, and not
+    the sum of the other probabilities. Never chosen by a measurement: see docs/methods.md.
     """
 
     device: str = "cpu"
     precision: str = "float32"
     products: str = "torch"
     sparse: bool = False
+    subtracted: bool = False
 
     @classmethod
     def parse(cls, text: str) -> "NumericPath":
         """From its name, as `str` writes it. Raises ValueError."""
-        device, _, rest = text.partition("-")
+        plain = text.removesuffix("-subtracted")
+        device, _, rest = plain.partition("-")
         precision, _, rest = rest.partition("-")
         products, _, sparse = rest.partition("-")
-        path = cls(device, precision, products or "torch", sparse == "sparse")
+        path = cls(device, precision, products or "torch", sparse == "sparse", subtracted=plain != text)
         known = device in ("cpu", "cuda") and precision in PRECISIONS and path.products in PRODUCTS
         if not known or str(path) != text:
             raise ValueError(f"no numeric path {text!r}; one is cpu-float32-mkl-sparse, another cuda-float32")
@@ -45,6 +49,7 @@ class NumericPath:
         return self.device == "cpu" and self.products != "torch"
 
     def __str__(self) -> str:
-        if self.device == "cuda":
-            return f"{self.device}-{self.precision}"
-        return f"{self.device}-{self.precision}-{self.products}" + ("-sparse" if self.sparse else "")
+        parts = [self.device, self.precision]
+        if self.device == "cpu":
+            parts += [self.products, *["sparse"] * self.sparse]
+        return "-".join([*parts, *["subtracted"] * self.subtracted])

@@ -19,7 +19,7 @@ from trainers.methods import Method, Mixing, Penalty, Products, Projection
 from trainers.methods.base import Number
 from trainers.methods.penalty import State, Step, TaskEnd
 from trainers.networks import make_network
-from trainers.networks.base import masked
+from trainers.networks.losses import masked
 from trainers.networks.weights import start_rows
 from trainers.numeric_path import NumericPath
 from trainers.pool import Pool
@@ -39,7 +39,7 @@ class BatchedEngine:
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = path.precision == "tf32"
         torch.backends.cudnn.deterministic = True
         self._rule = method.rule
-        self._net = make_network(config, stream)
+        self._net = make_network(config, stream, path.subtracted)
         self._one_by_one = config.network != "mlp" and path.one_by_one
         self._balanced = bool(getattr(stream, "balanced", False))
         self._pools = [Pool(stream, seed, config, method.memory) for seed in seeds]

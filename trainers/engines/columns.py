@@ -18,6 +18,7 @@ from trainers.engines.growing import GrowingEngine, note_bad
 from trainers.engines.products import PRODUCTS
 from trainers.methods.penalty import State
 from trainers.networks.columns import Affine, Column, Columns
+from trainers.networks.losses import one_hot, output_delta
 from trainers.numeric_path import NumericPath
 from trainers.pool import Pool
 from trainers.streams.base import PixelStream
@@ -34,7 +35,7 @@ class ColumnsEngine(GrowingEngine):
 
     def __init__(self, stream: PixelStream, seeds: tuple[int, ...], config: TrainConfig, path: NumericPath) -> None:
         super().__init__(stream, seeds, config, path)
-        self._net = Columns((stream.inputs, *config.hidden, stream.outputs), len(stream.tasks))
+        self._net = Columns((stream.inputs, *config.hidden, stream.outputs), len(stream.tasks), path.subtracted)
         self._affine = PRODUCTS["onednn" if path.products == "onednn" else "mkl"].affine  # torch's own on a GPU
         self._block, self._hidden = (-1, -1), dict[int, list[Tensor]]()
 
@@ -118,7 +119,7 @@ def train_column(
     number, classes = len(columns) - 1, net.sizes[-1]
     units = [part.view(*x.shape[:2], -1) for part in hidden]
     logits, delta = x.new_empty(*x.shape[:2], net.widths[-1]), x.new_zeros(x.shape[1], net.widths[-1])
-    target = torch.nn.functional.one_hot(labels, net.widths[-1]).to(x.dtype)
+    target = one_hot(labels, delta)
     # Unbound once: to make views in every step would be a good part of a small step.
     inputs = list(zip(*(part.unbind() for part in (x, *units)), strict=True))
     outputs = list(zip(*(part.unbind() for part in (*net.own(units, number), logits)), strict=True))
@@ -126,7 +127,7 @@ def train_column(
     for step in steps:
         newest.forward(inputs[step], outputs[step], affine)
         torch.softmax(outputs[step][-1][:, :classes], 1, out=delta[:, :classes])
-        newest.backward(inputs[step], outputs[step], delta.sub_(target[step]))
+        newest.backward(inputs[step], outputs[step], output_delta(delta, target[step], net.subtracted))
     taken = slice(steps.start, steps.stop)
     log_p = torch.log_softmax(logits[taken, :, :classes], 2)
     return -log_p.gather(2, labels[taken, :, None])[..., 0].mean(1)

@@ -34,7 +34,7 @@ class CompiledEngine:
 
     def __init__(self, stream: PixelStream, seed: int, config: TrainConfig, method: Method, path: NumericPath) -> None:
         self._stream, self._seed, self._config, self._rule = stream, seed, config, method.rule
-        self._net = MLP((stream.inputs, *config.hidden, stream.outputs))
+        self._net = MLP((stream.inputs, *config.hidden, stream.outputs), path.subtracted)
         self._pool = Pool(stream, seed, config, method.memory)
         self._passes = Passes(self._net, stream.largest, path)
         self._inputs: Inputs | None = None

@@ -24,10 +24,10 @@ def gather(rows, inputs, scale, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def output_delta(logits, labels, classes, current, delta):  # type: ignore[no-untyped-def]
+def output_delta(logits, labels, classes, current, delta, subtracted):  # type: ignore[no-untyped-def]
     """Gradient of the mean cross-entropy over the first `current` rows, and of that over the rest, by the logits.
 
-    Writes delta [B, padded classes]; returns the sum of both losses.
+    Writes delta [B, padded classes]; returns the sum of both losses. subtracted: see `networks.losses.output_delta`.
     """
     loss = 0.0
     rows = logits.shape[0]
@@ -40,9 +40,15 @@ def output_delta(logits, labels, classes, current, delta):  # type: ignore[no-un
         for c in range(classes):
             delta[i, c] = np.exp(logits[i, c] - highest)
             total += delta[i, c]
+        others = ZERO
         for c in range(classes):
             delta[i, c] *= weight / total
-        delta[i, labels[i]] -= weight
+            if c != labels[i]:
+                others += delta[i, c]
+        if subtracted:
+            delta[i, labels[i]] -= weight
+        else:
+            delta[i, labels[i]] = -others
         loss += weight * (np.log(total) + highest - logits[i, labels[i]])
     return loss
 

@@ -59,7 +59,12 @@ class Passes:
         """Fills batch.hidden and the last of batch.delta; returns the sum of both losses."""
         self.logits(member, batch, inputs)
         loss: float = kernels.output_delta(
-            batch.hidden_array[-1], labels, self._net.sizes[-1], batch.current, batch.delta_array[-1]
+            batch.hidden_array[-1],
+            labels,
+            self._net.sizes[-1],
+            batch.current,
+            batch.delta_array[-1],
+            self._net.subtracted,
         )
         return loss
 

@@ -10,7 +10,7 @@ from trainers.engines.feed import ImageFeed
 from trainers.engines.growing import GrowingEngine, note_bad
 from trainers.methods.penalty import State
 from trainers.networks import make_resnet
-from trainers.networks.base import masked
+from trainers.networks.losses import masked
 from trainers.networks.resnet_columns import ResNetColumns
 from trainers.networks.weights import load, put
 from trainers.numeric_path import NumericPath
@@ -29,7 +29,7 @@ class ResNetColumnsEngine(GrowingEngine):
         if stream.attributes is not None:
             raise ValueError("prognn has no form with a joint embedding; train it on the stream without one")
         super().__init__(stream, (seed,), config, path)
-        self._net = ResNetColumns(make_resnet(config, stream), len(stream.tasks))
+        self._net = ResNetColumns(make_resnet(config, stream, path.subtracted), len(stream.tasks))
         self._feed = ImageFeed(stream, self._pools, self._device)
         self._balanced, self._pretrained = stream.balanced, config.pretrained
 

@@ -6,25 +6,29 @@ import torch
 
 from trainers.cohort import TrainConfig
 from trainers.networks.base import Network
-from trainers.networks.heads import JointEmbedding, Linear
+from trainers.networks.heads import Head, JointEmbedding, Linear
 from trainers.networks.mlp import MLP
 from trainers.networks.resnet import REDUCED, STANDARD, ResNet
 from trainers.streams.base import ImageStream, PixelStream, TaskStream
 
 
-def make_network(config: TrainConfig, stream: TaskStream) -> Network:
-    """The network that the configuration names, for the stream's inputs and outputs."""
+def make_network(config: TrainConfig, stream: TaskStream, subtracted: bool = False) -> Network:
+    """The network that the configuration names, for the stream's inputs and outputs.
+
+    subtracted: see `losses.output_delta`; without a meaning where no gradient is asked for.
+    """
     if config.network == "mlp":
-        return MLP((cast(PixelStream, stream).inputs, *config.hidden, stream.outputs))
-    return make_resnet(config, cast(ImageStream, stream))
+        return MLP((cast(PixelStream, stream).inputs, *config.hidden, stream.outputs), subtracted)
+    return make_resnet(config, cast(ImageStream, stream), subtracted)
 
 
-def make_resnet(config: TrainConfig, stream: ImageStream) -> ResNet:
+def make_resnet(config: TrainConfig, stream: ImageStream, subtracted: bool = False) -> ResNet:
     """The reduced or the standard ResNet-18, with one linear layer or a joint embedding behind it."""
     large = config.network == "resnet18"
-    if stream.attributes is None:
-        return ResNet(STANDARD if large else REDUCED, large, Linear(stream.outputs, random_bias=not large))
-    return ResNet(STANDARD if large else REDUCED, large, JointEmbedding(torch.tensor(stream.attributes)))
+    head: Head = Linear(stream.outputs, random_bias=not large)
+    if stream.attributes is not None:
+        head = JointEmbedding(torch.tensor(stream.attributes))
+    return ResNet(STANDARD if large else REDUCED, large, head, subtracted)
 
 
 __all__ = ["MLP", "Network", "ResNet", "make_network", "make_resnet"]

@@ -73,18 +73,6 @@ class Network(Protocol):
         ...
 
 
-def masked(logits: Tensor, allowed: Tensor | None) -> Tensor:
-    """Logits of other tasks are −∞: probability 0, and a gradient of exactly 0."""
-    return logits if allowed is None else logits.masked_fill(~allowed, -torch.inf)
-
-
-def cross_entropy(logits: Tensor, labels: Tensor, allowed: Tensor | None, weight: Tensor) -> Tensor:
-    """[M], the weighted sum over examples; logits [M, B, outputs], labels and weight [M or 1, B]."""
-    log_p = torch.log_softmax(masked(logits, allowed), dim=2)
-    wanted = labels.expand(len(logits), -1)[:, :, None]
-    return -(log_p.gather(2, wanted)[..., 0] * weight).sum(1)
-
-
 def gradient_of(loss: Tensor, leaves: dict[str, Tensor], into: dict[str, Tensor]) -> None:
     """Writes the gradient by every leaf into the view of its name."""
     found = torch.autograd.grad(loss, list(leaves.values()))

@@ -39,10 +39,14 @@ Affine = Callable[[Tensor, Tensor, Tensor, Tensor], None]
 
 @dataclass(frozen=True)
 class Columns:
-    """A column for each of `count` tasks; sizes = (inputs, hidden…, outputs) of a column on its own."""
+    """A column for each of `count` tasks; sizes = (inputs, hidden…, outputs) of a column on its own.
+
+    subtracted: see `losses.output_delta`.
+    """
 
     sizes: tuple[int, ...]
     count: int
+    subtracted: bool = False
 
     @property
     def widths(self) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ from torch import Tensor
 from trainers.networks.base import Statistics
 from trainers.networks.draws import truncated_normal
 from trainers.networks.layout import ALIGNMENT
+from trainers.networks.losses import one_hot, output_delta
 
 BIAS_START = 0.1
 
@@ -33,9 +34,10 @@ class Layer(NamedTuple):
 
 @dataclass(frozen=True)
 class MLP:
-    """Fully connected ReLU network; sizes = (inputs, hidden…, outputs)."""
+    """Fully connected ReLU network; sizes = (inputs, hidden…, outputs). subtracted: see `losses.output_delta`."""
 
     sizes: tuple[int, ...]
+    subtracted: bool = False
     normalises = False
 
     @property
@@ -112,10 +114,10 @@ class MLP:
         """As `Network.gradients` says; all outputs are allowed."""
         layers = self.layers(params)
         outputs = self.activations(layers, x)
-        target = (labels[..., None] == torch.arange(self.sizes[-1], device=labels.device)).to(x.dtype)
+        target = one_hot(labels, outputs[-1])
         log_p = torch.log_softmax(outputs[-1], dim=2)
         loss = -(log_p * (target * row_weight)).sum((1, 2))
-        delta = log_p.exp_().sub_(target).mul_(row_weight)
+        delta = output_delta(log_p.exp_(), target, self.subtracted).mul_(row_weight)
         self._backward(layers, outputs, delta, parts, [self.layers(gradient) for gradient in into])
         return loss
 

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from trainers.networks.base import Statistics, cross_entropy, gradient_of
+from trainers.networks.base import Statistics, gradient_of
 from trainers.networks.draws import uniform
 from trainers.networks.heads import Head, Views
 from trainers.networks.layout import Layout
+from trainers.networks.losses import cross_entropy
 
 REDUCED, STANDARD = (20, 40, 80, 160), (64, 128, 256, 512)
 BLOCKS = 2  # in each stage
@@ -46,11 +47,15 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True)
 class ResNet:
-    """widths: channels of the four stages. large: a 7×7 stem with stride 2 and max-pooling, instead of a 3×3 one."""
+    """widths: channels of the four stages. large: a 7×7 stem with stride 2 and max-pooling, instead of a 3×3 one.
+
+    subtracted: see `losses.output_delta`.
+    """
 
     widths: tuple[int, ...]
     large: bool
     head: Head
+    subtracted: bool = False
     normalises = True
 
     @property
@@ -144,7 +149,7 @@ class ResNet:
             leaves = self._leaves(params)
             with torch.enable_grad():
                 logits = self._forward(leaves, statistics["statistics"], x[:, part], training=True)
-                losses = cross_entropy(logits, labels[:, part], masks, row_weight[:, part, 0])
+                losses = cross_entropy(logits, labels[:, part], masks, row_weight[:, part, 0], self.subtracted)
                 gradient_of(losses.sum(), leaves, self.layout.views(into[number].zero_()))
             loss += losses.detach()
         return loss

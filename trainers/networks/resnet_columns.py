@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trainers.networks.base import Statistics, cross_entropy
+from trainers.networks.base import Statistics
 from trainers.networks.heads import Views
 from trainers.networks.laterals import LOGITS, Laterals
 from trainers.networks.resnet import BLOCKS, Layers, ResNet
@@ -107,7 +107,7 @@ class ResNetColumns:
         with torch.enable_grad():
             logits = self._logits(Layers(leaves, self.averages(statistics, number), training=True), number, x, below)
             weight = logits.new_full(labels.shape, 1 / labels.shape[1])
-            loss = cross_entropy(logits, labels, allowed, weight)
+            loss = cross_entropy(logits, labels, allowed, weight, self.net.subtracted)
             found = torch.autograd.grad(loss.sum(), list(leaves.values()))
         return loss.detach(), [(leaf.detach(), gradient) for leaf, gradient in zip(leaves.values(), found, strict=True)]
 

@@ -1,0 +1,73 @@
+"""How far g_ref of every CPU path is from float64's, for a trained member and batches of its episodic memory."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from agreement import double, gradient, layers_of
+from numpy.typing import NDArray
+from torch import Tensor
+
+from trainers import TrainConfig
+from trainers.engines.passes import Passes
+from trainers.methods.base import SAMPLED
+from trainers.networks import MLP
+from trainers.numeric_path import NumericPath
+from trainers.pool import Pool
+from trainers.streams.base import Examples, PixelStream
+
+CPU_PATHS = tuple(
+    str(NumericPath(products=products, sparse=sparse, subtracted=subtracted))
+    for subtracted in (False, True)
+    for products, sparse in (("mkl", False), ("mkl", True), ("onednn", False), ("onednn", True), ("torch", False))
+)
+
+
+def reference_errors(
+    row: NDArray[np.float32], stream: PixelStream, seed: int, config: TrainConfig, draws: int
+) -> dict[str, list[float]]:
+    """‖g_ref − exact‖/‖exact‖ by numeric path, for as many reference batches of the stream's last task.
+
+    row [D]: a member's parameters at the end of that task. Exact is float64's autograd, of the same parameters.
+    """
+    sizes = (stream.inputs, *config.hidden, stream.outputs)
+    layers = [(w.requires_grad_(), b.requires_grad_()) for w, b in layers_of(sizes, row)]
+    parameters = [part for layer in layers for part in layer]
+    errors: dict[str, list[float]] = {name: [] for name in CPU_PATHS}
+    for batch in _last_references(stream, seed, config, draws):
+        exact = gradient(layers, parameters, double(batch, stream.largest))
+        for name, found in errors.items():
+            g_ref = reference_gradient(NumericPath.parse(name), row, stream, config, batch)
+            ours = torch.cat([part.reshape(-1) for layer in layers_of(sizes, g_ref) for part in layer])
+            found.append(float((ours - exact).norm() / exact.norm()))
+    return errors
+
+
+def reference_gradient(
+    path: NumericPath, row: NDArray[np.float32], stream: PixelStream, config: TrainConfig, batch: Examples
+) -> NDArray[np.float32]:
+    """g_ref [D] over a batch as the path's engine makes it, with the engine's padding."""
+    net = MLP((stream.inputs, *config.hidden, stream.outputs), path.subtracted)
+    params, into = torch.from_numpy(row), torch.zeros(net.row)
+    if path.products == "torch":
+        x = torch.from_numpy(batch.inputs)[None].float().div_(stream.largest)
+        labels, rows = torch.from_numpy(batch.labels)[None], len(batch.labels)
+        weight = torch.full((1, rows, 1), 1 / rows)
+        net.gradients(params[None], {}, x, labels, None, weight, (rows,), [into[None]])
+    else:
+        passes = Passes(net, stream.largest, path)
+        inputs = passes.examples(batch.inputs)
+        inputs.take(np.arange(len(batch.labels)))
+        inputs.split(0)
+        passes.gradient(passes.layers(params), inputs, batch.labels, passes.layers(into))
+    return into.numpy()
+
+
+def _last_references(stream: PixelStream, seed: int, config: TrainConfig, draws: int) -> Iterator[Examples]:
+    """Reference batches of the last task's last steps."""
+    pool = Pool(stream, seed, config, SAMPLED)
+    for task in range(len(stream.tasks)):
+        segments = pool.load_task(task)
+        pool.remember(task)
+    for rows in segments[0].rows[-draws:, segments[0].current :]:
+        yield Examples(pool.inputs[rows], pool.labels[rows])

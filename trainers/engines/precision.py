@@ -1,0 +1,45 @@
+"""torch's switches of float32 arithmetic, set as a numeric path says: products in fewer bits would bear its name."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from trainers.numeric_path import NumericPath
+
+EXACT = "ieee"
+
+
+def set_precision(path: NumericPath) -> None:
+    """Sets the switches of this process, and reads them back. Raises RuntimeError where one does not hold.
+
+    They belong to the process and any module may turn them, so engines call this before every stretch of training or
+    testing. They are not set back: other threads may be training by them. First the older switches, which torch
+    compares with the newer ones; they do not reach convolutions that inherit `torch.backends.fp32_precision`.
+    """
+    torch.set_float32_matmul_precision("high" if path.precision == "tf32" else "highest")
+    torch.backends.cudnn.allow_tf32 = path.precision == "tf32"
+    torch.backends.cudnn.deterministic = True
+    for name, switch, wanted in _switches(path):
+        if switch.fp32_precision != wanted:
+            switch.fp32_precision = wanted
+        if switch.fp32_precision != wanted:
+            raise RuntimeError(
+                f"torch computes {name} in {switch.fp32_precision!r} where numeric path {path} asks for {wanted!r}, and "
+                "does not let itself be told otherwise; remove what sets torch.backends.fp32_precision"
+            )
+
+
+def _switches(path: NumericPath) -> Iterator[tuple[str, Any, str]]:
+    """(name, switch, what it has to be) of all that this version of torch has; those before 2.9 have none."""
+    on_gpu = path.precision if path.precision == "tf32" else EXACT
+    for library, part, wanted in (
+        ("cuda", "matmul", on_gpu),
+        ("cudnn", "conv", on_gpu),
+        ("cudnn", "rnn", on_gpu),
+        ("mkldnn", "matmul", EXACT),
+        ("mkldnn", "conv", EXACT),
+    ):
+        switch = getattr(getattr(torch.backends, library), part, None)
+        if hasattr(switch, "fp32_precision"):
+            yield f"torch.backends.{library}.{part}", switch, wanted

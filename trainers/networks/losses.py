@@ -1,0 +1,72 @@
+"""The softmax cross-entropy and its gradient by the logits, the same for every network of tensors.
+
+The gradient is p − onehot(y). Its entry at the label y is −Σ_{c≠y} p_c. Computed as p_y − 1, in float32, nothing is left
+of it but rounding where the other probabilities sum to less than 6·10⁻⁸; so it is with a memory that is fitted, and
+ε-SOFT-GEM divides g_ref by its norm. torch's own cross-entropy subtracts. What the compiled engine has instead of
+`output_delta` is in `engines/kernels.py`.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def masked(logits: Tensor, allowed: Tensor | None) -> Tensor:
+    """Logits of other tasks are −∞: probability 0, and a gradient of exactly 0."""
+    return logits if allowed is None else logits.masked_fill(~allowed, -torch.inf)
+
+
+def one_hot(labels: Tensor, like: Tensor) -> Tensor:
+    """[…, outputs] with 1 at each label […], of the type and the number of outputs of `like`.
+
+    Without a look at any value, so that a CUDA graph can hold it.
+    """
+    return (labels[..., None] == torch.arange(like.shape[-1], device=labels.device)).to(like.dtype)
+
+
+def output_delta(p: Tensor, target: Tensor, subtracted: bool) -> Tensor:
+    """p − target in place: the gradient of each example's cross-entropy by its logits.
+
+    p […, outputs] are probabilities, target, broadcast to them, is one-hot. subtracted: as published results were
+    computed, and not by the sum of the other probabilities.
+    """
+    if subtracted:
+        return p.sub_(target)
+    p.addcmul_(p, target, value=-1)  # exactly 0 at the label, and nothing else changes
+    return p.addcmul_(p.sum(-1, keepdim=True), target, value=-1)
+
+
+def cross_entropy(
+    logits: Tensor, labels: Tensor, allowed: Tensor | None, weight: Tensor, subtracted: bool = False
+) -> Tensor:
+    """[M], the weighted sum over examples; logits [M, B, outputs], labels and weight [M or 1, B].
+
+    Differentiable once, by the logits alone.
+    """
+    if subtracted:
+        return _weighted(torch.log_softmax(masked(logits, allowed), dim=2), labels, weight)
+    result: Tensor = _CrossEntropy.apply(masked(logits, allowed), labels, weight)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _CrossEntropy(torch.autograd.Function):
+    """As torch's, but for the gradient at the label."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
+        log_p = torch.log_softmax(logits, dim=2)
+        ctx.save_for_backward(log_p, labels, weight)
+        return _weighted(log_p, labels, weight)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        log_p, labels, weight = ctx.saved_tensors
+        delta = output_delta(log_p.exp(), one_hot(labels, log_p), subtracted=False)
+        return delta.mul_(weight[..., None] * gradient[:, None, None]), None, None
+
+
+def _weighted(log_p: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
+    wanted = labels.expand(len(log_p), -1)[:, :, None]
+    return -(log_p.gather(2, wanted)[..., 0] * weight).sum(1)
