@@ -6,7 +6,6 @@ import numpy as np
 import torch
 from agreement import double, gradient, layers_of
 from numpy.typing import NDArray
-from torch import Tensor
 
 from trainers import TrainConfig
 from trainers.engines.passes import Passes

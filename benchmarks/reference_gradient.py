@@ -48,7 +48,9 @@ def train(path: str, seed: int, data_dir: str, examples: int | None) -> dict[str
         "path": path,
         "seed": seed,
         "seconds": time.perf_counter() - started,
-        "A_T": {epsilon: 100 * float(metrics.average_accuracy(a)) for epsilon, a in zip(EPSILONS, result.accuracies)},
+        "A_T": {
+            epsilon: 100 * float(metrics.average_accuracy(result.accuracies[i])) for i, epsilon in enumerate(EPSILONS)
+        },
         "fingerprints": result.fingerprints.tolist(),
         "errors": errors,
     }

@@ -16,6 +16,7 @@ from trainers.streams.base import ImageStream, PixelStream, TaskStream
 
 # A residual network's members one after another, or in grouped convolutions; torch has no others than oneDNN's.
 OF_IMAGES = ("cpu-float32-onednn", "cpu-float32-torch")
+SUBTRACTED = "-subtracted"  # as published results were computed; each path can be given so
 
 
 def numeric_path(study: Setup, stream: TaskStream, begun_with: str | None = None) -> str:
@@ -30,9 +31,10 @@ def numeric_path(study: Setup, stream: TaskStream, begun_with: str | None = None
                 f"numeric-path {study.numeric_path!r} does not fit device {study.device!r} with precision "
                 f"{study.precision!r}"
             )
-        if study.network != "mlp" and device == "cpu" and study.numeric_path not in OF_IMAGES:
+        if study.network != "mlp" and device == "cpu" and study.numeric_path.removesuffix(SUBTRACTED) not in OF_IMAGES:
             raise UsageError(
-                f"numeric-path must be {' or '.join(OF_IMAGES)} for network {study.network}, got {study.numeric_path!r}"
+                f"numeric-path must be {' or '.join(OF_IMAGES)}, perhaps with {SUBTRACTED} behind it, for network "
+                f"{study.network}, got {study.numeric_path!r}"
             )
         return study.numeric_path
     if begun_with is not None:

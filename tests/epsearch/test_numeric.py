@@ -6,6 +6,7 @@ import pytest
 
 from epsearch import numeric, studies
 from epsearch.errors import UsageError
+from epsearch.numeric import fastest_here
 from epsearch.preparation import open_evaluation
 from trainers.numeric_path import NumericPath
 
@@ -65,7 +66,7 @@ def test_a_path_of_another_device_is_refused(small_study, console, path):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "cpu", "cpu-float32", "cpu-float32-mkl-dense", "cuda-float32-mkl", "cpu-float32-blas"]
+    "text", ["", "cpu", "cpu-float32", "cpu-float32-mkl-dense", "cuda-float32-mkl", "cpu-float32-blas", "subtracted"]
 )
 def test_other_names_are_refused(text):
     with pytest.raises(ValueError, match="no numeric path"):
@@ -80,10 +81,23 @@ def test_other_names_are_refused(text):
         ("cpu-float32-torch", NumericPath()),
         ("cuda-float32", NumericPath("cuda")),
         ("cuda-tf32", NumericPath("cuda", "tf32")),
+        ("cpu-float32-mkl-sparse-subtracted", NumericPath(products="mkl", sparse=True, subtracted=True)),
+        ("cpu-float32-torch-subtracted", NumericPath(subtracted=True)),
+        ("cuda-tf32-subtracted", NumericPath("cuda", "tf32", subtracted=True)),
     ],
 )
 def test_names_of_paths(text, path):
     assert NumericPath.parse(text) == path and str(path) == text
+
+
+def test_published_arithmetic_is_another_result(small_study, console):
+    """The subtraction has keys of its own, and is only taken where it is asked for."""
+    study = small_study(numeric_path="cpu-float32-mkl-subtracted", certify=0)
+    studies.train_and_report(study, console)
+    with studies.open_store(f"sqlite:///{study.out / 'epsearch.sqlite'}") as store:
+        (row,) = store.studies()
+        assert row.config["numeric_path"] == "cpu-float32-mkl-subtracted"
+    assert "subtracted" not in fastest_here(64, 256, 0.5)
 
 
 def test_a_study_from_before_there_were_paths_can_be_listed(small_study, console):

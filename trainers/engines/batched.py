@@ -15,6 +15,7 @@ from torch import Tensor
 from trainers.cohort import TrainConfig
 from trainers.engines.base import Learners, accuracies, is_due, steps_between
 from trainers.engines.feed import make_feed
+from trainers.engines.precision import set_precision
 from trainers.methods import Method, Mixing, Penalty, Products, Projection
 from trainers.methods.base import Number
 from trainers.methods.penalty import State, Step, TaskEnd
@@ -36,8 +37,7 @@ class BatchedEngine:
         self, stream: TaskStream, seeds: tuple[int, ...], config: TrainConfig, method: Method, path: NumericPath
     ) -> None:
         self._stream, self._seeds, self._config, self._device = stream, seeds, config, torch.device(path.device)
-        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = path.precision == "tf32"
-        torch.backends.cudnn.deterministic = True
+        self._path = path
         self._rule = method.rule
         self._net = make_network(config, stream, path.subtracted)
         self._one_by_one = config.network != "mlp" and path.one_by_one
@@ -66,6 +66,7 @@ class BatchedEngine:
         self._warm.clear()
 
     def train(self, learners: Learners, first: int, last: int) -> None:
+        set_precision(self._path)
         for begin, end in self._between_refreshes(learners, first, last):
             for number, start, steps in steps_between([segment.steps for segment in self._segments], begin, end):
                 self._step.fill_(steps.start)
@@ -87,6 +88,7 @@ class BatchedEngine:
         yield begin, last
 
     def finish(self, learners: Learners, first: bool) -> None:
+        set_precision(self._path)
         if isinstance(self._rule, Penalty):
             sensitivities = partial(self._sensitivities, learners)
             real = self._net.real.to(self._device)
@@ -110,6 +112,7 @@ class BatchedEngine:
             pool.remember(task)
 
     def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
+        set_precision(self._path)
         labels = self._feed.labels(task)
         hits = torch.empty(len(learners.params), labels.shape[1], dtype=torch.bool, device=self._device)
         for begin in range(0, labels.shape[1], self._feed.test_rows):

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from trainers.cohort import TrainConfig
+from trainers.engines.precision import set_precision
 from trainers.engines.products import PRODUCTS, Products
 from trainers.numeric_path import NumericPath
 from trainers.streams.base import ImageStream, PixelStream, TaskStream
@@ -91,7 +92,8 @@ def _sparse_layer(inputs: int, width: int, density: float) -> Callable[[], None]
 
 
 def seconds(ways: dict[str, Callable[[], None]], turns: int = TURNS) -> dict[str, float]:
-    """Median seconds of each, taking turns; the first turn, which compiles, does not count."""
+    """Median seconds of each in full float32, taking turns; the first turn, which compiles, does not count."""
+    set_precision(NumericPath())
     seen: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(turns + 1):
         for name, work in ways.items():

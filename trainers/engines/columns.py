@@ -15,6 +15,7 @@ from torch import Tensor
 from trainers.cohort import TrainConfig
 from trainers.engines.base import Learners, steps_between
 from trainers.engines.growing import GrowingEngine, note_bad
+from trainers.engines.precision import set_precision
 from trainers.engines.products import PRODUCTS
 from trainers.methods.penalty import State
 from trainers.networks.columns import Affine, Column, Columns
@@ -48,6 +49,7 @@ class ColumnsEngine(GrowingEngine):
         super().load_task(task)
 
     def train(self, learners: Learners, first: int, last: int) -> None:
+        set_precision(self._path)
         rates: list[float] = learners.rate.tolist()
         seeds: list[int] = learners.seed.tolist()
         members = [self._net.columns(row)[: self._task + 1] for row in learners.params]

@@ -18,6 +18,7 @@ from trainers.cohort import TrainConfig
 from trainers.engines.base import Learners, is_due, steps_between
 from trainers.engines.inputs import Inputs, Layer
 from trainers.engines.passes import Passes
+from trainers.engines.precision import set_precision
 from trainers.methods import Method, Mixing, Penalty, Projection
 from trainers.methods.penalty import State, Step, TaskEnd
 from trainers.networks import MLP
@@ -34,6 +35,7 @@ class CompiledEngine:
 
     def __init__(self, stream: PixelStream, seed: int, config: TrainConfig, method: Method, path: NumericPath) -> None:
         self._stream, self._seed, self._config, self._rule = stream, seed, config, method.rule
+        self._path = path
         self._net = MLP((stream.inputs, *config.hidden, stream.outputs), path.subtracted)
         self._pool = Pool(stream, seed, config, method.memory)
         self._passes = Passes(self._net, stream.largest, path)
@@ -64,6 +66,7 @@ class CompiledEngine:
         self._pool.remember(task)
 
     def train(self, learners: Learners, first: int, last: int) -> None:
+        set_precision(self._path)
         members = [
             _Member(learners, row, self._passes.layers(learners.params[row])) for row in range(len(learners.seed))
         ]
@@ -73,12 +76,14 @@ class CompiledEngine:
                 self._step(members, segment, segment.rows[step], start + step)
 
     def finish(self, learners: Learners, first: bool) -> None:
+        set_precision(self._path)
         if isinstance(self._rule, Penalty):
             sensitivities = partial(self._sensitivities, learners)
             end = TaskEnd(first, learners.params, self._net.real, self._pool.shown, self._config, sensitivities)
             self._rule.end_task(learners.state, end)
 
     def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
+        set_precision(self._path)
         test = self._pool.test(task)
         if task not in self._tests:
             self._tests[task] = self._passes.examples(test.inputs)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from trainers.cohort import TrainConfig
 from trainers.engines.base import Learners
+from trainers.engines.precision import set_precision
 from trainers.kept import fingerprint
 from trainers.numeric_path import NumericPath
 from trainers.pool import Pool
@@ -38,8 +39,7 @@ class GrowingEngine(ABC):
 
     def __init__(self, stream: TaskStream, seeds: tuple[int, ...], config: TrainConfig, path: NumericPath) -> None:
         self._stream, self._seeds, self._device = stream, seeds, torch.device(path.device)
-        torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = path.precision == "tf32"
-        torch.backends.cudnn.deterministic = True
+        self._path = path
         self._pools = [Pool(stream, seed, config, None) for seed in seeds]
         self._segments: tuple[Segment, ...] = ()
         self._known: dict[tuple[int, int, str], float] = {}
@@ -70,6 +70,7 @@ class GrowingEngine(ABC):
         """Nothing: what was learnt of a task stays in its column."""
 
     def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
+        set_precision(self._path)
         return np.array([self._accuracy(learners, row, task) for row in range(len(learners.params))])
 
     def _accuracy(self, learners: Learners, row: int, task: int) -> float:

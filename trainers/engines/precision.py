@@ -25,8 +25,8 @@ def set_precision(path: NumericPath) -> None:
             switch.fp32_precision = wanted
         if switch.fp32_precision != wanted:
             raise RuntimeError(
-                f"torch computes {name} in {switch.fp32_precision!r} where numeric path {path} asks for {wanted!r}, and "
-                "does not let itself be told otherwise; remove what sets torch.backends.fp32_precision"
+                f"numeric path {path} asks for {wanted!r} in {name}, and torch keeps {switch.fp32_precision!r}; remove "
+                "what sets torch.backends.fp32_precision"
             )
 
 

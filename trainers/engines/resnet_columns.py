@@ -8,6 +8,7 @@ from trainers.cohort import TrainConfig
 from trainers.engines.base import Learners, accuracies, steps_between
 from trainers.engines.feed import ImageFeed
 from trainers.engines.growing import GrowingEngine, note_bad
+from trainers.engines.precision import set_precision
 from trainers.methods.penalty import State
 from trainers.networks import make_resnet
 from trainers.networks.losses import masked
@@ -48,6 +49,7 @@ class ResNetColumnsEngine(GrowingEngine):
         self._feed.load()
 
     def train(self, learners: Learners, first: int, last: int) -> None:
+        set_precision(self._path)
         rates: list[float] = learners.rate.tolist()
         members = [learners.part(slice(row, row + 1)) for row in range(len(rates))]
         for number, start, steps in steps_between([len(segment.rows) for segment in self._segments], first, last):

@@ -63,6 +63,7 @@ class JointEmbedding:
 
     def __init__(self, attributes: Tensor) -> None:
         self._attributes = attributes
+        self._on = {attributes.device: attributes}
 
     @property
     def outputs(self) -> int:
@@ -78,5 +79,7 @@ class JointEmbedding:
 
     def logits(self, views: Views, features: Tensor) -> Tensor:
         weight = views["embedding.weight"]
-        classes = torch.matmul(self._attributes.to(weight.device), weight)
+        if weight.device not in self._on:  # once: what copies from the host cannot be captured in a CUDA graph
+            self._on[weight.device] = self._attributes.to(weight.device)
+        classes = torch.matmul(self._on[weight.device], weight)
         return torch.baddbmm(views["embedding.bias"][:, None], features, classes.mT)

@@ -1,8 +1,8 @@
 """The softmax cross-entropy and its gradient by the logits, the same for every network of tensors.
 
-The gradient is p − onehot(y). Its entry at the label y is −Σ_{c≠y} p_c. Computed as p_y − 1, in float32, nothing is left
-of it but rounding where the other probabilities sum to less than 6·10⁻⁸; so it is with a memory that is fitted, and
-ε-SOFT-GEM divides g_ref by its norm. torch's own cross-entropy subtracts. What the compiled engine has instead of
+The gradient is p − onehot(y). Its entry at the label y is −Σ_{c≠y} p_c. Computed as p_y − 1, in float32, nothing is
+left of it but rounding where the other probabilities sum to less than 6·10⁻⁸; so it is with a memory that is fitted,
+and ε-SOFT-GEM divides g_ref by its norm. torch's own cross-entropy subtracts. What the compiled engine has instead of
 `output_delta` is in `engines/kernels.py`.
 """
 
@@ -46,7 +46,7 @@ def cross_entropy(
     """
     if subtracted:
         return _weighted(torch.log_softmax(masked(logits, allowed), dim=2), labels, weight)
-    result: Tensor = _CrossEntropy.apply(masked(logits, allowed), labels, weight)  # type: ignore[no-untyped-call]
+    result: Tensor = _CrossEntropy.apply(masked(logits, allowed), labels, weight)
     return result
 
 
@@ -60,7 +60,7 @@ class _CrossEntropy(torch.autograd.Function):
         return _weighted(log_p, labels, weight)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
+    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         log_p, labels, weight = ctx.saved_tensors
         delta = output_delta(log_p.exp(), one_hot(labels, log_p), subtracted=False)

@@ -22,6 +22,7 @@ from torch import Tensor
 from trainers.networks.base import Statistics
 from trainers.networks.heads import Views
 from trainers.networks.laterals import LOGITS, Laterals
+from trainers.networks.losses import cross_entropy
 from trainers.networks.resnet import BLOCKS, Layers, ResNet
 
 
