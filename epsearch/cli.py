@@ -11,7 +11,7 @@ import typer
 from rich.console import Console, RenderableType
 
 from epsearch.build import build, ledger_url
-from epsearch.errors import Interrupted, TrainingFailed, UsageError
+from epsearch.failures import answered
 from epsearch.options import Option, default
 from epsearch.parsers import dataset as parse_dataset
 from epsearch.study import Comparison, MemoryStudy, Setup, Study
@@ -39,19 +39,8 @@ RUNS, DATA = default("out"), default("data_dir")
 
 
 def main() -> None:
-    """Runs the command line: bad input is one line and status 2, an interrupted run 130, a failed one 1."""
-    try:
-        status = app(joined(sys.argv[1:]), standalone_mode=False)
-    except UsageError as error:
-        _fail(str(error), 2)
-    except typer.TyperException as error:
-        message = getattr(error, "format_message", error.__str__)()
-        _fail(" ".join(message.split()), 2)
-    except TrainingFailed as error:
-        _fail(f"{error}; what was trained is stored, the same command goes on from there", 1)
-    except (Interrupted, KeyboardInterrupt, typer.Abort):
-        _fail("stopped; every finished cohort is stored, the same command goes on from there", 130)
-    sys.exit(status if isinstance(status, int) else 0)
+    """Runs the command line; `failures` says what its exit statuses mean."""
+    sys.exit(answered(lambda: app(joined(sys.argv[1:]), standalone_mode=False)))
 
 
 def joined(arguments: Sequence[str]) -> list[str]:
@@ -78,11 +67,6 @@ def joined(arguments: Sequence[str]) -> list[str]:
     if place is None:
         return others
     return [*others[:place], "--search", *([" ".join(spaces)] if spaces else []), *others[place:]]
-
-
-def _fail(message: str, status: int) -> None:
-    err.print(f"epsearch: {message}", style="red", markup=False, highlight=False, soft_wrap=True)
-    sys.exit(status)
 
 
 TRAINING: dict[type[Setup], str] = {
