@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
 from epsearch.build import build, ledger_url
+from epsearch.consoles import PlainConsole
 from epsearch.failures import answered
 from epsearch.options import Option, default
 from epsearch.parsers import dataset as parse_dataset
@@ -23,7 +24,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-out, err = Console(), Console(stderr=True)
+out, err = PlainConsole(), PlainConsole(stderr=True)
 
 Storage = Annotated[str | None, typer.Option(help="SQLAlchemy URL of the ledger. [default: SQLite in --out]")]
 Out = Annotated[Path, typer.Option("--out", help="Folder of the ledger and the reports.", show_default=True)]
@@ -39,8 +40,13 @@ RUNS, DATA = default("out"), default("data_dir")
 
 
 def main() -> None:
-    """Runs the command line; `failures` says what its exit statuses mean."""
-    sys.exit(answered(lambda: app(joined(sys.argv[1:]), standalone_mode=False)))
+    """Runs the command line and ends with its status, as `python -m epsearch` does, which handles signals besides."""
+    sys.exit(answered(run))
+
+
+def run() -> object:
+    """Runs the command line; its exit status, or None. Raises what `failures` explains."""
+    return app(joined(sys.argv[1:]), standalone_mode=False)
 
 
 def joined(arguments: Sequence[str]) -> list[str]:

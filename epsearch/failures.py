@@ -3,17 +3,19 @@
 Imports little, as it also answers for what happens while the rest is imported.
 """
 
+import io
 import os
 import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
+from epsearch import stopping
 from epsearch.crash_report import without_secrets, write
 from epsearch.errors import Interrupted, TrainingFailed, Unavailable, UsageError
+from epsearch.stopping import KEPT
 from results.errors import StoreError, StudyConflict
 
-SURROUNDINGS, USAGE, OURS, STOPPED = 1, 2, 70, 130  # 70 is EX_SOFTWARE of sysexits.h, 130 is 128 + SIGINT
-KEPT = "what was trained is stored, and the same command goes on from there"
+SURROUNDINGS, USAGE, OURS = 1, 2, 70  # the last is EX_SOFTWARE of sysexits.h
 LONGEST_LINE = 1000  # characters: a value of the user's may be of any length
 OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "can't start new thread")
 
@@ -26,14 +28,19 @@ class Failure(NamedTuple):
     traceback: str = ""
 
 
-def answered(run: Callable[[], object]) -> int:
-    """Runs a command; its exit status. Whatever it raises is one line on standard error, and a status of ours."""
+def answered(run: Callable[[], object], telling: Callable[[], None] = lambda: None) -> int:
+    """Runs a command; its exit status. Whatever it raises is one line on standard error, and a status of ours.
+
+    telling: called before that line is printed.
+    """
     try:
+        _print_anything()
         status = run()
         sys.stdout.flush()  # not at exit, where a pipe that is closed is a traceback
     except SystemExit:
         raise
     except BaseException as error:
+        telling()
         return told(error)
     return status if isinstance(status, int) else 0
 
@@ -61,7 +68,7 @@ def failure(error: BaseException) -> Failure:
     if isinstance(error, (UsageError, StudyConflict)):
         return Failure(str(error), USAGE)
     if isinstance(error, (Interrupted, KeyboardInterrupt)) or _is(error, "Abort", "typer", "click"):
-        return Failure(f"stopped; {KEPT}", STOPPED)
+        return Failure(stopping.WORDS, stopping.STATUS)
     if _is(error, "TyperException", "typer") or _is(error, "ClickException", "click"):
         return Failure(getattr(error, "format_message", error.__str__)(), USAGE)
     if isinstance(error, TrainingFailed) and error.traceback:
@@ -122,6 +129,13 @@ def say(message: str) -> None:
         print(line, file=sys.stderr, flush=True)
     except (OSError, ValueError, AttributeError):  # closed, or there never was one
         pass
+
+
+def _print_anything() -> None:
+    """A letter that the terminal's encoding lacks, or a file name that is no text, is printed as an escape."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _drop_output() -> None:
