@@ -6,6 +6,7 @@ Imports little, as it also answers for what happens while the rest is imported.
 import io
 import os
 import sys
+import traceback
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -65,7 +66,7 @@ def failure(error: BaseException) -> Failure:
     >>> failure(ZeroDivisionError("division by zero")).status
     70
     """
-    if isinstance(error, (UsageError, StudyConflict)):
+    if isinstance(error, (UsageError, StudyConflict)) or _is(error, "DataError", "trainers"):
         return Failure(str(error), USAGE)
     if isinstance(error, (Interrupted, KeyboardInterrupt)) or _is(error, "Abort", "typer", "click"):
         return Failure(stopping.WORDS, stopping.STATUS)
@@ -80,6 +81,26 @@ def failure(error: BaseException) -> Failure:
     return Failure(f"a fault of epsearch: {type(error).__name__}: {error}; {KEPT}", OURS)
 
 
+class CohortFailure(NamedTuple):
+    """Why a cohort could not be trained, in words; and, where that is a fault of ours, the traceback."""
+
+    error: str
+    traceback: str
+
+
+def of_a_cohort(error: Exception) -> CohortFailure:
+    """What an exception that ended a cohort means, for a process that has only the words.
+
+    >>> of_a_cohort(MemoryError()).error
+    'out of memory (no more is to be had); fewer --workers or smaller sizes take less'
+    """
+    if (words := surroundings(error)) is not None:
+        return CohortFailure(words, "")
+    words = f"{type(error).__name__}: {error}"
+    ours = not (isinstance(error, UsageError) or _is(error, "DataError", "trainers"))
+    return CohortFailure(words, "".join(traceback.format_exception(error)) if ours else "")
+
+
 def surroundings(error: BaseException) -> str | None:
     """What the machine refused, in words; None where it is not the machine that is to blame.
 
@@ -92,8 +113,6 @@ def surroundings(error: BaseException) -> str | None:
         return "nobody reads the output any longer (broken pipe)"
     if out_of_memory(error):
         return f"out of memory ({error or 'no more is to be had'}); fewer --workers or smaller sizes take less"
-    if _is(error, "RayError", "ray"):
-        return f"Ray failed ({type(error).__name__}: {error}); try --runner local"
     if isinstance(error, OSError) and error.errno is not None:
         where = "" if error.filename is None else f" {error.filename}"
         return f"cannot write or read{where}: {error.strerror}"
