@@ -6,9 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml
-
-from epsearch import points
+from epsearch import points, study_file
 from epsearch.defaults import published
 from epsearch.errors import UsageError, unknown
 from epsearch.machine import cuda_present
@@ -112,19 +110,7 @@ def _option(name: str, options: Mapping[str, Option]) -> Option:
 
 
 def _read_yaml(path: Path | None, allowed: Mapping[str, Option]) -> dict[str, Any]:
-    if path is None:
-        return {}
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read the config file {path}: {error}") from error
-    except yaml.YAMLError as error:
-        raise UsageError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
-    if content is None:
-        return {}
-    if not isinstance(content, dict):
-        raise UsageError(f"{path} must hold `option: value` lines, got a {type(content).__name__}")
-    options = {str(key).replace("-", "_"): value for key, value in content.items()}
+    options = {} if path is None else study_file.read(path)
     for key in options:
         if key not in allowed:
             raise UsageError(f"{path}: {unknown('option', key, allowed)}")

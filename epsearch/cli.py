@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
 from epsearch.build import build, ledger_url
-from epsearch.errors import Interrupted, TrainingFailed, UsageError
+from epsearch.consoles import PlainConsole
+from epsearch.failures import answered
 from epsearch.options import Option, default
 from epsearch.parsers import dataset as parse_dataset
 from epsearch.study import Comparison, MemoryStudy, Setup, Study
@@ -23,7 +24,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-out, err = Console(), Console(stderr=True)
+out, err = PlainConsole(), PlainConsole(stderr=True)
 
 Storage = Annotated[str | None, typer.Option(help="SQLAlchemy URL of the ledger. [default: SQLite in --out]")]
 Out = Annotated[Path, typer.Option("--out", help="Folder of the ledger and the reports.", show_default=True)]
@@ -39,19 +40,13 @@ RUNS, DATA = default("out"), default("data_dir")
 
 
 def main() -> None:
-    """Runs the command line: bad input is one line and status 2, an interrupted run 130, a failed one 1."""
-    try:
-        status = app(joined(sys.argv[1:]), standalone_mode=False)
-    except UsageError as error:
-        _fail(str(error), 2)
-    except typer.TyperException as error:
-        message = getattr(error, "format_message", error.__str__)()
-        _fail(" ".join(message.split()), 2)
-    except TrainingFailed as error:
-        _fail(f"{error}; what was trained is stored, the same command goes on from there", 1)
-    except (Interrupted, KeyboardInterrupt, typer.Abort):
-        _fail("stopped; every finished cohort is stored, the same command goes on from there", 130)
-    sys.exit(status if isinstance(status, int) else 0)
+    """Runs the command line and ends with its status, as `python -m epsearch` does, which handles signals besides."""
+    sys.exit(answered(run))
+
+
+def run() -> object:
+    """Runs the command line; its exit status, or None. Raises what `failures` explains."""
+    return app(joined(sys.argv[1:]), standalone_mode=False)
 
 
 def joined(arguments: Sequence[str]) -> list[str]:
@@ -78,11 +73,6 @@ def joined(arguments: Sequence[str]) -> list[str]:
     if place is None:
         return others
     return [*others[:place], "--search", *([" ".join(spaces)] if spaces else []), *others[place:]]
-
-
-def _fail(message: str, status: int) -> None:
-    err.print(f"epsearch: {message}", style="red", markup=False, highlight=False, soft_wrap=True)
-    sys.exit(status)
 
 
 TRAINING: dict[type[Setup], str] = {

@@ -12,8 +12,19 @@ class Interrupted(Exception):
     """The user stopped the run; everything finished is stored."""
 
 
+class Unavailable(Exception):
+    """The surroundings do not give what is needed, such as a Ray that starts; nothing that is stored is lost."""
+
+
 class TrainingFailed(Exception):
-    """A cohort could not be trained, for a reason outside the experiment."""
+    """A cohort could not be trained, for a reason outside the experiment.
+
+    traceback: of the worker, where the program itself is to blame; else empty.
+    """
+
+    def __init__(self, message: str, traceback: str = "") -> None:
+        super().__init__(message)
+        self.traceback = traceback
 
 
 def unknown(kind: str, value: object, allowed: Iterable[str]) -> str:

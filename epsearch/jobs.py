@@ -64,6 +64,7 @@ class Certify:
 class JobResult:
     """What came of a job: a value and the wall seconds it took, or an error in one line.
 
+    traceback: of the worker, where an error is a fault of ours; else empty.
     parameter_difference: of a certificate, the largest difference between alone and among the mates.
     """
 
@@ -71,6 +72,7 @@ class JobResult:
     value: CohortResult | None
     seconds: float = 0.0
     error: str = ""
+    traceback: str = ""
     parameter_difference: float = 0.0
 
 

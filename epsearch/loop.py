@@ -77,7 +77,7 @@ class Loop(ABC):
         """Stores what was trained, before anything else, and moves on when the stage is complete."""
         for result in results:
             if result.value is None:
-                raise TrainingFailed(f"a cohort could not be trained: {result.error}")
+                raise TrainingFailed(f"a cohort could not be trained: {result.error}", result.traceback)
             job = self._close(result.number)
             self.saved += result.value.saved
             if result.value.note:

@@ -239,12 +239,12 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "name", None, of.name, "Name of the study. [default: the dataset and a hash of the options]", identifies=False
     ),
-    Option("out", Path("runs"), of.path, "Folder for the ledger and the reports.", identifies=False, show=str),
+    Option("out", Path("runs"), of.path("out"), "Folder for the ledger and the reports.", identifies=False, show=str),
     Option("storage", None, str, "SQLAlchemy URL of the ledger. [default: SQLite in --out]", identifies=False),
     Option(
         "data_dir",
         cache_folder(),
-        of.path,
+        of.path("data-dir"),
         "Folder of datasets; what is missing is downloaded there.",
         identifies=False,
         show=str,

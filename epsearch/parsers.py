@@ -55,7 +55,7 @@ def dataset(value: Any) -> str:
     if colon and not (kind and rest):
         raise UsageError(f"dataset must be a name, folder:PATH or module:factory, got {value!r}")
     if kind == "folder":
-        return f"folder:{path(rest).absolute()}"
+        return f"folder:{path('dataset')(rest).absolute()}"
     try:
         return load_definition(str(value)).name
     except UnknownDataset as error:
@@ -67,7 +67,7 @@ def pretrained(value: Any) -> str | None:
     text = str(value)
     if text.lower() in ("none", "imagenet"):
         return None if text.lower() == "none" else "imagenet"
-    return str(path(text).absolute())
+    return str(path("pretrained")(text).absolute())
 
 
 def method(value: Any) -> str:
@@ -113,7 +113,7 @@ def number(name: str, allowed: str, fits: Callable[[float], bool]) -> Callable[[
     def parse(value: Any) -> float:
         try:
             found = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             found = float("nan")
         if not (math.isfinite(found) and fits(found)):
             raise UsageError(f"{name} must be a number {allowed}, got {value!r}")
@@ -162,7 +162,7 @@ def seeds(value: Any, name: str = "seeds") -> tuple[int, ...]:
     wrong = UsageError(f"{name} must be a count >= 1, a list like 0,1,2 or a range like 0..4, got {value!r}")
     try:
         if isinstance(value, (list, tuple)):
-            seeds = tuple(int(seed) for seed in value)
+            seeds = tuple(int(str(seed)) for seed in value)
         elif ".." in str(value):
             first, last = str(value).split("..")
             seeds = tuple(range(int(first), int(last) + 1))
@@ -180,7 +180,7 @@ def seeds(value: Any, name: str = "seeds") -> tuple[int, ...]:
 def interval(value: Any) -> tuple[float, float]:
     try:
         low, high = (float(part) for part in (value.replace(",", " ").split() if isinstance(value, str) else value))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise UsageError(f"interval must be two numbers LOW HIGH, got {value!r}") from None
     if not 0.0 <= low < high <= 1.0:
         raise UsageError(f"interval must satisfy 0 <= low < high <= 1, got {low:g} {high:g}")
@@ -212,8 +212,20 @@ def name(value: Any) -> str:
     return name
 
 
-def path(value: Any) -> Path:
-    return Path(str(value)).expanduser()
+def path(name: str) -> Callable[[Any], Path]:
+    """A file or folder; ~ and ~user are homes."""
+
+    def parse(value: Any) -> Path:
+        text = str(value)
+        try:
+            found = Path(text).expanduser()
+        except RuntimeError as error:
+            raise UsageError(f"{name} must be a path, got {text!r}: {error}") from None
+        if "\0" in text:
+            raise UsageError(f"{name} must be a path, got {text!r}")
+        return found
+
+    return parse
 
 
 def none_for_none(value: Any) -> Any:

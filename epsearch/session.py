@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,9 +24,13 @@ from epsearch.preparation import Prepared, prepare
 from epsearch.progress import Monitor, clock
 from epsearch.study import Comparison, MemoryStudy, Setup, Study
 from epsearch.table import TableLoop
+from results.errors import StoreUnavailable
+from results.patience import Patience
 from results.store import Store, StoreError, StudyRow
 
 AnySetup = TypeVar("AnySetup", bound=Setup)
+
+PATIENCE = 300.0  # seconds for which a run waits for a PostgreSQL that has gone
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,7 @@ def train(study: Setup, console: Console, quiet: bool = False, extend: bool = Fa
     prepared = prepare(study, console, quiet)
     make_folder(study.out)
     with open_store(study.storage) as store, ExitStack() as stack:
+        store.patience = Patience(PATIENCE, partial(console.print, highlight=False, soft_wrap=True))
         study = _placed(study, prepared, store, console, quiet)
         described = (study, prepared.images, prepared.proof, extend)
         earlier = stored.keep(store, *described, write=False)
@@ -116,9 +122,11 @@ def stored_loop(row: StudyRow, store: Store, storage: str, out: Path) -> Loop:
 
 
 def open_store(storage: str) -> Store:
-    """The ledger. Raises UsageError in one line."""
+    """The ledger. Raises UsageError in one line; StoreUnavailable where another try may find it as it should be."""
     try:
         return Store.open(storage)
+    except StoreUnavailable:
+        raise
     except StoreError as error:
         raise UsageError(str(error)) from error
 

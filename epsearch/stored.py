@@ -9,7 +9,7 @@ from epsearch.build import restore
 from epsearch.errors import UsageError
 from epsearch.proof import Proof
 from epsearch.study import Setup, Study
-from results.errors import conflict
+from results.errors import StoreUnavailable, conflict
 from results.store import Store, StoreError, StudyRow
 
 # What may change when a search grows; everything else would make its runs another study's.
@@ -72,6 +72,8 @@ def keep(
         if write:
             store.change_study(row, described)
         return read(StudyRow(row.name, described, row.created), study.storage, study.out).earlier
+    except StoreUnavailable:
+        raise
     except StoreError as error:
         raise UsageError(str(error)) from error
 

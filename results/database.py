@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import URL, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-from results.errors import StoreError
+from results.errors import StoreError, StoreGone, StoreUnavailable
 
 ALLOWED = "allowed: sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME"
 BUSY_SECONDS = 60
@@ -24,6 +24,18 @@ DRIVERS = {
     "postgresql": "postgresql+psycopg",
     "postgresql+psycopg": "postgresql+psycopg",
 }
+
+SQLITE_UNAVAILABLE = {
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_NOMEM,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+}
+# Classes of SQLSTATE: connection lost, rolled back for another's sake, too many connections, shut down or starting up.
+POSTGRES_GONE = ("08", "40", "53300", "57P0")
+POSTGRES_UNAVAILABLE = ("53", "57", "58")  # no disk or memory left, ended by an operator, an error of its system
+POSTGRES_PASSING = ("starting up", "shutting down", "in recovery mode", "terminating connection", "too many c")
 
 
 def mask(url: str) -> str:
@@ -66,7 +78,24 @@ def one_line_errors(url: str, action: str) -> Iterator[None]:
         secret = make_url(url).password
         if secret:
             reason = reason.replace(str(secret), "***")
-        raise StoreError(f"cannot {action} the ledger {mask(url)}: {reason}{_hint(reason)}") from error
+        raise _kind(cause)(f"cannot {action} the ledger {mask(url)}: {reason}{_hint(reason)}") from error
+
+
+def _kind(cause: BaseException) -> type[StoreError]:
+    """Whether the database is to blame, and may answer again."""
+    if isinstance(cause, sqlite3.Error):
+        code = getattr(cause, "sqlite_errorcode", 0) & 0xFF  # the rest says more than we want to know
+        return StoreUnavailable if code in SQLITE_UNAVAILABLE else StoreError
+    if type(cause).__module__.split(".")[0] != "psycopg":
+        return StoreError
+    state = getattr(cause, "sqlstate", None)
+    if state is None and any(kind.__name__ in ("OperationalError", "InterfaceError") for kind in type(cause).__mro__):
+        # No connection, or one that broke. What the server itself refuses is FATAL, and mostly for good.
+        refused = "FATAL" in str(cause) and not any(words in str(cause) for words in POSTGRES_PASSING)
+        return StoreError if refused else StoreGone
+    if state is not None and state.startswith(POSTGRES_GONE):
+        return StoreGone
+    return StoreUnavailable if state is not None and state.startswith(POSTGRES_UNAVAILABLE) else StoreError
 
 
 def _parse(url: str) -> URL:

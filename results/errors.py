@@ -11,6 +11,14 @@ class StoreError(Exception):
     """The ledger cannot do what was asked; the message is one line: condition, value, what is allowed."""
 
 
+class StoreUnavailable(StoreError):
+    """The database cannot do now what it could do at other times: its disk is full, its file is locked."""
+
+
+class StoreGone(StoreUnavailable):
+    """The database does not answer, and may again: it is being restarted, or the network is down."""
+
+
 class StudyConflict(StoreError):
     """A study of that name exists with another configuration."""
 

@@ -18,6 +18,7 @@ from results import schema
 from results.certificate import Certificate
 from results.database import connect, one_line_errors
 from results.errors import StoreError, StudyConflict, conflict
+from results.patience import Patience, tried_again
 from results.record import RunRecord
 
 __all__ = ["Store", "StoreError", "StudyConflict", "StudyRow"]
@@ -46,6 +47,7 @@ class Store:
     def __init__(self, engine: Engine, url: str) -> None:
         self._engine = engine
         self._url = url
+        self.patience = Patience()  # none; a run has some
 
     @classmethod
     def open(cls, url: str) -> Store:
@@ -95,17 +97,20 @@ class Store:
         """The certificates of those keys that have one."""
         return {row.key: Certificate(**row._mapping) for row in self._rows(schema.certificates, keys)}
 
+    @tried_again
     def all_runs(self) -> list[RunRecord]:
         """Every record, in the order of creation, then key."""
         with self._transaction("read") as connection:
             rows = connection.execute(select(schema.runs).order_by(schema.runs.c.created, schema.runs.c.key))
             return [schema.from_row(row) for row in rows]
 
+    @tried_again
     def count(self) -> int:
         """Number of records."""
         with self._transaction("read") as connection:
             return int(connection.execute(select(func.count()).select_from(schema.runs)).scalar_one())
 
+    @tried_again
     def save_study(self, name: str, config: Mapping[str, Any]) -> None:
         """Remember a study. The same configuration again changes nothing; another one under the name raises
         StudyConflict.
@@ -124,6 +129,7 @@ class Store:
         if old != new:
             raise conflict(name, old, new)
 
+    @tried_again
     def change_study(self, before: StudyRow, config: Mapping[str, Any]) -> None:
         """Give a study another configuration. StudyConflict where it is no longer as it was read."""
         there = schema.studies.c
@@ -131,9 +137,11 @@ class Store:
         new = schema.mapping_to_json(config)
         with self._transaction("write to") as connection:
             changed = connection.execute(schema.studies.update().where(known).values(config=new))
-            if changed.rowcount != 1:
+            now = connection.execute(select(there.config).where(there.name == before.name)).scalar_one_or_none()
+            if changed.rowcount != 1 and now != new:  # it is `new` where a first try came through, and its answer not
                 raise StudyConflict(f"study {before.name!r} has been changed meanwhile; run the command again")
 
+    @tried_again
     def described(self, phase: str) -> list[tuple[dict[str, Any], str]]:
         """(content, time of creation) of every run on the streams of a phase, "cv" or "eval", oldest first."""
         runs = schema.runs.c
@@ -145,6 +153,7 @@ class Store:
         """The study of that name, or None."""
         return next((row for row in self.studies() if row.name == name), None)
 
+    @tried_again
     def studies(self) -> list[StudyRow]:
         """Every study, in the order of creation, then name."""
         with self._transaction("read") as connection:
@@ -152,19 +161,25 @@ class Store:
             return [StudyRow(row.name, json.loads(row.config), row.created) for row in rows]
 
     def _rows(self, table: Table, keys: Iterable[str]) -> list[Row[Any]]:
+        return self._found(table, sorted(set(keys)))
+
+    @tried_again
+    def _found(self, table: Table, keys: Sequence[str]) -> list[Row[Any]]:
         found: list[Row[Any]] = []
         with self._transaction("read") as connection:
-            for some in _batches(sorted(set(keys)), KEYS_PER_QUERY):
+            for some in _batches(keys, KEYS_PER_QUERY):
                 found += connection.execute(select(table).where(table.c.key.in_(some)))
         return found
 
     def _add_rows(self, table: Table, rows: Iterable[dict[str, Any]]) -> int:
         # Sorted, so that two writers of the same keys take the same locks in the same order.
         ordered = sorted(rows, key=lambda row: str(row["key"]))
-        if not ordered:
-            return 0
+        return self._insert(table, ordered) if ordered else 0
+
+    @tried_again
+    def _insert(self, table: Table, rows: list[dict[str, Any]]) -> int:
         with self._transaction("write to") as connection:
-            return _insert_new(connection, table, ordered, table.c.key)
+            return _insert_new(connection, table, rows, table.c.key)
 
     def _prepare(self) -> None:
         with self._transaction("open") as connection:

@@ -6,13 +6,13 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
 
-from epsearch.errors import Interrupted, TrainingFailed
+from epsearch.errors import Interrupted, UsageError
+from epsearch.failures import of_a_cohort
 from epsearch.jobs import JobResult, execute
 from epsearch.loop import Loop
 from epsearch.progress import Monitor
 from epsearch.runners.slots import local_slots
 from epsearch.study import Setup
-from trainers.streams import DataError
 
 
 @contextmanager
@@ -39,14 +39,21 @@ def _run(loop: Loop, monitor: Monitor) -> None:
                 for job in waiting[: loop.workers - len(running)]:
                     running[pool.submit(execute, job, partial(progress, job.weight))] = job.number
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    del running[future]
-                    loop.tell([future.result()])
+                    loop.tell([_result(future, running.pop(future))])
                     monitor.update(loop)
         except BaseException as error:
             stop.set()
             pool.shutdown(cancel_futures=True)
             if isinstance(error, KeyboardInterrupt):
                 raise Interrupted from None
-            if isinstance(error, (MemoryError, RuntimeError, ValueError, DataError)):  # torch raises RuntimeErrors
-                raise TrainingFailed(f"a cohort could not be trained: {error}") from error
             raise
+
+
+def _result(future: Future[JobResult], number: int) -> JobResult:
+    """What came of a cohort. Raises what is not the training's: that the user stopped it, that nobody reads on."""
+    try:
+        return future.result()
+    except (Interrupted, UsageError, BrokenPipeError):
+        raise
+    except Exception as error:
+        return JobResult(number, None, **of_a_cohort(error)._asdict())

@@ -5,6 +5,7 @@ from typing import Any
 
 from ray import tune
 
+from epsearch.failures import of_a_cohort
 from epsearch.jobs import Job, encode, execute
 
 REPORT_SECONDS = 1.0
@@ -24,10 +25,9 @@ def train(config: dict[str, Any]) -> None:
 
     try:
         result = execute(job, progress)
-    except (
-        Exception
-    ) as error:  # it would come again: reported instead of raised, which Tune would answer by trying again
-        tune.report({"steps": waiting, "error": f"{type(error).__name__}: {error}"})
+    except Exception as error:
+        # It would come again: reported instead of raised, which Tune would answer by trying again.
+        tune.report({"steps": waiting, **of_a_cohort(error)._asdict()})
         return
     assert result.value is not None
     tune.report(

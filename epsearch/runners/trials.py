@@ -2,7 +2,8 @@
 
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,14 +47,27 @@ class Source:
         return self.error is not None or self._loop.done
 
     def ask(self) -> list[Job]:
-        return self._loop.ask()
+        with self.no_escape():
+            return self._loop.ask()
+        return []
+
+    def steps(self, count: int, weight: float) -> None:
+        """Tells the monitor of steps."""
+        with self.no_escape():
+            self._monitor.steps(count, weight)
+
+    @contextmanager
+    def no_escape(self) -> Iterator[None]:
+        """Keeps the first error for the one who started Tune."""
+        try:
+            yield
+        except Exception as error:
+            self.error = self.error or error
 
     def tell(self, attempts: Sequence[Attempt]) -> None:
-        try:
+        with self.no_escape():
             self._loop.tell([_result(attempt) for attempt in attempts if not self._again(attempt)])
             self._monitor.update(self._loop)
-        except Exception as error:
-            self.error = error
 
     def _again(self, attempt: Attempt) -> bool:
         """Whether the job's worker died and the job has attempts left."""
@@ -64,19 +78,19 @@ class Source:
 
 
 class Relay(tune.Callback):
-    """Carries the workers' step counts to the monitor; Tune pickles callbacks, so the monitor stays out of that."""
+    """Carries the workers' step counts to the source; Tune pickles callbacks, so the source stays out of that."""
 
-    def __init__(self, monitor: Monitor) -> None:
-        self._monitor = monitor
+    def __init__(self, source: Source) -> None:
+        self._source = source
 
     def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: Any, **info: Any) -> None:
-        self._monitor.steps(int(result.get("steps", 0)), trial.config["job"].weight)
+        self._source.steps(int(result.get("steps", 0)), trial.config["job"].weight)
 
     def __getstate__(self) -> dict[str, Any]:
         return {}
 
 
-def fit(source: Source, device: str, workers: int, scratch: Path, monitor: Monitor) -> None:
+def fit(source: Source, device: str, workers: int, scratch: Path) -> None:
     """Runs Tune until the source is done or the user interrupts; Tune's own files go to `scratch`.
 
     Tune breaks off when Ray itself ends a worker because the memory runs out, an error it does not expect. Every job
@@ -86,7 +100,7 @@ def fit(source: Source, device: str, workers: int, scratch: Path, monitor: Monit
     searcher = AskTellSearcher(source, _to_config, Attempt)
     while not source.done:
         try:
-            _tuner(searcher, device, workers, scratch, monitor).fit()
+            _tuner(searcher, Relay(source), device, workers, scratch).fit()
             return
         except RuntimeError as error:
             if not isinstance(error.__cause__, RayError):
@@ -94,7 +108,7 @@ def fit(source: Source, device: str, workers: int, scratch: Path, monitor: Monit
             searcher.fail_running()
 
 
-def _tuner(searcher: Searcher, device: str, workers: int, scratch: Path, monitor: Monitor) -> tune.Tuner:
+def _tuner(searcher: Searcher, relay: Relay, device: str, workers: int, scratch: Path) -> tune.Tuner:
     resources = {"gpu": 1.0} if device == "cuda" else {"cpu": 1.0}
     return tune.Tuner(
         tune.with_resources(train, resources),
@@ -108,7 +122,7 @@ def _tuner(searcher: Searcher, device: str, workers: int, scratch: Path, monitor
             name="tune",
             storage_path=str(scratch),
             verbose=0,
-            callbacks=[Relay(monitor)],
+            callbacks=[relay],
             failure_config=tune.FailureConfig(max_failures=0),  # Source counts them
         ),
     )
@@ -123,6 +137,7 @@ def _result(attempt: Attempt) -> JobResult:
     if report is None:
         return JobResult(job.number, None, error=f"its worker died {ATTEMPTS} times ({job.stage})")
     if "value" not in report:
-        return JobResult(job.number, None, error=str(report.get("error", "it was stopped")))
+        error, traceback = report.get("error", "it was stopped"), report.get("traceback", "")
+        return JobResult(job.number, None, error=str(error), traceback=str(traceback))
     value, difference = decode(report["value"]), report["parameter_difference"]
     return JobResult(job.number, value, report["seconds"], parameter_difference=difference)

@@ -13,7 +13,7 @@ from contextlib import contextmanager, redirect_stdout
 from functools import partial
 from pathlib import Path
 
-from epsearch.errors import Interrupted, UsageError
+from epsearch.errors import Interrupted, Unavailable, UsageError
 from epsearch.loop import Loop
 from epsearch.progress import Monitor
 from epsearch.runners.slots import local_slots
@@ -57,25 +57,40 @@ def ready(study: Setup) -> Iterator[Callable[[Loop, Monitor], None]]:
 
 
 def _start(study: Setup) -> None:
-    if study.address == "local":
-        start_private_ray(local_slots(study))
-    else:
+    if study.address != "local":
         _join_cluster(study.address)
+        return
+    with _ray_is_to_blame("does not start here"):
+        start_private_ray(local_slots(study))
+
+
+@contextmanager
+def _ray_is_to_blame(what: str) -> Iterator[None]:
+    """Whatever is raised is Ray's: Unavailable, in one line."""
+    try:
+        yield
+    except Exception as error:
+        said = str(error).strip().splitlines() or [type(error).__name__]
+        raise Unavailable(f"Ray {what} ({said[0]}); try --runner local") from error
 
 
 def _run(starting: Future[None], loop: Loop, monitor: Monitor) -> None:
-    from epsearch.runners.trials import Source, fit  # takes seconds, too: Ray starts meanwhile
+    with _ray_is_to_blame("cannot be imported"):
+        from epsearch.runners.trials import Source, fit  # takes seconds, too: Ray starts meanwhile
 
     starting.result()
     if threading.current_thread() is threading.main_thread():
         # As Ctrl-C, for which Tune has a handler; without one of its own Ray prints a stack trace.
         signal.signal(signal.SIGTERM, lambda number, frame: os.kill(os.getpid(), signal.SIGINT))
     study = loop.study
-    scratch = _scratch(study)
+    scratch, source = _scratch(study), Source(loop, monitor)
     try:
         loop.workers = study.workers or _cluster_slots(study)
-        source = Source(loop, monitor)
-        fit(source, study.device, loop.workers, scratch, monitor)
+        with _ray_is_to_blame("was lost"):
+            fit(source, study.device, loop.workers, scratch)
+    except Unavailable:
+        if source.error is None:
+            raise
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     if source.error is not None:
@@ -143,7 +158,8 @@ def _cluster_slots(study: Setup) -> int:
     import ray
 
     kind = "GPU" if study.device == "cuda" else "CPU"
-    slots = int(ray.cluster_resources().get(kind, 0))  # type: ignore[no-untyped-call]
+    with _ray_is_to_blame("does not say how large it is"):
+        slots = int(ray.cluster_resources().get(kind, 0))  # type: ignore[no-untyped-call]
     if slots < 1:
         raise UsageError(f"the Ray cluster at {study.address!r} has no {kind}; start a worker node first")
     return slots

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from epsearch import cli
 from epsearch.build import build_study
+from epsearch.consoles import PlainConsole
 from epsearch.runners.tune import SETTINGS
 
 os.environ |= SETTINGS  # Ray reads them when it is imported, and another test's module may be the first to do so
@@ -67,8 +68,8 @@ class Answer:
 def epsearch(monkeypatch, capsys, tmp_path):
     """Runs `epsearch ARGUMENTS…` in tmp_path; returns an Answer."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "out", Console(width=200))
-    monkeypatch.setattr(cli, "err", Console(stderr=True, width=200))
+    monkeypatch.setattr(cli, "out", PlainConsole(width=200))
+    monkeypatch.setattr(cli, "err", PlainConsole(stderr=True, width=200))
 
     def call(*arguments):
         monkeypatch.setattr("sys.argv", ["epsearch", *map(str, arguments)])

@@ -87,7 +87,7 @@ def run(source, monkeypatch, cause):
 
     monkeypatch.setattr(trials, "_tuner", tuner)
     try:
-        fit(source, "cpu", 2, None, None)
+        fit(source, "cpu", 2, None)
     except RuntimeError as error:
         assert error.__cause__ is cause
     return made

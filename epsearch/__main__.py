@@ -1,0 +1,28 @@
+"""The program `epsearch`, as `python -m epsearch`, too: signals first, as importing the rest takes a second."""
+
+import sys
+
+from epsearch.stopping import listen
+
+
+def main() -> None:
+    """Runs the command line; `epsearch.failures` says what its exit statuses mean."""
+    stop = listen()
+    try:
+        from epsearch.failures import answered
+
+        status = answered(_command_line, stop.telling)
+    except KeyboardInterrupt:  # while even that was being imported, or between two lines of it
+        stop.end()
+    stop.told()
+    sys.exit(status)
+
+
+def _command_line() -> object:
+    from epsearch.cli import run
+
+    return run()
+
+
+if __name__ == "__main__":
+    main()

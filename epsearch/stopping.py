@@ -1,0 +1,72 @@
+"""Ctrl-C and its relatives: the first ends the command in good order, the next one at once; one line either way."""
+
+import os
+import signal
+import sys
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
+
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+AS_PYTHON_HAS_THEM = (signal.default_int_handler, signal.SIG_DFL)
+SHOW_CURSOR = "\033[?25h"
+KEPT = "what was trained is stored, and the same command goes on from there"
+WORDS, STATUS = f"stopped; {KEPT}", 130  # 128 + SIGINT
+
+
+class Stop:
+    """The handler of all these signals.
+
+    Ending at once loses nothing, as nothing is stored by halves; it is what whoever presses Ctrl-C again wants, and it
+    keeps the second signal out of the clearing up after the first, where it would be a traceback.
+    """
+
+    def __init__(self) -> None:
+        self._stopping = self._telling = self._told = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Raises KeyboardInterrupt the first time, and ends the process the next time."""
+        if self._told:
+            os._exit(STATUS)
+        if self._telling:
+            return
+        if not self._stopping:
+            self._stopping = True
+            raise KeyboardInterrupt
+        self.end()
+
+    def telling(self) -> None:
+        """From now on, what the command has to say about its end is being said: no signal comes between."""
+        self._telling = True
+
+    def told(self) -> None:
+        """From now on, nothing is left but the interpreter's own end."""
+        self._told = True
+
+    def unraisable(self, what: "UnraisableHookArgs") -> None:
+        """Python's hook for what is raised where nobody can catch it: there, too, Ctrl-C ends the command."""
+        if not issubclass(what.exc_type, KeyboardInterrupt):
+            sys.__unraisablehook__(what)
+        elif not self._told:
+            self.end()
+
+    def end(self) -> NoReturn:
+        """Says the one line and ends the process."""
+        cursor = SHOW_CURSOR if sys.stderr is not None and sys.stderr.isatty() else ""  # a progress line hides it
+        try:
+            # Not through sys.stderr, in the middle of whose own writing a signal may come.
+            os.write(2, f"epsearch: {WORDS}{cursor}\n".encode())
+        finally:
+            os._exit(STATUS)
+
+
+def listen() -> Stop:
+    """Handles, until the process ends, the signals that nobody has asked to be ignored."""
+    stop = Stop()
+    for number in SIGNALS:
+        if signal.getsignal(number) in AS_PYTHON_HAS_THEM:  # `nohup` ignores SIGHUP, a shell's background job SIGINT
+            signal.signal(number, stop)
+    sys.unraisablehook = stop.unraisable
+    return stop
