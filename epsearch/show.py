@@ -33,6 +33,7 @@ from results.strategies_report import strategies_sheet
 from results.study import StudyResults
 from results.trust import trust, trust_as_json
 from trainers.streams.inspection import Inspection
+from trainers.streams.sources.base import printable
 
 
 def outcome(result: Outcome) -> RenderableType:
@@ -226,7 +227,8 @@ def inspected(found: Inspection) -> RenderableType:
         lines[part] = f"{count:,}; {least}–{most} a class" if least < most else f"{count:,}; {least} a class"
     if found.attributes is not None:
         lines["attributes"] = f"{found.attributes} of each class"
-    lines["corrupt"] = f"{len(found.corrupt)}: {', '.join(found.corrupt)}" if found.corrupt else "none"
+    corrupt = [f"{printable(name)} ({found.reasons[name]})" for name in found.corrupt]
+    lines["corrupt"] = f"{len(corrupt)}: {', '.join(corrupt)}" if corrupt else "none"
     if found.differences:
         lines["differences"] = "; ".join(found.differences)
     return facts(lines)

@@ -146,6 +146,8 @@ DAMAGE = {
     "empty": lambda content: b"",
     "truncated": lambda content: content[: len(content) // 2],
 }
+UNKNOWN = "it is no PNG, JPEG, BMP, GIF, WEBP, PPM or TIFF"
+WHY = {"no image": UNKNOWN, "empty": UNKNOWN, "truncated": "image file is truncated"}
 
 
 @pytest.mark.parametrize("how", DAMAGE)
@@ -157,13 +159,15 @@ def test_images_that_cannot_be_decoded(tmp_path, cache, decodings, how):
     source = sources.open_folder(root)
     with pytest.raises(DataError) as error:
         decode(source, 32, cache)
-    assert str(error.value) == f"2 of 18 images cannot be decoded: {', '.join(bad)}; --skip-corrupt leaves them out"
+    told = ", ".join(f"{name} ({WHY[how]})" for name in bad)
+    assert str(error.value) == f"2 of 18 images cannot be decoded: {told}; --skip-corrupt leaves them out"
     count = len(decodings)
     images = decode(source, 32, cache, skip_corrupt=True)
     assert len(decodings) == count  # the failure was not for nothing
     assert images.pixels.shape[0] == len(images.labels) == 16 and images.test.sum() == 5
     np.testing.assert_array_equal(images.pixels[1], made.class_files()["train/apple/apple_s_002.png"])
-    assert inspect(source, 32, cache).corrupt == bad
+    found = inspect(source, 32, cache)
+    assert found.corrupt == bad and found.reasons == dict.fromkeys(bad, WHY[how])
     made.folders(root)  # mended
     assert len(decode(sources.open_folder(root), 32, cache).labels) == 18
 
@@ -175,7 +179,9 @@ def test_a_damaged_entry_of_a_zip_file_is_a_corrupt_image(tmp_path, cache):
     at = content.index(made.encoded(made.class_files()["train/bear/bear_s_000.png"]))
     content[at + 60] ^= 255
     made.put(path, bytes(content))
-    with pytest.raises(DataError, match=r"1 of 18 images cannot be decoded: train/bear/bear_s_000\.png; --skip"):
+    with pytest.raises(
+        DataError, match=r"1 of 18 images cannot be decoded: train/bear/bear_s_000\.png \(Bad CRC.*\); --skip"
+    ):
         decode(sources.open_folder(path), 32, cache)
     assert source.key == sources.open_folder(path).key
 

@@ -202,6 +202,56 @@ def test_class_folders_that_lack_something(tmp_path):
     refused("split_cifar", tmp_path, "has a folder train but no folder test")
 
 
+LOOKED = "looked for train/<class>/ and test/<class>/, or <class>/, with images in each"
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (["tmp/[/apple/1.png", "[/x.txt"], "2 of 2 folders hold no image themselves ([, tmp)"),
+        (["a/1.png", "b/images/1.png"], "1 of 2 folders hold no image themselves (b)"),
+        (["Train/a/1.png", "TEST/a/1.png"], "it has TEST, Train, folders of parts are called train and test"),
+        (["Train/1.png", "Test/1.png"], "it has Test, Train, folders of parts are called train and test"),
+        (["train/a/images/1.png", "test/a/1.png"], "1 of 1 folders hold no image themselves (train/a)"),
+        (["train/1.png", "test/a/1.png"], "train has no folders"),
+        (["1.png", "2.png"], "it has no folders"),
+        (["__MACOSX/a/1.png", ".git/a/1.png", "lost+found/1.png"], "it has no folders"),
+    ],
+)
+def test_folders_that_are_no_classes(tmp_path, packed, names, told):
+    root = tmp_path / "cub"
+    for name in names:
+        made.put(root / name, b"")
+    if packed:
+        shutil.make_archive(str(root), "zip", root)
+        shutil.rmtree(root)
+    where = tmp_path / "cub.zip" if packed else root
+    with pytest.raises(DataError) as error:
+        sources.open_folder(where)
+    assert str(error.value) == f"no class folders in {where}: {told}; {LOOKED}"
+    refused("split_cub", tmp_path, f"no class folders in {where}: {told}; {LOOKED}, or CUB-200-2011 as published")
+
+
+def test_what_an_archive_has_around_its_class_folders(tmp_path):
+    """As one of absolute paths has; what systems and people leave beside is not looked at."""
+    root = made.folders(tmp_path / "a" / "home" / "[me]" / "data")
+    for name in ("__MACOSX/train/apple/._1.png", "lost+found/1.png", "home/[me]/readme.txt", "cover.png"):
+        made.put(tmp_path / "a" / name, b"")
+    shutil.make_archive(str(tmp_path / "a"), "zip", tmp_path / "a")
+    plain = sources.open_folder(root)
+    for place in (tmp_path / "a", tmp_path / "a.zip"):
+        source = sources.open_folder(place)
+        assert source.names == plain.names and source.classes == made.FOLDER_CLASSES
+
+
+def test_a_class_may_be_called_attributes(tmp_path):
+    for name in ("attributes", "others"):
+        for at in range(5):
+            made.put(tmp_path / name / f"{at}.png", b"")
+    assert sources.open_folder(tmp_path).classes == ("attributes", "others")
+
+
 def test_a_data_folder_full_of_other_things_is_no_dataset(tmp_path):
     made.put(tmp_path / "mnist" / "raw.gz", b"")
     made.put(tmp_path / "photos" / "cat.jpg", b"")
@@ -246,6 +296,56 @@ def test_damaged_pickles(tmp_path):
     wrong = pickle.loads(content)
     made.put(folder / "train", pickle.dumps(wrong | {"fine_labels": [7] * 12}))
     refused("split_cifar", tmp_path, "has the label 7, allowed are 0…2")
+
+
+@pytest.mark.parametrize(
+    ("change", "fragment"),
+    [
+        ({"fine_labels": [None] * 12}, "must hold a list of numbers under 'fine_labels'"),
+        ({"fine_labels": [10**5000] * 12}, "must hold a list of numbers under 'fine_labels'"),
+        ({"fine_labels": 3}, "must hold a list of numbers under 'fine_labels'"),
+        ({"filenames": [b"a"] * 12}, "must hold a list of names under 'filenames'"),
+        ({"filenames": ["a"] * 11}, "has 12 images, 12 labels and 11 names"),
+        ({"data": [1, 2]}, "must hold bytes [n, 3072] under 'data'"),
+        ({"data": np.zeros((12, 3072), np.int16)}, "must hold bytes [n, 3072] under 'data'"),
+        ({"data": np.zeros((12, 3072), object)}, "it wants an array of 'O8'"),
+    ],
+)
+def test_pickles_with_other_content(tmp_path, change, fragment):
+    made.cifar(tmp_path)
+    path = tmp_path / "cifar-100-python" / "train"
+    made.put(path, pickle.dumps(pickle.loads(path.read_bytes()) | change))
+    refused("split_cifar", tmp_path, str(path), fragment)
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_pickles_of_every_protocol(tmp_path, protocol):
+    made.cifar(tmp_path)
+    wanted = sources.find("split_cifar", tmp_path)
+    for name in ("train", "test", "meta"):
+        path = tmp_path / "cifar-100-python" / name
+        content = pickle.loads(path.read_bytes())
+        if "fine_labels" in content:
+            content["fine_labels"] = np.array(content["fine_labels"], ">i4" if name == "test" else "<i8")
+        made.put(path, pickle.dumps(content, protocol))
+    found = sources.find("split_cifar", tmp_path)
+    assert found.names == wanted.names and (found.labels == wanted.labels).all()
+    for name in found.names:
+        np.testing.assert_array_equal(found.read(name), made.class_files()[name])
+
+
+def test_pickles_that_would_have_numpy_read_foreign_memory_or_reserve_too_much(tmp_path):
+    """A dtype that says it holds no objects though it does; a place among 4 billion remembered ones."""
+    made.cifar(tmp_path)
+    path = tmp_path / "cifar-100-python" / "meta"
+    made.put(path, b"cnumpy\ndtype\n(S'V8'\nI0\nI1\ntR.")
+    refused("split_cifar", tmp_path, "it wants an array of 'V8'")
+    made.put(path, b"}r\xff\xff\xff\x7f.")
+    refused("split_cifar", tmp_path, "it lacks fine_label_names")
+    made.put(path, b"B\xff\xff\xff\xff.")
+    refused("split_cifar", tmp_path, "or damaged: EOFError")
+    made.put(path, b"c_codecs\nencode\n(S'a'\nS'zlib'\ntR.")
+    refused("split_cifar", tmp_path, "it wants the encoding 'zlib'")
 
 
 def test_official_counts_are_compared():

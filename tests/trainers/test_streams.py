@@ -1,8 +1,11 @@
 """Permuted streams, and MNIST's files, whole and broken. What every stream promises: test_stream_contract.py."""
 
 import gzip
+import math
+import os
 import struct
 import threading
+import tracemalloc
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -157,6 +160,51 @@ class TestBrokenFiles:
         message = self.damage(data_dir, "train-labels-idx1-ubyte.gz", gzip.compress(b"nothing of the kind"))
         assert "is not an IDX file" in message
 
+    @pytest.mark.parametrize("shape", [(2**31 - 1,) * 3, (2**32 - 1,) * 3, (2**20, 2**20, 2**24), (3, 2**20, 2**20)])
+    def test_headers_that_say_more_than_fits(self, data_dir, shape):
+        """The third, multiplied in 64 bits, is 0."""
+        raw = struct.pack(">4B3I", 0, 0, 8, 3, *shape)
+        message = self.damage(data_dir, "t10k-images-idx3-ubyte.gz", gzip.compress(raw))
+        assert f"its header says {'×'.join(map(str, shape))}, it has {math.prod(shape):,} bytes" in message
+
+    @pytest.mark.parametrize("shape", [(0, 28, 28), (12, 0, 0)])
+    def test_headers_that_say_nothing(self, data_dir, shape):
+        raw = struct.pack(">4B3I", 0, 0, 8, 3, *shape)
+        message = self.damage(data_dir, "t10k-images-idx3-ubyte.gz", gzip.compress(raw))
+        assert "0 bytes of data, its header says" in message
+
+    def test_what_unpacks_to_more_than_its_header_says(self, data_dir):
+        raw = struct.pack(">4Bi", 0, 0, 8, 1, 12) + bytes(2**25)
+        tracemalloc.start()
+        try:
+            message = self.damage(data_dir, "t10k-labels-idx1-ubyte.gz", gzip.compress(raw))
+            assert tracemalloc.get_traced_memory()[1] < 2**26  # raw and what is compressed
+        finally:
+            tracemalloc.stop()
+        assert "more than 12 bytes of data, its header says 12" in message
+
+    def test_images_of_two_sizes(self, data_dir):
+        raw = struct.pack(">4B3i", 0, 0, 8, 3, 12, 20, 20) + bytes(12 * 400)
+        (data_dir / "MNIST" / "raw" / "t10k-images-idx3-ubyte.gz").write_bytes(gzip.compress(raw))
+        with pytest.raises(DataError, match=r"training images in .* have 784 pixels, the test images 400"):
+            mnist.load(data_dir)
+
+    def test_what_is_no_regular_file(self, data_dir):
+        path = data_dir / "MNIST" / "raw" / "train-images-idx3-ubyte.gz"
+        path.unlink()
+        path.symlink_to(os.devnull)
+        with pytest.raises(DataError, match=rf"cannot read {path}: it is a device, no regular file"):
+            mnist.load(data_dir)
+        assert mnist.present(data_dir) is None
+
+    @pytest.mark.parametrize("name", ["x" * 300, "a\0b"])
+    def test_folders_that_cannot_be(self, data_dir, name, monkeypatch):
+        datasets = pytest.importorskip("torchvision.datasets")
+        monkeypatch.setattr(datasets.MNIST, "mirrors", [(data_dir / "nowhere").as_uri() + "/"])
+        assert mnist.present(data_dir / name) is None
+        with pytest.raises(DataError, match="the download failed"):
+            mnist.load(data_dir / name)
+
     def test_labels_out_of_range(self, data_dir):
         raw = struct.pack(">4Bi", 0, 0, 8, 1, 12) + bytes([11] * 12)
         (data_dir / "MNIST" / "raw" / "t10k-labels-idx1-ubyte.gz").write_bytes(gzip.compress(raw))
@@ -203,6 +251,17 @@ class TestDownload:
         monkeypatch.setattr(datasets.MNIST, "mirrors", [(tmp_path / "nowhere").as_uri() + "/"])
         with pytest.raises(DataError, match=r"no MNIST files under .*, and the download failed .*--data-dir"):
             mnist.load(tmp_path / "data")
+
+    @pytest.mark.parametrize("error", [EOFError(), ValueError("\n\nodd\nmore")])
+    def test_whatever_the_download_raises_is_one_line(self, tmp_path, monkeypatch, error):
+        datasets = pytest.importorskip("torchvision.datasets")
+
+        def broken(*_, **__):
+            raise error
+
+        monkeypatch.setattr(datasets, "MNIST", broken)
+        with pytest.raises(DataError, match=r"the download failed \((EOFError|odd)\); give"):
+            mnist.load(tmp_path)
 
     def test_torchvision_that_does_not_fit_torch_is_one_line(self, tmp_path, monkeypatch):
         import builtins

@@ -1,12 +1,15 @@
 """Pretrained weights: where members start, and what is said of files that do not fit."""
 
+import os
+import zipfile
+
 import numpy as np
 import pytest
 import torch
 
 from tests.trainers.images import made_images
 from trainers import Cohort, Member, TrainConfig
-from trainers.networks import make_resnet
+from trainers.networks import make_resnet, weights
 from trainers.networks.weights import check, load, start_rows
 from trainers.numeric_path import NumericPath
 from trainers.population import train_cohort
@@ -32,10 +35,10 @@ def stream():
 def written(path, net, seed=0, **changes):
     """A state dict as torchvision saves one, with moving averages and a classifier of its own."""
     row = torch.from_numpy(net.init(np.random.default_rng(seed)))[None]
-    weights = {name: view[0].clone() for name, view in net.layout.views(row).items()}
-    weights |= {"fc.weight": torch.zeros(1000, 32), "fc.bias": torch.zeros(1000)}
-    weights |= {"bn1.running_mean": torch.ones(8), "bn1.num_batches_tracked": torch.tensor(5)}
-    torch.save(weights | changes, path)
+    saved = {name: view[0].clone() for name, view in net.layout.views(row).items()}
+    saved |= {"fc.weight": torch.zeros(1000, 32), "fc.bias": torch.zeros(1000)}
+    saved |= {"bn1.running_mean": torch.ones(8), "bn1.num_batches_tracked": torch.tensor(5)}
+    torch.save(saved | changes, path)
     return str(path)
 
 
@@ -99,6 +102,11 @@ def test_the_hash_is_of_the_backbone_alone(stream, tmp_path):
     [
         ({"conv1.weight": torch.zeros(8, 3, 3, 3)}, r"conv1.weight is 8×3×3×3, allowed 8×3×7×7"),
         ({"layer5.0.conv1.weight": torch.zeros(1)}, r"not those of a ResNet-18 of torchvision: they also have layer5"),
+        (
+            {"conv1.weight": torch.full((8, 3, 7, 7), torch.nan)},
+            r"finite floating-point numbers; conv1.weight has others",
+        ),
+        ({"conv1.weight": torch.zeros(8, 3, 7, 7, dtype=torch.int64)}, r"finite floating-point numbers; conv1.weight"),
         ({"conv1.weight": "text"}, r"must hold a state dict, names with tensors; got a dict"),
     ],
 )
@@ -107,6 +115,40 @@ def test_what_does_not_fit_is_one_line(changes, message, stream, tmp_path):
     with pytest.raises(DataError, match=message) as error:
         check(written(tmp_path / "w.pth", net, **changes))
     assert "\n" not in str(error.value)
+
+
+def test_files_that_hold_no_weights_are_one_line(tmp_path, monkeypatch):
+    def refused(path, match):
+        with pytest.raises(DataError, match=match) as error:
+            check(str(path))
+        assert "\n" not in str(error.value) and str(path) in str(error.value)
+
+    (tmp_path / "device.pth").symlink_to(os.devnull)
+    refused(tmp_path / "device.pth", "it is a device, no regular file")
+    refused(tmp_path, "it is a folder, no regular file")
+    refused(tmp_path / "none.pth", "no file of weights at")
+    (tmp_path / "large.pth").touch()
+    os.truncate(tmp_path / "large.pth", 2**31 + 1)
+    refused(tmp_path / "large.pth", "it has 2,147,483,649 bytes, at most 2,147,483,648 are read")
+    torch.save({"conv1.weight": os.system}, tmp_path / "code.pth")
+    refused(tmp_path / "code.pth", r"it is damaged, or holds more than tensors by their names; torch\.save")
+    (tmp_path / "text.pth").write_text("no weights")
+    refused(tmp_path / "text.pth", "it is damaged, or holds more than tensors")
+
+
+def test_a_file_of_weights_that_unpacks_to_more_than_fits(tmp_path, monkeypatch):
+    """torch would unpack it all."""
+    monkeypatch.setattr(weights, "LARGEST", 2**20)
+    torch.save({"fc.bias": torch.zeros(2**20)}, tmp_path / "plain.pth")
+    with (
+        zipfile.ZipFile(tmp_path / "plain.pth") as plain,
+        zipfile.ZipFile(tmp_path / "packed.pth", "w", zipfile.ZIP_DEFLATED) as packed,
+    ):
+        for member in plain.namelist():
+            packed.writestr(member, plain.read(member))
+    assert (tmp_path / "packed.pth").stat().st_size < 2**20
+    with pytest.raises(DataError, match=r"packed\.pth: it has 4,\d{3},\d{3} bytes, at most 1,048,576 are read"):
+        check(str(tmp_path / "packed.pth"))
 
 
 def test_weights_are_for_the_standard_network_only():

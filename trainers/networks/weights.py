@@ -1,10 +1,13 @@
 """Where members start: random networks, one a seed, or weights that were trained before."""
 
 import hashlib
+import os
+import pickle
+import zipfile
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import torch
@@ -14,9 +17,11 @@ from trainers.cohort import TrainConfig
 from trainers.networks.base import Network
 from trainers.networks.resnet import ResNet
 from trainers.schedule import generator
-from trainers.streams.base import DataError
+from trainers.streams.base import DataError, first_line
+from trainers.streams.files import open_regular, too_large
 
 IMAGENET = "imagenet"
+LARGEST = 2**31  # bytes of a file of weights, unpacked; a ResNet-18 has 47 million
 NOT_PARAMETERS = ("running_mean", "running_var", "num_batches_tracked")
 
 
@@ -46,6 +51,8 @@ def put(net: ResNet, rows: Tensor, weights: dict[str, Tensor], source: str) -> N
             raise DataError(
                 f"the weights in {source} are of another network: {name} is {shapes[0]}, allowed {shapes[1]}"
             )
+        if not _plain(found[name]):
+            raise DataError(f"the weights in {source} must be finite floating-point numbers; {name} has others")
         view.copy_(found[name])
 
 
@@ -77,24 +84,33 @@ def _imagenet() -> dict[str, Tensor]:
         from torchvision.models import ResNet18_Weights
     except (ImportError, RuntimeError) as error:
         raise DataError(
-            f"the ImageNet weights need torchvision, which cannot be imported ({str(error).splitlines()[0]}); {advice}"
+            f"the ImageNet weights need torchvision, which cannot be imported ({first_line(error)}); {advice}"
         ) from error
     try:
         found: dict[str, Tensor] = ResNet18_Weights.IMAGENET1K_V1.get_state_dict(progress=False, check_hash=True)
-    except (OSError, RuntimeError) as error:
-        raise DataError(
-            f"the ImageNet weights cannot be downloaded ({str(error).splitlines()[0]}); {advice}"
-        ) from error
+    except Exception as error:  # of torchvision, urllib, pickle, …
+        raise DataError(f"the ImageNet weights cannot be downloaded ({first_line(error)}); {advice}") from error
     return found
 
 
 def _file(path: Path) -> dict[str, Tensor]:
     try:
-        found: Any = torch.load(path, map_location="cpu", weights_only=True)
+        with open_regular(path) as file:
+            _check_size(path, file)
+            found: Any = torch.load(file, map_location="cpu", weights_only=True)
+    except DataError:
+        raise
     except FileNotFoundError:
         raise DataError(f"no file of weights at {path}; --pretrained takes imagenet, none or a file's path") from None
-    except Exception as error:  # torch, zipfile and pickle each have their own
-        raise DataError(f"cannot read weights from {path}: {str(error).splitlines()[0]}") from error
+    except OSError as error:
+        raise DataError(f"cannot read weights from {path}: {error.strerror or first_line(error)}") from error
+    except pickle.UnpicklingError as error:
+        raise DataError(
+            f"cannot read weights from {path}: it is damaged, or holds more than tensors by their names; "
+            "torch.save(model.state_dict(), …) writes such a file"
+        ) from error
+    except Exception as error:  # torch and zipfile have their own
+        raise DataError(f"cannot read weights from {path}: {first_line(error)}") from error
     if isinstance(found, dict) and isinstance(found.get("state_dict"), dict):
         found = found["state_dict"]
     if not isinstance(found, dict) or not all(
@@ -102,6 +118,22 @@ def _file(path: Path) -> dict[str, Tensor]:
     ):
         raise DataError(f"{path} must hold a state dict, names with tensors; got a {type(found).__name__}")
     return found
+
+
+def _plain(weights: Tensor) -> bool:
+    dense = weights.layout is torch.strided and weights.device.type == "cpu" and weights.is_floating_point()
+    return dense and bool(weights.float().isfinite().all())
+
+
+def _check_size(path: Path, file: BinaryIO) -> None:
+    """Members of a file that torch saved are not compressed; others could unpack to any size."""
+    size = os.fstat(file.fileno()).st_size
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as archive:
+            size = max(size, sum(member.file_size for member in archive.infolist()))
+    if size > LARGEST:
+        raise DataError(f"cannot read weights from {path}: {too_large(size, LARGEST)}")
+    file.seek(0)
 
 
 def _of_head(name: str) -> bool:

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 
 from trainers.streams.base import DataError
-from trainers.streams.decoding import chunks
+from trainers.streams.decoding import chunks, told
 from trainers.streams.image_set import ImageSet
 from trainers.streams.pixel_cache import Cached, Progress, make, reopen
-from trainers.streams.sources.base import TEST, UNUSED, Source, some
+from trainers.streams.sources.base import TEST, UNUSED, Source
 from trainers.streams.turns import alone
 
 HASHES = "hashes"  # beside the pixels, once someone has asked for them
@@ -27,7 +27,7 @@ def decode(
     corrupt = cached.facts["corrupt"]
     if corrupt and not skip_corrupt:
         raise DataError(
-            f"{len(corrupt):,} of {len(source.names):,} images cannot be decoded: {some(corrupt)}; "
+            f"{len(corrupt):,} of {len(source.names):,} images cannot be decoded: {told(source, corrupt, size)}; "
             "--skip-corrupt leaves them out"
         )
     if not cached.facts["images"]:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from trainers.streams.base import DataError
+from trainers.streams.base import DataError, first_line
 
 
 def download(dataset: str, subject: str, data_dir: Path, advice: str) -> None:
@@ -12,10 +12,10 @@ def download(dataset: str, subject: str, data_dir: Path, advice: str) -> None:
         from torchvision import datasets
     except (ImportError, RuntimeError) as error:
         raise DataError(
-            f"{missing} torchvision, which would download it, cannot be imported ({str(error).splitlines()[0]}); "
+            f"{missing} torchvision, which would download it, cannot be imported ({first_line(error)}); "
             f"{advice}, or install a torchvision that fits torch"
         ) from error
     try:
         getattr(datasets, dataset)(str(data_dir), download=True)
-    except (OSError, RuntimeError) as error:
-        raise DataError(f"{missing} the download failed ({str(error).splitlines()[0]}); {advice}") from error
+    except Exception as error:  # of torchvision, urllib, tarfile, …
+        raise DataError(f"{missing} the download failed ({first_line(error)}); {advice}") from error

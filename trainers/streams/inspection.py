@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trainers.streams.decoded import prepare
+from trainers.streams.decoding import reasons
 from trainers.streams.pixel_cache import Progress
 from trainers.streams.sources.base import PARTS, Source
 
@@ -19,9 +20,8 @@ class PerClass(NamedTuple):
 
 
 class Inspection(NamedTuple):
-    """counts, per_class: by part, all parts that have images. corrupt: names of images that cannot be decoded.
-
-    differences: one line for each count that is not the official one. attributes: columns, None without.
+    """counts, per_class: by part, all parts that have images. corrupt: names of images that cannot be decoded; reasons:
+    why, by name. differences: one line for each count that is not the official one. attributes: columns, None without.
     """
 
     where: str
@@ -29,6 +29,7 @@ class Inspection(NamedTuple):
     counts: dict[str, int]
     per_class: dict[str, PerClass]
     corrupt: list[str]
+    reasons: dict[str, str]
     differences: list[str]
     attributes: int | None
 
@@ -45,7 +46,8 @@ def inspect(source: Source, size: int, cache: Path, progress: Progress | None = 
             per_class[name] = PerClass(int(of_class.min()), int(of_class.max()))
     columns = None if source.attributes is None else source.attributes.shape[1]
     different = differences(counts, len(source.classes), source.official)
-    return Inspection(source.where, len(source.classes), counts, per_class, corrupt, different, columns)
+    why = reasons(source, corrupt, size)
+    return Inspection(source.where, len(source.classes), counts, per_class, corrupt, why, different, columns)
 
 
 def differences(counts: Mapping[str, int], classes: int, official: Mapping[str, int]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from trainers.streams.base import DataError
 from trainers.streams.download import download
+from trainers.streams.files import odd_kind
 from trainers.streams.sources import awa, cifar, cub, folders
 from trainers.streams.sources.base import PARTS, Damaged, Source
 from trainers.streams.sources.tables import AWA_ATTRIBUTES, CUB_ATTRIBUTES
@@ -83,6 +84,8 @@ def open_folder(path: Path) -> Source:
 
 def _locate(family: Family, data_dir: Path) -> Found | None:
     """The published layout anywhere, else class folders."""
+    if kind := odd_kind(data_dir):
+        raise DataError(f"data-dir {data_dir} is {kind}; a folder or a zip file of images is needed")
     pickles = cifar.folder(data_dir) if family is CIFAR else None
     if pickles is not None:
         return Found(str(pickles), lambda: cifar.read(pickles))
@@ -93,8 +96,9 @@ def _locate(family: Family, data_dir: Path) -> Found | None:
     published = next((tree for tree in (*meant, *other, *inside) if family.matches(tree)), None)
     if published is not None:
         return Found(published.where, lambda: family.read(published))
+    also = f", or {family.title} as published"
     plain = next((tree for tree in (*meant, *filter(folders.matches, other))), None)
-    return None if plain is None else Found(plain.where, lambda: folders.read(plain, family.columns))
+    return None if plain is None else Found(plain.where, lambda: folders.read(plain, family.columns, also))
 
 
 def _named(family: Family, data_dir: Path) -> Iterator[Path]:

@@ -1,6 +1,7 @@
 """What every source of images comes down to: names, labels and parts, and a way to read one image."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -12,11 +13,12 @@ from trainers.streams.base import DataError, Labels, Pixels
 
 PARTS = ("train", "test", "unused")
 TRAIN, TEST, UNUSED = range(3)
+LARGEST_FILE = 2**28  # bytes of one image's file, unpacked: as many as Pillow's largest image has uncompressed
 SUFFIXES = (".png", ".jpg", ".jpeg", ".jpe", ".bmp", ".gif", ".webp", ".ppm", ".pgm", ".pbm", ".pnm", ".tif", ".tiff")
 
 
 class Damaged(Exception):
-    """An image whose bytes cannot be had from an archive that can be read elsewhere."""
+    """An image that cannot be had, where others of the same place can; the message says why, in one line."""
 
 
 class Entry(NamedTuple):
@@ -69,10 +71,13 @@ def assemble(
 ) -> Source:
     """The source of these entries in canonical order; stamp(name) is what changes when the file changes.
 
-    Raises DataError where a class has no training or no test image.
+    Raises DataError where a class has no training or no test image, or an image is listed twice.
     """
     ordered = sorted(entries)
     names = tuple(entry.name for entry in ordered)
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:  # perhaps once to train on and once to test on
+        raise DataError(f"{where} lists {len(twice):,} images more than once: {some(twice)}")
     labels = np.array([entry.label for entry in ordered], np.int64)
     parts = np.array([entry.part for entry in ordered], np.int8)
     digest = hashlib.sha256(repr((tuple(classes), [(name, stamp(name)) for name in names])).encode())
@@ -87,9 +92,14 @@ def is_image(name: str) -> bool:
 
 
 def some(names: Sequence[str], count: int = 3) -> str:
-    """The first few names, for a message.
+    """The first few names, for a message of one line that every terminal can show.
 
-    >>> some(["a", "b", "c", "d"])
-    'a, b, c, …'
+    >>> some(["a", "b\\n", "c", "d"])
+    'a, b\\\\n, c, …'
     """
-    return ", ".join(names[:count]) + (", …" if len(names) > count else "")
+    return ", ".join(map(printable, names[:count])) + (", …" if len(names) > count else "")
+
+
+def printable(name: str) -> str:
+    """The name of a file, which may have any character, with those escaped that cannot be printed."""
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in name)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from trainers.streams.base import DataError
 from trainers.streams.sources.base import TEST, TRAIN, Entry, Source, assemble, some
-from trainers.streams.sources.tables import CUB_ATTRIBUTES, attributes, has, numbered
+from trainers.streams.sources.tables import CUB_ATTRIBUTES, attributes, has, numbered, whole
 from trainers.streams.sources.trees import Tree
 
 NAMES = ("cub_200_2011", "cub-200-2011", "cub200", "cub-200", "cub_200", "cub")  # under data_dir, in any case
@@ -48,9 +48,9 @@ def _integers(tree: Tree, name: str, images: Collection[int], allowed: Collectio
     if found.keys() != set(images):
         raise DataError(f"{name} in {tree.where} has {len(found):,} images, images.txt has {len(images):,} or others")
     for image, value in found.items():
-        if not value.isdecimal() or int(value) not in allowed:
-            numbers = f"{min(allowed)}…{max(allowed)}"
-            raise DataError(f"{name} in {tree.where}: image {image} has {value!r}, allowed is {numbers}")
+        if whole(value) not in allowed:
+            numbers = f"{min(allowed)}…{max(allowed)}" if allowed else "nothing: classes.txt is empty"
+            raise DataError(f"{name} in {tree.where}: image {image} has {value[:80]!r}, allowed is {numbers}")
     return {image: int(value) for image, value in found.items()}
 
 

@@ -7,13 +7,14 @@ from io import StringIO
 import numpy as np
 from numpy.typing import NDArray
 
-from trainers.streams.base import DataError
+from trainers.streams.base import DataError, first_line
 from trainers.streams.sources.base import Damaged, some
 from trainers.streams.sources.trees import Tree
 
 CLASSES = "classes.txt"
 CUB_ATTRIBUTES = "attributes/class_attribute_labels_continuous.txt"
 AWA_ATTRIBUTES = "predicate-matrix-continuous.txt"
+LARGEST = 2**24  # bytes of one table; CUB's lists have half a million
 
 
 def has(tree: Tree, name: str) -> bool:
@@ -27,7 +28,7 @@ def text(tree: Tree, name: str) -> str:
     if not has(tree, name):
         raise DataError(f"{tree.where} has no {name}, which this dataset needs")
     try:
-        return tree.read(name).decode("utf-8")
+        return tree.read(name, LARGEST).decode("utf-8-sig")
     except (Damaged, UnicodeDecodeError) as error:
         raise DataError(f"{name} in {tree.where} is damaged: {error}") from error
 
@@ -39,12 +40,22 @@ def numbered(tree: Tree, name: str) -> dict[int, str]:
         number, _, rest = line.strip().replace("\t", " ").partition(" ")
         if not number and not rest:
             continue
-        if not number.isdecimal() or not rest.strip():
-            raise DataError(f"{name} in {tree.where}, line {row}: {line.strip()!r} is not a number and a value")
-        if int(number) in found:
+        at = whole(number)
+        if at is None or not rest.strip():
+            raise DataError(f"{name} in {tree.where}, line {row}: {line.strip()[:80]!r} is not a number and a value")
+        if at in found:
             raise DataError(f"{name} in {tree.where}, line {row}: number {number} is there twice")
-        found[int(number)] = rest.strip()
+        found[at] = rest.strip()
     return found
+
+
+def whole(text: str) -> int | None:
+    """The number >= 0 that a text is, None for any other text and for more digits than a list of images needs.
+
+    >>> whole("0042"), whole("-1"), whole("9" * 5000)
+    (42, None, None)
+    """
+    return int(text) if text.isdecimal() and len(text) <= 18 else None
 
 
 def class_order(tree: Tree, folders: Sequence[str]) -> tuple[str, ...]:
@@ -70,11 +81,12 @@ def attributes(tree: Tree, name: str, classes: int, columns: int | None) -> NDAr
             warnings.simplefilter("ignore")
             found = np.loadtxt(StringIO(text(tree, name)), dtype=np.float64, ndmin=2)
     except ValueError as error:
-        raise DataError(f"{place} must be a table of numbers: {str(error).splitlines()[0]}") from error
+        raise DataError(f"{place} must be a table of numbers: {first_line(error)[:200]}") from error
     if len(found) != classes or columns not in (None, found.shape[1]):
         allowed = f"{classes}×{columns or 'any number'}"
         raise DataError(f"{place} has shape {found.shape[0]}×{found.shape[1]}, allowed is {allowed}, a row a class")
-    lengths = np.linalg.norm(found, axis=1, keepdims=True)
+    with np.errstate(over="ignore"):  # what has no length is told below
+        lengths = np.linalg.norm(found, axis=1, keepdims=True)
     if not (np.isfinite(lengths) & (lengths > 0)).all():
         row = int(np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))[0]) + 1
         raise DataError(f"{place}, row {row}: attributes must be finite and not all zero")

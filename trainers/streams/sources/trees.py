@@ -2,21 +2,40 @@
 
 import lzma
 import os
+import struct
 import zipfile
 import zlib
 from pathlib import Path
 from typing import Protocol
 
-from trainers.streams.base import DataError
-from trainers.streams.sources.base import Damaged
+from trainers.streams.base import DataError, first_line
+from trainers.streams.files import Unfit, odd_kind, read_regular, too_large
+from trainers.streams.sources.base import LARGEST_FILE, Damaged, printable
+
+PIECE = 4096  # bytes; zipfile unpacks all that it has read of a bzip2 or LZMA member at once
+DEEPEST = 16  # folders above a member of a zip file; nothing is looked for further down
+OF_SYSTEMS = ("__MACOSX", "@eaDir", "lost+found", "$RECYCLE.BIN", "System Volume Information")  # nobody's classes
+BROKEN = (  # what zipfile and its decompressors raise, beside OSError
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+)
 
 
 class Tree(Protocol):
-    """Names have slashes between and begin at the tree's top, ""; hidden files and folders do not exist."""
+    """Names have slashes between and begin at the tree's top, ""; hidden files and folders do not exist, nor does what
+    lies outside.
+    """
 
     @property
     def where(self) -> str:
-        """The tree's path, for people."""
+        """The tree's path, for people: without characters that cannot be printed."""
         ...
 
     def folders(self, under: str) -> list[str]:
@@ -27,8 +46,10 @@ class Tree(Protocol):
         """Sorted names of the files directly in a folder."""
         ...
 
-    def read(self, name: str) -> bytes:
-        """A file's bytes. Raises DataError, and Damaged where only this file of an archive cannot be read."""
+    def read(self, name: str, most: int = LARGEST_FILE) -> bytes:
+        """A file's bytes. Raises DataError, and Damaged where this file cannot be read but others can: it is no regular
+        one, has more than `most` bytes, or is a damaged or encrypted member of an archive.
+        """
         ...
 
     def stamp(self, name: str) -> tuple[int, int]:
@@ -49,7 +70,7 @@ class FolderTree:
 
     @property
     def where(self) -> str:
-        return str(self._root)
+        return printable(str(self._root))
 
     def folders(self, under: str) -> list[str]:
         return self._list(under)[0]
@@ -57,9 +78,11 @@ class FolderTree:
     def files(self, under: str) -> list[str]:
         return self._list(under)[1]
 
-    def read(self, name: str) -> bytes:
+    def read(self, name: str, most: int = LARGEST_FILE) -> bytes:
         try:
-            return (self._root / name).read_bytes()
+            return read_regular(self._root / name, most)
+        except Unfit as error:
+            raise Damaged(error.strerror) from error
         except OSError as error:
             raise DataError(f"cannot read {self._root / name}: {error.strerror}") from error
 
@@ -74,6 +97,8 @@ class FolderTree:
         return FolderTree(self._root / folder)
 
     def _list(self, under: str) -> tuple[list[str], list[str]]:
+        if under and any(not part or _hidden(part) for part in under.split("/")):  # "..", if a list of images says so
+            return [], []
         if under not in self._seen:
             folders: list[str] = []
             files: list[str] = []
@@ -81,11 +106,13 @@ class FolderTree:
                 with os.scandir(self._root / under) as entries:
                     for entry in entries:
                         if not _hidden(entry.name):
-                            (folders if entry.is_dir() else files).append(entry.name)
+                            (folders if _is_folder(entry) else files).append(entry.name)
             except (FileNotFoundError, NotADirectoryError):
                 pass
             except OSError as error:
                 raise DataError(f"cannot read {self._root / under}: {error.strerror}") from error
+            except ValueError as error:  # a zero byte in a name
+                raise DataError(f"cannot read {str(self._root / under)!r}: {error}") from error
             self._seen[under] = sorted(folders), sorted(files)
         return self._seen[under]
 
@@ -97,8 +124,8 @@ class ZipTree:
         """Raises DataError where the file cannot be read or is no zip file."""
         try:
             self._zip = zipfile.ZipFile(path)
-        except (zipfile.BadZipFile, EOFError, NotImplementedError, ValueError) as error:
-            raise DataError(f"{path} is not a zip file, or a damaged one ({error})") from error
+        except BROKEN as error:
+            raise DataError(f"{path} is not a zip file, or a damaged one ({first_line(error)})") from error
         except OSError as error:
             raise DataError(f"cannot read {path}: {error.strerror or error}") from error
         self._path, self._top = path, ""
@@ -109,7 +136,7 @@ class ZipTree:
 
     @property
     def where(self) -> str:
-        return f"{self._path}/{self._top}".rstrip("/")
+        return printable(f"{self._path}/{self._top}".rstrip("/"))
 
     def folders(self, under: str) -> list[str]:
         return sorted(self._inside.get(_join(self._top, under), (set(), set()))[0])
@@ -117,13 +144,23 @@ class ZipTree:
     def files(self, under: str) -> list[str]:
         return sorted(self._inside.get(_join(self._top, under), (set(), set()))[1])
 
-    def read(self, name: str) -> bytes:
+    def read(self, name: str, most: int = LARGEST_FILE) -> bytes:
+        member = self._members[_join(self._top, name)]
+        if member.file_size > most:
+            raise Damaged(too_large(member.file_size, most))
+        if member.flag_bits & 1:
+            raise Damaged("it is encrypted")
         try:
-            return self._zip.read(self._members[_join(self._top, name)])
-        except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError, NotImplementedError) as error:
-            raise Damaged(str(error)) from error
+            with self._zip.open(member) as file:
+                return b"".join(iter(lambda: file.read(PIECE), b""))
+        except BROKEN as error:
+            raise Damaged(first_line(error)) from error
         except OSError as error:
-            raise DataError(f"cannot read {name} in {self.where}: {error.strerror or error}") from error
+            if error.errno is None:  # bzip2's word for damaged
+                raise Damaged(first_line(error)) from error
+            raise DataError(f"cannot read {name} in {self.where}: {error.strerror}") from error
+        except MemoryError as error:
+            raise DataError(f"cannot read {name} in {self.where}: there is too little memory") from error
 
     def stamp(self, name: str) -> tuple[int, int]:
         member = self._members[_join(self._top, name)]
@@ -135,8 +172,9 @@ class ZipTree:
         return tree
 
     def _enter(self, member: zipfile.ZipInfo) -> None:
-        parts = member.filename.replace("\\", "/").strip("/").split("/")
-        if any(_hidden(part) for part in parts):
+        # As unpackers do: "./a//b" is "a/b", and of two members of one name the second is the file.
+        parts = [part for part in member.filename.replace("\\", "/").split("/") if part not in ("", ".")]
+        if not parts or len(parts) > DEEPEST or any(map(_hidden, parts)):
             return
         for depth in range(len(parts)):
             folders, files = self._inside.setdefault("/".join(parts[:depth]), (set(), set()))
@@ -152,6 +190,8 @@ def open_tree(path: Path) -> Tree:
         return FolderTree(path)
     if os.path.isfile(path):
         return ZipTree(path)
+    if kind := odd_kind(path):
+        raise DataError(f"{path} is {kind}; a folder or a zip file of images is needed")
     raise DataError(f"there is no {path}; a folder or a zip file of images is needed")
 
 
@@ -159,5 +199,12 @@ def _join(top: str, name: str) -> str:
     return f"{top}/{name}".strip("/")
 
 
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # links in a circle, for one: told if someone needs the file
+        return False
+
+
 def _hidden(name: str) -> bool:
-    return name.startswith(".") or name == "__MACOSX"
+    return name.startswith(".") or name in OF_SYSTEMS

@@ -1,0 +1,73 @@
+"""Files from outside: only regular ones are opened, and each has a limit of size."""
+
+import errno
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+class Unfit(OSError):
+    """What lies there is not to be read: no regular file, or too large a one. strerror says which."""
+
+
+def odd_kind(path: Path) -> str | None:
+    """What lies at a path, in words, where it is neither a folder nor a regular file; links are followed.
+
+    >>> odd_kind(Path(os.devnull)), odd_kind(Path(os.curdir))
+    ('a device', None)
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):  # ValueError: a zero byte in a name
+        return None
+    return None if stat.S_ISDIR(mode) or stat.S_ISREG(mode) else KINDS.get(stat.S_IFMT(mode), "something else")
+
+
+@contextmanager
+def open_regular(path: Path) -> Iterator[BinaryIO]:
+    """The file, to be read. Raises Unfit where it is no regular one, OSError as open does."""
+    _check(os.stat(path))  # before it is opened, as some devices do something then
+    with open(path, "rb", opener=_without_waiting) as file:
+        _check(os.fstat(file.fileno()))
+        yield file
+
+
+def read_regular(path: Path, most: int) -> bytes:
+    """All bytes of a file. Raises Unfit where it is no regular one, or has more than `most`; OSError as open does."""
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most:
+            raise Unfit(errno.EFBIG, too_large(size, most))
+        content = file.read(size + 1)
+    if len(content) != size:  # something of /proc, or someone is writing it
+        raise Unfit(errno.EIO, f"it does not have the {size:,} bytes that the file system says")
+    return content
+
+
+def too_large(size: int, most: int) -> str:
+    """That something has too many bytes.
+
+    >>> too_large(2_000_000_000, 268_435_456)
+    'it has 2,000,000,000 bytes, at most 268,435,456 are read'
+    """
+    return f"it has {size:,} bytes, at most {most:,} are read"
+
+
+def _check(found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise Unfit(errno.EINVAL, f"it is {KINDS.get(stat.S_IFMT(found.st_mode), 'something else')}, no regular file")
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
