@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from epsearch.cache import cache_folder
 from epsearch.machine import usable_cores
 from trainers.cohort import Cohort, CohortResult, Member, TrainConfig
+from trainers.notes import heard_by
 from trainers.streams import StreamRequest
 
 if TYPE_CHECKING:
@@ -77,7 +78,19 @@ class JobResult:
 
 
 def execute(job: Job, progress: Callable[[int], None] | None = None) -> JobResult:
-    """Trains the job's cohort in this process, on one thread: the thread count may change a sum's rounding."""
+    """Trains the job's cohort in this process, on one thread: the thread count may change a sum's rounding.
+
+    What is told meanwhile becomes part of the result's note: a worker's standard error is seen by nobody.
+    """
+    told: list[str] = []
+    with heard_by(told.append):
+        result = _trained(job, progress)
+    assert result.value is not None
+    note = "\n".join(line for line in (result.value.note, *told) if line)
+    return replace(result, value=replace(result.value, note=note))
+
+
+def _trained(job: Job, progress: Callable[[int], None] | None) -> JobResult:
     import torch
 
     from trainers.numeric_path import NumericPath

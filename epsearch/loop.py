@@ -80,8 +80,7 @@ class Loop(ABC):
                 raise TrainingFailed(f"a cohort could not be trained: {result.error}", result.traceback)
             job = self._close(result.number)
             self.saved += result.value.saved
-            if result.value.note:
-                self.notes.append(result.value.note)
+            self.notes += result.value.note.splitlines()
             self._keep(job, result)
         self._advance()
 

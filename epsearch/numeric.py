@@ -1,8 +1,9 @@
 """The numeric path of a study: given, or the one it began with, or the fastest on this machine, measured once."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
 
@@ -10,13 +11,19 @@ from epsearch.cache import cache_folder
 from epsearch.errors import UsageError
 from epsearch.machine import installed, processor
 from epsearch.study import Setup
-from results.files import write_atomically
+from trainers import sealed
 from trainers.cohort import TrainConfig
+from trainers.notes import tell
 from trainers.streams.base import ImageStream, PixelStream, TaskStream
 
 # A residual network's members one after another, or in grouped convolutions; torch has no others than oneDNN's.
 OF_IMAGES = ("cpu-float32-onednn", "cpu-float32-torch")
 SUBTRACTED = "-subtracted"  # as published results were computed; each path can be given so
+# Of other networks: compiled, or where there is no Numba, in tensors.
+COMPILED = tuple(f"cpu-float32-{products}{sparse}" for products in ("mkl", "onednn") for sparse in ("", "-sparse"))
+IN_TENSORS = ("cpu-float32-torch",)
+
+KEPT, AGAIN = "numeric paths", "the fastest arithmetic is measured again"
 
 
 def numeric_path(study: Setup, stream: TaskStream, begun_with: str | None = None) -> str:
@@ -56,7 +63,7 @@ def fastest_here(inputs: int, width: int, density: float) -> str:
 
         return str(fastest_path(inputs, width, share))
 
-    return _remembered(f"{inputs} x {width}, {share:.1f}", measure)
+    return _remembered(f"{inputs} x {width}, {share:.1f}", measure, COMPILED if find_spec("numba") else IN_TENSORS)
 
 
 def fastest_for_images(network: str, size: int) -> str:
@@ -67,22 +74,25 @@ def fastest_for_images(network: str, size: int) -> str:
 
         return str(fastest_image_path(network, size))
 
-    return _remembered(f"{network}, {size} x {size}", measure)
+    return _remembered(f"{network}, {size} x {size}", measure, OF_IMAGES)
 
 
-def _remembered(subject: str, measure: Callable[[], str]) -> str:
-    path = cache_folder() / "numeric-paths.json"
+def _remembered(subject: str, measure: Callable[[], str], choices: Sequence[str]) -> str:
+    """What was measured on this machine, once for all processes. choices: what there is to measure."""
+    path = cache_folder() / "numeric-paths"
     known, here = _read(path), f"{processor()}, torch {installed('torch')}, numba {installed('numba')}: {subject}"
-    if here not in known:
-        known = _read(path) | {here: measure()}
-        with suppress(OSError):  # nothing is lost but the time of measuring again
-            write_atomically(path, json.dumps(known, indent=1).encode())
-    return known[here]
+    found = known.get(here)
+    if found is not None and found in choices:
+        return found
+    if found is not None:
+        tell(f"{path} names {found!r}, which cannot be used here; known: {', '.join(choices)}: {AGAIN}")
+    measured = measure()
+    with suppress(OSError):  # nothing is lost but the time of measuring again
+        path.parent.mkdir(parents=True, exist_ok=True)
+        sealed.write(path, KEPT, json.dumps(known | {here: measured}, indent=1).encode())
+    return measured
 
 
 def _read(path: Path) -> dict[str, str]:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    content = sealed.read(path, KEPT, AGAIN)
+    return {} if content is None else cast(dict[str, str], json.loads(content))

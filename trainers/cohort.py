@@ -121,7 +121,7 @@ class CohortResult:
     fingerprints  [M]        hash of the final parameters
     params        M arrays   the final parameters, with the engine's padding; None in a result from elsewhere
     saved         member-steps that were not taken, as members share their first task
-    note          one line for the user where not everything went as asked, else empty
+    note          lines for the user where not everything went as asked, else empty
     """
 
     ARRAYS: ClassVar = (

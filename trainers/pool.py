@@ -1,7 +1,5 @@
 """The examples that one seed's run can see at a moment: its episodic memory and the current task's training set."""
 
-from functools import lru_cache
-
 import numpy as np
 
 from trainers.cohort import TrainConfig
@@ -37,7 +35,7 @@ class Pool:
         self.inputs = stream.room(rows)
         self.labels = np.zeros(rows, dtype=np.int64)
         self.shown = 0
-        self.test = lru_cache(maxsize=None)(self._test)
+        self._tests: dict[int, Examples] = {}
 
     @property
     def stored(self) -> int:
@@ -72,6 +70,8 @@ class Pool:
             self._parts.append(len(rows))
         self.inputs[slots], self.labels[slots] = self.inputs[rows], self.labels[rows]
 
-    def _test(self, task: int) -> Examples:
-        """The task's test set; `test` keeps it, as every later task is tested on it too."""
-        return self._stream.test(self.seed, self._stream.tasks[task])
+    def test(self, task: int) -> Examples:
+        """The task's test set; kept, as every later task is tested on it too."""
+        if task not in self._tests:
+            self._tests[task] = self._stream.test(self.seed, self._stream.tasks[task])
+        return self._tests[task]

@@ -8,20 +8,78 @@ from epsearch import numeric, studies
 from epsearch.errors import UsageError
 from epsearch.numeric import fastest_here
 from epsearch.preparation import open_evaluation
+from trainers import sealed
 from trainers.numeric_path import NumericPath
 
 
-def test_the_fastest_is_measured_once_a_machine(cache, monkeypatch):
+@pytest.fixture
+def measured(monkeypatch):
+    """What has been measured from now on; it is always oneDNN's path that is the fastest."""
     import trainers.engines.choice as choice
 
-    measured = []
-    monkeypatch.setattr(choice, "fastest_path", lambda *about: measured.append(about) or NumericPath(products="onednn"))
+    found = []
+    monkeypatch.setattr(choice, "fastest_path", lambda *about: found.append(about) or NumericPath(products="onednn"))
+    return found
+
+
+def damaged(content):
+    """A file in all ways in which it may be damaged."""
+    for at in range(0, len(content), 5):
+        yield content[:at]
+        yield content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+    yield content * 2
+    yield b"no JSON"
+    yield b"[" * 100_000
+    yield json.dumps({"any": 3}).encode()
+
+
+def test_the_fastest_is_measured_once_a_machine(cache, measured):
     assert numeric.fastest_here(64, 256, 0.52) == "cpu-float32-onednn"
     assert numeric.fastest_here(64, 256, 0.47) == "cpu-float32-onednn"
     assert measured == [(64, 256, 0.5)]
-    assert list(json.loads((cache / "numeric-paths.json").read_text()).values()) == ["cpu-float32-onednn"]
-    (cache / "numeric-paths.json").write_text("no JSON")
+    assert numeric.fastest_here(784, 256, 0.5) == "cpu-float32-onednn" and len(measured) == 2
     assert numeric.fastest_here(64, 256, 0.5) == "cpu-float32-onednn" and len(measured) == 2
+
+
+def test_a_damaged_file_of_paths_is_measured_again(cache, measured, capsys):
+    numeric.fastest_here(64, 256, 0.5)
+    (file,) = cache.iterdir()
+    whole = file.read_bytes()
+    for count, content in enumerate(damaged(whole), 2):
+        file.write_bytes(content)
+        assert numeric.fastest_here(64, 256, 0.5) == "cpu-float32-onednn" and len(measured) == count
+        line = f"{file} cannot be used, it is damaged: the fastest arithmetic is measured again\n"
+        assert capsys.readouterr() == ("", line) and file.read_bytes() == whole
+
+
+@pytest.mark.parametrize("path", ["cuda-float32", "cpu-float32-torch", "cpu-float64-mkl", ""])
+def test_a_path_of_another_machine_is_measured_again(cache, measured, capsys, path):
+    numeric.fastest_here(64, 256, 0.5)
+    (file,) = cache.iterdir()
+    whole = file.read_bytes()
+    named = sealed.contents(file, numeric.KEPT).replace(b"cpu-float32-onednn", path.encode())
+    sealed.write(file, numeric.KEPT, named)
+    assert numeric.fastest_here(64, 256, 0.5) == "cpu-float32-onednn" and len(measured) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and f"numeric-paths names {path!r}, which cannot be used here; known: cpu-" in err
+    assert file.read_bytes() == whole
+
+
+def test_where_there_is_no_numba_nothing_compiled_is_taken(cache, measured, capsys, monkeypatch):
+    numeric.fastest_here(64, 256, 0.5)
+    monkeypatch.setattr(numeric, "find_spec", lambda name: None)
+    numeric.fastest_here(64, 256, 0.5)
+    assert len(measured) == 2 and "names 'cpu-float32-onednn', which cannot be used here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [b'{"any": "cuda-float32"}', b"[" * 100_000])
+def test_commands_survive_a_damaged_file_of_paths(cache, epsearch, small_options, measured, content):
+    cache.mkdir()
+    (cache / "numeric-paths").write_bytes(content)
+    at = small_options.index("--numeric-path")
+    answer = epsearch("run", *small_options[:at], *small_options[at + 2 :], "--seeds", 1, "--repeats", 1, "--quiet")
+    assert answer.status == 0 and "Traceback" not in answer.err
+    assert answer.err.count("is damaged: the fastest arithmetic is measured again") == 1
 
 
 def test_a_cache_that_cannot_be_written_stops_nothing(tmp_path, monkeypatch):

@@ -1,7 +1,9 @@
-"""Every training test on one thread, as workers train: the thread count may change a sum's rounding."""
+"""Every training test on one thread, as workers train: the thread count may change a sum's rounding. And `told`."""
 
 import pytest
 import torch
+
+from trainers.notes import heard_by
 
 
 @pytest.fixture(autouse=True)
@@ -10,3 +12,11 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture
+def told():
+    """The lines for the user that are told from now on."""
+    lines = []
+    with heard_by(lines.append):
+        yield lines

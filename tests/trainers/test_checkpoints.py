@@ -74,15 +74,16 @@ class TestSharedFirstTask:
         train_cohort(Cohort("soft_agem", self.members[:1]), **(given | other))
         assert len(list(tmp_path.iterdir())) == 2
 
-    def test_a_damaged_file_is_made_again(self, tmp_path):
+    def test_a_damaged_file_is_made_again(self, tmp_path, told):
         cohort = Cohort("soft_agem", self.members[:1])
         plain = train_cohort(cohort, toy(), SMALL, MKL, folder=tmp_path)
         (file,) = tmp_path.iterdir()
         whole = file.read_bytes()
-        for damaged in (b"", whole[:1000], b"x" * 100):
+        for damaged in (b"", whole[:1000], b"x" * 100, whole[:-9] + b"?" + whole[-8:]):
             file.write_bytes(damaged)
             assert rows_equal(plain, 0, train_cohort(cohort, toy(), SMALL, MKL, folder=tmp_path), 0)
-            assert len(file.read_bytes()) == len(whole)
+            assert told.pop() == f"{file} cannot be used, it is damaged: what it kept is trained again" and not told
+            assert file.read_bytes() == whole
 
     def test_a_folder_that_cannot_be_written_stops_nothing(self, tmp_path):
         (tmp_path / "file").write_text("")
@@ -162,6 +163,18 @@ class TestResume:
         other = TrainConfig(memory=2, memory_batch=8, hidden=(16, 16))
         plain = train_cohort(cohort, toy(range(4)), other, MKL)
         assert rows_equal(plain, 0, train_cohort(cohort, toy(range(4)), other, MKL, folder=tmp_path), 0)
+
+    def test_a_damaged_checkpoint_is_not_taken(self, tmp_path, monkeypatch, told):
+        cohort = Cohort("soft_agem", (member("soft_agem", 0),))
+        whole = train_cohort(cohort, toy(range(4)), SMALL, MKL)
+        self.kill(monkeypatch, cohort, MKL, tmp_path, 2)
+        for file in tmp_path.iterdir():
+            content = bytearray(file.read_bytes())
+            content[len(content) // 2] ^= 1
+            file.write_bytes(content)
+        again = train_cohort(cohort, toy(range(4)), SMALL, MKL, folder=tmp_path)
+        assert rows_equal(whole, 0, again, 0) and again.saved == 0
+        assert len(told) == 2  # the checkpoint, and the first task
 
     def test_nothing_is_left_of_a_run_that_ended(self, tmp_path):
         cohort = Cohort("ewc", (member("ewc", 0),))

@@ -7,6 +7,7 @@ import os
 import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -221,33 +222,63 @@ def flip_and_hide(path):
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
-@pytest.mark.parametrize("damage", [truncate, flip, flip_and_hide, os.remove])
-@pytest.mark.parametrize("file", ["pixels", "mean", "facts.json"])
-def test_a_damaged_cache_is_made_again(source, cache, decodings, damage, file):
+def flip_before_the_end(path):
+    content = bytearray(path.read_bytes())
+    content[-2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("damage", [truncate, flip_before_the_end, flip_and_hide, os.remove])
+@pytest.mark.parametrize("file", ["pixels", "mean", "facts"])
+def test_a_damaged_cache_is_made_again(source, cache, decodings, told, damage, file):
     wanted = np.array(decode(source, 64, cache).pixels)
-    path = pixel_file(cache).parent / file
-    if file == "facts.json" and damage not in (os.remove,):
-        path.write_text(path.read_text().replace('"images": 18', '"images": 17'))
-    else:
-        damage(path)
+    folder = pixel_file(cache).parent
+    (flip_before_the_end if file == "facts" and damage is not os.remove else damage)(folder / file)
     images = decode(source, 64, cache)
     np.testing.assert_array_equal(images.pixels, wanted)
     assert len(decodings) == 36
+    assert told == [f"{folder} is damaged or of an older version: its images are decoded again"]
     decode(source, 64, cache)
-    assert len(decodings) == 36
+    assert len(decodings) == 36 and len(told) == 1
 
 
-def test_a_copied_cache_is_read_once_and_used(source, cache, tmp_path, decodings, monkeypatch):
+def test_a_disk_that_lost_a_bit_is_seen(source, cache, told, monkeypatch):
+    """No program has written to the file, so that its times are those of an undamaged one."""
+    wanted = np.array(decode(source, 64, cache).pixels)
+    path = pixel_file(cache)
+    before, real = path.stat(), Path.stat
+    flip(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "stat", lambda self, **given: before if self == path else real(self, **given))
+        images = decode(source, 64, cache)
+    np.testing.assert_array_equal(images.pixels, wanted)
+    assert len(told) == 1
+
+
+def test_the_images_of_another_dataset_are_not_taken(tmp_path, source, cache, told):
+    """Whole and undamaged, but in the wrong place."""
+    other = made.class_files()
+    other["test/cup/cup_s_001.png"][0, 0, 0] ^= 1
+    decode(sources.open_folder(made.folders(tmp_path / "other", other)), 32, cache)
+    folder = pixel_file(cache).parent
+    wanted = decode(source, 32, tmp_path / "elsewhere")
+    shutil.move(folder, cache / pixel_file(tmp_path / "elsewhere").parent.name)
+    assert decode(source, 32, cache).fingerprint == wanted.fingerprint and len(told) == 1
+
+
+def test_a_file_in_the_place_of_a_cache_is_replaced(source, cache, told):
+    decode(source, 32, cache)
+    folder = pixel_file(cache).parent
+    shutil.rmtree(folder)
+    folder.write_text("")
+    assert len(decode(source, 32, cache).labels) == 18 and len(told) == 1
+
+
+def test_a_copied_cache_is_used(source, cache, tmp_path, decodings, told):
     decode(source, 32, cache)
     shutil.copytree(cache, tmp_path / "copy")
-    read = []
-    real = pixel_cache._crc
-    monkeypatch.setattr(pixel_cache, "_crc", lambda path: (read.append(path), real(path))[1])
-    for _ in range(2):
-        decode(source, 32, tmp_path / "copy")
-    assert len(read) == 1 and len(decodings) == 18
-    decode(source, 32, cache)
-    assert len(read) == 1
+    decode(source, 32, tmp_path / "copy")
+    assert len(decodings) == 18 and not told
 
 
 def _in_a_process(root, cache, queue):
@@ -287,8 +318,9 @@ def test_without_locks_the_first_to_rename_wins(source, cache, monkeypatch):
     real = pixel_cache._write
 
     def write(*given):
-        real(*given)
+        facts = real(*given)
         barrier.wait(timeout=60)
+        return facts
 
     monkeypatch.setattr(pixel_cache, "_write", write)
     with ThreadPoolExecutor(2) as pool:
@@ -387,5 +419,6 @@ def test_datasets_are_prepared_and_checked_for_the_command_line(tmp_path, monkey
 
 def test_facts_say_what_the_folder_holds(source, cache):
     decode(source, 32, cache)
-    facts = json.loads((pixel_file(cache).parent / "facts.json").read_text())
-    assert facts["images"] == 18 and facts["bytes"] == 18 * 32 * 32 * 3 and facts["corrupt"] == []
+    _, facts = (pixel_file(cache).parent / "facts").read_text().split("\n", 1)
+    found = json.loads(facts)
+    assert found["images"] == 18 and found["size"] == 32 and found["corrupt"] == []

@@ -167,7 +167,7 @@ def test_hashes_are_kept_for_the_same_pixels_alone(tmp_path):
 @pytest.mark.parametrize(
     "damage", [lambda kept: kept[:-1], lambda kept: kept[:50] + b"?" + kept[51:], lambda kept: b""]
 )
-def test_a_damaged_file_of_hashes_is_made_again(tmp_path, damage):
+def test_a_damaged_file_of_hashes_is_made_again(tmp_path, damage, told):
     pixels, file = made_images().pixels, tmp_path / "hashes"
     every = np.arange(len(pixels))
     wanted = PixelHashes(pixels, file, "mark").of(every)
@@ -175,6 +175,7 @@ def test_a_damaged_file_of_hashes_is_made_again(tmp_path, damage):
     file.write_bytes(damage(whole))
     np.testing.assert_array_equal(PixelHashes(pixels, file, "mark").of(every), wanted)
     assert file.read_bytes() == whole
+    assert told == [f"{file} cannot be used, it is damaged: every image is hashed again"]
 
 
 def test_a_folder_that_cannot_be_written_costs_nothing_but_time(tmp_path):

@@ -67,7 +67,7 @@ def _image_set(source: Source, cached: Cached) -> ImageSet:
         unused=parts == UNUSED,
         classes=source.classes,
         attributes=source.attributes,
-        mean=cached.mean(),
+        mean=cached.mean,
         fingerprint=cached.facts["fingerprint"],
         hashed=cached.folder / HASHES,
     )

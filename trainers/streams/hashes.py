@@ -5,8 +5,6 @@ among a million examples there is one with a probability below 10⁻⁷.
 """
 
 import hashlib
-import os
-import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -14,6 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from trainers import sealed
 
 Hashes: TypeAlias = NDArray[np.uint64]
 
@@ -82,27 +82,14 @@ class PixelHashes:
         self._known[positions] = True
 
     def _read(self, file: Path) -> Hashes | None:
-        try:
-            stored = file.read_bytes()
-        except OSError:
-            return None
-        seal, found = stored[:32], stored[32:]
-        if len(found) != BYTES * len(self._pixels) or seal != self._checksum(found):
+        found = sealed.read(file, self._mark, "every image is hashed again")
+        if found is None or len(found) != BYTES * len(self._pixels):
             return None
         return np.frombuffer(found, np.dtype("<u8")).astype(np.uint64)
 
     def _write(self, file: Path) -> None:
-        found = self._found.astype("<u8").tobytes()
-        with suppress(OSError), tempfile.NamedTemporaryFile(dir=file.parent, delete=False) as unfinished:
-            try:
-                unfinished.write(self._checksum(found) + found)
-                unfinished.close()
-                os.replace(unfinished.name, file)
-            except OSError:
-                Path(unfinished.name).unlink(missing_ok=True)
-
-    def _checksum(self, found: bytes) -> bytes:
-        return hashlib.sha256(self._mark.encode() + found).digest()
+        with suppress(OSError):
+            sealed.write(file, self._mark, self._found.astype("<u8").tobytes())
 
 
 def _hash(row: NDArray[Any]) -> bytes:

@@ -1,11 +1,13 @@
-"""One folder of decoded images: made to the side and renamed, checked when opened, made again when damaged."""
+"""One folder of decoded images: made to the side and renamed, checked whenever it is opened, made again when damaged.
+
+A process reads all pixels once, before it maps them. A gigabyte takes a second, and training is to read it anyway.
+"""
 
 import hashlib
 import json
 import os
 import shutil
 import tempfile
-import zlib
 from collections.abc import Callable, Generator
 from contextlib import closing
 from pathlib import Path
@@ -14,54 +16,45 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from trainers import sealed
+from trainers.notes import tell
 from trainers.streams.base import DataError, Pixels
 from trainers.streams.decoding import Chunk
 from trainers.streams.sources.base import TRAIN, Source
 from trainers.streams.turns import beside
 
-PIXELS, MEAN, FACTS = "pixels", "mean", "facts.json"
+PIXELS, MEAN, FACTS = "pixels", "mean", "facts"
 BLOCK = 2**24  # bytes
 
 Progress = Callable[[int, int], None]  # images done, images in all
-_verified: set[tuple[str, tuple[int, ...]]] = set()  # files whose checksum this process has seen to be right
 
 
 class Cached(NamedTuple):
-    """A finished folder. facts: images, size, bytes, corrupt (names that were left out), fingerprint, checksums."""
+    """A finished folder. mean [size, size, 3]: of the training images' pixels / 255.
+
+    facts: images, size, corrupt (names that were left out), fingerprint, and the pixels' checksum.
+    """
 
     folder: Path
     facts: dict[str, Any]
+    mean: NDArray[np.float32]
 
     def pixels(self) -> Pixels:
         """[images, size, size, 3], mapped from the file, read-only."""
         size = self.facts["size"]
         return np.memmap(self.folder / PIXELS, np.uint8, "r", shape=(self.facts["images"], size, size, 3))
 
-    def mean(self) -> NDArray[np.float32]:
-        """[size, size, 3], of the training images' pixels / 255."""
-        size = self.facts["size"]
-        return np.fromfile(self.folder / MEAN, np.float32).reshape(size, size, 3)
-
 
 def reopen(folder: Path) -> Cached | None:
-    """A finished and undamaged folder, else None.
-
-    A file that was touched since it was written is read once by every process to see that its checksum is right.
-    """
+    """A finished and undamaged folder, else None."""
     try:
-        facts = json.loads((folder / FACTS).read_bytes())
-        if facts.pop("checksum") != _checksum(facts) or zlib.crc32((folder / MEAN).read_bytes()) != facts["mean"]:
+        facts = json.loads(sealed.contents(folder / FACTS, folder.name))
+        mean = np.frombuffer(sealed.contents(folder / MEAN, facts["checksum"]), np.float32)
+        size, pixels = facts["size"], folder / PIXELS
+        if pixels.stat().st_size != facts["images"] * size * size * 3 or _checksum(pixels, size) != facts["checksum"]:
             return None
-        path = folder / PIXELS
-        stamp = _stamp(path)
-        if stamp[0] != facts["bytes"]:
-            return None
-        if list(stamp) != facts["stamp"] and (str(path), stamp) not in _verified:
-            if _crc(path) != facts["crc"]:
-                return None
-            _verified.add((str(path), stamp))
-        return Cached(folder, facts)
-    except (OSError, ValueError, KeyError, AttributeError, TypeError):
+        return Cached(folder, facts, mean.reshape(size, size, 3))
+    except OSError:
         return None
 
 
@@ -75,10 +68,13 @@ def make(
             f"the decoded images need {needed / 1e9:.1f} GB and {folder.parent} has {free / 1e9:.1f} GB left; "
             "EPSEARCH_CACHE names another folder"
         )
+    if os.path.lexists(folder):
+        tell(f"{folder} is damaged or of an older version: its images are decoded again")
     unfinished = Path(tempfile.mkdtemp(prefix=beside(folder), dir=folder.parent))
     unfinished.chmod(0o755)  # others may share the cache
     try:
-        _write(unfinished, source, size, found, progress)
+        facts = _write(unfinished, source, size, found, progress)
+        sealed.write(unfinished / FACTS, folder.name, json.dumps(facts).encode())
         return _publish(unfinished, folder)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -86,8 +82,9 @@ def make(
 
 def _write(
     folder: Path, source: Source, size: int, found: Generator[Chunk, None, None], progress: Progress | None
-) -> None:
-    digest, crc = hashlib.sha256(repr(size).encode()), 0
+) -> dict[str, Any]:
+    """Writes pixels and mean; returns the facts."""
+    digest = _digest(size)
     total = np.zeros((size, size, 3), np.int64)  # whole numbers: the mean does not depend on the order of sums
     kept = np.zeros(len(source.names), np.bool_)
     with closing(found), open(folder / PIXELS, "wb") as file:
@@ -98,30 +95,21 @@ def _write(
             block = pixels.data
             file.write(block)
             digest.update(block)
-            crc = zlib.crc32(block, crc)
             if progress:
                 progress(members.start + len(readable), len(kept))
         file.flush()
         os.fsync(file.fileno())
-    digest.update(source.labels[kept].tobytes() + source.parts[kept].tobytes())
-    _finish(folder, source, kept, total, {"size": size, "crc": crc, "fingerprint": digest.hexdigest()[:16]})
-
-
-def _finish(
-    folder: Path, source: Source, kept: NDArray[np.bool_], total: NDArray[np.int64], facts: dict[str, Any]
-) -> None:
-    """Writes mean and facts; total [size, size, 3]: the sum of the training images."""
+    checksum = digest.hexdigest()
     mean = (total / (255.0 * max(1, int((source.parts[kept] == TRAIN).sum())))).astype(np.float32)
-    (folder / MEAN).write_bytes(mean.tobytes())
-    stamp = _stamp(folder / PIXELS)
-    facts |= {
+    sealed.write(folder / MEAN, checksum, mean.tobytes())
+    digest.update(source.labels[kept].tobytes() + source.parts[kept].tobytes())
+    return {
         "images": int(kept.sum()),
-        "bytes": stamp[0],
+        "size": size,
         "corrupt": [name for name, good in zip(source.names, kept, strict=True) if not good],
-        "mean": zlib.crc32(mean.tobytes()),
-        "stamp": list(stamp),
+        "checksum": checksum,
+        "fingerprint": digest.hexdigest()[:16],
     }
-    (folder / FACTS).write_text(json.dumps(facts | {"checksum": _checksum(facts)}), encoding="utf-8")
 
 
 def _publish(unfinished: Path, folder: Path) -> Cached:
@@ -131,7 +119,7 @@ def _publish(unfinished: Path, folder: Path) -> Cached:
         other = reopen(folder)  # made by a process that could not be waited for
         if other is not None:
             return other
-        shutil.rmtree(folder)
+        _remove(folder)
         os.rename(unfinished, folder)
     made = reopen(folder)
     if made is None:
@@ -139,18 +127,22 @@ def _publish(unfinished: Path, folder: Path) -> Cached:
     return made
 
 
-def _stamp(path: Path) -> tuple[int, ...]:
-    found = path.stat()
-    return found.st_size, found.st_mtime_ns, found.st_ctime_ns
+def _remove(folder: Path) -> None:
+    """Or whatever stands in its place."""
+    if folder.is_dir() and not folder.is_symlink():
+        shutil.rmtree(folder)
+    else:
+        folder.unlink()
 
 
-def _crc(path: Path) -> int:
-    crc = 0
-    with open(path, "rb") as file:
+def _checksum(pixels: Path, size: int) -> str:
+    digest = _digest(size)
+    with open(pixels, "rb") as file:
         while block := file.read(BLOCK):
-            crc = zlib.crc32(block, crc)
-    return crc
+            digest.update(block)
+    return digest.hexdigest()
 
 
-def _checksum(facts: dict[str, Any]) -> int:
-    return zlib.crc32(json.dumps(facts).encode())
+def _digest(size: int) -> "hashlib._Hash":
+    """Of pixels in this size; the fingerprint goes on from it, so that what is written is hashed once."""
+    return hashlib.sha256(repr(size).encode())

@@ -1,0 +1,252 @@
+"""Damaged kept files of every kind: what they held is made again, nothing else is ever taken, nothing is raised.
+
+20,000 files go to those who read them, and a hundred damaged caches to `main()`, whose answer must not change.
+"""
+
+import json
+import os
+import sys
+from collections import Counter
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+import trainers.checkpoints
+import trainers.engines.choice
+from epsearch import cli, numeric
+from tests.epsearch.conftest import SMALL as STUDY
+from tests.trainers import image_folders as made
+from tests.trainers.killing import train_until_kept
+from tests.trainers.paths import MKL, SMALL
+from tests.trainers.streams import toy
+from trainers import Cohort, Member
+from trainers.kept import Kept
+from trainers.notes import heard_by
+from trainers.numeric_path import NumericPath
+from trainers.streams import sources
+from trainers.streams.decoded import HASHES, decode
+from trainers.streams.hashes import PixelHashes
+from trainers.streams.pixel_cache import FACTS, MEAN, PIXELS, reopen
+
+pytestmark = pytest.mark.fuzz
+
+SHARE = float(os.environ.get("EPSEARCH_FUZZ_SHARE", "1"))
+SIZES = (12_000, 4_000, 1_500, 2_500, 100)
+LEARNERS, DECODED, HASHED, PATHS, CACHES = (max(1, round(SHARE * count)) for count in SIZES)
+NOT_AN_ANSWER = ("config", "report", "effort", "looks", "trust")  # where, how long, and at what time
+EVERY = np.arange(18)  # positions of the images that tests are made with
+
+
+def one_byte(whole, other, rng):
+    at = rng.integers(len(whole))
+    return whole[:at] + bytes([whole[at] ^ rng.integers(1, 256)]) + whole[at + 1 :]
+
+
+def some_bytes(whole, other, rng):
+    found = bytearray(whole)
+    for at in rng.integers(len(whole), size=rng.integers(2, 20)):
+        found[at] = rng.integers(256)
+    return bytes(found)
+
+
+def zeros(whole, other, rng):
+    """A block that never reached the disk."""
+    begin = rng.integers(len(whole))
+    size = min(int(rng.integers(1, 512)), len(whole) - begin)
+    return whole[:begin] + bytes(size) + whole[begin + size :]
+
+
+def truncated(whole, other, rng):
+    return whole[: rng.integers(len(whole))]
+
+
+def extended(whole, other, rng):
+    return whole + rng.bytes(rng.integers(1, 300))
+
+
+def spliced(whole, other, rng):
+    return whole[: rng.integers(len(whole))] + other[rng.integers(len(other)) :]
+
+
+def emptied(whole, other, rng):
+    return b""
+
+
+def swapped(whole, other, rng):
+    """Undamaged, but another file's."""
+    return other
+
+
+def headless(whole, other, rng):
+    """As if it had never had a checksum."""
+    return whole.partition(b"\n")[2]
+
+
+# One changed byte is what disks and cables do; it is tried as often as all others together.
+DAMAGES = (some_bytes, zeros, truncated, extended, spliced, emptied, swapped, headless)
+
+
+def damaged(whole, other, rng):
+    """A content that is not `whole`; other: that of another file."""
+    while True:
+        damage = one_byte if rng.random() < 0.5 else DAMAGES[rng.integers(len(DAMAGES))]
+        if (found := damage(whole, other, rng)) != whole:
+            return found
+
+
+def report(figures, campaign, counts):
+    """`wrong` counts what was taken and must not have been."""
+    figures(campaign, **{"tried": counts["tried"], "made again": counts["refused"], "others taken": counts["wrong"]})
+    assert counts["wrong"] == 0 and counts["refused"] == counts["tried"] == counts["told"]
+
+
+@pytest.fixture
+def learners(tmp_path, monkeypatch):
+    """(the folder of kept learners, what is kept under which key) after runs that were killed."""
+    monkeypatch.setattr(trainers.checkpoints, "AT_MOST_EVERY", 0.0)
+    saved, real = {}, Kept.save
+
+    def save(self, content, arrays):
+        saved[json.dumps(content)] = {name: np.array(array) for name, array in arrays.items()}
+        real(self, content, arrays)
+
+    monkeypatch.setattr(Kept, "save", save)
+    torch.set_num_threads(1)
+    for method in ("soft_agem", "er"):
+        cohort = Cohort(method, tuple(Member(epsilon, 0) for epsilon in (0.0, 0.3)))
+        train_until_kept(monkeypatch, 2, cohort, toy(range(4)), SMALL, MKL, folder=tmp_path / "learners")
+    return tmp_path / "learners", saved
+
+
+def test_first_tasks_and_checkpoints(learners, figures):
+    folder, saved = learners
+    kept, rng, counts, told = Kept(folder), np.random.default_rng(0), Counter(), []
+    contents = [json.loads(text) for text in saved]
+    files = [kept._file(content)[0] for content in contents]
+    whole = [path.read_bytes() for path in files]
+    assert len(contents) == 5  # a first task that both methods share, and two checkpoints each
+    with heard_by(told.append):
+        for number in range(LEARNERS):
+            one, other = number % len(files), int(rng.integers(len(files)))
+            content = damaged(whole[one], whole[other], rng)
+            files[one].write_bytes(content)
+            found = kept.load(contents[one])
+            counts["tried"] += 1
+            counts["refused"] += found is None
+            counts["wrong"] += found is not None and not same(found, saved[json.dumps(contents[one])])
+            files[one].write_bytes(whole[one])
+    for content in contents:
+        assert same(kept.load(content), saved[json.dumps(content)])  # which was there to be found all the time
+    counts["told"] = len(told)
+    report(figures, "first tasks and checkpoints", counts)
+
+
+def same(found, wanted):
+    return found.keys() == wanted.keys() and all(
+        found[name].dtype == wanted[name].dtype and np.array_equal(found[name], wanted[name], equal_nan=True)
+        for name in wanted
+    )
+
+
+@pytest.fixture
+def decoded(tmp_path):
+    """(what decodes the images, the folder that it fills, one of the same images in another size)."""
+    source, cache = sources.open_folder(made.folders(tmp_path / "images")), tmp_path / "cache"
+    for size in (8, 16):
+        decode(source, size, cache).hashes.of(EVERY)
+    (folder,), (other,) = ([path.parent for path in cache.glob(f"*-{size}-v*/{PIXELS}")] for size in (8, 16))
+    return partial(decode, source, 8, cache), folder, other
+
+
+def test_decoded_images(decoded, figures):
+    again, folder, other = decoded
+    wanted, rng, counts, told = np.array(again().pixels), np.random.default_rng(1), Counter(), []
+    names = (PIXELS, MEAN, FACTS)
+    whole = {name: (folder / name).read_bytes() for name in names}
+    with heard_by(told.append):
+        for number in range(DECODED):
+            name = names[number % len(names)]
+            (folder / name).write_bytes(damaged(whole[name], (other / name).read_bytes(), rng))
+            counts["tried"] += 1
+            if number % 20 == 0:
+                counts["wrong"] += not np.array_equal(again().pixels, wanted)
+                counts["refused"] += all((folder / name).read_bytes() == whole[name] for name in names)
+            else:  # the same without decoding, which takes its time
+                found = reopen(folder)
+                counts["wrong"] += found is not None
+                counts["refused"] += found is None
+                counts["told"] += 1  # only who decodes has something to tell
+                (folder / name).write_bytes(whole[name])
+    counts["told"] += len(told)
+    report(figures, "decoded images", counts)
+
+
+def test_hashes_of_images(decoded, figures):
+    again, folder, other = decoded
+    wanted, rng, counts, told = again().hashes.of(EVERY), np.random.default_rng(4), Counter(), []
+    file = folder / HASHES
+    whole = file.read_bytes()
+    pixels, fingerprint = np.array(again().pixels), again().fingerprint
+    with heard_by(told.append):
+        for _ in range(HASHED):
+            file.write_bytes(damaged(whole, (other / HASHES).read_bytes(), rng))
+            counts["tried"] += 1
+            counts["wrong"] += not np.array_equal(PixelHashes(pixels, file, fingerprint).of(EVERY), wanted)
+            counts["refused"] += file.read_bytes() == whole
+    counts["told"] = len(told)
+    report(figures, "hashes of images", counts)
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """What is the fastest path, whoever measures, and however busy the machine is."""
+    path = NumericPath(products="onednn", sparse=True)
+    monkeypatch.setattr(trainers.engines.choice, "fastest_path", lambda *about: path)
+    return path
+
+
+def test_numeric_paths(tmp_path, monkeypatch, measured, figures):
+    monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path))
+    numeric.fastest_here(64, 256, 0.5)
+    (file,) = tmp_path.iterdir()
+    whole, rng, counts, told = file.read_bytes(), np.random.default_rng(2), Counter(), []
+    foreign = json.dumps({"any machine": "cuda-float32"}).encode()
+    with heard_by(told.append):
+        for _ in range(PATHS):
+            content = damaged(whole, foreign, rng)
+            file.write_bytes(content)
+            counts["tried"] += 1
+            counts["wrong"] += numeric.fastest_here(64, 256, 0.5) != str(measured)
+            counts["refused"] += file.read_bytes() == whole  # written again
+    counts["told"] = len(told)
+    report(figures, "numeric paths", counts)
+
+
+def test_damaged_caches_change_no_answer(tmp_path, monkeypatch, measured, capsys, figures):
+    """Every file in the cache is damaged, and each study trained in a ledger of its own."""
+    monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path / "cache"))
+    options = STUDY | {"seeds": 1, "repeats": 1, "points": 3, "tasks": 3, "dataset": "permuted_digits"}
+    del options["numeric_path"]
+    given = [part for name, value in options.items() for part in ("--" + name.replace("_", "-"), str(value))]
+
+    def run(folder):
+        monkeypatch.setattr(sys, "argv", ["epsearch", "run", *given, "--json", "--out", str(tmp_path / folder)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        found = capsys.readouterr()
+        assert stop.value.code == 0 and "Traceback" not in found.err, found.err
+        answer = json.loads(found.out)
+        return {name: value for name, value in answer.items() if name not in NOT_AN_ANSWER}
+
+    wanted, rng = run("first"), np.random.default_rng(3)
+    files = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    assert len(files) == 3  # two first tasks and the paths
+    whole = {path: path.read_bytes() for path in files}
+    other = whole[files[0]]
+    for number in range(CACHES):
+        for path in files:
+            path.write_bytes(damaged(whole[path], other, rng))
+        assert run(f"{number}") == wanted
+    figures("damaged caches through main()", tried=CACHES, answers_changed=0)
