@@ -62,7 +62,7 @@ class Certify:
 
 @dataclass(frozen=True)
 class JobResult:
-    """What came of a job: a value and the wall seconds it took, or an error in one line.
+    """What came of a job: a value and the wall seconds it took, or an error in one line; foreign: of a user's own code.
 
     parameter_difference: of a certificate, the largest difference between alone and among the mates.
     """
@@ -71,6 +71,7 @@ class JobResult:
     value: CohortResult | None
     seconds: float = 0.0
     error: str = ""
+    foreign: bool = False
     parameter_difference: float = 0.0
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from ray import tune
 
 from epsearch.jobs import Job, encode, execute
+from trainers.foreign import ForeignError
 
 REPORT_SECONDS = 1.0
 
@@ -24,9 +25,11 @@ def train(config: dict[str, Any]) -> None:
 
     try:
         result = execute(job, progress)
-    except (
-        Exception
-    ) as error:  # it would come again: reported instead of raised, which Tune would answer by trying again
+    except ForeignError as error:
+        tune.report({"steps": waiting, "error": str(error), "foreign": True})
+        return
+    except Exception as error:
+        # It would come again: reported instead of raised, which Tune would answer by trying again.
         tune.report({"steps": waiting, "error": f"{type(error).__name__}: {error}"})
         return
     assert result.value is not None

@@ -123,6 +123,7 @@ def _result(attempt: Attempt) -> JobResult:
     if report is None:
         return JobResult(job.number, None, error=f"its worker died {ATTEMPTS} times ({job.stage})")
     if "value" not in report:
-        return JobResult(job.number, None, error=str(report.get("error", "it was stopped")))
+        error = str(report.get("error", "it was stopped"))
+        return JobResult(job.number, None, error=error, foreign=bool(report.get("foreign")))
     value, difference = decode(report["value"]), report["parameter_difference"]
     return JobResult(job.number, value, report["seconds"], parameter_difference=difference)
