@@ -82,10 +82,14 @@ def failure(error: BaseException) -> Failure:
 
 
 class CohortFailure(NamedTuple):
-    """Why a cohort could not be trained, in words; and, where that is a fault of ours, the traceback."""
+    """Why a cohort could not be trained, in words; where that is a fault of ours, the traceback.
+
+    foreign: code that comes from outside of epsearch is to blame.
+    """
 
     error: str
-    traceback: str
+    traceback: str = ""
+    foreign: bool = False
 
 
 def of_a_cohort(error: Exception) -> CohortFailure:
@@ -95,7 +99,9 @@ def of_a_cohort(error: Exception) -> CohortFailure:
     'out of memory (no more is to be had); fewer --workers or smaller sizes take less'
     """
     if (words := surroundings(error)) is not None:
-        return CohortFailure(words, "")
+        return CohortFailure(words)
+    if _is(error, "ForeignError", "trainers"):
+        return CohortFailure(str(error), foreign=True)
     words = f"{type(error).__name__}: {error}"
     ours = not (isinstance(error, UsageError) or _is(error, "DataError", "trainers"))
     return CohortFailure(words, "".join(traceback.format_exception(error)) if ours else "")

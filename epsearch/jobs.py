@@ -63,7 +63,7 @@ class Certify:
 
 @dataclass(frozen=True)
 class JobResult:
-    """What came of a job: a value and the wall seconds it took, or an error in one line.
+    """What came of a job: a value and the wall seconds it took, or an error in one line; foreign: of a user's own code.
 
     traceback: of the worker, where an error is a fault of ours; else empty.
     parameter_difference: of a certificate, the largest difference between alone and among the mates.
@@ -74,6 +74,7 @@ class JobResult:
     seconds: float = 0.0
     error: str = ""
     traceback: str = ""
+    foreign: bool = False
     parameter_difference: float = 0.0
 
 

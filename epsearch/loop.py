@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from epsearch.cost import step_cost
-from epsearch.errors import TrainingFailed
+from epsearch.errors import TrainingFailed, UsageError
 from epsearch.jobs import Certify, Job, JobResult, Trainee
 from epsearch.proof import Proof
 from epsearch.records import content, content_key, measures_transfer, records
@@ -20,6 +20,7 @@ from results.record import RunRecord
 from results.store import Store
 from search_spaces.definition import load_definition
 from trainers.cohort import Cohort
+from trainers.streams.own import SOURCE
 
 COHORTS_PER_WORKER = 4  # small enough that no worker idles long at the end of a stage, and little is lost in a crash
 
@@ -76,6 +77,8 @@ class Loop(ABC):
     def tell(self, results: Sequence[JobResult]) -> None:
         """Stores what was trained, before anything else, and moves on when the stage is complete."""
         for result in results:
+            if result.foreign:
+                raise UsageError(result.error)
             if result.value is None:
                 raise TrainingFailed(f"a cohort could not be trained: {result.error}", result.traceback)
             job = self._close(result.number)
@@ -150,7 +153,7 @@ class Loop(ABC):
                 phase=first.phase,
                 cohort=Cohort(first.method, members),
                 config=first.config,
-                stream=study.request(first.phase),
+                stream=study.request(first.phase, self._images.get(SOURCE)),
                 path=str(study.numeric_path),
                 transfer=measures_transfer(first.phase),
                 weight=self._weight(first),

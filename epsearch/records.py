@@ -13,6 +13,8 @@ from epsearch.jobs import Job, JobResult, Trainee
 from epsearch.study import Setup
 from results.record import RunRecord
 from trainers.cohort import PROTOCOL_VERSION
+from trainers.source import digest
+from trainers.streams.own import SOURCE
 
 AGEM, SOFT_AGEM = "agem", "soft_agem"
 OF_EVERY_RESULT = ("learning_rate", "batch_size", "hidden")
@@ -49,9 +51,13 @@ def content(study: Setup, images: Mapping[str, Any], trainee: Trainee) -> dict[s
 
 
 def _determining(images: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what serves estimates only: where tasks differ in size, what was asked for stands under `at_most`."""
+    """Without what serves estimates only: where tasks differ in size, what was asked for stands under `at_most`.
+
+    The files of a user's own stream are one hash.
+    """
     estimate = {"examples_per_task"} if "at_most" in images else set()
-    return {name: value for name, value in images.items() if name not in estimate}
+    found = {name: value for name, value in images.items() if name not in estimate}
+    return found | ({SOURCE: digest(found[SOURCE])} if SOURCE in found else {})
 
 
 @cache

@@ -27,6 +27,7 @@ from epsearch.table import TableLoop
 from results.errors import StoreUnavailable
 from results.patience import Patience
 from results.store import Store, StoreError, StudyRow
+from trainers.foreign import ForeignError
 
 AnySetup = TypeVar("AnySetup", bound=Setup)
 
@@ -47,6 +48,16 @@ class Effort:
     seconds: float
 
 
+@contextmanager
+def _own_code() -> Iterator[None]:
+    """What a user's own code raises, here or in a worker, is the user's to mend. Raises UsageError."""
+    try:
+        yield
+    except ForeignError as error:
+        raise UsageError(str(error)) from error
+
+
+@_own_code()
 def train(study: Setup, console: Console, quiet: bool = False, extend: bool = False) -> tuple[Loop, Effort]:
     """Trains from where the ledger stands to the end. extend: a study of that name may grow into this one.
 
@@ -71,6 +82,7 @@ def train(study: Setup, console: Console, quiet: bool = False, extend: bool = Fa
         return loop, Effort(loop.trained, loop.reused, monitor.member_steps, loop.saved, monitor.seconds)
 
 
+@_own_code()
 def plan(study: Study, console: Console, quiet: bool = False, extend: bool = False) -> Plan:
     """What `train` would do. Nothing is trained but for a probe of a few seconds, and nothing stored."""
     prepared = prepare(study, console, quiet)

@@ -1,5 +1,6 @@
 """What a ledger keeps of a study: options, stream, the seal of its evaluation, and what it was before it grew."""
 
+import itertools
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,9 @@ from epsearch.proof import Proof
 from epsearch.study import Setup, Study
 from results.errors import StoreUnavailable, conflict
 from results.store import Store, StoreError, StudyRow
+from trainers.foreign import listed
+from trainers.source import changed
+from trainers.streams.own import SOURCE
 
 # What may change when a search grows; everything else would make its runs another study's.
 GROWS = ("strategy", "strategy_seed", "search", "interval", "race", "repeats", "points", "seeds", "eval_seeds")
@@ -66,6 +70,7 @@ def keep(
             if write and "seal" not in row.config:  # a study of an older version
                 store.change_study(row, {**row.config, "seal": described["seal"]})
             return there.earlier
+        _check_source(store, study.name, old["stream"] or {}, new["stream"] or {})
         if not extend or not _grows(old, new):
             raise _conflict(study.name, old, new)
         described["earlier"] = [*row.config.get("earlier", ()), row.config["study"]]
@@ -94,6 +99,17 @@ def check_growth(old: Study, new: Study) -> None:
     for name, before, now in (("seeds", old.seeds, new.seeds), ("eval-seeds", old.final_seeds, new.final_seeds)):
         if now[: len(before)] != before:  # a race begins with the first ones
             raise UsageError(f"{name} can only grow at their end; got {list(now)}, which were {list(before)}")
+
+
+def _check_source(store: Store, name: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
+    """A user's own code that has changed would make the study another one. Raises UsageError."""
+    files = changed(there.get(SOURCE, {}), here.get(SOURCE, {}))
+    if files and SOURCE in here:
+        free = next(f"{name}-{number}" for number in itertools.count(2) if store.study(f"{name}-{number}") is None)
+        raise UsageError(
+            f"study {name!r} was made with another {listed(files)}; it can be shown and reported, but not gone on "
+            f"with: put the source back, or choose another --name, such as --name {free}"
+        )
 
 
 def _conflict(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> StoreError:

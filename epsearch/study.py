@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar
@@ -104,13 +105,13 @@ class Setup:
         """Examples of the largest SGD step that is trained."""
         return self.batch_size
 
-    def request(self, phase: str) -> StreamRequest:
-        """The stream of D^CV or D^EV."""
+    def request(self, phase: str, source: Mapping[str, str] | None = None) -> StreamRequest:
+        """The stream of D^CV or D^EV; source: as in StreamRequest."""
         options = None
         if self.classes_per_task is not None and self.image_size is not None:
             options = ImageOptions(self.classes_per_task, self.image_size, self.skip_corrupt, image_cache())
         tasks, data_dir = self.stream_tasks(phase), self.data_dir.absolute()
-        return StreamRequest(self.dataset, data_dir, tasks, self.examples_per_task, options, Path.cwd())
+        return StreamRequest(self.dataset, data_dir, tasks, self.examples_per_task, options, Path.cwd(), source)
 
     @property
     def folder(self) -> Path:

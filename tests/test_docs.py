@@ -51,7 +51,7 @@ def test_the_page_on_adding_a_stream_runs_and_its_stream_keeps_the_contract(caps
     page, names = ROOT / "docs" / "adding-a-stream.md", {}
     code = blocks(page, "python")
     exec(compile("\n".join(code), page.name, "exec"), names)
-    assert len(promises(code)) == 4
+    assert len(promises(code)) == 5
     assert capsys.readouterr().out.splitlines() == promises(code)
     for check in CHECKS:
         check(names["factory"])

@@ -11,6 +11,7 @@ from ray import tune
 from ray.exceptions import RayError
 from ray.tune.search import Searcher
 
+from epsearch.failures import CohortFailure
 from epsearch.jobs import Job, JobResult, decode
 from epsearch.loop import Loop
 from epsearch.progress import Monitor
@@ -137,7 +138,7 @@ def _result(attempt: Attempt) -> JobResult:
     if report is None:
         return JobResult(job.number, None, error=f"its worker died {ATTEMPTS} times ({job.stage})")
     if "value" not in report:
-        error, traceback = report.get("error", "it was stopped"), report.get("traceback", "")
-        return JobResult(job.number, None, error=str(error), traceback=str(traceback))
+        told = {name: report[name] for name in CohortFailure._fields if name in report}
+        return JobResult(job.number, None, **({"error": "it was stopped"} | told))
     value, difference = decode(report["value"]), report["parameter_difference"]
     return JobResult(job.number, value, report["seconds"], parameter_difference=difference)

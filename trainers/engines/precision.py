@@ -5,13 +5,14 @@ from typing import Any
 
 import torch
 
+from trainers.foreign import ForeignError
 from trainers.numeric_path import NumericPath
 
 EXACT = "ieee"
 
 
 def set_precision(path: NumericPath) -> None:
-    """Sets the switches of this process, and reads them back. Raises RuntimeError where one does not hold.
+    """Sets the switches of this process, and reads them back. Raises ForeignError where one does not hold.
 
     They belong to the process and any module may turn them, so engines call this before every stretch of training or
     testing. They are not set back: other threads may be training by them. First the older switches, which torch
@@ -24,7 +25,7 @@ def set_precision(path: NumericPath) -> None:
         if switch.fp32_precision != wanted:
             switch.fp32_precision = wanted
         if switch.fp32_precision != wanted:
-            raise RuntimeError(
+            raise ForeignError(
                 f"numeric path {path} asks for {wanted!r} in {name}, and torch keeps {switch.fp32_precision!r}; remove "
                 "what sets torch.backends.fp32_precision"
             )

@@ -1,6 +1,6 @@
 """The registry of streams: a dataset's name and how its images are found."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -32,7 +32,8 @@ class StreamRequest:
 
     dataset: a name of STREAMS, folder:/path for class folders or a zip of them, or module:factory. examples_per_task:
     None shows each task's whole training set. images: None takes a dataset's own classes per task and size. beside: the
-    folder in which a module of the user's own may lie.
+    folder in which a module of the user's own may lie; source: hashes of the files that it must be made of, as
+    `describe` of its stream names them, or None for whatever is there.
     """
 
     dataset: str
@@ -41,16 +42,19 @@ class StreamRequest:
     examples_per_task: int | None = None
     images: ImageOptions | None = None
     beside: Path = Path()
+    source: Mapping[str, str] | None = None
 
     def open(self) -> TaskStream:
-        """Raises DataError when the data can neither be read nor downloaded, or the sizes do not fit them."""
+        """Raises DataError when the data can neither be read nor downloaded, or the sizes do not fit them, and
+        ForeignError where a user's own module cannot be imported or its factory fails.
+        """
         if self.dataset in PERMUTED:
             return PermutedStream(PERMUTED[self.dataset].load(self.data_dir), self.tasks, self.examples_per_task)
         if self.dataset in images.DATASETS or self.dataset.startswith(FOLDER):
             return images.open_images(self.dataset, self.data_dir, self.tasks, self.examples_per_task, self.images)
         if ":" not in self.dataset:
             raise DataError(f"no dataset {self.dataset!r}; known: {', '.join(STREAMS)}, {FOLDER}PATH, module:factory")
-        return own.open_own(self.dataset, self.tasks, self.examples_per_task, self.beside.absolute())
+        return own.open_own(self.dataset, self.tasks, self.examples_per_task, self.beside.absolute(), self.source)
 
 
 def open_stream(dataset: str, data_dir: Path, tasks: range, examples_per_task: int | None) -> TaskStream:

@@ -7,7 +7,7 @@ a permuted stream, whose images are the same in every task, and images of any ot
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,6 @@ Reader = Callable[[int, int], Hashes]
 """reader(seed, task): hashes of what the task shows."""
 
 
-@runtime_checkable
 class Sealable(Protocol):
     """What a stream may have besides `TaskStream`, where it knows a quicker way than to hash every example.
 
@@ -120,7 +119,11 @@ def _side(stream: TaskStream, seeds: Sequence[int], what: str, reader: Reader) -
 
 
 def _reader(stream: TaskStream) -> tuple[str, Reader]:
-    return (stream.content, stream.contents) if isinstance(stream, Sealable) else _plain_reader(stream)
+    # Not isinstance, which from Python 3.12 on does not see what a wrapped stream passes on.
+    if not (hasattr(stream, "content") and hasattr(stream, "contents")):
+        return _plain_reader(stream)
+    quicker = cast(Sealable, stream)
+    return quicker.content, quicker.contents
 
 
 def _plain_reader(stream: TaskStream) -> tuple[str, Reader]:
