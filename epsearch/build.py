@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import yaml
 
-from epsearch import points
+from epsearch import acting, points
 from epsearch.defaults import published
 from epsearch.errors import UsageError, unknown
 from epsearch.machine import cuda_present
@@ -190,6 +190,7 @@ def _check(study: Setup) -> None:
         raise UsageError("memory must be >= 1, as methods with an episodic memory are compared, got 0")
     if isinstance(study, (Comparison, MemoryStudy)):
         _check_methods(study)
+    acting.check(study)
 
 
 def _check_images(study: Setup) -> None:
