@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from epsearch.errors import UsageError
 from epsearch.hyperparameters import EPSILON
@@ -88,23 +89,24 @@ def _of_memory(study: Study, stream: TaskStream) -> _Limit | None:
         places = stream.classes * len(stream.tasks)
         total = max(sum(_sizes(stream, seed)) for seed in study.seeds)
         return _Limit("memory", -(-total // places) - 1, f"more keep all {total} examples of the stream")
-    earlier = stream.tasks[:-1]
-    largest = max((max(_sizes(stream, seed)[:-1]) for seed in study.seeds), default=0)
+    largest = max(max(_sizes(stream, seed)[:-1]) for seed in study.seeds)
     if _values(study, "memory")[0] * stream.classes < largest:  # so one class at least has more: no need to count
         return None
-    shown = (stream.train(seed, task, stream.order(seed, task)).labels for seed in study.seeds for task in earlier)
-    most = max(int(np.unique(labels, return_counts=True)[1].max()) for labels in shown)
+    most = max(int(counts.max()) for seed in study.seeds for counts in _counts(stream, seed))
     return _Limit("memory", most - 1, f"more keep every example, as no task shows more than {most} of a class")
 
 
-def _of_memory_batch(study: Study, stream: TaskStream) -> _Limit:
-    place = _values(study, "memory")[1] * stream.classes
+def _of_memory_batch(study: Study, stream: TaskStream) -> _Limit | None:
+    place, low = int(_values(study, "memory")[1]), _values(study, "memory_batch")[0]
     if _is_reservoir(study):
-        place *= len(stream.tasks)
-        stored = max(min(place, sum(_sizes(stream, seed))) for seed in study.seeds)
+        places = place * stream.classes * len(stream.tasks)
+        stored = max(min(places, sum(_sizes(stream, seed))) for seed in study.seeds)
+    elif low < sum(min(place, size) for size in _sizes(stream, study.seeds[0])[:-1]):  # were all of one class
+        return None
     else:
-        stored = max(sum(min(place, size) for size in _sizes(stream, seed)[:-1]) for seed in study.seeds)
-    return _Limit("memory_batch", int(stored) - 1, f"more draw the whole memory, which holds at most {stored:.0f}")
+        kept = ((np.minimum(counts, place).sum() for counts in _counts(stream, seed)) for seed in study.seeds)
+        stored = max(int(sum(of_tasks)) for of_tasks in kept)
+    return _Limit("memory_batch", stored - 1, f"more draw the whole memory, which holds at most {stored}")
 
 
 def _of_fisher(study: Study, stream: TaskStream) -> _Limit | None:
@@ -134,6 +136,12 @@ def _is_reservoir(study: Study) -> bool:
     from trainers.methods.base import RESERVOIR
 
     return METHODS[study.method].memory == RESERVOIR
+
+
+def _counts(stream: TaskStream, seed: int) -> list[NDArray[np.int64]]:
+    """Training examples of each class, of each task that is followed by another."""
+    shown = (stream.train(seed, task, stream.order(seed, task)).labels for task in stream.tasks[:-1])
+    return [np.unique(labels, return_counts=True)[1] for labels in shown]
 
 
 def _sizes(stream: TaskStream, seed: int) -> list[int]:
