@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from epsearch import points, study_file
+from epsearch import acting, points, study_file
 from epsearch.defaults import published
 from epsearch.errors import UsageError, unknown
 from epsearch.machine import cuda_present
@@ -176,6 +176,7 @@ def _check(study: Setup) -> None:
         raise UsageError("memory must be >= 1, as methods with an episodic memory are compared, got 0")
     if isinstance(study, (Comparison, MemoryStudy)):
         _check_methods(study)
+    acting.check(study)
 
 
 def _check_images(study: Setup) -> None:

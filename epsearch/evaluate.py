@@ -12,6 +12,7 @@ from epsearch.records import content
 from epsearch.search import Search
 from epsearch.study import Study
 from results.certificate import Certificate
+from results.inert import all_equal
 from results.record import RunRecord
 from results.settings import setting_text
 from results.store import Store
@@ -74,8 +75,15 @@ class StudyLoop(Loop):
         found = [one.best for one in self.earlier if one.study.seeds == self.study.seeds]
         return max((best for best in (own, *found) if best is not None), key=lambda best: best.value, default=None)
 
+    @property
+    def inert(self) -> bool:
+        """Whether all values that were tried score the same bit for bit, so that none is the best."""
+        return all_equal(self.search.scores())
+
     def headline(self) -> str:
         best = self.best
+        if best is not None and self.inert:
+            return f"no best: all values have A_T {100 * best.value:.2f} %, bit for bit"
         text = "–" if best is None else f"{self.text(best.point)} (A_T {100 * best.value:.2f} %)"
         return f"best {text}"
 

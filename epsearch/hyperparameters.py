@@ -9,7 +9,6 @@ from search_spaces.space import Parameter, Space, Value
 from trainers.cohort import CHOICES
 
 EPSILON = "epsilon"
-A_GEM = (0.0,)  # the values of ε where another formula holds
 FORMS = "LOW..HIGH, log:LOW..HIGH or A,B,…"
 
 
@@ -82,17 +81,13 @@ def _parameter(text: str) -> Parameter:
     kind = KINDS[name]
     if (found := re.fullmatch(r"(log:)?(.+)\.\.(.+)", values)) and not kind.texts:
         low, high = (_number(name, part, kind) for part in found.groups()[1:])
-        return Parameter(name, float(low), float(high), log=bool(found[1]), whole=kind.whole, apart=_apart(name))
+        return Parameter(name, float(low), float(high), log=bool(found[1]), whole=kind.whole)
     return Parameter(name, choices=tuple(_choice(name, part.strip(), kind) for part in values.split(",")))
 
 
 def epsilon(low: float, high: float) -> Parameter:
     """ε over an interval."""
-    return Parameter(EPSILON, low, high, apart=_apart(EPSILON))
-
-
-def _apart(name: str) -> tuple[float, ...]:
-    return A_GEM if name == EPSILON else ()
+    return Parameter(EPSILON, low, high)
 
 
 def _choice(name: str, text: str, kind: Kind) -> Value:

@@ -1,12 +1,13 @@
 """How often the evaluation stream has been looked at: every choice that was ever trained on it is in the ledger."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from epsearch.evaluate import StudyLoop
-from epsearch.records import AGEM, SOFT_AGEM
+from epsearch.records import AGEM
 from results.labels import settings_text
+from results.settings import SOFT_AGEM
 from results.store import Store
 from results.study import Look
 
@@ -17,16 +18,19 @@ NOT_A_CHOICE = ("seed", "numeric_path", "transfer", "protocol", "stream")
 def looks(loop: StudyLoop, store: Store) -> tuple[Look, ...]:
     """Every choice of this method evaluated on this very stream, by whatever command, oldest first.
 
-    Choices differ in any hyperparameter, not in the seed. A baseline is none: nothing was selected for it. Nor is
-    A-GEM, which is ε = 0 and the baseline of every search for ε, unless it is what this study chose.
+    Choices differ in any hyperparameter, not in the seed. A baseline is none: nothing was selected for it. Where
+    ε-SOFT-GEM is searched, A-GEM is one of its choices, ε = 0, and the baseline of every search for ε: it is none
+    either, unless this study chose it.
     """
     mine, baseline = (json.loads(json.dumps(content)) for content in loop.contents())  # tuples as the ledger has them
     if mine is None:
         return ()
+    method = loop.study.method
+    methods = (SOFT_AGEM, AGEM) if method == SOFT_AGEM else (method,)
     found: dict[str, tuple[dict[str, Any], str]] = {}
     for content, created in store.described("eval"):
-        same = content["stream"] == mine["stream"] and _family(content) == _family(mine)
-        if same and (_choice(content) == _choice(mine) or not _is_baseline(content, baseline)):
+        same = content["stream"] == mine["stream"] and content["method"] in methods
+        if same and (_choice(content) == _choice(mine) or not _is_baseline(content, baseline, methods)):
             found.setdefault(_choice(content), (content, created))
     return tuple(
         Look(_text(content, mine, loop), created, choice == _choice(mine))
@@ -38,13 +42,9 @@ def _choice(content: Mapping[str, Any]) -> str:
     return json.dumps({name: value for name, value in content.items() if name not in NOT_A_CHOICE}, sort_keys=True)
 
 
-def _is_baseline(content: Mapping[str, Any], baseline: Mapping[str, Any]) -> bool:
-    return content["method"] == AGEM or _choice(content) == _choice(baseline)
-
-
-def _family(content: Mapping[str, Any]) -> str:
-    """A-GEM is a choice of ε-SOFT-GEM: ε = 0."""
-    return SOFT_AGEM if content["method"] == AGEM else str(content["method"])
+def _is_baseline(content: Mapping[str, Any], baseline: Mapping[str, Any], methods: Sequence[str]) -> bool:
+    of_all = AGEM if SOFT_AGEM in methods else None
+    return content["method"] == of_all or _choice(content) == _choice(baseline)
 
 
 def _flat(content: Mapping[str, Any]) -> dict[str, Any]:

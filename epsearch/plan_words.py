@@ -15,7 +15,7 @@ def in_words(plan: Plan) -> dict[str, str]:
         "steps": f"{plan.steps:,} SGD steps at most, {_flop(plan.flop)}" if plan.steps else "none",
         "memory": _memory(plan),
         "time": _time(plan),
-        "statistics": " ".join(line for one in plan.resolutions for line in resolution.in_words(one)),
+        "statistics": " ".join(dict.fromkeys(line for one in plan.resolutions for line in resolution.in_words(one))),
     }
     return {subject: text for subject, text in found.items() if text}
 

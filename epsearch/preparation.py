@@ -4,6 +4,7 @@ from typing import Any, NamedTuple, cast
 
 from rich.console import Console
 
+from epsearch import acting
 from epsearch.datasets import decode
 from epsearch.errors import UsageError
 from epsearch.proof import Proof
@@ -41,7 +42,10 @@ def open_evaluation(study: Setup) -> tuple[TaskStream, Proof]:
     stream = _opened(study, "eval")
     if not (isinstance(study, Study) or (isinstance(study, Comparison) and study.tune)):
         return stream, Proof()
-    found = seal(_opened(study, "cv"), stream, study.stream_seeds("cv"), study.stream_seeds("eval"))
+    searched = _opened(study, "cv")
+    if isinstance(study, Study):
+        acting.check_on(study, searched if study.score_on == "cv" else stream)
+    found = seal(searched, stream, study.stream_seeds("cv"), study.stream_seeds("eval"))
     if not found.sound and found.what == PERMUTATIONS:
         raise UsageError(f"cross-validation and evaluation must not share tasks on {study.dataset}: {found.sentence}")
     return stream, Proof(found.sound, found.sentence)

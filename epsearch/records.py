@@ -12,11 +12,12 @@ from uuid import uuid4
 from epsearch.jobs import Job, JobResult, Trainee
 from epsearch.study import Setup
 from results.record import RunRecord
+from results.settings import SOFT_AGEM
 from trainers.cohort import PROTOCOL_VERSION
 from trainers.source import digest
 from trainers.streams.own import SOURCE
 
-AGEM, SOFT_AGEM = "agem", "soft_agem"
+AGEM = "agem"
 OF_EVERY_RESULT = ("learning_rate", "batch_size", "hidden")
 # Named in every content, as null where the method does not use them; other settings only where it does.
 ALWAYS_NAMED = ("memory", "memory_batch", "trigger", "scale", "satisfied")

@@ -183,6 +183,7 @@ def study_as_json(loop: Loop) -> dict[str, Any]:
         "stage": loop.stage,
         "chosen": named(loop.study.space.names, best.point) if isinstance(loop, StudyLoop) and best else None,
         "score": None if best is None else best.value,
+        "inert": isinstance(loop, StudyLoop) and loop.inert,
         "config": loop.study.shown(),
     }
 
@@ -192,6 +193,7 @@ def study_list(rows: Sequence[Listed]) -> RenderableType:
     table = Table("study", "command", "dataset", "state", "best", "A_T %", "created", box=None, header_style="bold")
     for row in rows:
         best = "–" if row.chosen is None else setting_text(tuple(row.chosen), tuple(row.chosen.values()))
+        best = "none, all are equal" if row.inert else best
         score = "–" if row.score is None else f"{100 * row.score:.2f}"
         table.add_row(row.name, row.command, row.dataset, row.status, best, score, row.created[:19].replace("T", " "))
     return table

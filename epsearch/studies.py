@@ -45,7 +45,10 @@ class Outcome:
 
 
 class Listed(NamedTuple):
-    """One line of `epsearch list`; chosen and score, the mean A_T in [0, 1] that chose it, are a search's."""
+    """One line of `epsearch list`; chosen and score, the mean A_T in [0, 1] that chose it, are a search's.
+
+    inert: whether all values score the same bit for bit, so that the chosen one is no better than any other.
+    """
 
     name: str
     command: str
@@ -54,6 +57,7 @@ class Listed(NamedTuple):
     chosen: dict[str, Value] | None
     score: float | None
     created: str
+    inert: bool = False
 
 
 class Dataset(NamedTuple):
@@ -93,21 +97,24 @@ def report(name: str | None, storage: str, out: Path) -> Outcome:
 
 
 def side_by_side(names: Sequence[str], storage: str, out: Path) -> tuple[list[StudyResults], Path]:
-    """Sets several stored searches of one dataset side by side; their results, and the path of the page."""
+    """Sets several stored searches on one stream side by side; their results, and the path of the page.
+
+    Raises UsageError where they cannot be compared.
+    """
+    from results.strategies import check_studies
     from results.strategies_report import write_strategies
 
-    if len(set(names)) < len(names):
-        raise UsageError(f"searches side by side must be different ones, got {', '.join(names)}")
     loops = [load(name, storage, out) for name in names]
     for loop in loops:
         if not isinstance(loop, StudyLoop):
-            raise UsageError(f"only searches can be set side by side; {loop.study.name!r} is a {loop.study.kind}")
-    for what in ("dataset", "score_on"):
-        found = list(dict.fromkeys(str(getattr(loop.study, what)) for loop in loops))
-        if len(found) > 1:
-            raise UsageError(f"searches side by side must have one {what.replace('_', '-')}, got {', '.join(found)}")
+            what = f"a study of `epsearch {loop.study.kind}`"
+            raise UsageError(f"only searches can be set side by side; {loop.study.name!r} is {what}")
     with open_store(storage) as store:
         studies = [study_results(loop, {}, looks(loop, store)) for loop in loops if isinstance(loop, StudyLoop)]
+    try:
+        check_studies(studies)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
     make_folder(out / SIDE_BY_SIDE)
     return studies, write_strategies(studies, out / SIDE_BY_SIDE)
 
@@ -216,6 +223,7 @@ def _listed(loop: Loop, created: str) -> Listed:
         chosen,
         None if best is None else best.value,
         created,
+        isinstance(loop, StudyLoop) and loop.inert,
     )
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,6 +13,7 @@ from epsearch.cache import image_cache
 from epsearch.defaults import published
 from epsearch.hyperparameters import EPSILON, epsilon
 from epsearch.options import OPTIONS, Option
+from results.settings import SOFT_AGEM
 from search_spaces.space import Point, Space
 from trainers.cohort import Member, TrainConfig
 from trainers.streams import ImageOptions, StreamRequest
@@ -153,8 +154,11 @@ class Study(Setup):
 
     @property
     def space(self) -> Space:
-        """What is searched."""
-        return self.search or Space((epsilon(*self.interval),))
+        """What is searched. ε = 0 of ε-SOFT-GEM stands apart: it is A-GEM, another formula."""
+        found = self.search or Space((epsilon(*self.interval),))
+        if self.method != SOFT_AGEM:
+            return found
+        return Space(tuple(replace(one, apart=(0.0,)) if one.name == EPSILON else one for one in found.parameters))
 
     @property
     def final_seeds(self) -> tuple[int, ...]:
@@ -174,7 +178,7 @@ class Study(Setup):
 
     @property
     def baseline(self) -> Point:
-        """What the chosen point is compared with: the study's own values, but ε = 0, which is A-GEM."""
+        """What the chosen point is compared with: the study's own values, but ε = 0 (of ε-SOFT-GEM, A-GEM)."""
         return tuple(0.0 if name == EPSILON else getattr(self, name) for name in self.space.names)
 
     def train_config(self) -> TrainConfig:

@@ -17,6 +17,7 @@ from results.labels import (
     number_text,
     signed_text,
 )
+from results.peak import is_inert
 from results.record import RunRecord
 from results.settings import Setting, is_number, setting_label, setting_text, value_text
 from results.settings import setting as setting_of
@@ -42,8 +43,10 @@ def _choice(results: StudyResults) -> str:
     members = results.members_of(results.chosen)
     stream = STREAM_LABELS[results.score_on]
     spread = "; mean ± standard deviation over seeds" if len(members) > 1 else ""
-    best = f"{_rank(results)} {words.tried(results)} tried in {words.rounds(results)}{_highest(results)}"
-    chosen = f"The search chose {setting_text(results.parameters, results.chosen)}"
+    inert = is_inert(results)
+    tried = f"{words.tried(results)} tried in {words.rounds(results)}"
+    best = f"by the rule for ties among the {tried}" if inert else f"{_rank(results)} {tried}{_highest(results)}"
+    chosen = f"The search {'kept' if inert else 'chose'} {setting_text(results.parameters, results.chosen)}"
     if results.chosen == results.baseline:
         chosen += ", which is plain A-GEM" if words.is_agem(results) else ", which is the baseline"
     if not members:
@@ -68,7 +71,7 @@ def _highest(results: StudyResults) -> str:
 
 
 def _against_baseline(results: StudyResults) -> str:
-    if results.baseline is None:
+    if results.baseline is None or is_inert(results):
         return ""
     if results.chosen == results.baseline:
         left = " that the search left open" if words.higher(results) else ""
@@ -108,13 +111,21 @@ def _evaluation(results: StudyResults) -> str:
     text = f"{stream} {_result(results, results.chosen, chosen)}"
     if words.has_baseline(results) and base:
         assert results.baseline is not None
-        pair = baseline_pair(results, evaluation=True)
-        seeds = count_text(pair.n, "seed")
-        text += f"; {_result(results, results.baseline, base)}. Difference on the same {seeds}: {_points(pair)}."
-        text += "" if results.score_on == "eval" else f" {_test(pair)}"
+        text += f"; {_result(results, results.baseline, base)}. {_difference(results)}"
     else:
         text += _without_baseline(results)
-    return (text + (_flattered(results) if results.score_on == "eval" else "")).strip()
+    flattered = results.score_on == "eval" and not is_inert(results)  # by a choice, where there was one
+    return (text + (_flattered(results) if flattered else "")).strip()
+
+
+def _difference(results: StudyResults) -> str:
+    """The chosen setting minus the baseline on the evaluation stream, and a test where one is valid."""
+    pair = baseline_pair(results, evaluation=True)
+    seeds = count_text(pair.n, "seed")
+    if pair.n and not any(pair.differences):
+        return f"Both score the same bit for bit on the same {seeds}: there is nothing to test."
+    test = "" if results.score_on == "eval" else f" {_test(pair)}"
+    return f"Difference on the same {seeds}: {_points(pair)}.{test}"
 
 
 def _without_baseline(results: StudyResults) -> str:
@@ -170,7 +181,7 @@ def _at_the_end(results: StudyResults) -> str:
     what was searched.
     """
     last, own = results.rounds[-1], results.domain[0] or ()
-    if last is results.rounds[0] or last.span is None:
+    if is_inert(results) or last is results.rounds[0] or last.span is None:
         return ""
     if results.chosen[0] in last.span and results.chosen[0] not in own:
         what = f"the interval of {words.round_noun(last)} {last.number} {interval_text(last.span)}"
@@ -224,7 +235,7 @@ def _points(pair: Paired) -> str:
 
 def _result(results: StudyResults, setting: Setting, members: Sequence[RunRecord]) -> str:
     label = setting_label(results.method, results.parameters, setting).replace(", ", " with ", 1)
-    if results.of_epsilon and setting == (0.0,):
+    if results.zero_is_agem and setting == (0.0,):
         label = "A-GEM"
     return f"{label} reaches A_T {_metric(members, 'A_T')} % and F_T {_metric(members, 'F_T')}"
 

@@ -85,7 +85,6 @@ def _difference_cell(pairs: pd.DataFrame, metric: str) -> str:
 
 
 def _remarks(results: StudyResults, frame: pd.DataFrame) -> Iterator[str]:
-    of_epsilon = results.of_epsilon
     if not results.evaluation:
         yield "The evaluation of this study has not run yet; only the paper's printed rows are shown."
     yield (
@@ -93,6 +92,7 @@ def _remarks(results: StudyResults, frame: pd.DataFrame) -> Iterator[str]:
         f"F_T is better when lower.{_difference_remark(results)}"
     )
     if (frame["source"] == "paper").any():
+        of_epsilon = " and gives ε only for Permuted MNIST and Split CIFAR-100" if results.zero_is_agem else ""
         tasks = results.evaluation[0].tasks if results.evaluation else PAPER_TASKS
         other = (
             f" This evaluation has {tasks} tasks, so the printed rows are no yardstick for it."
@@ -102,7 +102,7 @@ def _remarks(results: StudyResults, frame: pd.DataFrame) -> Iterator[str]:
         yield (
             f"Printed rows: the paper's main tables, {PAPER_TASKS} tasks, 5 runs, full training sets; "
             f"comparable only where the configuration below has the same sizes.{other} "
-            f"The paper prints no LCA_10{' and gives ε only for Permuted MNIST and Split CIFAR-100' * of_epsilon}."
+            f"The paper prints no LCA_10{of_epsilon}."
         )
     for method in printed_methods(results):
         yield from (f"On the printed {method_label(method)} row: {note}" for note in footnotes(results.dataset, method))

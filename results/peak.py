@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from results.inert import all_equal
 from results.maximum import Maximum, best_interval
 from results.metrics import summarize
 from results.study import StudyResults
@@ -58,17 +59,20 @@ class Peak(NamedTuple):
 
 @lru_cache(maxsize=16)
 def peak(results: StudyResults, metric: str = "A_T") -> Peak | None:
-    """Of the members of the search; None without any, or unless one number was searched over an interval.
+    """Of the members of the search; None without any, where all score the same, or unless one number was searched over
+    an interval.
 
-    ε = 0 is A-GEM, another formula, and no part of the curve. A value that lost a seed has no score.
+    ε = 0 of ε-SOFT-GEM is A-GEM, another formula, and no part of the curve. A value that lost a seed has no score.
     """
     ends, log = results.domain[0], results.parameters[0] in results.log
     if not results.is_curve or not results.settings or ends is None or not ends[0] < ends[1]:
         return None
+    if is_inert(results, metric):
+        return None
     values = [float(setting[0]) for setting in results.settings]
     x = [_place(v, log) for v in values]
     sign = -1 if metric == "F_T" else 1
-    apart = [i for i, value in enumerate(values) if results.of_epsilon and value == 0]
+    apart = [i for i, value in enumerate(values) if results.zero_is_agem and value == 0]
     # A study that was extended may have tried values beyond the interval of today.
     low, high = (_place(end, log) for end in ends)
     found = best_interval(x, sign * complete(results, metric), min(low, *x), max(high, *x), apart=apart)
@@ -95,6 +99,11 @@ def complete(results: StudyResults, metric: str = "A_T") -> np.ndarray:
         if lost(results, setting):
             row[:] = math.nan
     return found
+
+
+def is_inert(results: StudyResults, metric: str = "A_T") -> bool:
+    """Whether all settings score the same bit for bit, so that nothing was measured."""
+    return all_equal(complete(results, metric))
 
 
 def lost(results: StudyResults, setting: tuple[float | int | str, ...]) -> int:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from results.inert import all_equal
 from results.labels import count_text, number_text
 from results.statistics import MOST_FLIPS, smallest_sign_flip_p
 from results.two_way import residuals
@@ -23,12 +24,14 @@ class Resolution(NamedTuple):
     smallest_p   of the exact two-sided sign-flip test, one comparison
     noise        standard deviation of a paired difference of A_T, fraction; NaN where nothing has been measured yet
     half_width   of the 95 % t interval of their mean, in standard deviations of a paired difference; inf with one seed
+    inert        whether all values measured so far score the same bit for bit, so that there is no noise to measure
     """
 
     seeds: int
     smallest_p: float
     noise: float
     half_width: float
+    inert: bool = False
 
     @property
     def points(self) -> float:
@@ -41,7 +44,8 @@ def resolution(seeds: int, scores: NDArray[np.float64]) -> Resolution:
     from scipy.stats import t
 
     half = float(t.ppf(1 - LEVEL / 2, seeds - 1)) / math.sqrt(seeds) if seeds > 1 else math.inf
-    return Resolution(seeds, smallest_sign_flip_p(seeds), paired_noise(scores), half)
+    inert = all_equal(scores)
+    return Resolution(seeds, smallest_sign_flip_p(seeds), math.nan if inert else paired_noise(scores), half, inert)
 
 
 def paired_noise(scores: NDArray[np.float64]) -> float:
@@ -62,6 +66,9 @@ def paired_noise(scores: NDArray[np.float64]) -> float:
 
 def in_words(found: Resolution) -> Iterator[str]:
     """Sentences."""
+    if found.inert:
+        yield "All values tried so far score the same bit for bit: there is nothing that seeds could tell apart."
+        return
     if found.seeds < 2:
         yield "One seed has no spread: nothing can be told apart."
         return

@@ -20,6 +20,7 @@ from results.labels import (
     signed_text,
     strategy_label,
 )
+from results.peak import is_inert
 from results.record import RunRecord
 from results.settings import parameter_label, value_text
 from results.study import StudyResults
@@ -39,7 +40,7 @@ def warnings(results: StudyResults) -> list[str]:
     evaluation stream, members that alone come out otherwise, then the caller's notes.
     """
     found = []
-    if results.score_on == "eval":
+    if results.score_on == "eval" and not is_inert(results):
         found.append(
             f"{_selected(results)} on the evaluation stream itself. The evaluation figures on this page are "
             "therefore flattered: the same test data chose the winner and scored it."
@@ -125,7 +126,8 @@ def _headlines(results: StudyResults) -> Iterator[tuple[str, str, str]]:
         yield f"Chosen {parameter_label(name)}", value_text(value), "" if i else _detail(results)
     stream = STREAM_LABELS[results.score_on]
     members = results.members_of(results.chosen)
-    yield from _score_tile(f"A_T, {stream}", members, f" ({words.subject(results)} selected on them)")
+    selected = "" if is_inert(results) else f" ({words.subject(results)} selected on them)"
+    yield from _score_tile(f"A_T, {stream}", members, selected)
     if results.score_on != "eval":
         yield from _score_tile(f"A_T, {STREAM_LABELS['eval']}", results.evaluation_of(results.chosen), "")
     pair = baseline_pair(results, evaluation=True)
@@ -157,10 +159,10 @@ def _search_rows(results: StudyResults) -> Iterator[tuple[str, list[str]]]:
         rows = table[table["repeat"] == r.number]
         for setting, (_, row) in zip(r.settings, rows.iterrows(), strict=True):
             cells = [metric_text(row, metric) for metric in ("A_T", "F_T", "a_1", "a_t")]
-            rank = {1: "best", 2: "second"}.get(int(row["best"]), "")
+            rank = "" if is_inert(results) else {1: "best", 2: "second"}.get(int(row["best"]), "")
             kind = "chosen" if setting == results.chosen else ""
             values = [value_text(value) for value in setting]
-            values[0] += " (A-GEM)" if results.of_epsilon and setting[0] == 0 else ""
+            values[0] += " (A-GEM)" if results.zero_is_agem and setting[0] == 0 else ""
             yield kind, [*values, *cells, str(int(row["n"])), str(int(row["diverged"]) or MISSING), rank]
 
 

@@ -15,6 +15,7 @@ Setting: TypeAlias = tuple[Value, ...]
 """One value of each searched hyperparameter, in the order of their names."""
 
 EPSILON = "epsilon"
+SOFT_AGEM = "soft_agem"
 PARAMETER_LABELS = {EPSILON: "ε", "lr": "learning rate", "strength": "λ"}
 IN_THE_CONFIGURATION = {"lr": "learning_rate"}
 """Name of a searched hyperparameter -> its name in a record's configuration, where they differ."""
@@ -92,18 +93,26 @@ def setting_text(names: Sequence[str], setting: Sequence[Value | None]) -> str:
     return ", ".join(f"{parameter_label(n)} = {value_text(v)}" for n, v in zip(names, setting, strict=True))
 
 
+def is_agem(method: str, names: Sequence[str], setting: Sequence[Value | None]) -> bool:
+    """Whether a setting is A-GEM: ε = 0 of ε-SOFT-GEM. The ε of another method is another thing.
+
+    >>> is_agem("soft_agem", ("lr", "epsilon"), (0.1, 0.0)), is_agem("mine", ("epsilon",), (0.0,))
+    (True, False)
+    """
+    return method == SOFT_AGEM and dict(zip(names, setting, strict=True)).get(EPSILON) == 0
+
+
 def setting_label(method: str, names: Sequence[str], setting: Sequence[Value]) -> str:
-    """A method at one setting; ε = 0 is A-GEM, whatever the method.
+    """A method at one setting, by the name of A-GEM where it is that.
 
     >>> setting_label("soft_agem", ("epsilon",), (0.1,)), setting_label("soft_agem", ("epsilon",), (0.0,))
     ('ε-SOFT-GEM, ε = 0.1', 'A-GEM (ε = 0)')
     >>> setting_label("soft_agem", ("lr", "epsilon"), (0.1, 0.0)), setting_label("ewc", ("strength",), (10.0,))
     ('A-GEM (ε = 0), learning rate = 0.1', 'EWC, λ = 10')
     """
-    known = dict(zip(names, setting, strict=True))
-    if known.get(EPSILON) != 0:
+    if not is_agem(method, names, setting):
         return f"{method_label(method)}, {setting_text(names, setting)}"
-    del known[EPSILON]
+    known = {name: value for name, value in zip(names, setting, strict=True) if name != EPSILON}
     others = setting_text(tuple(known), tuple(known.values()))
     return f"A-GEM (ε = 0), {others}" if others else "A-GEM (ε = 0)"
 

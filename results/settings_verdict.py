@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from results.inert import INERT, inert
 from results.labels import count_text
 from results.maximum import LEVEL
 from results.racing import adjusted_means
@@ -40,6 +41,8 @@ def verdict_of_settings(
     parameters (at_bound, bool [K]) that might be moved. lost, members as in `verdict`.
     """
     found = rivals(scores, level)
+    if nothing := inert(scores, f"{label}s", f"the {label}s"):
+        return SettingsVerdict(INERT, found.best, found.rivals, *nothing)
     if reason := diverging(scores, lost, 1, label, members):
         return SettingsVerdict("diverging", found.best, found.rivals, reason, stable(label))
     seeds, others = int((~np.isnan(scores)).any(axis=0).sum()), int((~np.isnan(adjusted_means(scores))).sum()) - 1

@@ -35,32 +35,50 @@ MOST_SHOWN = 40
 
 
 def check_studies(studies: Sequence[StudyResults]) -> None:
-    """Raises ValueError unless there are two or more, of one dataset, on the same streams, with different names."""
+    """Raises ValueError, with one line that names an option and the studies, unless there are two or more, with
+    different names, of one dataset, on the same streams.
+    """
+    names = ", ".join(s.name for s in studies)
     if len(studies) < 2:
-        raise ValueError(f"a comparison needs two or more studies, got {len(studies)}")
-    for what, found in (
-        ("dataset", {s.dataset for s in studies}),
-        ("stream that chose", {s.score_on for s in studies}),
-    ):
-        if len(found) > 1:
-            raise ValueError(f"studies must share the {what}, got {', '.join(sorted(found))}")
-    for what, values in _stream(studies):
-        if len(set(values)) > 1:
-            raise ValueError(f"studies must share the stream, got {what} {', '.join(dict.fromkeys(values))}")
-    names = [s.name for s in studies]
-    if len(set(names)) < len(names):
-        raise ValueError(f"names of studies must differ, got {', '.join(names)}")
+        raise ValueError(f"searches side by side must be two or more, got {names or 'none'}")
+    if len({s.name for s in studies}) < len(studies):
+        raise ValueError(f"searches side by side must be different ones, got {names}")
+    for what, values in _shared(studies):
+        if len(set(values.values())) > 1:
+            got = ", ".join(f"{value} ({name})" for name, value in values.items())
+            raise ValueError(f"searches side by side must have the same {what}, got {got}")
 
 
-def _stream(studies: Sequence[StudyResults]) -> Iterator[tuple[str, list[str]]]:
-    """What decides the data that members see, and its values: of what they measured, and of the configurations."""
-    for what, groups in (("search", [s.search for s in studies]), ("evaluation", [s.evaluation for s in studies])):
-        sizes = [" and ".join(map(str, sorted({r.tasks for r in group}))) for group in groups if group]
-        yield f"tasks of the {what}", sizes
+def _shared(studies: Sequence[StudyResults]) -> Iterator[tuple[str, dict[str, str]]]:
+    """What decides the data that members see: an option or a quantity, and its value by study where it is known."""
+    yield "dataset", {s.name: s.dataset for s in studies}
+    yield "score-on", {s.name: s.score_on for s in studies}
     searched = {name for s in studies for name in s.parameters}
     for key in STREAM_KEYS:
         if key not in searched:
-            yield key, _values(studies, key)
+            yield key.replace("_", "-"), {s.name: _value(s, key) for s in studies if key in s.config}
+    for what, groups in (
+        ("search", {s.name: s.search for s in studies}),
+        ("evaluation", {s.name: s.evaluation for s in studies}),
+    ):
+        yield f"tasks of the {what}", {name: _tasks(group) for name, group in groups.items() if group}
+    yield "images", {s.name: found for s in studies if (found := _images(s))}
+
+
+def _value(study: StudyResults, key: str) -> str:
+    """As JSON, but words as they are."""
+    value = study.config[key]
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _tasks(records: Sequence[RunRecord]) -> str:
+    return " and ".join(map(str, sorted({record.tasks for record in records})))
+
+
+def _images(study: StudyResults) -> str:
+    """The fingerprints of the images that the members of the search have seen; "" where none is known."""
+    streams = (record.content.get("stream", {}) for record in study.search)
+    return " and ".join(sorted({str(stream["images"]) for stream in streams if "images" in stream}))
 
 
 def differing(studies: Sequence[StudyResults]) -> list[str]:
@@ -68,7 +86,7 @@ def differing(studies: Sequence[StudyResults]) -> list[str]:
     where these are short.
     """
     keys = dict.fromkeys(key for s in studies for key in s.config if key not in (*STRATEGY_KEYS, *PLACES))
-    found = {key: list(dict.fromkeys(_values(studies, key))) for key in keys}
+    found = {key: list(dict.fromkeys(_value(s, key) for s in studies if key in s.config)) for key in keys}
     texts = {key: ", ".join(values) for key, values in found.items() if len(values) > 1}
     return [f"{key} ({text})" if len(text) <= MOST_SHOWN else key for key, text in texts.items()]
 
@@ -77,11 +95,6 @@ def all_looks(studies: Sequence[StudyResults]) -> tuple[Look, ...]:
     """Every choice that any of the studies knows to be evaluated on the evaluation stream, oldest first."""
     known = {(look.when, look.setting): look for s in studies for look in s.looks}
     return tuple(known[key] for key in sorted(known))
-
-
-def _values(studies: Sequence[StudyResults], key: str) -> list[str]:
-    """As JSON, of those whose configuration has the key."""
-    return [json.dumps(s.config[key], ensure_ascii=False) for s in studies if key in s.config]
 
 
 def row_labels(studies: Sequence[StudyResults]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from results.certificate import Certificate
 from results.record import RunRecord
-from results.settings import EPSILON, Setting, Value, group, is_number
+from results.settings import EPSILON, Setting, Value, group, is_agem, is_number
 
 __all__ = ["Look", "Race", "SearchRound", "Setting", "StudyResults", "Value"]
 
@@ -74,8 +74,8 @@ class StudyResults:
     chosen_score: float
     """Mean A_T over the seeds, fraction in [0, 1]."""
     baseline: Setting | None
-    """What the chosen setting is compared with: ε = 0 for a search of ε, else the published setting; None where there
-    is none.
+    """What the chosen setting is compared with: ε = 0 for a search of ε (of ε-SOFT-GEM that is A-GEM), else the
+    published setting; None where there is none.
     """
     domain: tuple[tuple[float, float] | None, ...]
     """The searched interval of each parameter; None for choices."""
@@ -133,6 +133,11 @@ class StudyResults:
     def of_epsilon(self) -> bool:
         """Whether ε alone was searched."""
         return self.parameters == (EPSILON,)
+
+    @property
+    def zero_is_agem(self) -> bool:
+        """Whether ε alone was searched, and ε = 0 is A-GEM, another formula than that of ε > 0."""
+        return self.of_epsilon and is_agem(self.method, self.parameters, (0.0,))
 
     @property
     def has_spans(self) -> bool:

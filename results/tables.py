@@ -78,7 +78,7 @@ def search_table(results: StudyResults) -> pd.DataFrame:
 
 
 def evaluation_table(results: StudyResults) -> pd.DataFrame:
-    """The chosen setting and the baseline (of a search of ε: A-GEM) on the evaluation stream, then the paper's printed
+    """The chosen setting and the baseline on the evaluation stream, then the paper's printed
     rows where they exist.
 
     Columns: row, source ("this study" | "paper"), a column a searched parameter, n (seeds averaged), diverged, then
@@ -97,8 +97,8 @@ def evaluation_table(results: StudyResults) -> pd.DataFrame:
 
 
 def printed_methods(results: StudyResults) -> tuple[str, ...]:
-    """Methods whose printed rows stand beside the evaluation: the study's, and A-GEM where ε was searched."""
-    return tuple(dict.fromkeys((results.method, "agem"))) if results.of_epsilon else (results.method,)
+    """Methods whose printed rows stand beside the evaluation: the study's, and A-GEM where that is ε = 0 of it."""
+    return (results.method, "agem") if results.zero_is_agem else (results.method,)
 
 
 def evaluated_rows(results: StudyResults) -> list[tuple[str, tuple[RunRecord, ...]]]:

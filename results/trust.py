@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from results.inert import INERT
 from results.peak import Peak, complete, lost, peak, table
 from results.racing import adjusted_means
 from results.seeds import Against, Spread, against, probability_best, spread
@@ -89,7 +90,7 @@ def trust(results: StudyResults) -> Trust:
         chosen=results.chosen,
         baseline=results.baseline,
         seeds=len({r.seed for r in results.search}),
-        settings=_settings(results),
+        settings=_settings(results, verdict.kind == INERT),
         peak=found,
         verdict=verdict,
         rivals=rivals,
@@ -133,10 +134,12 @@ def trust_rows(trust: Trust) -> list[dict[str, Any]]:
     return [_row(trust, one) for one in trust.settings]
 
 
-def _settings(results: StudyResults) -> tuple[TrustedSetting, ...]:
+def _settings(results: StudyResults, inert: bool) -> tuple[TrustedSetting, ...]:
+    """inert: all score the same, so that none is tested, nor the best in any resample."""
     scores, whole = table(results), complete(results)
-    pairs = _against(results, scores)
-    adjusted, probable = adjusted_means(whole), probability_best(whole)
+    pairs = {} if inert else _against(results, scores)
+    adjusted = adjusted_means(whole)
+    probable = np.full(len(whole), math.nan) if inert else probability_best(whole)
     return tuple(
         TrustedSetting(s, lost(results, s), spread(row.tolist()), float(a), pairs.get(s), float(p))
         for s, row, a, p in zip(results.settings, scores, adjusted, probable, strict=True)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from results import page
+from results.inert import INERT
 from results.labels import METRIC_DIGITS, MISSING, about_text, count_text, interval_text, number_text, signed_text
 from results.seeds import Against
 from results.settings import parameter_label, setting_text, value_text
@@ -16,7 +17,13 @@ from results.trust import Trust, TrustedSetting, trust
 MOST_OPEN = 15
 """A longer table is folded."""
 
-KIND_LABELS = {"resolved": "resolved", "flat": "flat", "edge": "at the edge", "diverging": "diverging"}
+KIND_LABELS = {
+    "resolved": "resolved",
+    "flat": "flat",
+    "edge": "at the edge",
+    "diverging": "diverging",
+    INERT: "inert: all score the same",
+}
 DIGITS = METRIC_DIGITS["A_T"]
 
 
@@ -89,7 +96,7 @@ def _of_the_curve(results: StudyResults, found: Trust) -> Iterator[tuple[str, st
     of = "all" if window.whole else f"{window.points}"
     tested = window.lack_of_fit_p
     fit = "lack of fit cannot be tested" if math.isnan(tested) else f"lack of fit p = {tested:.2g}"
-    apart = ", ε = 0 apart" if results.of_epsilon else ""
+    apart = ", ε = 0 apart" if results.zero_is_agem else ""
     yield "Fitted curve", f"quadratic through {of} values in {interval_text(peak.window)}{apart}; {fit}"
 
 

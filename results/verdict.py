@@ -1,4 +1,4 @@
-"""How far the answer of a search can be trusted, in words with figures: resolved, edge, flat or diverging."""
+"""How far the answer of a search can be trusted, in words with figures: resolved, edge, flat, diverging or inert."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from results.inert import INERT, inert
 from results.labels import count_text, epsilon_text
 from results.maximum import LEVEL, Maximum
 from results.quadratic import FEWEST_POINTS
@@ -27,7 +28,8 @@ class Verdict(NamedTuple):
     """resolved   neither end of the interval is open
     edge       one end is, the other is not: the best lies there or cannot be told from it
     flat       both ends are open: no value can be told from the best
-    diverging  too many members were lost to say anything"""
+    diverging  too many members were lost to say anything
+    inert      all scores are equal bit for bit: nothing was measured"""
     low: float
     high: float
     text: str
@@ -58,6 +60,8 @@ def verdict(
     happens in at most 2 % + 1 % of the searches (level 95 %); on a flat curve both ends are, so "resolved" is as seldom
     there. In a race seeds count as fewer than were trained, and the interval is wider than it need be.
     """
+    if nothing := inert(scores, f"values of {label}", label):
+        return Verdict(INERT, found.low, found.high, *nothing)
     if reason := diverging(scores, lost, FEWEST_POINTS, "value", members):
         return Verdict("diverging", found.low, found.high, reason, stable(label))
     span = f"[{epsilon_text(found.low)}, {epsilon_text(found.high)}]"

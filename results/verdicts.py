@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from results import words
+from results.inert import INERT, Inert, inert
 from results.maximum import Maximum
 from results.peak import Peak, complete
 from results.racing import adjusted_means
@@ -24,6 +25,9 @@ def judge(results: StudyResults, peak: Peak | None) -> tuple[Verdict, tuple[Sett
     settings cannot be told from the best; these only where there is no curve.
     """
     scores = complete(results)
+    if nothing := _inert(results, scores):
+        others = tuple(s for s, row in zip(results.settings, scores, strict=True) if not np.isnan(row).all())
+        return Verdict(INERT, math.nan, math.nan, *nothing), tuple(s for s in others if s != results.chosen)
     if peak is not None:
         return _on_the_curve(results, peak, scores), ()
     found = verdict_of_settings(
@@ -35,6 +39,17 @@ def judge(results: StudyResults, peak: Peak | None) -> tuple[Verdict, tuple[Sett
     )
     rivals = tuple(results.settings[k] for k in found.rivals)
     return Verdict(found.kind, math.nan, math.nan, found.text, found.advice), rivals
+
+
+def _inert(results: StudyResults, scores: np.ndarray) -> Inert | None:
+    searched = words.searched(results)
+    of = f"values of {searched}" if len(results.parameters) == 1 else f"settings of {searched}"
+    ends: dict[int, set[str]] = {}
+    for record in results.search:
+        ends.setdefault(record.seed, set()).add(record.fingerprint)
+    return inert(
+        scores, of, searched, same_networks=all(len(found) == 1 and "" not in found for found in ends.values())
+    )
 
 
 def _on_the_curve(results: StudyResults, peak: Peak, scores: np.ndarray) -> Verdict:
@@ -92,7 +107,8 @@ def _natural(results: StudyResults) -> tuple[str, str]:
     ends = results.domain[0]
     if not results.of_epsilon or ends is None:
         return "", ""
-    return "A-GEM" if ends[0] == 0 else "", "ε = 1" if ends[1] == 1 else ""
+    lowest = "A-GEM" if results.zero_is_agem else "ε = 0"
+    return lowest if ends[0] == 0 else "", "ε = 1" if ends[1] == 1 else ""
 
 
 def _at_bound(results: StudyResults, setting: Setting) -> bool:

@@ -61,7 +61,7 @@ def round_nouns(results: StudyResults) -> str:
 
 
 def baseline(results: StudyResults) -> str:
-    """The baseline in a sentence: "ε = 0 (A-GEM)", "the baseline λ = 10"."""
+    """The baseline in a sentence: "ε = 0 (A-GEM)", "the baseline ε = 0" of another method, "the baseline λ = 10"."""
     if results.baseline is None:
         return "no baseline"
     text = setting_text(results.parameters, results.baseline)
@@ -74,8 +74,8 @@ def baseline_name(results: StudyResults) -> str:
 
 
 def is_agem(results: StudyResults) -> bool:
-    """Whether the baseline is ε = 0 of a search of ε, where ε-SOFT-GEM is A-GEM."""
-    return results.of_epsilon and results.baseline == (0.0,)
+    """Whether the baseline is A-GEM, of a search of ε alone."""
+    return results.zero_is_agem and results.baseline == (0.0,)
 
 
 def has_baseline(results: StudyResults) -> bool:

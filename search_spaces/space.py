@@ -16,8 +16,8 @@ class Parameter:
 
     log    its axis is log10, so that a grid on it is evenly spaced in ratios
     whole  whole numbers only
-    apart  values where another formula holds, such as ε = 0, which is A-GEM: they are tried like any other, but a
-           curve through the scores leaves them out
+    apart  values where another formula holds, such as ε = 0 of ε-SOFT-GEM, which is A-GEM: they are tried like any
+           other, but a curve through the scores leaves them out
     Raises ValueError on ends that are not finite and ascending, a logarithm of what is not > 0, or repeated choices.
     """
 

@@ -35,6 +35,8 @@ class ParameterCurve(NamedTuple):
     chosen: float
     baseline: float | None
     baseline_text: str
+    zero_is_agem: bool
+    """Whether the parameter is ε, and another formula holds at 0: A-GEM's."""
     members: pd.DataFrame
     """repeat, <parameter>, seed, value: one row a tried value and seed."""
     points: pd.DataFrame
@@ -56,7 +58,7 @@ class ParameterCurve(NamedTuple):
 
     @property
     def at_baseline(self) -> float | None:
-        """Mean at the baseline (of ε: at ε = 0, A-GEM), or None."""
+        """Mean at the baseline, or None."""
         rows = self.points[(self.points[self.parameter] == self.baseline) & self.points["mean"].notna()]
         return None if rows.empty else float(rows["mean"].iloc[0])
 
@@ -83,6 +85,7 @@ def numbers(results: StudyResults, metric: str = "A_T") -> ParameterCurve:
         chosen=float(results.chosen[0]),
         baseline=baseline,
         baseline_text=words.baseline(results).removeprefix("the "),
+        zero_is_agem=results.zero_is_agem,
         members=members.rename(columns={metric: "value"})[["repeat", name, "seed", "value"]],
         points=points,
         intervals=tuple(r.number for r in results.rounds if r.span is not None and r.number in set(points["repeat"])),
@@ -111,7 +114,7 @@ def caption(curve: ParameterCurve) -> str:
         )
     if (level := curve.at_baseline) is not None:
         value = f"({number_text(level, METRIC_DIGITS[curve.metric])}{_unit(curve)})"
-        agem = curve.parameter == "epsilon" and curve.baseline == 0
+        agem = curve.zero_is_agem and curve.baseline == 0
         which = f"ε = 0, where the formula switches to A-GEM {value}" if agem else f"the {curve.baseline_text} {value}"
         text += f" Diamond and dashed line: {which}."
     return f"{text} {_curve_caption(curve)}"
@@ -155,7 +158,7 @@ def _curve_caption(curve: ParameterCurve) -> str:
     if found is None:
         return ""
     best = "highest" if curve.metric == "A_T" else "lowest"
-    apart = "; ε = 0 is left out because another formula holds there" if curve.parameter == "epsilon" else ""
+    apart = "; ε = 0 is left out because another formula holds there" if curve.zero_is_agem else ""
     ends = about_text((found.low, found.high))
     where = f"where {curve.metric} is {best}: {curve.label} in {ends}, from {count_text(found.maximum.seeds, 'seed')}"
     if found.curve is None or found.maximum.window is None:

@@ -114,7 +114,7 @@ def factory(tasks, examples_per_task):
     return open_stream("permuted_digits", Path("."), tasks, examples_per_task)
 """
 OWN = (
-    "--dataset mine:factory --tasks 3 --cv-tasks 1 --points 3 --repeats 1 --seeds 1 --examples-per-task 60 --device cpu"
+    "--dataset mine:factory --tasks 3 --cv-tasks 2 --points 3 --repeats 1 --seeds 1 --examples-per-task 60 --device cpu"
 )
 
 
@@ -135,6 +135,12 @@ def test_ones_own_stream_runs_on_workers(tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["dataset"] == "mine:factory"
+
+
+def test_one_task_of_a_folder_is_enough_for_a_learning_rate_but_not_for_epsilon(data, epsearch):
+    one = ["--dataset", f"folder:{data / 'mine'}", *SEARCH, "--cv-tasks", "1"]
+    one_line(epsearch("run", *one), "cv-tasks must be >= 2 to search epsilon, got 1: without an earlier task")
+    assert epsearch("plan", *one, "--search", "lr=0.01..0.1", "--json").json["ahead"]["now"] == 3
 
 
 def test_streams_and_definitions_agree_on_the_published_datasets():

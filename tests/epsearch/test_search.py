@@ -75,7 +75,7 @@ class TestStrategies:
 
 class TestSpaces:
     def test_a_method_without_epsilon_over_its_strength(self, small_study, store):
-        loop = make(small_study(method="ewc", search="strength=log:0.1..1000", points=5), store)
+        loop = make(small_study(method="ewc", search="strength=log:0.1..1000", points=5, fisher_every=6), store)
         finish(loop, fake(lambda one, _: 0.9 - 0.1 * (np.log10(one.strength) - 1) ** 2))
         assert loop.best.point == (10.0,)
         assert {record.content["strength"] for record in loop.evaluation_records()} == {10.0}

@@ -90,37 +90,46 @@ def test_a_first_task_is_plain_sgd_where_it_must_be(method):
         assert np.array_equal(found.accuracies[0, 0], plain.accuracies[0, 0])
 
 
+OTHER_VALUES = {
+    "memory": 2,
+    "memory_batch": 5,
+    "trigger": "epsilon",
+    "scale": "raw",
+    "satisfied": "unit",
+    "a_agem_scale": "raw",
+    "fisher_every": 4,
+    "penalty_form": "paper",
+    "margin": 0.1,
+}
+
+
+def changing(method, tasks):
+    """Names of the hyperparameters that change a bit of the final parameters on so many tasks."""
+    stream = toy(range(tasks), examples=66)
+
+    def trained(config=CONFIG, **changes):
+        return train_cohort(Cohort(method, (member(method, **changes),)), stream, config, MKL).fingerprints[0]
+
+    base, strength = trained(), 0.05 + (STRENGTHS.get(method) or 0.0)
+    found = {name for name, value in OTHER_VALUES.items() if trained(replace(CONFIG, **{name: value})) != base}
+    mine = {"epsilon": {"epsilon": 0.9}, "strength": {"strength": strength}}
+    return found | {name for name, change in mine.items() if trained(**change) != base}
+
+
 @every_method
 def test_declared_settings_are_those_the_result_depends_on(method):
     """Content keys leave out what is not declared, so it must not change a bit; and what is declared does."""
-    stream = toy(examples=66)
-    base = train_cohort(Cohort(method, (member(method),)), stream, CONFIG, MKL).fingerprints[0]
-    others = {
-        "memory": 2,
-        "memory_batch": 5,
-        "trigger": "epsilon",
-        "scale": "raw",
-        "satisfied": "unit",
-        "a_agem_scale": "raw",
-        "fisher_every": 4,
-        "penalty_form": "paper",
-        "margin": 0.1,
-    }
     of_everyone = {"learning_rate", "batch_size", "hidden", "network", "pretrained"}
-    assert {field.name for field in fields(TrainConfig)} == set(others) | of_everyone
-    changed = {
-        name
-        for name, value in others.items()
-        if train_cohort(Cohort(method, (member(method),)), stream, replace(CONFIG, **{name: value}), MKL).fingerprints[
-            0
-        ]
-        != base
-    }
-    mine = {"epsilon": {"epsilon": 0.9}, "strength": {"strength": 0.05 + (STRENGTHS.get(method) or 0.0)}}
-    for name, change in mine.items():
-        if train_cohort(Cohort(method, (member(method, **change),)), stream, CONFIG, MKL).fingerprints[0] != base:
-            changed.add(name)
-    assert changed == set(METHODS[method].settings)
+    assert {field.name for field in fields(TrainConfig)} == set(OTHER_VALUES) | of_everyone
+    assert changing(method, tasks=3) == set(METHODS[method].settings)
+
+
+@pytest.mark.parametrize("tasks", [1, 2])
+@every_method
+def test_a_setting_acts_from_as_many_tasks_on_as_is_declared(method, tasks):
+    """A search on fewer tasks is refused: it could find nothing."""
+    declared = METHODS[method]
+    assert changing(method, tasks) == {name for name in declared.settings if declared.tasks_needed(name) <= tasks}
 
 
 @every_method

@@ -8,6 +8,7 @@ from trainers import TrainConfig
 from trainers.engines import choice, make_engine, precision
 from trainers.engines.base import Learners
 from trainers.engines.precision import set_precision
+from trainers.foreign import ForeignError
 from trainers.numeric_path import NumericPath
 
 PATHS = {

@@ -95,17 +95,28 @@ class Method:
     """memory: SAMPLED, PER_TASK, RESERVOIR, or None.
 
     settings: fields of Member and TrainConfig on which the method's results depend, besides those that every result
-    depends on (seed, learning rate, batch size, network).
+    depends on (seed, learning rate, batch size, network). late: those of them that need two earlier tasks to act.
     """
 
     rule: Mixing | Penalty | Projection | Columns
     memory: str | None = None
     settings: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()
 
     @property
     def first_task_is_sgd(self) -> bool:
         """Whether the first task is plain SGD and leaves nothing but parameters, as for every other such method."""
         return isinstance(self.rule, (Mixing, Projection)) and self.memory != RESERVOIR
+
+    def tasks_needed(self, name: str) -> int:
+        """The fewest tasks of a stream on which a hyperparameter can change a result.
+
+        A step of the first task knows nothing of earlier ones: there is no reference gradient yet, no importance is
+        above 0. Only a reservoir is read from the first task on.
+        """
+        if name not in self.settings or self.memory == RESERVOIR:
+            return 1
+        return 3 if name in self.late else 2
 
 
 def where(condition: Number, then: Number, otherwise: Number) -> Number:

@@ -7,7 +7,8 @@ from trainers.methods.penalty import Penalty, State, TaskEnd
 def finish(state: State, end: TaskEnd) -> None:
     """Ω = (1/n) Σ over mini-batches of |∇ Σ ‖logits‖²| on the task's n training examples.
 
-    As in A-GEM's released code Ω replaces that of earlier tasks; with penalty_form "paper" it adds to them.
+    As in A-GEM's released code Ω replaces that of earlier tasks; with penalty_form "paper" it adds to them, which makes
+    a difference from the end of the second task on.
     """
     importance = state["importance"]
     if end.config.penalty_form == "code":
@@ -16,4 +17,4 @@ def finish(state: State, end: TaskEnd) -> None:
         importance.add_(gradient.abs(), alpha=1 / end.examples)
 
 
-MAS = Method(Penalty((), finish, looks_back=True), settings=("strength", "penalty_form"))
+MAS = Method(Penalty((), finish, looks_back=True), settings=("strength", "penalty_form"), late=("penalty_form",))
