@@ -82,9 +82,11 @@ def test_a_candidate_answers_and_leaves():
 
     command = [sys.executable, str(BENCHMARKS / "candidate.py"), "engine", "--threads", "1"]
     candidate = turns.Candidate(command, 1)
-    candidate.ask(members=1, memory_batch=10, steps=1, pixels=64)
-    answer = candidate.answer()
-    candidate.close()
+    try:
+        candidate.ask(members=1, memory_batch=10, steps=1, pixels=64)
+        answer = candidate.answer()
+    finally:
+        candidate.close()
     assert answer["steps"] == 50 and turns.rate([answer, answer]) > 0
 
 

@@ -34,6 +34,7 @@ from trainers.streams.base import TaskStream
 WINDOWS = 8  # at most
 FEWEST = 2  # calls of the engine in each thread, so that there are two windows
 PATIENCE = 4  # times the seconds asked for, after which one call will do
+now = time.perf_counter  # a clock in seconds; tests put one of their own here
 WARM_UP = {"cpu": 1, "cuda": 64}  # steps: compiling, first use of libraries; on a GPU the recording of graphs
 
 
@@ -167,11 +168,11 @@ class _Clock:
                 self._ready.wait()
             except threading.BrokenBarrierError:
                 raise _Over from None
-        return time.perf_counter()
+        return now()
 
     def over(self, begin: float) -> bool:
         """Whether a thread that began then may stop: all have seen enough, or it has waited too long."""
-        spent, fewest = time.perf_counter() - begin, min(map(len, self.took))
+        spent, fewest = now() - begin, min(map(len, self.took))
         enough = fewest >= FEWEST or (fewest >= 1 and spent >= PATIENCE * self._seconds)
         return self._ready.broken or (spent >= self._seconds and enough)
 
@@ -231,10 +232,10 @@ class _Measured:
                 learners.reset()
                 for array, values in zip(arrays, start, strict=True):
                     array.copy_(values)
-            until, started = min(at + stride, steps), time.perf_counter()
+            until, started = min(at + stride, steps), now()
             self._engine.train(learners, at, until)
             bad = bool((learners.first_bad.cpu() >= 0).all())
-            ended = time.perf_counter()
+            ended = now()
             clock.took[self._thread].append(Took(started, ended, (until - at) * count))
             quick = ended - started < REPORT_SECONDS / 2
             at, stride = until, min(2 * stride, CHECK_EVERY) if quick else max(stride // 2, 1)

@@ -16,6 +16,7 @@ from pathlib import Path
 from epsearch.errors import Interrupted, Unavailable, UsageError
 from epsearch.loop import Loop
 from epsearch.progress import Monitor
+from epsearch.runners import patience
 from epsearch.runners.slots import local_slots
 from epsearch.study import Setup
 
@@ -24,8 +25,8 @@ SETTINGS = {
     "RAY_AIR_NEW_OUTPUT": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # nobody reads Tune's own CSV, JSON and TensorBoard files
-    "TUNE_FUNCTION_THREAD_TIMEOUT_S": "60",  # a busy machine may take its time to end a trial
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # workers take this interpreter, they do not set up `uv run` once more
+    **patience.SETTINGS,
 }
 REACH_SECONDS = 10.0
 OBJECT_STORE_BYTES = 10**8  # jobs and results are small; Ray would reserve 30 % of the memory
@@ -118,15 +119,16 @@ def start_private_ray(cores: int) -> None:
     os.environ |= SETTINGS
     import ray
 
-    ray.init(
-        address="local",
-        _node_ip_address="127.0.0.1",  # private: nobody else on the network is to reach it
-        num_cpus=cores,
-        include_dashboard=False,
-        object_store_memory=OBJECT_STORE_BYTES,
-        log_to_driver=False,
-        logging_level=logging.ERROR,
-    )
+    with patience.starting():
+        ray.init(
+            address="local",
+            _node_ip_address="127.0.0.1",  # private: nobody else on the network is to reach it
+            num_cpus=cores,
+            include_dashboard=False,
+            object_store_memory=OBJECT_STORE_BYTES,
+            log_to_driver=False,
+            logging_level=logging.ERROR,
+        )
 
 
 def _join_cluster(address: str) -> None:

@@ -1,12 +1,13 @@
 """Small studies on the digits, and a way to run the command line in this process."""
 
 import json
+import math
 import os
 
 import pytest
 from rich.console import Console
 
-from epsearch import cli
+from epsearch import cli, datasets, progress
 from epsearch.build import build_study
 from epsearch.consoles import PlainConsole
 from epsearch.runners.tune import SETTINGS
@@ -66,8 +67,10 @@ class Answer:
 
 @pytest.fixture
 def epsearch(monkeypatch, capsys, tmp_path):
-    """Runs `epsearch ARGUMENTS…` in tmp_path; returns an Answer."""
+    """Runs `epsearch ARGUMENTS…` in tmp_path; returns an Answer. What is said now and then is left out."""
     monkeypatch.chdir(tmp_path)
+    for module in (progress, datasets):
+        monkeypatch.setattr(module, "PLAIN_SECONDS", math.inf)
     monkeypatch.setattr(cli, "out", PlainConsole(width=200))
     monkeypatch.setattr(cli, "err", PlainConsole(stderr=True, width=200))
 

@@ -9,6 +9,7 @@ import torch
 
 from search_spaces.definition import load_definition
 from tests.epsearch.test_cli import one_line
+from tests.limits import HANGS
 from tests.trainers import image_folders as made
 from trainers.networks.heads import Linear
 from trainers.networks.resnet import ResNet
@@ -132,7 +133,7 @@ def test_ones_own_stream_runs_on_workers(tmp_path):
     (tmp_path / "mine.py").write_text(MINE)
     code = "import sys; from epsearch.cli import main; sys.argv[1:1] = ['run', '--workers', '1']; main()"
     command = [sys.executable, "-c", code, *OWN.split(), "--json"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=HANGS)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["dataset"] == "mine:factory"
 

@@ -88,12 +88,75 @@ def test_a_cache_that_cannot_be_written_stops_nothing(tmp_path, monkeypatch):
     assert NumericPath.parse(numeric.fastest_here(64, 16, 0.5)).device == "cpu"
 
 
-def test_sparse_inputs_are_chosen_where_they_are_faster_only():
+@pytest.fixture
+def measured(monkeypatch):
+    """A function that says how many seconds each way takes from now on; it returns the ways that were compared."""
+    import trainers.engines.choice as choice
+
+    def take(**seconds):
+        compared = []
+
+        def measure(ways, turns=1):
+            for work in ways.values():
+                work()
+            compared.append(list(ways))
+            return {name: seconds[name] for name in ways}
+
+        choice.fastest_path.cache_clear()
+        monkeypatch.setattr(choice, "seconds", measure)
+        return compared
+
+    yield take
+    choice.fastest_path.cache_clear()
+
+
+def test_sparse_inputs_are_chosen_where_they_are_clearly_faster_only(measured):
     from trainers.engines.choice import fastest_path
 
-    assert fastest_path(1568, 256, 0.02).sparse  # a fiftieth of the pixels: no machine is faster with all of them
+    measured(mkl=1.0, onednn=1.0, dense=1.2, sparse=1.0)
+    assert fastest_path(1568, 256, 0.02).sparse
+    both = measured(mkl=1.0, onednn=1.0, dense=1.1, sparse=1.0)
+    assert not fastest_path(1568, 256, 0.02).sparse and both == [["mkl", "onednn"], ["dense", "sparse"]]
+
+
+def test_sparse_inputs_that_cannot_be_faster_are_not_measured(measured):
+    from trainers.engines.choice import fastest_path
+
+    compared = measured(mkl=1.0, onednn=1.0)
     assert not fastest_path(1568, 256, 0.9).sparse
     assert not fastest_path(64, 256, 0.02).sparse
+    assert compared == [["mkl", "onednn"]] * 2
+
+
+@pytest.mark.parametrize(("onednn", "products"), [(0.8, "onednn"), (0.95, "mkl"), (1.2, "mkl")])
+def test_other_products_are_chosen_where_they_are_clearly_faster_only(measured, onednn, products):
+    from trainers.engines.choice import fastest_path
+
+    measured(mkl=1.0, onednn=onednn)
+    assert fastest_path(64, 256, 0.9).products == products
+
+
+def test_the_median_turn_counts_and_the_first_does_not(monkeypatch):
+    """By a clock that shows what each turn takes: the first compiles, and once the machine does something else."""
+    import trainers.engines.choice as choice
+
+    takes = iter([50.0, 1.0, 9.0, 2.0])
+    clock = [0.0]
+    monkeypatch.setattr(choice, "now", lambda: clock[0])
+
+    def work():
+        clock[0] += next(takes)
+
+    assert choice.seconds({"one": work}, turns=3) == {"one": 2.0}
+
+
+@pytest.mark.slow
+def test_a_fiftieth_of_the_pixels_is_faster_than_all_of_them():
+    """On every machine, and by far."""
+    from trainers.engines.choice import fastest_path
+
+    fastest_path.cache_clear()
+    assert fastest_path(1568, 256, 0.02).sparse
 
 
 def test_a_given_path_wins(small_study):

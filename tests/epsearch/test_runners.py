@@ -7,8 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
-from functools import partial
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -21,9 +20,9 @@ from results.record import same_result
 from results.report import evaluation_table
 from results.store import Store
 from search_spaces import STRATEGIES
+from tests.epsearch import halting
 from tests.epsearch.conftest import SMALL
-
-PATIENCE = 120  # seconds until a step that takes a few is given up
+from tests.limits import HANGS
 
 
 def ledger(study):
@@ -47,9 +46,9 @@ FIRST = "narrowing"
     ],
     ids=str,
 )
-def test_both_runners_store_the_same_results(small_study, console, tmp_path, options):
+def test_both_runners_store_the_same_results(small_study, console, tmp_path, ray_address, options):
     """With different cohorts: four for each of two workers, and four for the one thread."""
-    pool = small_study(runner="tune", workers=2, out=tmp_path / "tune", **options)
+    pool = small_study(runner="tune", address=ray_address, workers=2, out=tmp_path / "tune", **options)
     threads = small_study(runner="local", workers=1, out=tmp_path / "local", **options)
     by_tune, by_threads = studies.train_and_report(pool, console), studies.train_and_report(threads, console)
     assert equal(ledger(pool), ledger(threads))
@@ -59,58 +58,59 @@ def test_both_runners_store_the_same_results(small_study, console, tmp_path, opt
     assert by_tune.effort.trained == by_threads.effort.trained > 0
 
 
-def command(out, runner):
-    options = SMALL | {"runner": runner, "out": out, "examples_per_task": 400, "points": 6, "workers": 2}
-    flags = [part for name, value in options.items() for part in ("--" + name.replace("_", "-"), str(value))]
-    return [sys.executable, "-c", "from epsearch.cli import main; main()", "run", "--json", *flags]
+def arguments(out, runner):
+    options = SMALL | {"runner": runner, "out": out, "workers": 2}
+    return ["run", "--json", *(part for name, value in options.items() for part in (flag(name), str(value)))]
+
+
+def flag(name):
+    return "--" + name.replace("_", "-")
+
+
+def finished(out, runner):
+    """What a run that nobody disturbs prints, in a process of its own."""
+    command = [sys.executable, "-c", "from epsearch.cli import main; main()", *arguments(out, runner)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANGS)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EPSEARCH_CACHE", str(tmp_path_factory.mktemp("cache")))
+        return finished(tmp_path_factory.mktemp("undisturbed"), "local")
 
 
 def rows(out):
-    """Members in the ledger of a run that another process is writing."""
-    try:
-        with sqlite3.connect(f"file:{out / 'epsearch.sqlite'}?mode=ro", uri=True) as connection:
-            return connection.execute("select count(*) from epsearch_runs").fetchone()[0]
-    except sqlite3.OperationalError:
-        return 0
-
-
-def start_until_half_way(out, runner):
-    """Starts a run and waits until some of its members are stored."""
-    # A test run in the background ignores Ctrl-C, and its children would inherit that.
-    listen = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    process = subprocess.Popen(command(out, runner), stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=listen)
-    deadline = time.monotonic() + PATIENCE
-    while rows(out) < 4:
-        assert time.monotonic() < deadline and process.poll() is None, "the run ended or hung before it was stopped"
-        time.sleep(0.02)
-    return process
+    """Members in the ledger of a run that has ended."""
+    with closing(sqlite3.connect(f"file:{out / 'epsearch.sqlite'}?mode=ro", uri=True)) as connection:
+        return connection.execute("select count(*) from epsearch_runs").fetchone()[0]
 
 
 @pytest.mark.parametrize("runner", ["local", "tune"])
-def test_a_killed_run_goes_on_to_the_same_table(runner, tmp_path):
-    process = start_until_half_way(tmp_path / "killed", runner)
+def test_a_killed_run_goes_on_to_the_same_table(runner, undisturbed, tmp_path):
+    process, go_on = halting.start(4, *arguments(tmp_path, runner))
     process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=PATIENCE)
-    stored = rows(tmp_path / "killed")
-    runs = {}
-    for name, by in (("killed", runner), ("undisturbed", "local")):
-        done = subprocess.run(command(tmp_path / name, by), capture_output=True, text=True, timeout=PATIENCE)
-        assert done.returncode == 0, done.stderr
-        runs[name] = json.loads(done.stdout)
-    assert runs["killed"]["effort"]["reused"] >= stored >= 4
+    go_on()
+    process.communicate(timeout=HANGS)
+    stored = rows(tmp_path)
+    resumed = finished(tmp_path, runner)
+    assert resumed["effort"]["reused"] >= stored >= 4 and resumed["effort"]["trained"] > 0
     for field in ("chosen", "chosen_score", "rounds", "evaluation"):
-        assert runs["killed"][field] == runs["undisturbed"][field]
+        assert resumed[field] == undisturbed[field]
 
 
 @pytest.mark.parametrize("runner", ["local", "tune"])
 def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(runner, tmp_path):
-    process = start_until_half_way(tmp_path / "runs", runner)
+    process, go_on = halting.start(4, *arguments(tmp_path, runner))
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=PATIENCE)
+    go_on()
+    out, err = process.communicate(timeout=HANGS)
     assert process.returncode == 130
     assert err.decode().strip().splitlines()[-1].startswith("epsearch: stopped; ")
     assert "the same command goes on from there" in err.decode() and "Traceback" not in err.decode()
-    assert out == b"" and rows(tmp_path / "runs") >= 4
+    assert out == b"" and rows(tmp_path) >= 4
 
 
 def test_an_error_in_a_cohort_ends_the_run_and_keeps_what_is_done(small_study, console, monkeypatch):
@@ -132,14 +132,14 @@ def test_an_error_in_a_cohort_ends_the_run_and_keeps_what_is_done(small_study, c
     assert studies.train_and_report(study, console).effort.reused > 0
 
 
-def test_an_error_in_a_worker_is_one_line(small_study, console, tmp_path, capfd):
+def test_an_error_in_a_worker_is_one_line(small_study, console, tmp_path, capfd, ray_address):
     """The driver reads MNIST from its cache; the workers find the file damaged since."""
     from tests.trainers.test_streams import write_idx
     from trainers.streams import mnist
 
     mnist.load.cache_clear()
     folder = write_idx(tmp_path / "data", images=(100, 20))
-    study = small_study(dataset="permuted_mnist", data_dir=tmp_path / "data", runner="tune")
+    study = small_study(dataset="permuted_mnist", data_dir=tmp_path / "data", runner="tune", address=ray_address)
     mnist.load(study.data_dir)
     (folder / "t10k-labels-idx1-ubyte.gz").write_bytes(b"")
     with pytest.raises(
@@ -167,12 +167,19 @@ def descendants(root):
     return [(pid, names[pid]) for pid in found]
 
 
+def actors():
+    """Process numbers of Tune's workers in every Ray that this process has started."""
+    return {pid for pid, name in descendants(os.getpid()) if name.startswith("ray::Impl")}
+
+
 def killing(relay):
     """A Relay that kills the only worker once while it starts, once while it trains and once while it is idle.
 
     Tune calls it between two of its steps, so it cannot miss these moments on a slow machine. The idle worker dies
     after Tune has its result for good, and before the next trial is handed to it.
     """
+
+    others = actors()  # of tests before, which may still be ending
 
     class Killer(relay):
         killed, errors = [], 0
@@ -182,9 +189,8 @@ def killing(relay):
             self.killed.append(moment)
 
         def on_step_begin(self, iteration, trials, **info):
-            starting = [pid for pid, name in descendants(os.getpid()) if name.startswith("ray::Impl")]
-            if starting and not self.killed:
-                self.kill("starting", starting[0])
+            if not self.killed and (starting := actors() - others):
+                self.kill("starting", starting.pop())
 
         def on_trial_result(self, iteration, trials, trial, result, **info):
             super().on_trial_result(iteration, trials, trial, result)
@@ -202,13 +208,13 @@ def killing(relay):
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds the starting worker in /proc")
-def test_a_worker_that_dies_is_replaced(epsearch, small_options, monkeypatch):
+def test_a_worker_that_dies_is_replaced(epsearch, small_options, monkeypatch, ray_address):
     """SIGKILL, whenever it comes, costs one attempt, and the run ends as it should."""
     from epsearch.runners import trials
 
     killer = killing(trials.Relay)
     monkeypatch.setattr(trials, "Relay", killer)
-    answer = epsearch("run", "--json", *small_options, "--runner", "tune", "--workers", 1)
+    answer = epsearch("run", "--json", *small_options, "--runner", "tune", "--workers", 1, "--address", ray_address)
     assert (killer.killed, killer.errors) == (["starting", "training", "idle"], 3)
     assert answer.status == 0 and answer.json["evaluation"], answer.err
     assert "Traceback" not in answer.err
@@ -221,8 +227,7 @@ def test_interrupting_the_local_runner_stops_its_threads(small_study, console, m
     def update(self, loop):
         original(self, loop)
         if loop.trained:
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.1)
+            signal.raise_signal(signal.SIGINT)
 
     original = Monitor.update
     monkeypatch.setattr(Monitor, "update", update)

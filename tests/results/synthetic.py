@@ -15,7 +15,9 @@ import numpy as np
 from results.metrics import average_accuracy
 from results.record import RunRecord
 from results.study import SearchRound, StudyResults
+from tests.limits import HANGS
 
+ROOT = Path(__file__).parents[2]
 DAY = "2025-11-21T00:00:00+00:00"
 
 
@@ -145,7 +147,10 @@ def study(
 
 
 def process(url: str, *lines: str) -> subprocess.Popen[str]:
-    """Another Python process with `store` open and `record` at hand."""
+    """Another Python process with `store` open and `record` at hand; it waits for locks as long as it must."""
     start = [f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})", "from synthetic import record"]
-    code = "\n".join([*start, "from results.store import Store", f"store = Store.open({url!r})", *lines])
-    return subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    patient = ["from results import database", f"database.BUSY_SECONDS = {HANGS}"]
+    opened = ["from results.store import Store", f"store = Store.open({url!r})"]
+    code = "\n".join([*start, *patient, *opened, *lines])
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, text=True, **pipes)

@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from results import schema
 from results.database import connect, mask
 from results.record import same_result
 from results.store import Store, StoreError, StudyConflict
+from tests.limits import HANGS
 
 
 def test_round_trip_is_exact(store: Store) -> None:
@@ -64,7 +66,7 @@ def test_many_keys_at_once(store: Store) -> None:
 def test_arrays_are_json_that_other_tools_can_read(tmp_path: Path) -> None:
     with Store.open(f"sqlite:///{tmp_path}/ledger.db") as store:
         store.add([record()])
-    with sqlite3.connect(tmp_path / "ledger.db") as raw:
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as raw:
         row = raw.execute(
             "select json_extract(accuracies, '$[2][0]'), json_extract(accuracies, '$[0][2]'), "
             "json_extract(content, '$.network.lr'), epsilon from epsearch_runs"
@@ -83,7 +85,7 @@ def test_two_processes_add_at_the_same_time(url: str) -> None:
     """They open a new file together, and half of their keys are the same."""
     body = ("print(sum(store.add([record(seed=s)]) for s in range({0}, {1})))",)
     writers = [process(url, body[0].format(low, low + 40)) for low in (0, 20)]
-    outputs = [w.communicate(timeout=60) for w in writers]
+    outputs = [w.communicate(timeout=HANGS) for w in writers]
     assert [w.returncode for w in writers] == [0, 0], outputs
     with Store.open(url) as store:
         assert store.count() == 60
@@ -110,7 +112,7 @@ def test_kill_loses_no_committed_record(url: str) -> None:
         if int(line) >= 25:
             break
     writer.send_signal(signal.SIGKILL)
-    rest = writer.communicate(timeout=30)[0].split("\n")
+    rest = writer.communicate(timeout=HANGS)[0].split("\n")
     last = max([25, *(int(word) for word in rest[:-1])])
     with Store.open(url) as store:
         committed = {record(seed=s, epsilon=e).key for s in range(last + 1) for e in (0.1, 0.5)}
@@ -118,7 +120,7 @@ def test_kill_loses_no_committed_record(url: str) -> None:
         assert store.count() % 2 == 0
         assert store.add([record(seed=10_000)]) == 1
     if url.startswith("sqlite"):
-        with sqlite3.connect(url.removeprefix("sqlite:///")) as raw:
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as raw:
             assert raw.execute("pragma integrity_check").fetchone() == ("ok",)
 
 

@@ -9,12 +9,13 @@ import pytest
 from results_synthetic import process, record
 from sqlalchemy import Connection, inspect, text
 
-from results import schema
+from results import database, schema
 from results.certificate import Certificate
 from results.database import connect
 from results.record import ARRAYS, RunRecord, same_result
 from results.schema import array_to_json, mapping_to_json
 from results.store import Store, StoreError
+from tests.limits import HANGS
 
 # As version 1 made them, word for word; no code of today's schema takes part.
 VERSION_1 = (
@@ -130,13 +131,14 @@ def test_a_failure_halfway_leaves_version_1(url: str, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("old", [True, False], ids=["version 1", "new"])
-def test_many_threads_open_it_at_once(url: str, old: bool) -> None:
+def test_many_threads_open_it_at_once(url: str, old: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "BUSY_SECONDS", HANGS)
     if old:
         make_version_1(url)
     together, problems, counts = threading.Barrier(8), [], []
 
     def work() -> None:
-        together.wait(timeout=60)
+        together.wait(HANGS)
         try:
             with Store.open(url) as store:
                 counts.append(store.count())
@@ -156,7 +158,7 @@ def test_many_threads_open_it_at_once(url: str, old: bool) -> None:
 def test_two_processes_open_it_at_once(url: str) -> None:
     make_version_1(url)
     openers = [process(url, f"print(store.count(), store.add([record(seed={seed})]))") for seed in (10, 11)]
-    outputs = [o.communicate(timeout=60) for o in openers]
+    outputs = [o.communicate(timeout=HANGS) for o in openers]
     assert [o.returncode for o in openers] == [0, 0], outputs
     with Store.open(url) as store:
         assert store.count() == len(MEMBERS) + 2

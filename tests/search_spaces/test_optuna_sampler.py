@@ -15,6 +15,7 @@ from optuna.trial import TrialState
 from search_spaces import IntervalNarrowing, Parameter
 from search_spaces.adapters.line import SUGGESTION
 from search_spaces.adapters.optuna_sampler import IntervalNarrowingSampler
+from tests.limits import HANGS
 from tests.search_spaces.killed_run import KILLED, POINTS, REPEATS, objective, study_in
 from tests.search_spaces.searches import run
 
@@ -268,7 +269,7 @@ def test_threads_evaluate_all_points_of_all_rounds(n_jobs):
     def together(trial):
         value = objective(trial)
         if trial.number < n_jobs:
-            gate.wait(timeout=30)
+            gate.wait(HANGS)
         return value
 
     study.optimize(together, n_jobs=n_jobs)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from search_spaces import IntervalNarrowing, Observation, Parameter
+from tests.limits import HANGS
 from tests.search_spaces import tune_run
 from tests.search_spaces.searches import CASES, SPACES, build, run
 
@@ -58,11 +59,9 @@ def searcher_of(batches):
     )
 
 
-def test_tuner_fit_takes_the_same_rounds_as_a_plain_loop():
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.search_spaces.tune_run"],
-        capture_output=True, text=True, cwd=ROOT, timeout=150, check=True,
-    )  # fmt: skip
+def test_tuner_fit_takes_the_same_rounds_as_a_plain_loop(ray_address):
+    command = [sys.executable, "-m", "tests.search_spaces.tune_run", ray_address]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=HANGS, check=True)
     plain = tune_run.Locked()
 
     def score(one):

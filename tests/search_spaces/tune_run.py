@@ -1,10 +1,12 @@
-"""A real Tuner.fit around a strategy that holds a lock; run as a program, it prints what came of it as JSON.
+"""A real Tuner.fit around a strategy that holds a lock; run as a program with the address of a Ray of two cores, it
+prints what came of it as JSON.
 
 A process of its own: Ray reads its environment when it is imported, and a hanging search can be killed.
 """
 
 import json
 import os
+import sys
 import tempfile
 import threading
 from math import nan
@@ -56,12 +58,12 @@ def main():
 
     strategy = Locked()
     searcher = strategy_searcher(strategy, ["epsilon"], metric="loss", mode="min")
-    quiet = {"log_to_driver": False, "logging_level": "CRITICAL", "include_dashboard": False}
-    ray.init("local", num_cpus=1, object_store_memory=80 * 2**20, **quiet)
+    ray.init(sys.argv[1], log_to_driver=False, logging_level="CRITICAL")
     tuning = tune.TuneConfig(search_alg=searcher, num_samples=-1, max_concurrent_trials=2, reuse_actors=True)
     with tempfile.TemporaryDirectory() as folder:
         running = tune.RunConfig(storage_path=folder, name="search", verbose=0)
-        results = tune.Tuner(trainable, tune_config=tuning, run_config=running).fit()
+        alone = tune.with_resources(trainable, {"cpu": 2})
+        results = tune.Tuner(alone, tune_config=tuning, run_config=running).fit()
     rounds = [[one.points, one.scores, one.winners] for one in strategy.rounds]
     print(json.dumps({"rounds": rounds, "trials": len(results), "errors": results.num_errors, "done": strategy.done}))
     ray.shutdown()

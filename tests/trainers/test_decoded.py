@@ -16,6 +16,7 @@ from rich.console import Console
 
 from epsearch import datasets
 from epsearch.errors import UsageError
+from tests.limits import HANGS
 from tests.trainers import image_folders as made
 from trainers.streams import decoding, pixel_cache, sources
 from trainers.streams.base import DataError
@@ -293,10 +294,12 @@ def test_two_processes_decode_once(tmp_path, cache):
     processes = [context.Process(target=_in_a_process, args=(root, cache, queue), daemon=True) for _ in range(2)]
     for process in processes:
         process.start()
-    found = [queue.get(timeout=60) for _ in processes]
     for process in processes:
         process.join()
         assert process.exitcode == 0
+        process.close()
+    found = [queue.get() for _ in processes]
+    queue.close()
     assert len(set(found)) == 1
     assert len([path for path in cache.iterdir() if path.is_dir()]) == 1
 
@@ -319,7 +322,7 @@ def test_without_locks_the_first_to_rename_wins(source, cache, monkeypatch):
 
     def write(*given):
         facts = real(*given)
-        barrier.wait(timeout=60)
+        barrier.wait(HANGS)
         return facts
 
     monkeypatch.setattr(pixel_cache, "_write", write)
@@ -355,7 +358,9 @@ def test_a_process_that_dies_half_way_blocks_nobody(source, cache, tmp_path):
     process = multiprocessing.get_context("spawn").Process(target=_dies, args=(tmp_path / "images", cache))
     process.start()
     process.join()
-    assert process.exitcode == 9 and len(list(cache.glob(".*/pixels"))) == 1
+    code = process.exitcode
+    process.close()
+    assert code == 9 and len(list(cache.glob(".*/pixels"))) == 1
     assert decode(source, 32, cache).pixels.shape[0] == 18
     assert not list(cache.glob(".*/pixels"))
 

@@ -79,7 +79,7 @@ def test_a_switch_that_does_not_hold_is_refused(monkeypatch):
 
     monkeypatch.setattr(precision, "_switches", lambda path: [("torch.backends.mkldnn.matmul", Stuck(), "ieee")])
     with pytest.raises(
-        RuntimeError, match=r"cpu-float32-torch asks for 'ieee' in torch.backends.mkldnn.matmul.*'bf16'"
+        ForeignError, match=r"cpu-float32-torch asks for 'ieee' in torch.backends.mkldnn.matmul.*'bf16'"
     ):
         set_precision(NumericPath())
 

@@ -43,6 +43,21 @@ class Watched:
         return Engine()
 
 
+class Ticks(threading.local):
+    """A clock that shows a hundredth of a second more to a thread whenever that looks."""
+
+    seconds = 0.0
+
+    def __call__(self):
+        self.seconds += 0.01
+        return self.seconds
+
+
+@pytest.fixture(autouse=True)
+def ticks(monkeypatch):
+    monkeypatch.setattr(probe, "now", Ticks())
+
+
 @pytest.fixture(autouse=True)
 def nothing_is_left(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -239,10 +239,14 @@ class TestDownload:
         monkeypatch.setattr(datasets.MNIST, "resources", resources)
         handler = partial(QuietHandler, directory=mirror)
         with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-            threading.Thread(target=server.serve_forever, daemon=True).start()
+            serving = threading.Thread(target=server.serve_forever)
+            serving.start()
             monkeypatch.setattr(datasets.MNIST, "mirrors", [f"http://127.0.0.1:{server.server_port}/"])
-            images = mnist.load(tmp_path / "data")
-            server.shutdown()
+            try:
+                images = mnist.load(tmp_path / "data")
+            finally:
+                server.shutdown()
+                serving.join()
         assert images.train.inputs.shape == (30, 784)
         assert mnist.present(tmp_path / "data")
 

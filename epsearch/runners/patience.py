@@ -1,0 +1,79 @@
+"""How long Ray may take to start. Its own limits, of 30 seconds and less, are too short for a machine that is busy."""
+
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+START_SECONDS = int(os.environ.get("EPSEARCH_RAY_SECONDS", "120"))  # for each of the steps of a start
+
+# Read by Ray when it is imported, or by the processes that it starts.
+SETTINGS = {
+    "RAY_gcs_server_port_wait_time_s": str(START_SECONDS),
+    "RAY_py_gcs_connect_timeout_s": str(START_SECONDS),
+    "RAY_worker_register_timeout_seconds": str(START_SECONDS),
+    "RAY_agent_register_timeout_ms": str(1000 * START_SECONDS),
+    "RAY_health_check_timeout_ms": str(1000 * START_SECONDS),  # slow is not dead: a process that ended is seen at once
+    "TUNE_FUNCTION_THREAD_TIMEOUT_S": str(START_SECONDS),  # a busy machine may take its time to end a trial
+}
+# Of processes that the raylet starts. Where they have to tell it the port it waits for 15 seconds, then aborts.
+PORTS = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port", "runtime_env_agent_port")
+NEEDED = ("gcs_server", "raylet")
+
+
+@contextmanager
+def starting() -> Iterator[None]:
+    """Within it, `ray.init` waits START_SECONDS for the node that it starts; two limits of Ray's cannot be set."""
+    from ray._private.node import Node
+
+    original = Node.start_ray_processes
+
+    def start(node: Any) -> None:
+        choose_ports(node)
+        original(node)
+        wait_for(node, START_SECONDS)
+
+    Node.start_ray_processes = start
+    try:
+        yield
+    finally:
+        Node.start_ray_processes = original
+
+
+def choose_ports(node: Any) -> None:
+    """Gives those processes free ports, where no port is given, before the node's raylet starts."""
+    from ray._raylet import DASHBOARD_AGENT_LISTEN_PORT_NAME, persist_port
+
+    parameters = node._ray_params
+    with ExitStack() as all_at_once:
+        for name in PORTS:
+            if not getattr(parameters, name, None):
+                found = all_at_once.enter_context(socket.socket())
+                found.bind(("127.0.0.1", 0))
+                setattr(parameters, name, found.getsockname()[1])
+    # The only one that Ray does not hand on to its raylet, which looks for it in a file.
+    listening = parameters.dashboard_agent_listen_port
+    persist_port(node.get_session_dir_path(), node._node_id, DASHBOARD_AGENT_LISTEN_PORT_NAME, listening)
+
+
+def wait_for(
+    node: Any,
+    seconds: float,
+    now: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Returns once the node is known, or so many seconds have passed, or what it needs has ended.
+
+    Ray then asks for the node itself, and has the words for what went wrong.
+    """
+    from ray._private import services
+
+    until = now() + seconds
+    while now() < until and not any(kind in NEEDED for kind, _ in node.dead_processes()):
+        try:
+            services.get_node(node.gcs_address, node._node_id)
+            return
+        except RuntimeError:  # not yet
+            sleep(0.1)
