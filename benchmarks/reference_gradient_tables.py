@@ -25,9 +25,7 @@ def scores(found: Found) -> str:
     rows = []
     for subtracted, title in ((True, "subtraction"), (False, "sum")):
         mean, worst = by_path[subtracted]["A_T"], by_path[subtracted]["worst_seed"]
-        cells = [
-            f"{mean[e]:.1f}" + (f" (one seed {worst[e]:.1f})" if mean[e] - worst[e] > 5 else "") for e in mean
-        ]
+        cells = [f"{mean[e]:.1f}" + (f" (one seed {worst[e]:.1f})" if mean[e] - worst[e] > 5 else "") for e in mean]
         rows.append([title, *cells])
     return table(["ε", *(f"{float(e):g}" for e in by_path[False]["A_T"])], rows)
 

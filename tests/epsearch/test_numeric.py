@@ -89,7 +89,7 @@ def test_a_cache_that_cannot_be_written_stops_nothing(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def measured(monkeypatch):
+def timed(monkeypatch):
     """A function that says how many seconds each way takes from now on; it returns the ways that were compared."""
     import trainers.engines.choice as choice
 
@@ -110,29 +110,29 @@ def measured(monkeypatch):
     choice.fastest_path.cache_clear()
 
 
-def test_sparse_inputs_are_chosen_where_they_are_clearly_faster_only(measured):
+def test_sparse_inputs_are_chosen_where_they_are_clearly_faster_only(timed):
     from trainers.engines.choice import fastest_path
 
-    measured(mkl=1.0, onednn=1.0, dense=1.2, sparse=1.0)
+    timed(mkl=1.0, onednn=1.0, dense=1.2, sparse=1.0)
     assert fastest_path(1568, 256, 0.02).sparse
-    both = measured(mkl=1.0, onednn=1.0, dense=1.1, sparse=1.0)
+    both = timed(mkl=1.0, onednn=1.0, dense=1.1, sparse=1.0)
     assert not fastest_path(1568, 256, 0.02).sparse and both == [["mkl", "onednn"], ["dense", "sparse"]]
 
 
-def test_sparse_inputs_that_cannot_be_faster_are_not_measured(measured):
+def test_sparse_inputs_that_cannot_be_faster_are_not_measured(timed):
     from trainers.engines.choice import fastest_path
 
-    compared = measured(mkl=1.0, onednn=1.0)
+    compared = timed(mkl=1.0, onednn=1.0)
     assert not fastest_path(1568, 256, 0.9).sparse
     assert not fastest_path(64, 256, 0.02).sparse
     assert compared == [["mkl", "onednn"]] * 2
 
 
 @pytest.mark.parametrize(("onednn", "products"), [(0.8, "onednn"), (0.95, "mkl"), (1.2, "mkl")])
-def test_other_products_are_chosen_where_they_are_clearly_faster_only(measured, onednn, products):
+def test_other_products_are_chosen_where_they_are_clearly_faster_only(timed, onednn, products):
     from trainers.engines.choice import fastest_path
 
-    measured(mkl=1.0, onednn=onednn)
+    timed(mkl=1.0, onednn=onednn)
     assert fastest_path(64, 256, 0.9).products == products
 
 
