@@ -294,6 +294,25 @@ class TestWhatItRaises:
         mine(failing("describe", f"return {said.replace('KEY', repr(SOURCE))}"))
         one_line(epsearch("run", *TINY), "describe() of mine:factory must return a dict", "examples_per_task", "got ")
 
+    @pytest.mark.parametrize(
+        ("method", "said"),
+        [
+            ("size", "None"),
+            ("size", "0"),
+            ("order", "[0, 1]"),
+            ("order", "super().order(*told) / 2"),
+            ("train", "None"),
+            ("train", "super().train(*told)._replace(labels=super().train(*told).labels + 10)"),
+            ("train", "super().train(*told)._replace(labels=super().train(*told).labels[1:])"),
+            ("test", "super().test(*told)._replace(labels=super().test(*told).labels - 1)"),
+            ("test", "super().test(*told)._replace(labels=super().test(*told).labels * 0.5)"),
+        ],
+    )
+    def test_what_nothing_could_be_trained_on(self, method, said, mine, epsearch):
+        """Labels beyond the network's outputs would be read beyond an array."""
+        mine(failing(method, f"return {said}"))
+        one_line(epsearch("run", *TINY, "--quiet"), f"{method}() of mine:factory must return", "got ")
+
     def test_trouble_with_the_data_is_said_as_the_stream_says_it(self, mine, epsearch):
         raising = "    from trainers.streams import DataError\n    raise DataError('none')\n    return Mine"
         mine(STREAM.replace("    return Mine", raising))

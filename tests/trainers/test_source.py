@@ -1,12 +1,13 @@
 """Which files belong to a module from outside, and that their hashes follow what is in them and nothing else."""
 
+import doctest
 import os
 import sys
 import zipfile
 
 import pytest
 
-from trainers import source
+from trainers import foreign, source
 from trainers.source import SourceError, changed, digest, source_of
 
 
@@ -26,6 +27,12 @@ def write(tmp_path, monkeypatch):
 
 def names(module):
     return list(source_of(module).hashes)
+
+
+@pytest.mark.parametrize("module", [source, foreign], ids=lambda module: module.__name__)
+def test_the_examples_in_the_docstrings(module):
+    found = doctest.testmod(module)
+    assert found.attempted > 0 == found.failed
 
 
 def test_of_a_file_it_is_the_file_whatever_lies_beside_it(write):

@@ -1,8 +1,9 @@
 """Streams that users write themselves: module:factory, where factory(tasks, examples_per_task) makes the stream."""
 
 import json
+import operator
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from reprlib import repr
 from typing import Any, cast
@@ -32,10 +33,10 @@ def open_own(
     if str(beside) not in sys.path:
         sys.path.append(str(beside))
     found, known = load(module, f"dataset {dataset!r}", source)
-    factory: Any = getattr(found, name, None)
-    if factory is None:
-        raise DataError(f"module {module!r} has no {name!r}; dataset takes module:factory")
     with blamed(f"{dataset}({tasks}, {examples_per_task}) failed with", known, DataError):
+        factory = getattr(found, name, None)
+        if factory is None:
+            raise DataError(f"module {module!r} has no {name!r}; dataset takes module:factory")
         made = factory(tasks, examples_per_task)
     stream = OwnStream(made, dataset, known, DataError)
     _check(dataset, made, stream)
@@ -43,22 +44,58 @@ def open_own(
 
 
 class OwnStream(Foreign):
-    """A user's stream. What it raises is a ForeignError, and its source is a part of what describes it."""
+    """A user's stream. What it raises is a ForeignError, and so is what it returns where nothing could be trained on
+    it; its source is a part of what describes it.
+    """
 
-    def describe(self) -> dict[str, Any]:
-        """What the stream says of itself, and the hashes of the files that it is made of."""
-        described = self.__getattr__("describe")()
-        try:
-            facts = json.loads(json.dumps(described))
-            sound = isinstance(facts["examples_per_task"], (int, float)) and SOURCE not in facts
-        except (TypeError, ValueError, KeyError, RecursionError):
-            sound = False
-        if not sound:
-            raise ForeignError(
-                f"describe() of {self._what} must return a dict that JSON can hold, with a number examples_per_task "
-                f"and without {SOURCE}, which names the stream's files; got {' '.join(repr(described).split())}"
-            )
-        return {**described, SOURCE: dict(self._source.hashes)}
+    def _guarded(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        guarded = super()._guarded(name, method)
+
+        def call(*given: Any, **more: Any) -> Any:
+            found = guarded(*given, **more)
+            if name in PROMISES and not _kept(PROMISES[name][1], found, self):
+                got = " ".join(repr(found).split())
+                raise ForeignError(f"{name}() of {self._what} must return {PROMISES[name][0]}; got {got}")
+            return {**found, SOURCE: dict(self._source.hashes)} if name == "describe" else found
+
+        return call
+
+
+def _is_described(found: Any, stream: OwnStream) -> bool:
+    facts = json.loads(json.dumps(found))
+    return isinstance(facts["examples_per_task"], (int, float)) and SOURCE not in facts
+
+
+def _are_examples(found: Any, stream: OwnStream) -> bool:
+    # A label beyond the outputs would read, in compiled code, beyond an array.
+    inputs, labels = found.inputs, found.labels
+    fits = labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < stream.outputs
+    return bool(fits and labels.shape == (len(inputs),))
+
+
+def _is_order(found: Any, stream: OwnStream) -> bool:
+    return bool(found.ndim == 1 and len(found) and found.dtype.kind in "iu")
+
+
+# Of a method: what it must return, in words, and whether it does.
+EXAMPLES = "Examples: inputs [n, …] and labels [n], integers in 0…outputs−1, none of them empty"
+PROMISES: dict[str, tuple[str, Callable[[Any, OwnStream], bool]]] = {
+    "size": ("a number of examples >= 1", lambda found, _: operator.index(found) >= 1),
+    "order": ("an array [n] of positions, not empty", _is_order),
+    "train": (EXAMPLES, _are_examples),
+    "test": (EXAMPLES, _are_examples),
+    "describe": (
+        f"a dict that JSON can hold, with a number examples_per_task and without {SOURCE}, which is added to it",
+        _is_described,
+    ),
+}
+
+
+def _kept(promise: Callable[[Any, OwnStream], bool], found: Any, stream: OwnStream) -> bool:
+    try:
+        return promise(found, stream)
+    except (TypeError, ValueError, KeyError, AttributeError, RecursionError):
+        return False
 
 
 def _check(dataset: str, made: Any, stream: OwnStream) -> None:
