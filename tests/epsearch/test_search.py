@@ -289,6 +289,22 @@ class TestEvaluation:
         found = looks.looks(zero, store)
         assert [look.mine for look in found].count(True) == 1 and len(found) == 2
 
+    def test_where_agem_itself_is_searched_its_other_choices_are_looks(self, small_study, store):
+        finish(make(small_study(), store), PEAK)  # another method's choice is none
+        first, second = (small_study(method="agem", search=f"lr={ends}") for ends in ("0.05..0.1", "0.1..0.2"))
+        finish(make(first, store), fake(lambda one, _: one.learning_rate))
+        loop = make(second, store)
+        finish(loop, fake(lambda one, _: one.learning_rate))
+        assert [(look.setting, look.mine) for look in looks.looks(loop, store)] == [
+            ("lr = 0.1", False),
+            ("lr = 0.2", True),
+        ]
+
+    def test_zero_stands_apart_in_soft_gem_alone(self, small_study):
+        study = small_study(search="epsilon=0..1 lr=0.1..1", strategy="random")
+        assert [one.apart for one in study.space.parameters] == [(0.0,), ()]
+        assert [one.apart for one in replace(study, method="mine").space.parameters] == [(), ()]
+
     def test_its_seeds_may_differ(self, small_study, store):
         loop = make(small_study(eval_seeds="5,6,7"), store)
         finish(loop, PEAK)

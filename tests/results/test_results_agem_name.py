@@ -35,7 +35,7 @@ STUDIES = {
     "chosen inside": lambda: study(repeats=2, points=5, seeds=3),
     "0 chosen": lambda: replace(study(repeats=1, points=5, seeds=3, peak=0.0), chosen=(0.0,)),
     "best near 0, not evaluated": lambda: study(repeats=1, seeds=3, peak=-0.05, evaluated=False),
-    "several": lambda: replace(mixed(), baseline=(0.0, 0.1, 25, "raw")),
+    "several": lambda: mixed(baseline=(0.0, 0.1, 25, "raw")),
 }
 
 

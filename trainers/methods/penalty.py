@@ -51,8 +51,8 @@ class Penalty:
     """arrays: names of the state's arrays besides anchor and importance.
 
     observe(state, step, direction) sees every step; refresh(state, params, config) comes every `fisher_every` steps,
-    before the step; finish(state, end) after every task but the last, before θ* moves. looks_back: whether finish goes
-    through the task's mini-batches once more.
+    before the step; a penalty that has it finds no importance without. finish(state, end) comes after every task but
+    the last, before θ* moves. looks_back: whether finish goes through the task's mini-batches once more.
     """
 
     arrays: tuple[str, ...]
