@@ -1,6 +1,7 @@
 """What all tests share: no limit that a busy machine would break, and one Ray for those that need one."""
 
 import os
+import secrets
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,11 @@ from hypothesis import HealthCheck, settings
 
 from tests.limits import HANGS
 
-os.environ["EPSEARCH_RAY_SECONDS"] = str(HANGS)  # read when epsearch.runners.patience is imported
+os.environ |= {
+    "EPSEARCH_RAY_SECONDS": str(HANGS),  # read when epsearch.runners.patience is imported
+    "RAY_AUTH_MODE": "token",  # these two by Ray, here and in every process that is to join
+    "RAY_AUTH_TOKEN": secrets.token_hex(32),
+}
 
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")

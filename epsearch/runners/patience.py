@@ -12,7 +12,6 @@ START_SECONDS = int(os.environ.get("EPSEARCH_RAY_SECONDS", "120"))  # for each o
 # Read by Ray when it is imported, or by the processes that it starts.
 SETTINGS = {
     "RAY_gcs_server_port_wait_time_s": str(START_SECONDS),
-    "RAY_py_gcs_connect_timeout_s": str(START_SECONDS),
     "RAY_worker_register_timeout_seconds": str(START_SECONDS),
     "RAY_agent_register_timeout_ms": str(1000 * START_SECONDS),
     "RAY_health_check_timeout_ms": str(1000 * START_SECONDS),  # slow is not dead: a process that ended is seen at once
