@@ -10,11 +10,16 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console, RenderableType
 
-from epsearch.build import build, ledger_url
+from epsearch.build import build
 from epsearch.errors import Interrupted, TrainingFailed, UsageError
 from epsearch.options import Option, default
 from epsearch.parsers import dataset as parse_dataset
+from epsearch.parsers import path as parse_path
+from epsearch.place import kept_within, ledger_url
+from epsearch.place import storage as parse_storage
 from epsearch.study import Comparison, MemoryStudy, Setup, Study
+from results.errors import StoreError
+from results.url import LedgerUrl, mask
 
 app = typer.Typer(
     name="epsearch",
@@ -25,9 +30,13 @@ app = typer.Typer(
 )
 out, err = Console(), Console(stderr=True)
 
-Storage = Annotated[str | None, typer.Option(help="SQLAlchemy URL of the ledger. [default: SQLite in --out]")]
-Out = Annotated[Path, typer.Option("--out", help="Folder of the ledger and the reports.", show_default=True)]
-DataDir = Annotated[Path, typer.Option(help="Folder of datasets.")]
+Storage = Annotated[
+    str | None, typer.Option(help="SQLAlchemy URL of the ledger. [default: $EPSEARCH_STORAGE, or SQLite in --out]")
+]
+Out = Annotated[
+    Path, typer.Option("--out", help="Folder of the ledger and the reports.", parser=parse_path, metavar="DIRECTORY")
+]
+DataDir = Annotated[Path, typer.Option(help="Folder of datasets.", parser=parse_path, metavar="DIRECTORY")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 Dataset = Annotated[str, typer.Argument(help="Name of a dataset of images, or folder:PATH.")]
 Name = Annotated[str | None, typer.Argument(help="Name of the study, see `epsearch list`. [default: the newest]")]
@@ -41,12 +50,15 @@ RUNS, DATA = default("out"), default("data_dir")
 def main() -> None:
     """Runs the command line: bad input is one line and status 2, an interrupted run 130, a failed one 1."""
     try:
-        status = app(joined(sys.argv[1:]), standalone_mode=False)
+        with kept_within(sys.argv):
+            status = app(joined(sys.argv[1:]), standalone_mode=False)
     except UsageError as error:
         _fail(str(error), 2)
     except typer.TyperException as error:
         message = getattr(error, "format_message", error.__str__)()
         _fail(" ".join(message.split()), 2)
+    except StoreError as error:
+        _fail(f"{error}; what was stored is kept, the same command goes on from there", 1)
     except TrainingFailed as error:
         _fail(f"{error}; what was trained is stored, the same command goes on from there", 1)
     except (Interrupted, KeyboardInterrupt, typer.Abort):
@@ -81,7 +93,7 @@ def joined(arguments: Sequence[str]) -> list[str]:
 
 
 def _fail(message: str, status: int) -> None:
-    err.print(f"epsearch: {message}", style="red", markup=False, highlight=False, soft_wrap=True)
+    err.print(f"epsearch: {mask(message)}", style="red", markup=False, highlight=False, soft_wrap=True)
     sys.exit(status)
 
 
@@ -180,7 +192,7 @@ def report(names: Names = None, folder: Out = RUNS, storage: Storage = None, as_
     """Write the report of a study again, from the ledger alone; of several searches, one that compares them."""
     from epsearch import show, studies
 
-    url = ledger_url(folder, storage)
+    url = _url(folder, storage)
     if names is not None and len(names) > 1:
         found, page = studies.side_by_side(names, url, folder)
         _print(show.side_by_side(found, page), show.side_by_side_as_json(found, page), as_json)
@@ -192,18 +204,18 @@ def report(names: Names = None, folder: Out = RUNS, storage: Storage = None, as_
 @app.command("list")
 def list_(folder: Out = RUNS, storage: Storage = None, as_json: Json = False) -> None:
     """List the studies of a ledger and how far they are."""
-    from epsearch import show, studies
+    from epsearch import ledger, show
 
-    rows = studies.list_studies(ledger_url(folder, storage), folder)
+    rows = ledger.list_studies(_url(folder, storage), folder)
     _print(show.study_list(rows), [row._asdict() for row in rows], as_json)
 
 
 @app.command("show")
 def show_(name: Name = None, folder: Out = RUNS, storage: Storage = None, as_json: Json = False) -> None:
     """Show a study: its options, how far it is, what it has found. Nothing is written."""
-    from epsearch import show, studies
+    from epsearch import ledger, show
 
-    loop = studies.load(name, ledger_url(folder, storage), folder)
+    loop = ledger.load(name, _url(folder, storage), folder)
     _print(show.study(loop), show.study_as_json(loop), as_json)
 
 
@@ -258,6 +270,10 @@ def doctor(folder: Out = RUNS, data_dir: DataDir = DATA, as_json: Json = False) 
     checks = diagnose(folder, data_dir)
     _print(show.checks(checks), [check._asdict() for check in checks], as_json)
     return int(any(check.ok is False for check in checks))
+
+
+def _url(folder: Path, storage: str | None) -> LedgerUrl:
+    return ledger_url(folder, None if storage is None else parse_storage(storage))
 
 
 def _print(shown: RenderableType, data: Any, as_json: bool) -> None:

@@ -25,7 +25,7 @@ def looks(loop: StudyLoop, store: Store) -> tuple[Look, ...]:
         return ()
     found: dict[str, tuple[dict[str, Any], str]] = {}
     for content, created in store.described("eval"):
-        same = content["stream"] == mine["stream"] and _family(content) == _family(mine)
+        same = content.get("stream") == mine["stream"] and _family(content) == _family(mine)
         if same and (_choice(content) == _choice(mine) or not _is_baseline(content, baseline)):
             found.setdefault(_choice(content), (content, created))
     return tuple(
@@ -39,12 +39,12 @@ def _choice(content: Mapping[str, Any]) -> str:
 
 
 def _is_baseline(content: Mapping[str, Any], baseline: Mapping[str, Any]) -> bool:
-    return content["method"] == AGEM or _choice(content) == _choice(baseline)
+    return content.get("method") == AGEM or _choice(content) == _choice(baseline)
 
 
 def _family(content: Mapping[str, Any]) -> str:
     """A-GEM is a choice of ε-SOFT-GEM: ε = 0."""
-    return SOFT_AGEM if content["method"] == AGEM else str(content["method"])
+    return SOFT_AGEM if content.get("method") == AGEM else str(content.get("method"))
 
 
 def _flat(content: Mapping[str, Any]) -> dict[str, Any]:

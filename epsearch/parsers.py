@@ -1,6 +1,7 @@
 """Text or a YAML value on the command line's way to a field's value; each raises UsageError in one line."""
 
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -213,7 +214,13 @@ def name(value: Any) -> str:
 
 
 def path(value: Any) -> Path:
-    return Path(str(value)).expanduser()
+    """~ and ~user are homes where there are any; a folder of such a name is ./~."""
+    return Path(os.path.expanduser(str(value)))
+
+
+def path_shown(value: Path) -> str:
+    """The inverse of `path`."""
+    return f"./{value}" if str(value).startswith("~") else str(value)
 
 
 def none_for_none(value: Any) -> Any:

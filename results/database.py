@@ -13,6 +13,7 @@ from sqlalchemy import URL, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from results.errors import StoreError
+from results.files import on_one_line
 from results.url import LedgerUrl
 
 ALLOWED = "allowed: sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME"
@@ -82,9 +83,11 @@ def check_file(parsed: URL, url: LedgerUrl) -> Path | None:
     if file is None:
         return None
     if not file.parent.is_dir():
-        raise StoreError(f"the ledger's folder does not exist: {file.parent}; allowed: a file in an existing folder")
+        raise StoreError(
+            f"the ledger's folder does not exist: {on_one_line(file.parent)}; allowed: a file in an existing folder"
+        )
     if file.is_dir():
-        raise StoreError(f"the ledger must be a file, got the folder {file}; allowed: sqlite:///FILE")
+        raise StoreError(f"the ledger must be a file, got the folder {on_one_line(file)}; allowed: sqlite:///FILE")
     return file
 
 

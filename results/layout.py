@@ -46,7 +46,9 @@ def look(connection: Connection) -> Columns:
     for table in TABLES:
         later = {column for newer in range(version + 1, schema.VERSION + 1) for column in _added(newer, table)}
         if missing := sorted({column.name for column in table.columns} - later - there[table.name]):
-            what = f"{table.name} has no column {missing[0]}" if there[table.name] else f"there is no table {table.name}"
+            what = (
+                f"{table.name} has no column {missing[0]}" if there[table.name] else f"there is no table {table.name}"
+            )
             raise StoreError(f"the ledger is damaged: {what}")
     return there
 

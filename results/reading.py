@@ -16,25 +16,26 @@ from sqlalchemy import URL, Engine, create_engine
 from sqlalchemy.pool import StaticPool
 
 from results.database import check_file, parse, server, sqlite, tolerate
+from results.files import writable
 from results.url import LedgerUrl
 
 LEFT_BEHIND = ("-wal", "-journal")  # of a program that has the file open, or died with it
 
 
 def connect_to_read(url: LedgerUrl | str) -> Engine:
-    """An engine to read with. An SQLite file that is not there, in a folder that is, reads as an empty ledger.
+    """An engine to read with. An SQLite file that is not there reads as an empty ledger.
 
-    StoreError where the URL, its driver or its folder is wrong.
+    StoreError where the URL or its driver is wrong, or the file is a folder.
     """
     url = LedgerUrl.of(url)
     parsed = parse(url)
     if parsed.drivername != "sqlite":
         return server(parsed, url)
+    if url.file is not None and not url.file.exists():
+        return create_engine("sqlite://")
     file = check_file(parsed, url)
     if file is None:
         return sqlite(parsed, _read_only)
-    if not file.exists():
-        return create_engine("sqlite://")
     options = _options(file)
     if options is None:
         return create_engine("sqlite://", creator=partial(_copy, file), poolclass=StaticPool)
@@ -48,7 +49,7 @@ def _options(file: Path) -> Mapping[str, str] | None:
     A file that can be written is opened so, though nothing is written: SQLite then takes its helper files away behind
     it. One that cannot be is opened as one that nobody changes; or beside the program that is just writing to it.
     """
-    if _writable(file) and _writable(file.parent):
+    if writable(file) and writable(file.parent):
         return {"mode": "rw"}
     if not any(_beside(file, end).exists() and _beside(file, end).stat().st_size for end in LEFT_BEHIND):
         return {"mode": "ro", "immutable": "1"}
@@ -76,8 +77,3 @@ def _read_only(connection: sqlite3.Connection, _record: Any) -> None:
 
 def _beside(file: Path, end: str) -> Path:
     return file.with_name(file.name + end)
-
-
-def _writable(path: Path) -> bool:
-    """Whether this process may write to it: as the user as whom it acts, and not on a read-only file system."""
-    return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)

@@ -98,8 +98,6 @@ class RunRecord:
                 raise ValueError(f"{name} must hold fractions in [0, 1] or NaN, got {outside[0]}")
         if self.status == "ok" and np.isnan(self.accuracies[np.tri(self.tasks, dtype=bool)]).any():
             raise ValueError("accuracies[k, j] must be measured for every j <= k when status is 'ok', got NaN")
-        if (self.diverged_task is not None) != (self.status == "diverged"):
-            raise ValueError(f"diverged_task is that of status 'diverged', got {self.diverged_task} and {self.status!r}")
 
 
 def content_key(content: Mapping[str, Any]) -> str:

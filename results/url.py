@@ -11,7 +11,8 @@ SQLITE = ("sqlite:///", "sqlite+pysqlite:///")
 SECRET = re.compile(r"pass|pwd|secret|token", re.IGNORECASE)
 _LOGIN = re.compile(r"(://[^:/@]*):(.*)@", re.DOTALL)
 _BARE_LOGIN = re.compile(r"(^[^:/@]*):(.*)@", re.DOTALL)  # of a URL without a beginning
-_VALUE = re.compile(r"(?:(?<=[?&\s])|^)([^=?&\s]+)=([^&\s]+)")
+_NAME = re.compile(r"(?:(?<=[?&\s])|^)([^=?&\s]+)=")
+_VALUE = re.compile(r"[^&\s]*")
 _UNSAFE = "%?#="  # in the path of a database's URL
 
 
@@ -72,13 +73,17 @@ class LedgerUrl:
         """The file of an SQLite ledger; None where it is none, or SQLite is given a URI of its own."""
         start = next((start for start in SQLITE if self._text.startswith(start)), None)
         name = "" if start is None else self._text.removeprefix(start).partition("?")[0]
-        return None if name in ("", ":memory:") or name.startswith("file:") else Path(unquote(name, errors="surrogateescape"))
+        return (
+            None
+            if name in ("", ":memory:") or name.startswith("file:")
+            else Path(unquote(name, errors="surrogateescape"))
+        )
 
     @property
     def secrets(self) -> set[str]:
         """What is masked, as it is written in the URL and as it is meant."""
         login = [found[2] for found in (_LOGIN if "://" in self._text else _BARE_LOGIN).finditer(self._text)]
-        written = login + [value for name, value in _VALUE.findall(self._text) if _is_secret(name)]
+        written = login + [found[0] for found in _values(self._text)]
         return {form for one in written for form in (one, unquote(one), unquote_plus(one))} - {""}
 
     def hide(self, text: str) -> str:
@@ -95,11 +100,16 @@ def mask(text: str) -> str:
     'postgresql://me:***@host/db?password=***&x=1'
     """
     hidden = _LOGIN.sub(rf"\1:{HIDDEN}@", text)
-    return _VALUE.sub(lambda found: f"{found[1]}={HIDDEN if _is_secret(found[1]) else found[2]}", hidden)
+    for found in reversed(_values(hidden)):
+        hidden = hidden[: found.start()] + HIDDEN + hidden[found.end() :]
+    return hidden
 
 
-def _is_secret(name: str) -> bool:
-    return SECRET.search(unquote_plus(name)) is not None
+def _values(text: str) -> list[re.Match[str]]:
+    """Where values of secret parameters stand; a name may be percent-encoded."""
+    names = (found for found in _NAME.finditer(text) if SECRET.search(unquote_plus(found[1])))
+    values = (_VALUE.match(text, found.end()) for found in names)
+    return [found for found in values if found]
 
 
 def _quoted(letter: str) -> str:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from epsearch import numeric, studies
+from epsearch import ledger, numeric, session, studies
 from epsearch.errors import UsageError
 from epsearch.preparation import open_evaluation
 from trainers.numeric_path import NumericPath
@@ -88,9 +88,9 @@ def test_names_of_paths(text, path):
 
 def test_a_study_from_before_there_were_paths_can_be_listed(small_study, console):
     study = small_study(name="old")
-    with studies.open_store(f"sqlite:///{_made(study.out) / 'epsearch.sqlite'}") as store:
+    with session.open_store(f"sqlite:///{_made(study.out) / 'epsearch.sqlite'}") as store:
         store.save_study("old", {"study": study.identity(), "stream": dict(open_evaluation(study)[0].describe())})
-    (row,) = studies.list_studies(study.storage, study.out)
+    (row,) = ledger.list_studies(study.storage, study.out)
     assert row.name == "old" and row.chosen is None
 
 
