@@ -12,9 +12,11 @@ from epsearch.errors import UsageError, unknown
 from epsearch.machine import cuda_present
 from epsearch.options import Option, default
 from epsearch.parsers import METHODS, OF_THE_MEMORY_STUDY
+from epsearch.place import ledger_url
 from epsearch.records import method_settings
 from epsearch.search import make_strategy
 from epsearch.study import KINDS, Comparison, MemoryStudy, Setup, Study
+from results.url import LedgerUrl
 from search_spaces.definition import load_definition
 from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
 
@@ -43,7 +45,7 @@ def build(kind: type[AnySetup], given: Mapping[str, Any], config: Path | None = 
     return replace(study, name=f"{prefix}{_name(dataset)}-{study.digest()}")
 
 
-def places(given: Mapping[str, Any], config: Path | None = None) -> tuple[str | None, Path, str]:
+def places(given: Mapping[str, Any], config: Path | None = None) -> tuple[str | None, Path, LedgerUrl]:
     """(name, out folder, URL of the ledger) of a search. Raises UsageError."""
     parsed = _parsed(Study, given, config)
     out = parsed.get("out", default("out"))
@@ -65,19 +67,20 @@ def build_study(given: Mapping[str, Any], config: Path | None = None) -> Study:
     return build(Study, given, config)
 
 
-def restore(stored: Mapping[str, Any], name: str, out: Path, storage: str) -> Setup:
-    """What a ledger keeps under `name`, with today's places. The ledgers of old know searches only."""
-    kind = KINDS[stored.get("kind", Study.kind)]
+def restore(stored: Mapping[str, Any], name: str, out: Path, storage: LedgerUrl) -> Setup:
+    """What a ledger keeps under `name`, with today's places. The ledgers of old know searches only.
+
+    Raises UsageError where it names what is not known, or whatever the text it was made from raises.
+    """
+    command = stored.get("kind", Study.kind)
+    if command not in KINDS:
+        raise UsageError(unknown("command", command, KINDS))
+    kind = KINDS[command]
     options = {option.name: option for option in kind.options()}
-    known = {key: options[key].parse(value) for key, value in stored["study"].items() if value is not None}
+    known = {key: _option(key, options).parse(value) for key, value in stored["study"].items() if value is not None}
     places = {"name": name, "out": out, "storage": storage, "numeric_path": stored.get("numeric_path")}
     defaults = {option.name: option.default for option in options.values()} | _defined(kind, known)
     return kind(**defaults | known | places)
-
-
-def ledger_url(out: Path, storage: str | None = None) -> str:
-    """The URL of the ledger: SQLite in the out folder unless another is given."""
-    return storage if storage is not None else f"sqlite:///{(out / 'epsearch.sqlite').absolute()}"
 
 
 def _name(dataset: str) -> str:

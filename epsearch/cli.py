@@ -10,12 +10,16 @@ from typing import Annotated, Any
 import typer
 from rich.console import RenderableType
 
-from epsearch.build import build, ledger_url
+from epsearch.build import build
 from epsearch.consoles import PlainConsole
 from epsearch.failures import answered
 from epsearch.options import Option, default
 from epsearch.parsers import dataset as parse_dataset
+from epsearch.parsers import path as parse_path
+from epsearch.place import kept_within, ledger_url
+from epsearch.place import storage as parse_storage
 from epsearch.study import Comparison, MemoryStudy, Setup, Study
+from results.url import LedgerUrl
 
 app = typer.Typer(
     name="epsearch",
@@ -26,9 +30,14 @@ app = typer.Typer(
 )
 out, err = PlainConsole(), PlainConsole(stderr=True)
 
-Storage = Annotated[str | None, typer.Option(help="SQLAlchemy URL of the ledger. [default: SQLite in --out]")]
-Out = Annotated[Path, typer.Option("--out", help="Folder of the ledger and the reports.", show_default=True)]
-DataDir = Annotated[Path, typer.Option(help="Folder of datasets.")]
+Storage = Annotated[
+    str | None, typer.Option(help="SQLAlchemy URL of the ledger. [default: $EPSEARCH_STORAGE, or SQLite in --out]")
+]
+Out = Annotated[
+    Path,
+    typer.Option("--out", help="Folder of the ledger and the reports.", parser=parse_path("out"), metavar="DIRECTORY"),
+]
+DataDir = Annotated[Path, typer.Option(help="Folder of datasets.", parser=parse_path("data-dir"), metavar="DIRECTORY")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 Dataset = Annotated[str, typer.Argument(help="Name of a dataset of images, or folder:PATH.")]
 Name = Annotated[str | None, typer.Argument(help="Name of the study, see `epsearch list`. [default: the newest]")]
@@ -46,7 +55,8 @@ def main() -> None:
 
 def run() -> object:
     """Runs the command line; its exit status, or None. Raises what `failures` explains."""
-    return app(joined(sys.argv[1:]), standalone_mode=False)
+    with kept_within(sys.argv):
+        return app(joined(sys.argv[1:]), standalone_mode=False)
 
 
 def joined(arguments: Sequence[str]) -> list[str]:
@@ -170,7 +180,7 @@ def report(names: Names = None, folder: Out = RUNS, storage: Storage = None, as_
     """Write the report of a study again, from the ledger alone; of several searches, one that compares them."""
     from epsearch import show, studies
 
-    url = ledger_url(folder, storage)
+    url = _url(folder, storage)
     if names is not None and len(names) > 1:
         found, page = studies.side_by_side(names, url, folder)
         _print(show.side_by_side(found, page), show.side_by_side_as_json(found, page), as_json)
@@ -182,18 +192,18 @@ def report(names: Names = None, folder: Out = RUNS, storage: Storage = None, as_
 @app.command("list")
 def list_(folder: Out = RUNS, storage: Storage = None, as_json: Json = False) -> None:
     """List the studies of a ledger and how far they are."""
-    from epsearch import show, studies
+    from epsearch import ledger, show
 
-    rows = studies.list_studies(ledger_url(folder, storage), folder)
+    rows = ledger.list_studies(_url(folder, storage), folder)
     _print(show.study_list(rows), [row._asdict() for row in rows], as_json)
 
 
 @app.command("show")
 def show_(name: Name = None, folder: Out = RUNS, storage: Storage = None, as_json: Json = False) -> None:
     """Show a study: its options, how far it is, what it has found. Nothing is written."""
-    from epsearch import show, studies
+    from epsearch import ledger, show
 
-    loop = studies.load(name, ledger_url(folder, storage), folder)
+    loop = ledger.load(name, _url(folder, storage), folder)
     _print(show.study(loop), show.study_as_json(loop), as_json)
 
 
@@ -248,6 +258,10 @@ def doctor(folder: Out = RUNS, data_dir: DataDir = DATA, as_json: Json = False) 
     checks = diagnose(folder, data_dir)
     _print(show.checks(checks), [check._asdict() for check in checks], as_json)
     return int(any(check.ok is False for check in checks))
+
+
+def _url(folder: Path, storage: str | None) -> LedgerUrl:
+    return ledger_url(folder, None if storage is None else parse_storage(storage))
 
 
 def _print(shown: RenderableType, data: Any, as_json: bool) -> None:

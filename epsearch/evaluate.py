@@ -42,6 +42,7 @@ class StudyLoop(Loop):
         self.earlier = tuple(StudyLoop(one, images, store) for one in earlier)
         for loop in self.earlier:
             self.records.update((record.key, record) for record in loop.search_records())
+            self.damaged |= loop.damaged
         self.reused = len(self.records)
         self.certificates: dict[str, Certificate] = {}
         self._ahead: dict[int, Job] = {}

@@ -29,7 +29,7 @@ def looks(loop: StudyLoop, store: Store) -> tuple[Look, ...]:
     methods = (SOFT_AGEM, AGEM) if method == SOFT_AGEM else (method,)
     found: dict[str, tuple[dict[str, Any], str]] = {}
     for content, created in store.described("eval"):
-        same = content["stream"] == mine["stream"] and content["method"] in methods
+        same = content.get("stream") == mine["stream"] and content.get("method") in methods
         if same and (_choice(content) == _choice(mine) or not _is_baseline(content, baseline, methods)):
             found.setdefault(_choice(content), (content, created))
     return tuple(
@@ -44,7 +44,7 @@ def _choice(content: Mapping[str, Any]) -> str:
 
 def _is_baseline(content: Mapping[str, Any], baseline: Mapping[str, Any], methods: Sequence[str]) -> bool:
     of_all = AGEM if SOFT_AGEM in methods else None
-    return content["method"] == of_all or _choice(content) == _choice(baseline)
+    return content.get("method") == of_all or _choice(content) == _choice(baseline)
 
 
 def _flat(content: Mapping[str, Any]) -> dict[str, Any]:

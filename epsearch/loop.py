@@ -14,9 +14,9 @@ from epsearch.cost import step_cost
 from epsearch.errors import TrainingFailed, UsageError
 from epsearch.jobs import Certify, Job, JobResult, Trainee
 from epsearch.proof import Proof
-from epsearch.records import content, content_key, measures_transfer, records
+from epsearch.records import content, measures_transfer, records
 from epsearch.study import Setup
-from results.record import RunRecord
+from results.record import RunRecord, content_key
 from results.store import Store
 from search_spaces.definition import load_definition
 from trainers.cohort import Cohort
@@ -34,6 +34,7 @@ class Loop(ABC):
         self.reused, self.trained = 0, 0  # members found in the ledger, and trained since
         self.saved = 0  # member-steps not taken since, as members share their first task
         self.notes: list[str] = []  # lines that workers have for the user
+        self.damaged: dict[str, str] = {}  # records that could not be used, key -> why; some trained again since
         self.proof = Proof()  # that the search has seen nothing of the evaluation, as the ledger keeps it
         self._images, self._store = dict(images), store
         self._jobs: dict[int, Job] = {}
@@ -93,6 +94,10 @@ class Loop(ABC):
         different = len({self._key(trainee) for trainee in wanted})
         return different - len(self._unknown(wanted)), different
 
+    def unused(self) -> dict[str, str]:
+        """Records of the ledger that cannot be used, key -> why."""
+        return {key: why for key, why in self.damaged.items() if key not in self.records}
+
     def found(self, trainees: Iterable[Trainee]) -> tuple[RunRecord, ...]:
         """Those that have been trained."""
         keys = (self._key(trainee) for trainee in trainees)
@@ -116,6 +121,7 @@ class Loop(ABC):
         """Takes from the ledger what it knows of these members."""
         known = self._store.get([self._key(trainee) for trainee in self._unknown(trainees)])
         self.records.update(known)
+        self.damaged |= known.damaged
         self.reused += len(known)
 
     def _cohorts(self, trainees: Sequence[Trainee]) -> list[list[Trainee]]:

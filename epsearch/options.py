@@ -12,6 +12,7 @@ from typing import Any
 from epsearch import hyperparameters
 from epsearch import parsers as of
 from epsearch.cache import cache_folder
+from epsearch.place import storage
 from search_spaces.strategies import STRATEGIES
 from trainers.cohort import NETWORKS, PENALTY_FORMS, SCALES, TRIGGERS
 from trainers.numeric_path import PRECISIONS
@@ -239,15 +240,29 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "name", None, of.name, "Name of the study. [default: the dataset and a hash of the options]", identifies=False
     ),
-    Option("out", Path("runs"), of.path("out"), "Folder for the ledger and the reports.", identifies=False, show=str),
-    Option("storage", None, str, "SQLAlchemy URL of the ledger. [default: SQLite in --out]", identifies=False),
+    Option(
+        "out",
+        Path("runs"),
+        of.path("out"),
+        "Folder for the ledger and the reports.",
+        identifies=False,
+        show=of.path_shown,
+    ),
+    Option(
+        "storage",
+        None,
+        storage,
+        "SQLAlchemy URL of the ledger. [default: $EPSEARCH_STORAGE, or SQLite in --out]",
+        identifies=False,
+        show=str,
+    ),
     Option(
         "data_dir",
         cache_folder(),
         of.path("data-dir"),
         "Folder of datasets; what is missing is downloaded there.",
         identifies=False,
-        show=str,
+        show=of.path_shown,
     ),
 )
 

@@ -1,6 +1,7 @@
 """Text or a YAML value on the command line's way to a field's value; each raises UsageError in one line."""
 
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -213,19 +214,20 @@ def name(value: Any) -> str:
 
 
 def path(name: str) -> Callable[[Any], Path]:
-    """A file or folder; ~ and ~user are homes."""
+    """A file or folder; ~ and ~user are homes where there are any; a folder of such a name is ./~."""
 
     def parse(value: Any) -> Path:
         text = str(value)
-        try:
-            found = Path(text).expanduser()
-        except RuntimeError as error:
-            raise UsageError(f"{name} must be a path, got {text!r}: {error}") from None
         if "\0" in text:
             raise UsageError(f"{name} must be a path, got {text!r}")
-        return found
+        return Path(os.path.expanduser(text))
 
     return parse
+
+
+def path_shown(value: Path) -> str:
+    """The inverse of `path`."""
+    return f"./{value}" if str(value).startswith("~") else str(value)
 
 
 def none_for_none(value: Any) -> Any:

@@ -1,7 +1,5 @@
 """What identifies a member's result, and how a trained cohort becomes records of the ledger."""
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -11,7 +9,7 @@ from uuid import uuid4
 
 from epsearch.jobs import Job, JobResult, Trainee
 from epsearch.study import Setup
-from results.record import RunRecord
+from results.record import RunRecord, content_key
 from results.settings import SOFT_AGEM
 from trainers.cohort import PROTOCOL_VERSION
 from trainers.source import digest
@@ -72,11 +70,6 @@ def method_settings(method: str) -> frozenset[str]:
 def measures_transfer(phase: str) -> bool:
     """Whether FWT and LCA are measured, with many tests between a task's first steps; ε is chosen without them."""
     return phase == "eval"
-
-
-def content_key(described: Mapping[str, Any]) -> str:
-    """The hash under which the ledger knows a member."""
-    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
 
 
 def records(job: Job, result: JobResult, described: Sequence[Mapping[str, Any]]) -> list[RunRecord]:

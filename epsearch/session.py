@@ -1,32 +1,34 @@
 """One session of training: ledger, runner and progress line around a loop, whatever its kind."""
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
 from rich.console import Console
 
 from epsearch import stored
+from epsearch.damage import reading, unused_in_words
 from epsearch.errors import UsageError
 from epsearch.evaluate import StudyLoop
 from epsearch.fitting import fitted
 from epsearch.loop import Loop
 from epsearch.machine import describe_machine
 from epsearch.numeric import numeric_path
+from epsearch.place import kept_within
 from epsearch.plan import Plan, make_plan
 from epsearch.preparation import Prepared, prepare
 from epsearch.progress import Monitor, clock
 from epsearch.study import Comparison, MemoryStudy, Setup, Study
 from epsearch.table import TableLoop
 from results.errors import StoreUnavailable
+from results.files import on_one_line, writable
 from results.patience import Patience
 from results.store import Store, StoreError, StudyRow
+from results.url import LedgerUrl
 from trainers.foreign import ForeignError
 
 AnySetup = TypeVar("AnySetup", bound=Setup)
@@ -65,13 +67,14 @@ def train(study: Setup, console: Console, quiet: bool = False, extend: bool = Fa
     """
     prepared = prepare(study, console, quiet)
     make_folder(study.out)
-    with open_store(study.storage) as store, ExitStack() as stack:
+    with kept_within(), open_store(study.storage) as store, ExitStack() as stack:
         store.patience = Patience(PATIENCE, partial(console.print, highlight=False, soft_wrap=True))
         study = _placed(study, prepared, store, console, quiet)
         described = (study, prepared.images, prepared.proof, extend)
         earlier = stored.keep(store, *described, write=False)
         loop = make_loop(study, prepared.images, store, earlier)
         stored.keep(store, *described)  # only now, as a study that cannot begin must not stand in the ledger
+        stack.callback(_tell_damage, loop, console, told=_tell_damage(loop, console))
         loop.proof = prepared.proof
         if isinstance(loop, StudyLoop) and not (loop.done or quiet):
             # A loop of its own: the jobs that the plan looks at are not those that are trained.
@@ -86,7 +89,7 @@ def train(study: Setup, console: Console, quiet: bool = False, extend: bool = Fa
 def plan(study: Study, console: Console, quiet: bool = False, extend: bool = False) -> Plan:
     """What `train` would do. Nothing is trained but for a probe of a few seconds, and nothing stored."""
     prepared = prepare(study, console, quiet)
-    with _ledger_to_read(study.storage) as storage, open_store(storage) as store:
+    with kept_within(), read_store(study.storage) as store:
         study = _placed(study, prepared, store, console, quiet=True)
         earlier = stored.keep(store, study, prepared.images, prepared.proof, extend, write=False)
         return make_plan(StudyLoop(study, prepared.images, store, earlier=earlier))
@@ -94,7 +97,7 @@ def plan(study: Study, console: Console, quiet: bool = False, extend: bool = Fal
 
 def _placed(study: AnySetup, prepared: Prepared, store: Store, console: Console, quiet: bool) -> AnySetup:
     """With the arithmetic and the number of workers that fit this machine; a study that was begun keeps its own."""
-    row = store.study(study.name)
+    row = stored.find(store, study.name)
     path = numeric_path(study, prepared.stream, row.config.get("numeric_path") if row else None)
     return fitted(replace(study, numeric_path=path), prepared.stream, console, quiet)
 
@@ -105,15 +108,13 @@ def _announce(found: Plan, console: Console) -> None:
     console.print(show.plan(found), soft_wrap=True)
 
 
-@contextmanager
-def _ledger_to_read(storage: str) -> Iterator[str]:
-    """The ledger, or an empty one where there is none yet: looking makes no file."""
-    file = Path(storage.removeprefix("sqlite:///"))
-    if file.exists() or not storage.startswith("sqlite:///"):
-        yield storage
-        return
-    with TemporaryDirectory() as folder:
-        yield f"sqlite:///{folder}/empty.sqlite"
+def _tell_damage(loop: Loop, console: Console, told: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Says which records were not used that have not been told of, however quiet the run; returns all told of now."""
+    found = {key: why for key, why in loop.damaged.items() if key not in told}
+    if found:
+        line = f"{unused_in_words(found)}; what was lost is trained again and replaces it"
+        console.print(line, style="yellow", markup=False, highlight=False, soft_wrap=True)
+    return told | found.keys()
 
 
 def make_loop(study: Setup, images: Mapping[str, Any], store: Store, earlier: Sequence[Study] = ()) -> Loop:
@@ -124,32 +125,44 @@ def make_loop(study: Setup, images: Mapping[str, Any], store: Store, earlier: Se
     return TableLoop(study, images, store)
 
 
-def stored_loop(row: StudyRow, store: Store, storage: str, out: Path) -> Loop:
-    """A stored study as far as the ledger knows it. Nothing is trained."""
+def stored_loop(row: StudyRow, store: Store, storage: LedgerUrl, out: Path) -> Loop:
+    """A stored study as far as the ledger knows it. Nothing is trained. Raises Unreadable."""
     # A study of an older ledger began before there were paths; it can be listed, and finds none of its members.
     known = stored.read(row, storage, out)
-    loop = make_loop(known.study, row.config["stream"], store, known.earlier)
-    loop.proof = known.proof
-    return loop
+    with reading(row):
+        loop = make_loop(known.study, row.config["stream"], store, known.earlier)
+        loop.proof = known.proof
+        return loop
 
 
-def open_store(storage: str) -> Store:
-    """The ledger. Raises UsageError in one line; StoreUnavailable where another try may find it as it should be."""
+def open_store(storage: LedgerUrl) -> Store:
+    """The ledger, to write to. Raises UsageError; StoreUnavailable where another try may find it as it should be."""
+    return _opened(Store.open, storage)
+
+
+def read_store(storage: LedgerUrl) -> Store:
+    """The ledger, to read from: it need not be writable, nor be there. Raises as `open_store`."""
+    return _opened(Store.read, storage)
+
+
+def _opened(open_it: Callable[[LedgerUrl], Store], storage: LedgerUrl) -> Store:
     try:
-        return Store.open(storage)
+        return open_it(storage)
     except StoreUnavailable:
         raise
     except StoreError as error:
         raise UsageError(str(error)) from error
 
 
-def make_folder(folder: Path) -> None:
+def make_folder(folder: Path, instead: str = "give another --out") -> None:
+    """Raises UsageError where nothing can be written there."""
+    wrong = f"cannot write to the out folder {on_one_line(folder)}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"cannot write to the out folder {folder}: {error.strerror}; give another --out") from error
-    if not os.access(folder, os.W_OK):
-        raise UsageError(f"cannot write to the out folder {folder}: no permission; give another --out")
+        raise UsageError(f"{wrong}: {error.strerror}; {instead}") from error
+    if not writable(folder):
+        raise UsageError(f"{wrong}: no permission; {instead}")
 
 
 def facts(loop: Loop, effort: Effort | None) -> dict[str, str]:
@@ -175,7 +188,12 @@ def unfinished(loop: Loop) -> list[str]:
     if loop.done:
         return []
     known, wanted = loop.stage_members()
-    return [f"The study is not finished: {loop.stage}, {known} of {wanted} members are trained."]
+    notes = [f"The study is not finished: {loop.stage}, {known} of {wanted} members are trained."]
+    return (
+        [*notes, f"{unused_in_words(unused)}; `epsearch {loop.study.kind}` trains again."]
+        if (unused := loop.unused())
+        else notes
+    )
 
 
 def _runner(study: Setup) -> AbstractContextManager[Callable[[Loop, Monitor], None]]:

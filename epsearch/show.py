@@ -10,15 +10,17 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
+from epsearch.damage import unused_in_words
 from epsearch.datasets import Prepared
 from epsearch.evaluate import StudyLoop
+from epsearch.ledger import Listed
 from epsearch.loop import Loop
 from epsearch.machine import Check
 from epsearch.plan import Plan
 from epsearch.plan_words import in_words
 from epsearch.points import named
 from epsearch.progress import clock
-from epsearch.studies import Dataset, Listed, Outcome
+from epsearch.studies import Dataset, Outcome
 from results.comparison import Comparison, comparison_table, ranking
 from results.comparison_report import comparison_sheet
 from results.formats import Line, Sheet
@@ -169,6 +171,8 @@ def study(loop: Loop) -> RenderableType:
     state = "finished" if loop.done else f"{loop.stage}: {known} of {wanted} members trained"
     table = Table(show_header=False, box=None)
     described = {"study": loop.study.name, "command": loop.study.kind, "state": state, "found": loop.headline()}
+    if unused := loop.unused():
+        described["damaged"] = unused_in_words(unused)
     for key, value in (described | loop.study.identity()).items():
         table.add_row(Text(key, style="bold"), str(value))
     return table
@@ -181,6 +185,7 @@ def study_as_json(loop: Loop) -> dict[str, Any]:
         "command": loop.study.kind,
         "finished": loop.done,
         "stage": loop.stage,
+        "damaged": loop.unused(),
         "chosen": named(loop.study.space.names, best.point) if isinstance(loop, StudyLoop) and best else None,
         "score": None if best is None else best.value,
         "inert": isinstance(loop, StudyLoop) and loop.inert,

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from epsearch.build import restore
+from epsearch.damage import Unreadable, reading
 from epsearch.errors import UsageError
 from epsearch.proof import Proof
 from epsearch.study import Setup, Study
 from results.errors import StoreUnavailable, conflict
 from results.store import Store, StoreError, StudyRow
+from results.url import LedgerUrl
 from trainers.foreign import listed
 from trainers.source import changed
 from trainers.streams.own import SOURCE
@@ -29,18 +31,27 @@ class Stored(NamedTuple):
     proof: Proof
 
 
-def read(row: StudyRow, storage: str, out: Path) -> Stored:
-    """With today's places."""
+def find(store: Store, name: str) -> StudyRow | None:
+    """The study's row, None where there is none. Raises UsageError where it is damaged: nothing may go on from it."""
+    row = store.study(name)
+    if row is not None and row.damage:
+        raise UsageError(f"{Unreadable(name, f'damaged: {row.damage}')}; choose another --name")
+    return row
+
+
+def read(row: StudyRow, storage: LedgerUrl, out: Path) -> Stored:
+    """With today's places. Raises Unreadable."""
 
     def one(identity: Mapping[str, Any]) -> Setup:
         return restore({**row.config, "study": identity}, row.name, out, storage)
 
-    earlier = (one(identity) for identity in row.config.get("earlier", ()))
-    return Stored(
-        one(row.config["study"]),
-        tuple(study for study in earlier if isinstance(study, Study)),
-        Proof(**row.config.get("seal", {})),
-    )
+    with reading(row):
+        earlier = (one(identity) for identity in row.config.get("earlier", ()))
+        return Stored(
+            one(row.config["study"]),
+            tuple(study for study in earlier if isinstance(study, Study)),
+            Proof(**row.config.get("seal", {})),
+        )
 
 
 def keep(
@@ -57,7 +68,7 @@ def keep(
     if not isinstance(study, Study):
         described["kind"] = study.kind  # searches are stored as they were before there were other kinds
     try:
-        row = store.study(study.name)
+        row = find(store, study.name)
         if row is None:
             if write:
                 store.save_study(study.name, described)

@@ -7,21 +7,23 @@ from typing import Any, NamedTuple, TypeAlias
 
 from rich.console import Console
 
-from epsearch import points, race, stored, tables
+from epsearch import race, stored, tables
 from epsearch.build import grow, places
-from epsearch.errors import UsageError, unknown
+from epsearch.errors import UsageError
 from epsearch.evaluate import StudyLoop
+from epsearch.ledger import load, opened
 from epsearch.looks import looks
 from epsearch.loop import Loop
-from epsearch.session import Effort, facts, make_folder, open_store, stored_loop, train, unfinished
+from epsearch.session import Effort, facts, make_folder, train, unfinished
 from epsearch.study import Comparison, Setup, Study
 from epsearch.table import TableLoop
 from results.comparison import Comparison as ComparisonResults
 from results.memory_study import MemoryStudy as MemoryResults
 from results.settings import setting, setting_text
 from results.study import Look, Race, SearchRound, StudyResults
+from results.url import LedgerUrl
 from search_spaces.definition import definitions, load_definition
-from search_spaces.space import Parameter, Value
+from search_spaces.space import Parameter
 from trainers.numeric_path import NumericPath
 from trainers.streams import DOWNLOADED, present
 
@@ -42,22 +44,6 @@ class Outcome:
     results: AnyResults
     report: Path
     effort: Effort
-
-
-class Listed(NamedTuple):
-    """One line of `epsearch list`; chosen and score, the mean A_T in [0, 1] that chose it, are a search's.
-
-    inert: whether all values score the same bit for bit, so that the chosen one is no better than any other.
-    """
-
-    name: str
-    command: str
-    dataset: str
-    status: str
-    chosen: dict[str, Value] | None
-    score: float | None
-    created: str
-    inert: bool = False
 
 
 class Dataset(NamedTuple):
@@ -91,12 +77,12 @@ def grown(given: Mapping[str, Any], config: Path | None = None) -> Study:
     return after
 
 
-def report(name: str | None, storage: str, out: Path) -> Outcome:
+def report(name: str | None, storage: LedgerUrl, out: Path) -> Outcome:
     """Writes the report of a stored study again, from the ledger alone; without a name, of the newest study."""
     return _report(load(name, storage, out), None)
 
 
-def side_by_side(names: Sequence[str], storage: str, out: Path) -> tuple[list[StudyResults], Path]:
+def side_by_side(names: Sequence[str], storage: LedgerUrl, out: Path) -> tuple[list[StudyResults], Path]:
     """Sets several stored searches on one stream side by side; their results, and the path of the page.
 
     Raises UsageError where they cannot be compared.
@@ -109,32 +95,14 @@ def side_by_side(names: Sequence[str], storage: str, out: Path) -> tuple[list[St
         if not isinstance(loop, StudyLoop):
             what = f"a study of `epsearch {loop.study.kind}`"
             raise UsageError(f"only searches can be set side by side; {loop.study.name!r} is {what}")
-    with open_store(storage) as store:
+    with opened(storage) as store:
         studies = [study_results(loop, {}, looks(loop, store)) for loop in loops if isinstance(loop, StudyLoop)]
     try:
         check_studies(studies)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    make_folder(out / SIDE_BY_SIDE)
+    make_folder(out / SIDE_BY_SIDE, _elsewhere(storage))
     return studies, write_strategies(studies, out / SIDE_BY_SIDE)
-
-
-def load(name: str | None, storage: str, out: Path) -> Loop:
-    """A stored study as far as the ledger knows it. Nothing is trained."""
-    with open_store(storage) as store:
-        rows = {row.name: row for row in store.studies()}
-        if not rows:
-            raise UsageError(f"no study in {storage} yet; `epsearch run` makes one")
-        if name is not None and name not in rows:
-            raise UsageError(unknown("study", name, rows))
-        row = rows[name] if name is not None else list(rows.values())[-1]
-        return stored_loop(row, store, storage, out)
-
-
-def list_studies(storage: str, out: Path) -> list[Listed]:
-    """The studies of a ledger, oldest first."""
-    with open_store(storage) as store:
-        return [_listed(stored_loop(row, store, storage, out), row.created) for row in store.studies()]
 
 
 def list_datasets(data_dir: Path) -> list[Dataset]:
@@ -210,31 +178,18 @@ def _tolerance(study: Setup) -> float:
     return 0.0 if alone else TOLERANCE
 
 
-def _listed(loop: Loop, created: str) -> Listed:
-    best = loop.best if isinstance(loop, StudyLoop) else None
-    chosen = points.named(loop.study.space.names, best.point) if isinstance(loop, StudyLoop) and best else None
-    known, wanted = loop.stage_members()
-    status = "finished" if loop.done else f"{loop.stage}, {known}/{wanted} members"
-    return Listed(
-        loop.study.name,
-        loop.study.kind,
-        loop.study.dataset,
-        status,
-        chosen,
-        None if best is None else best.value,
-        created,
-        isinstance(loop, StudyLoop) and loop.inert,
-    )
-
-
 def _report(loop: Loop, effort: Effort | None) -> Outcome:
     from results.files import write_atomically
 
-    make_folder(loop.study.folder)
+    make_folder(loop.study.folder, _elsewhere(loop.study.storage))
     told = facts(loop, effort)
     results, path = _written(loop, told)
     write_atomically(loop.study.folder / "study.yaml", loop.study.to_yaml().encode())
     return Outcome(results, path, effort or Effort(0, len(loop.records), 0, 0, 0.0))
+
+
+def _elsewhere(storage: LedgerUrl) -> str:
+    return f"give another --out, and --storage {storage}"
 
 
 def _written(loop: Loop, told: Mapping[str, str]) -> tuple[AnyResults, Path]:
@@ -242,7 +197,7 @@ def _written(loop: Loop, told: Mapping[str, str]) -> tuple[AnyResults, Path]:
     if isinstance(loop, StudyLoop):
         from results.report import write_report
 
-        with open_store(loop.study.storage) as store:
+        with opened(loop.study.storage) as store:
             found = study_results(loop, told, looks(loop, store))
         return found, write_report(found, loop.study.folder)
     assert isinstance(loop, TableLoop)

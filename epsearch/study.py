@@ -14,6 +14,7 @@ from epsearch.defaults import published
 from epsearch.hyperparameters import EPSILON, epsilon
 from epsearch.options import OPTIONS, Option
 from results.settings import SOFT_AGEM
+from results.url import LedgerUrl
 from search_spaces.space import Point, Space
 from trainers.cohort import Member, TrainConfig
 from trainers.streams import ImageOptions, StreamRequest
@@ -54,7 +55,7 @@ class Setup:
     address: str
     name: str
     out: Path
-    storage: str
+    storage: LedgerUrl
     data_dir: Path
 
     @classmethod
@@ -82,8 +83,13 @@ class Setup:
         return hashlib.sha256(json.dumps(self.identity(), sort_keys=True).encode()).hexdigest()[:6]
 
     def shown(self) -> dict[str, Any]:
-        """Every option as YAML and JSON write it."""
-        return {option.name: option.show(getattr(self, option.name)) for option in self.options()}
+        """Every option as YAML and JSON write it; not the ledger's place where the environment says that."""
+        hidden = {"storage"} if self.storage.from_environment else set()
+        return {
+            option.name: option.show(getattr(self, option.name))
+            for option in self.options()
+            if option.name not in hidden
+        }
 
     def to_yaml(self) -> str:
         """The study as a file that the same command reads back with `--config`."""

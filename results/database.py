@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,8 @@ from sqlalchemy import URL, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from results.errors import StoreError, StoreGone, StoreUnavailable
+from results.files import on_one_line
+from results.url import LedgerUrl
 
 ALLOWED = "allowed: sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME"
 BUSY_SECONDS = 60
@@ -38,47 +39,29 @@ POSTGRES_UNAVAILABLE = ("53", "57", "58")  # no disk or memory left, ended by an
 POSTGRES_PASSING = ("starting up", "shutting down", "in recovery mode", "terminating connection", "too many c")
 
 
-def mask(url: str) -> str:
-    """The URL without its password.
-
-    >>> mask("postgresql://me:secret@host/db?password=also")
-    'postgresql://me:***@host/db?password=***'
-    """
-    hidden = re.sub(r"(://[^:/@]*):.*@", r"\1:***@", url)
-    return re.sub(r"(?i)(password=)[^&]*", r"\1***", hidden)
-
-
-def connect(url: str) -> Engine:
-    """An engine for the URL; nothing is opened yet. StoreError where the URL, its driver or its folder is
-    wrong.
-    """
-    parsed = _parse(url)
-    if parsed.drivername == "sqlite":
-        _check_file(parsed, url)
-        engine = create_engine(parsed, connect_args={"timeout": BUSY_SECONDS})
-        event.listen(engine, "connect", _durable)
-        return engine
-    try:
-        return create_engine(parsed, pool_pre_ping=True)
-    except ModuleNotFoundError as error:
-        raise StoreError(
-            f"the ledger {mask(url)} needs the package {error.name}: pip install 'epsearch[postgres]'"
-        ) from error
+def connect(url: LedgerUrl | str) -> Engine:
+    """An engine to write with; nothing is opened yet. StoreError where the URL, its driver or its folder is wrong."""
+    url = LedgerUrl.of(url)
+    parsed = parse(url)
+    if parsed.drivername != "sqlite":
+        return server(parsed, url)
+    file = check_file(parsed, url)
+    place = parsed if file is None else parsed.set(database=str(file))
+    return sqlite(place, _durable)
 
 
 @contextmanager
-def one_line_errors(url: str, action: str) -> Iterator[None]:
+def one_line_errors(url: LedgerUrl, action: str) -> Iterator[None]:
     """Turn whatever the database raises into a StoreError of one line, without the password."""
     try:
         yield
     except (SQLAlchemyError, sqlite3.Error) as error:
         cause = getattr(error, "orig", None) or error
         lines = str(cause).strip().splitlines()
-        reason = lines[0] if lines else type(cause).__name__
-        secret = make_url(url).password
-        if secret:
-            reason = reason.replace(str(secret), "***")
-        raise _kind(cause)(f"cannot {action} the ledger {mask(url)}: {reason}{_hint(reason)}") from error
+        reason = url.hide(lines[0]) if lines else type(cause).__name__
+        line = f"cannot {action} the ledger {url}: {reason}{_hint(reason)}"
+        # What a traceback would show of the cause must not show the password either.
+        raise _kind(cause)(line) from (None if url.secrets else error)
 
 
 def _kind(cause: BaseException) -> type[StoreError]:
@@ -98,36 +81,69 @@ def _kind(cause: BaseException) -> type[StoreError]:
     return StoreUnavailable if state is not None and state.startswith(POSTGRES_UNAVAILABLE) else StoreError
 
 
-def _parse(url: str) -> URL:
+def parse(url: LedgerUrl) -> URL:
+    """SQLAlchemy's URL. StoreError where it is none, or no ledger's."""
     try:
-        parsed = make_url(url)
-    except (ArgumentError, ValueError) as error:
-        raise StoreError(f"the ledger's URL cannot be read: {mask(url)!r}; {ALLOWED}") from error
+        parsed = make_url(url.revealed)
+    except (ArgumentError, ValueError):
+        raise StoreError(f"the ledger's URL cannot be read: {str(url)!r}; {ALLOWED}") from None
     if parsed.drivername not in DRIVERS:
-        raise StoreError(f"no ledger of kind {parsed.drivername!r} ({mask(url)}); {ALLOWED}")
+        raise StoreError(f"no ledger of kind {parsed.drivername!r} ({url}); {ALLOWED}")
     return parsed.set(drivername=DRIVERS[parsed.drivername])
 
 
-def _check_file(parsed: URL, url: str) -> None:
+def server(parsed: URL, url: LedgerUrl) -> Engine:
+    """An engine for PostgreSQL. StoreError where there is no driver."""
+    try:
+        return create_engine(parsed, pool_pre_ping=True, hide_parameters=True)
+    except ModuleNotFoundError as error:
+        raise StoreError(
+            f"the ledger {url} needs the package {error.name}: pip install 'epsearch[postgres]'"
+        ) from error
+    except ArgumentError as error:
+        raise StoreError(f"the ledger's URL cannot be read: {str(url)!r}; {ALLOWED}") from error
+
+
+def check_file(parsed: URL, url: LedgerUrl) -> Path | None:
+    """The file; None where the URL is SQLite's own kind of URI."""
     if parsed.database in (None, "", ":memory:"):
-        raise StoreError(f"the ledger must be a file, got {url!r}, which is lost at exit; allowed: sqlite:///FILE")
-    path = Path(str(parsed.database))
-    if str(path).startswith("file:"):
-        return
-    if not path.parent.is_dir():
-        raise StoreError(f"the ledger's folder does not exist: {path.parent}; allowed: a file in an existing folder")
-    if path.is_dir():
-        raise StoreError(f"the ledger must be a file, got the folder {path}; allowed: sqlite:///FILE")
+        raise StoreError(f"the ledger must be a file, got {str(url)!r}, which is lost at exit; allowed: sqlite:///FILE")
+    file = url.file
+    if file is None:
+        return None
+    if not file.parent.is_dir():
+        raise StoreError(
+            f"the ledger's folder does not exist: {on_one_line(file.parent)}; allowed: a file in an existing folder"
+        )
+    if file.is_dir():
+        raise StoreError(f"the ledger must be a file, got the folder {on_one_line(file)}; allowed: sqlite:///FILE")
+    return file
 
 
-def _durable(connection: Any, _record: Any) -> None:
+def sqlite(place: URL, prepare: Callable[[sqlite3.Connection, Any], None]) -> Engine:
+    """An engine for an SQLite file; `prepare` sees every new connection."""
+    try:
+        engine = create_engine(place, connect_args={"timeout": BUSY_SECONDS})
+    except (ArgumentError, ValueError, TypeError) as error:
+        raise StoreError(f"the ledger's URL cannot be read: {str(place)!r}; {ALLOWED}") from error
+    event.listen(engine, "connect", prepare)
+    return engine
+
+
+def _durable(connection: sqlite3.Connection, _record: Any) -> None:
     """No committed record is lost when the process or the machine dies: write-ahead log, flushed at every
     commit.
     """
+    tolerate(connection)
     cursor = connection.cursor()
     _use_write_ahead_log(cursor)
     cursor.execute("PRAGMA synchronous=FULL")
     cursor.close()
+
+
+def tolerate(connection: sqlite3.Connection) -> None:
+    """Text that is not UTF-8 is a damaged row's: it is read, and that row refused, instead of an error of all rows."""
+    connection.text_factory = lambda text: text.decode(errors="replace")
 
 
 def _use_write_ahead_log(cursor: sqlite3.Cursor) -> None:

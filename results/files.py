@@ -30,6 +30,20 @@ def write_atomically(path: Path, data: bytes) -> Path:
     return path
 
 
+def writable(path: Path) -> bool:
+    """Whether this process may write to it: as the user as whom it acts, and not on a read-only file system."""
+    return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
+def on_one_line(path: Path) -> str:
+    """The path for a message: with quotes and escapes where a letter of it cannot be printed on one line.
+
+    >>> on_one_line(Path("runs")), on_one_line(Path("a\\nb"))
+    ('runs', "'a\\\\nb'")
+    """
+    return str(path) if str(path).isprintable() else repr(str(path))
+
+
 def write_csv(path: Path, frame: pd.DataFrame) -> Path:
     """Write a table as UTF-8 CSV without an index; floats keep all their digits."""
     return write_atomically(path, frame.to_csv(index=False, lineterminator="\n").encode())

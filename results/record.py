@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -26,7 +27,7 @@ class RunRecord:
     """
 
     key: str
-    """Content key: hex SHA-256 of `content`, computed by the caller."""
+    """`content_key` of `content`, computed by the caller."""
     phase: str
     """Which stream: "cv" (cross-validation) or "eval" (evaluation)."""
     method: str
@@ -97,6 +98,11 @@ class RunRecord:
                 raise ValueError(f"{name} must hold fractions in [0, 1] or NaN, got {outside[0]}")
         if self.status == "ok" and np.isnan(self.accuracies[np.tri(self.tasks, dtype=bool)]).any():
             raise ValueError("accuracies[k, j] must be measured for every j <= k when status is 'ok', got NaN")
+
+
+def content_key(content: Mapping[str, Any]) -> str:
+    """The hex SHA-256 under which the ledger knows what this content determines."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def same_result(first: RunRecord, second: RunRecord) -> bool:

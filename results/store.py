@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from sqlalchemy import Column, Connection, Engine, Row, Table, func, select
+from sqlalchemy import Column, Connection, Engine, Row, Table, func, literal, select
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.schema import CreateColumn, CreateTable
 
-from results import schema
+from results import layout, schema
 from results.certificate import Certificate
 from results.database import connect, one_line_errors
 from results.errors import StoreError, StudyConflict, conflict
 from results.patience import Patience, tried_again
+from results.reading import connect_to_read
 from results.record import RunRecord
+from results.url import LedgerUrl
 
-__all__ = ["Store", "StoreError", "StudyConflict", "StudyRow"]
+__all__ = ["Found", "Store", "StoreError", "StudyConflict", "StudyRow"]
 
 KEYS_PER_QUERY = 500
-PREPARATION = 0x65707365617263  # "epsearc": PostgreSQL's name of the lock under which the tables are made
+
+One = TypeVar("One")
 
 
 @dataclass(frozen=True)
@@ -33,37 +35,54 @@ class StudyRow:
 
     name: str
     config: Mapping[str, Any]
+    """Empty where the row is damaged."""
     created: str
     """ISO-8601 time, UTC."""
+    damage: str = ""
+    """Why the row cannot be used; "" where it can."""
+
+
+class Found(dict[str, One], Generic[One]):
+    """What the ledger knows of what it was asked for, by key. damaged: key -> why its row cannot be used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.damaged: dict[str, str] = {}
 
 
 class Store:
-    """A ledger opened with `Store.open`. Safe to use from several threads and processes at once; usable in a
-    `with` statement.
+    """A ledger opened with `Store.open`, or with `Store.read`. Safe to use from several threads and processes at once;
+    usable in a `with` statement.
 
-    Every method raises StoreError, one line, where the database does.
+    Every method raises StoreError, one line, where the database does. What a damaged row says is never returned.
     """
 
-    def __init__(self, engine: Engine, url: str) -> None:
-        self._engine = engine
-        self._url = url
+    def __init__(self, engine: Engine, url: LedgerUrl, prepare: Callable[[Connection], layout.Columns]) -> None:
+        self._engine, self._url = engine, url
         self.patience = Patience()  # none; a run has some
+        try:
+            with self._transaction("open") as connection:
+                self._there = prepare(connection)
+        except BaseException:
+            self.close()
+            raise
 
     @classmethod
-    def open(cls, url: str) -> Store:
+    def open(cls, url: LedgerUrl | str) -> Store:
         """Open `sqlite:///FILE` or `postgresql://…`, make the tables where they are missing, and bring those of an
         older ledger up to date.
 
-        StoreError where the URL, the driver, the folder or the file is wrong, or a newer program made the
+        StoreError where the URL, the driver, the folder or the file is wrong or damaged, or a newer program made the
         ledger.
         """
-        store = cls(connect(url), url)
-        try:
-            store._prepare()
-        except BaseException:
-            store.close()
-            raise
-        return store
+        return cls(connect(url), LedgerUrl.of(url), layout.prepare)
+
+    @classmethod
+    def read(cls, url: LedgerUrl | str) -> Store:
+        """The same to read from, without writing anything: an older ledger stays one, and where there is none it is
+        empty.
+        """
+        return cls(connect_to_read(url), LedgerUrl.of(url), layout.look)
 
     def close(self) -> None:
         """Close every connection."""
@@ -77,36 +96,35 @@ class Store:
     ) -> None:
         self.close()
 
-    def get(self, keys: Iterable[str]) -> dict[str, RunRecord]:
+    def get(self, keys: Iterable[str]) -> Found[RunRecord]:
         """The records of those keys that the ledger knows."""
-        return {row.key: schema.from_row(row) for row in self._rows(schema.runs, keys)}
+        return self._find(schema.runs, schema.from_row, keys)
 
     def add(self, records: Iterable[RunRecord]) -> int:
-        """Add records in one transaction: all or none. A key already there keeps its first record. Returns
-        the number added.
+        """Add records in one transaction: all or none. A key already there keeps its first record, unless that is
+        damaged. Returns the number added.
         """
-        return self._add_rows(schema.runs, (schema.to_row(record) for record in records))
+        return self._add_rows(schema.runs, schema.from_row, map(schema.to_row, records))
 
     def certify(self, certificates: Iterable[Certificate]) -> int:
-        """Add certificates in one transaction: all or none. A key already there keeps its first certificate.
-        Returns the number added.
-        """
-        return self._add_rows(schema.certificates, (asdict(certificate) for certificate in certificates))
+        """Add certificates in one transaction, as `add` adds records. Returns the number added."""
+        rows = (schema.seal(asdict(certificate)) for certificate in certificates)
+        return self._add_rows(schema.certificates, schema.to_certificate, rows)
 
-    def certificates(self, keys: Iterable[str]) -> dict[str, Certificate]:
+    def certificates(self, keys: Iterable[str]) -> Found[Certificate]:
         """The certificates of those keys that have one."""
-        return {row.key: Certificate(**row._mapping) for row in self._rows(schema.certificates, keys)}
+        return self._find(schema.certificates, schema.to_certificate, keys)
 
     @tried_again
     def all_runs(self) -> list[RunRecord]:
         """Every record, in the order of creation, then key."""
-        with self._transaction("read") as connection:
-            rows = connection.execute(select(schema.runs).order_by(schema.runs.c.created, schema.runs.c.key))
-            return [schema.from_row(row) for row in rows]
+        return [record for _, record in self._sound(schema.runs, schema.from_row, schema.runs.c.key)]
 
     @tried_again
     def count(self) -> int:
-        """Number of records."""
+        """Number of records, damaged ones included."""
+        if not self._there.get(schema.runs.name):
+            return 0
         with self._transaction("read") as connection:
             return int(connection.execute(select(func.count()).select_from(schema.runs)).scalar_one())
 
@@ -115,39 +133,34 @@ class Store:
         """Remember a study. The same configuration again changes nothing; another one under the name raises
         StudyConflict.
         """
-        row = {
-            "name": name,
-            "config": schema.mapping_to_json(config),
-            "created": datetime.now(UTC).isoformat(),
-        }
+        row = _study_row(name, config, datetime.now(UTC).isoformat())
         with self._transaction("write to") as connection:
             _insert_new(connection, schema.studies, [row], schema.studies.c.name)
-            there = connection.execute(
-                select(schema.studies.c.config).where(schema.studies.c.name == name)
-            ).scalar_one()
-        old, new = json.loads(there), json.loads(str(row["config"]))
-        if old != new:
-            raise conflict(name, old, new)
+            there = _to_study(connection.execute(select(schema.studies).where(schema.studies.c.name == name)).one())
+        if there.damage:
+            raise StoreError(f"study {name!r} is damaged: {there.damage}; choose another --name")
+        new = json.loads(row["config"])
+        if there.config != new:
+            raise conflict(name, there.config, new)
 
     @tried_again
     def change_study(self, before: StudyRow, config: Mapping[str, Any]) -> None:
         """Give a study another configuration. StudyConflict where it is no longer as it was read."""
         there = schema.studies.c
         known = (there.name == before.name) & (there.config == schema.mapping_to_json(before.config))
-        new = schema.mapping_to_json(config)
+        new = _study_row(before.name, config, before.created)
         with self._transaction("write to") as connection:
-            changed = connection.execute(schema.studies.update().where(known).values(config=new))
+            changed = connection.execute(schema.studies.update().where(known).values(new))
             now = connection.execute(select(there.config).where(there.name == before.name)).scalar_one_or_none()
-            if changed.rowcount != 1 and now != new:  # it is `new` where a first try came through, and its answer not
+            # It is the new one where a first try came through, and its answer did not.
+            if changed.rowcount != 1 and now != new["config"]:
                 raise StudyConflict(f"study {before.name!r} has been changed meanwhile; run the command again")
 
     @tried_again
     def described(self, phase: str) -> list[tuple[dict[str, Any], str]]:
         """(content, time of creation) of every run on the streams of a phase, "cv" or "eval", oldest first."""
-        runs = schema.runs.c
-        query = select(runs.content, runs.created).where(runs.phase == phase).order_by(runs.created, runs.key)
-        with self._transaction("read") as connection:
-            return [(json.loads(row.content), row.created) for row in connection.execute(query)]
+        found = self._sound(schema.runs, _content, schema.runs.c.key, schema.runs.c.phase == phase)
+        return [(content, row.created) for row, content in found]
 
     def study(self, name: str) -> StudyRow | None:
         """The study of that name, or None."""
@@ -156,48 +169,59 @@ class Store:
     @tried_again
     def studies(self) -> list[StudyRow]:
         """Every study, in the order of creation, then name."""
-        with self._transaction("read") as connection:
-            rows = connection.execute(select(schema.studies).order_by(schema.studies.c.created, schema.studies.c.name))
-            return [StudyRow(row.name, json.loads(row.config), row.created) for row in rows]
+        return [study for _, study in self._sound(schema.studies, _to_study, schema.studies.c.name)]
 
-    def _rows(self, table: Table, keys: Iterable[str]) -> list[Row[Any]]:
-        return self._found(table, sorted(set(keys)))
+    def _find(self, table: Table, make: Callable[[Row[Any]], One], keys: Iterable[str]) -> Found[One]:
+        return self._find_all(table, make, sorted(set(keys)))
 
     @tried_again
-    def _found(self, table: Table, keys: Sequence[str]) -> list[Row[Any]]:
-        found: list[Row[Any]] = []
+    def _find_all(self, table: Table, make: Callable[[Row[Any]], One], keys: Sequence[str]) -> Found[One]:
         with self._transaction("read") as connection:
-            for some in _batches(keys, KEYS_PER_QUERY):
-                found += connection.execute(select(table).where(table.c.key.in_(some)))
+            return self._known(connection, table, make, keys)
+
+    def _known(
+        self, connection: Connection, table: Table, make: Callable[[Row[Any]], One], keys: Sequence[str]
+    ) -> Found[One]:
+        found: Found[One] = Found()
+        for some in _batches(keys, KEYS_PER_QUERY):
+            for row in self._rows(connection, table, table.c.key.in_(some)):
+                try:
+                    found[row.key] = make(row)
+                except schema.Damaged as error:
+                    found.damaged[str(row.key)] = str(error)
         return found
 
-    def _add_rows(self, table: Table, rows: Iterable[dict[str, Any]]) -> int:
+    def _sound(
+        self, table: Table, make: Callable[[Row[Any]], One], key: Column[str], where: Any = None
+    ) -> list[tuple[Row[Any], One]]:
+        """Every row that is not damaged with what is made of it, in the order of creation."""
+        found = []
+        with self._transaction("read") as connection:
+            for row in self._rows(connection, table, where, table.c.created, key):
+                with suppress(schema.Damaged):
+                    found.append((row, make(row)))
+        return found
+
+    def _rows(self, connection: Connection, table: Table, where: Any = None, *order: Column[str]) -> list[Row[Any]]:
+        """Columns that came later than the ledger have their default; a table that did has no rows."""
+        there = self._there.get(table.name)
+        if not there:
+            return []
+        columns = (column if column.name in there else literal("").label(column.name) for column in table.columns)
+        query = select(*columns).order_by(*order)
+        return list(connection.execute(query if where is None else query.where(where)))
+
+    def _add_rows(self, table: Table, make: Callable[[Row[Any]], object], rows: Iterable[dict[str, Any]]) -> int:
         # Sorted, so that two writers of the same keys take the same locks in the same order.
         ordered = sorted(rows, key=lambda row: str(row["key"]))
-        return self._insert(table, ordered) if ordered else 0
+        return self._insert(table, make, ordered) if ordered else 0
 
     @tried_again
-    def _insert(self, table: Table, rows: list[dict[str, Any]]) -> int:
+    def _insert(self, table: Table, make: Callable[[Row[Any]], object], rows: list[dict[str, Any]]) -> int:
         with self._transaction("write to") as connection:
+            if damaged := self._known(connection, table, make, [str(row["key"]) for row in rows]).damaged:
+                connection.execute(table.delete().where(table.c.key.in_(damaged)))
             return _insert_new(connection, table, rows, table.c.key)
-
-    def _prepare(self) -> None:
-        with self._transaction("open") as connection:
-            _lock_others_out(connection)
-            _add_columns(connection, self._version(connection))
-            for table in (schema.runs, schema.studies, schema.certificates):
-                connection.execute(CreateTable(table, if_not_exists=True))
-
-    def _version(self, connection: Connection) -> int:
-        connection.execute(CreateTable(schema.versions, if_not_exists=True))
-        _insert_new(connection, schema.versions, [{"id": 1, "version": schema.VERSION}], schema.versions.c.id)
-        version = int(connection.execute(select(schema.versions.c.version)).scalar_one())
-        if version > schema.VERSION:
-            raise StoreError(
-                f"the ledger has schema version {version}, made by a newer epsearch; "
-                f"allowed: up to {schema.VERSION}; upgrade epsearch"
-            )
-        return version
 
     @contextmanager
     def _transaction(self, action: str) -> Iterator[Connection]:
@@ -205,23 +229,21 @@ class Store:
             yield connection
 
 
-def _lock_others_out(connection: Connection) -> None:
-    """Until the transaction ends, no other process makes or changes the tables."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(select(func.pg_advisory_xact_lock(PREPARATION)))
-    else:
-        # Python's driver begins a transaction at the first INSERT only; a CREATE TABLE before it would stand alone.
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+def _study_row(name: str, config: Mapping[str, Any], created: str) -> dict[str, Any]:
+    return schema.seal({"name": name, "config": schema.mapping_to_json(config), "created": created})
 
 
-def _add_columns(connection: Connection, version: int) -> None:
-    """Bring the tables of an older ledger up to date; its rows get the columns' defaults."""
-    for newer in range(version + 1, schema.VERSION + 1):
-        for column in schema.ADDED_COLUMNS.get(newer, ()):
-            definition = CreateColumn(column).compile(dialect=connection.dialect)
-            connection.exec_driver_sql(f"ALTER TABLE {column.table.name} ADD COLUMN {definition}")
-    if version < schema.VERSION:
-        connection.execute(schema.versions.update().values(version=schema.VERSION))
+def _to_study(row: Row[Any]) -> StudyRow:
+    try:
+        values = schema.unseal(schema.studies, row)
+        return StudyRow(row.name, schema.json_object("config", values["config"]), row.created)
+    except schema.Damaged as error:
+        return StudyRow(str(row.name), {}, str(row.created), str(error))
+
+
+def _content(row: Row[Any]) -> dict[str, Any]:
+    schema.unseal(schema.runs, row)
+    return schema.content_of(row)
 
 
 def _insert_new(connection: Connection, table: Table, rows: list[dict[str, Any]], key: Column[Any]) -> int:

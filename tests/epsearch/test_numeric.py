@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from epsearch import numeric, studies
+from epsearch import ledger, numeric, session, studies
 from epsearch.errors import UsageError
 from epsearch.numeric import fastest_here
 from epsearch.preparation import open_evaluation
@@ -215,7 +215,7 @@ def test_published_arithmetic_is_another_result(small_study, console):
     """The subtraction has keys of its own, and is only taken where it is asked for."""
     study = small_study(numeric_path="cpu-float32-mkl-subtracted", certify=0)
     studies.train_and_report(study, console)
-    with studies.open_store(f"sqlite:///{study.out / 'epsearch.sqlite'}") as store:
+    with session.open_store(f"sqlite:///{study.out / 'epsearch.sqlite'}") as store:
         (row,) = store.studies()
         assert row.config["numeric_path"] == "cpu-float32-mkl-subtracted"
     assert "subtracted" not in fastest_here(64, 256, 0.5)
@@ -223,9 +223,9 @@ def test_published_arithmetic_is_another_result(small_study, console):
 
 def test_a_study_from_before_there_were_paths_can_be_listed(small_study, console):
     study = small_study(name="old")
-    with studies.open_store(f"sqlite:///{_made(study.out) / 'epsearch.sqlite'}") as store:
+    with session.open_store(f"sqlite:///{_made(study.out) / 'epsearch.sqlite'}") as store:
         store.save_study("old", {"study": study.identity(), "stream": dict(open_evaluation(study)[0].describe())})
-    (row,) = studies.list_studies(study.storage, study.out)
+    (row,) = ledger.list_studies(study.storage, study.out)
     assert row.name == "old" and row.chosen is None
 
 

@@ -18,7 +18,7 @@ def test_defaults_are_the_definition():
     assert (study.cv_tasks, study.tasks, study.memory, study.memory_batch, study.batch_size) == (3, 20, 25, 40, 10)
     assert study.lr == definition.learning_rate and study.interval == (0.0, 1.0)
     assert study.examples_per_task is None and study.score_on == "cv" and study.runner == "tune"
-    assert study.device in ("cpu", "cuda") and study.storage.startswith("sqlite:///")
+    assert study.device in ("cpu", "cuda") and str(study.storage).startswith("sqlite:///")
 
 
 def test_every_option_is_a_field_and_the_other_way_round():

@@ -16,9 +16,10 @@ from results_synthetic import process, record
 from sqlalchemy import create_engine
 
 from results import schema
-from results.database import connect, mask
+from results.database import connect
 from results.record import same_result
 from results.store import Store, StoreError, StudyConflict
+from results.url import mask
 from tests.limits import HANGS
 
 

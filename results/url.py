@@ -1,0 +1,116 @@
+"""Where a ledger is, and its password, which nobody sees but the database's driver."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import quote, unquote, unquote_plus
+
+HIDDEN = "***"
+SQLITE = ("sqlite:///", "sqlite+pysqlite:///")
+SECRET = re.compile(r"pass|pwd|secret|token", re.IGNORECASE)
+_LOGIN = re.compile(r"(://[^:/@]*):(.*)@", re.DOTALL)
+_BARE_LOGIN = re.compile(r"(^[^:/@]*):(.*)@", re.DOTALL)  # of a URL without a beginning
+_NAME = re.compile(r"(?:(?<=[?&\s])|^)([^=?&\s]+)=")
+_VALUE = re.compile(r"[^&\s]*")
+_UNSAFE = "%?#="  # in the path of a database's URL
+
+
+class LedgerUrl:
+    """An SQLAlchemy URL. As text it is masked, so that it can go into any message, file or page.
+
+    A class of its own rather than text, or a dataclass, whose fields `repr` and `asdict` would show.
+
+    >>> url = LedgerUrl("postgresql://me:secret@host/db")
+    >>> print(url, [url], url.revealed)
+    postgresql://me:***@host/db [LedgerUrl('postgresql://me:***@host/db')] postgresql://me:secret@host/db
+    """
+
+    __slots__ = ("_text", "from_environment")
+
+    def __init__(self, text: str, from_environment: bool = False) -> None:
+        self._text, self.from_environment = text, from_environment
+
+    @classmethod
+    def of(cls, url: LedgerUrl | str) -> LedgerUrl:
+        """The URL itself, or made from text."""
+        return url if isinstance(url, LedgerUrl) else cls(url)
+
+    @classmethod
+    def of_file(cls, path: Path) -> LedgerUrl:
+        """An SQLite ledger, whatever the names of the file and its folders.
+
+        >>> print(LedgerUrl.of_file(Path("/a%20b/what?.sqlite")))
+        sqlite:////a%2520b/what%3F.sqlite
+        """
+        safe = (one if one.isprintable() and one not in _UNSAFE else _quoted(one) for one in str(path))
+        return cls(SQLITE[0] + "".join(safe))
+
+    def __str__(self) -> str:
+        return mask(self._text) if "://" in self._text else mask(_BARE_LOGIN.sub(rf"\1:{HIDDEN}@", self._text))
+
+    def __repr__(self) -> str:
+        return f"LedgerUrl({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LedgerUrl) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+    @property
+    def revealed(self) -> str:
+        """With the password: for the driver alone."""
+        return self._text
+
+    @property
+    def masked(self) -> bool:
+        """Whether the password has been masked already, so that this is no URL to connect with."""
+        return self.secrets == {HIDDEN}
+
+    @property
+    def file(self) -> Path | None:
+        """The file of an SQLite ledger; None where it is none, or SQLite is given a URI of its own."""
+        start = next((start for start in SQLITE if self._text.startswith(start)), None)
+        name = "" if start is None else self._text.removeprefix(start).partition("?")[0]
+        return (
+            None
+            if name in ("", ":memory:") or name.startswith("file:")
+            else Path(unquote(name, errors="surrogateescape"))
+        )
+
+    @property
+    def secrets(self) -> set[str]:
+        """What is masked, as it is written in the URL and as it is meant."""
+        login = [found[2] for found in (_LOGIN if "://" in self._text else _BARE_LOGIN).finditer(self._text)]
+        written = login + [found[0] for found in _values(self._text)]
+        return {form for one in written for form in (one, unquote(one), unquote_plus(one))} - {""}
+
+    def hide(self, text: str) -> str:
+        """The text without the password, wherever it stands in it."""
+        for secret in sorted(self.secrets, key=len, reverse=True):
+            text = text.replace(secret, HIDDEN)
+        return text
+
+
+def mask(text: str) -> str:
+    """A URL, or a message with one, without its passwords.
+
+    >>> mask("postgresql://me:secret@host/db?password=also&x=1")
+    'postgresql://me:***@host/db?password=***&x=1'
+    """
+    hidden = _LOGIN.sub(rf"\1:{HIDDEN}@", text)
+    for found in reversed(_values(hidden)):
+        hidden = hidden[: found.start()] + HIDDEN + hidden[found.end() :]
+    return hidden
+
+
+def _values(text: str) -> list[re.Match[str]]:
+    """Where values of secret parameters stand; a name may be percent-encoded."""
+    names = (found for found in _NAME.finditer(text) if SECRET.search(unquote_plus(found[1])))
+    values = (_VALUE.match(text, found.end()) for found in names)
+    return [found for found in values if found]
+
+
+def _quoted(letter: str) -> str:
+    return quote(letter, errors="surrogateescape")
