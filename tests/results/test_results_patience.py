@@ -13,6 +13,7 @@ from results.database import one_line_errors
 from results.errors import StoreError, StoreGone, StoreUnavailable
 from results.patience import Patience
 from results.store import Store
+from results.url import LedgerUrl
 
 URL = "postgresql://me:secret@host/db"
 
@@ -137,6 +138,6 @@ def test_a_change_whose_answer_was_lost_is_no_conflict(store: Store, monkeypatch
     ],
 )
 def test_what_a_database_says_of_itself(reason: str, state: str | None, kind: type[StoreError]) -> None:
-    with pytest.raises(StoreError) as caught, one_line_errors(URL, "write to"):
+    with pytest.raises(StoreError) as caught, one_line_errors(LedgerUrl(URL), "write to"):
         raise of_psycopg(reason, state)
     assert type(caught.value) is kind and "secret" not in str(caught.value)

@@ -1,5 +1,6 @@
 """Pretrained weights: where members start, and what is said of files that do not fit."""
 
+import hashlib
 import os
 import zipfile
 
@@ -10,7 +11,7 @@ import torch
 from tests.trainers.images import made_images
 from trainers import Cohort, Member, TrainConfig
 from trainers.networks import make_resnet, weights
-from trainers.networks.weights import check, load, start_rows
+from trainers.networks.weights import _drop_damaged, check, load, start_rows
 from trainers.numeric_path import NumericPath
 from trainers.population import train_cohort
 from trainers.streams import DataError
@@ -149,6 +150,28 @@ def test_a_file_of_weights_that_unpacks_to_more_than_fits(tmp_path, monkeypatch)
     assert (tmp_path / "packed.pth").stat().st_size < 2**20
     with pytest.raises(DataError, match=r"packed\.pth: it has 4,\d{3},\d{3} bytes, at most 1,048,576 are read"):
         check(str(tmp_path / "packed.pth"))
+
+
+def test_damaged_downloads_are_downloaded_again(tmp_path, monkeypatch, told):
+    from torchvision.models import ResNet18_Weights
+
+    path = tmp_path / "checkpoints" / ResNet18_Weights.IMAGENET1K_V1.url.rsplit("/", 1)[-1]
+    path.parent.mkdir()
+    path.write_bytes(b"whose hash is another than its name says")
+    monkeypatch.setattr("torch.hub.get_dir", lambda: str(tmp_path))
+    downloads = []
+    monkeypatch.setattr(ResNet18_Weights, "get_state_dict", lambda *a, **b: downloads.append(path.exists()) or {})
+    assert load("imagenet") == {} and downloads == [False]
+    assert told == [f"{path} is damaged: the weights are downloaded again"]
+
+
+def test_whole_downloads_stay(tmp_path, told):
+    content = b"weights"
+    path = tmp_path / f"resnet18-{hashlib.sha256(content).hexdigest()[:8]}.pth"
+    path.write_bytes(content)
+    _drop_damaged(path)
+    _drop_damaged(tmp_path / "resnet18-f37072fd.pth")  # not there yet
+    assert path.read_bytes() == content and not told
 
 
 def test_weights_are_for_the_standard_network_only():

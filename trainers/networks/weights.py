@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
+from urllib.parse import urlsplit
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor
 from trainers.cohort import TrainConfig
 from trainers.networks.base import Network
 from trainers.networks.resnet import ResNet
+from trainers.notes import tell
 from trainers.schedule import generator
 from trainers.streams.base import DataError, first_line
 from trainers.streams.files import open_regular, too_large
@@ -87,10 +89,23 @@ def _imagenet() -> dict[str, Tensor]:
             f"the ImageNet weights need torchvision, which cannot be imported ({first_line(error)}); {advice}"
         ) from error
     try:
-        found: dict[str, Tensor] = ResNet18_Weights.IMAGENET1K_V1.get_state_dict(progress=False, check_hash=True)
+        weights = ResNet18_Weights.IMAGENET1K_V1
+        _drop_damaged(Path(torch.hub.get_dir(), "checkpoints", Path(urlsplit(weights.url).path).name))
+        found: dict[str, Tensor] = weights.get_state_dict(progress=False, check_hash=True)
     except Exception as error:  # of torchvision, urllib, pickle, …
         raise DataError(f"the ImageNet weights cannot be downloaded ({first_line(error)}); {advice}") from error
     return found
+
+
+def _drop_damaged(path: Path) -> None:
+    """torch compares a file with the hash at the end of its name when it downloads it, and never again."""
+    if not path.is_file():
+        return
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if not digest.startswith(path.stem.rpartition("-")[2]):
+        tell(f"{path} is damaged: the weights are downloaded again")
+        path.unlink()
 
 
 def _file(path: Path) -> dict[str, Tensor]:
