@@ -295,7 +295,7 @@ class TestEvaluation:
         finish(make(first, store), fake(lambda one, _: one.learning_rate))
         loop = make(second, store)
         finish(loop, fake(lambda one, _: one.learning_rate))
-        assert [(look.setting, look.mine) for look in looks.looks(loop, store)] == [
+        assert sorted((look.setting, look.mine) for look in looks.looks(loop, store)) == [
             ("lr = 0.1", False),
             ("lr = 0.2", True),
         ]

@@ -73,6 +73,7 @@ def test_lost_members_beyond_a_quarter_leave_no_answer() -> None:
 
 def test_three_values_left_are_too_few_for_a_curve_that_lost_others() -> None:
     scores = np.full((4, 12), 0.5)
+    scores[0] = 0.6  # all equal they would be inert
     scores[3] = NAN
     lost = np.isnan(scores)
     lost[3, 1:] = False  # one lost member of 37, but a whole value is gone
