@@ -110,6 +110,7 @@ def _arithmetic() -> Check:
 
 def _ray() -> Check:
     """Starts a private Ray and runs one task on it."""
+    from epsearch.runners.patience import shut_down
     from epsearch.runners.tune import start_private_ray
 
     try:
@@ -119,7 +120,7 @@ def _ray() -> Check:
         try:
             answer = ray.get(ray.remote(_process).remote())
         finally:
-            ray.shutdown()
+            shut_down()
     except Exception as error:
         return Check("Ray", False, f"does not start ({str(error).splitlines()[0]}); use --runner local")
     return Check("Ray", True, f"starts and runs a task (worker process {answer})")

@@ -2,6 +2,7 @@
 
 import sys
 
+from epsearch.runners.patience import shut_down
 from epsearch.runners.tune import start_private_ray
 
 
@@ -11,7 +12,7 @@ def main():
 
     print(ray.get_runtime_context().gcs_address, flush=True)
     sys.stdin.read()
-    ray.shutdown()
+    shut_down()
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""How long Ray may take to start. Its own limits, of 30 seconds and less, are too short for a machine that is busy."""
+"""How long Ray may take to start and to end: its own limits, of 1 to 30 seconds, are too short for a busy machine."""
 
 import os
 import socket
+import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 START_SECONDS = int(os.environ.get("EPSEARCH_RAY_SECONDS", "120"))  # for each of the steps of a start
@@ -76,3 +77,16 @@ def wait_for(
             return
         except RuntimeError:  # not yet
             sleep(0.1)
+
+
+def shut_down() -> None:
+    """Ends this process's Ray and waits for what it started, which Ray kills and forgets where it takes a second."""
+    import ray
+    from ray._private import worker
+
+    node = worker._global_node
+    started = [one.process for group in node.all_processes.values() for one in group] if node else []
+    ray.shutdown()
+    for process in started:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(START_SECONDS)

@@ -52,9 +52,7 @@ def ready(study: Setup) -> Iterator[Callable[[Loop, Monitor], None]]:
             yield partial(_run, starting)
         finally:
             if starting.exception() is None:
-                import ray
-
-                ray.shutdown()
+                patience.shut_down()
 
 
 def _start(study: Setup) -> None:

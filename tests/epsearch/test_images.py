@@ -11,6 +11,7 @@ from search_spaces.definition import load_definition
 from tests.epsearch.test_cli import one_line
 from tests.limits import HANGS
 from tests.trainers import image_folders as made
+from trainers.engines import image_choice
 from trainers.networks.heads import Linear
 from trainers.networks.resnet import ResNet
 from trainers.streams import images
@@ -26,8 +27,28 @@ SEARCH = [*TINY, *["--points", "3", "--repeats", "1", "--certify", "1"]]
 @pytest.fixture(autouse=True)
 def small_networks(monkeypatch):
     for name in ("REDUCED", "STANDARD"):
-        monkeypatch.setattr(f"trainers.networks.{name}", WIDTHS)
-        monkeypatch.setattr(f"trainers.networks.resnet.{name}", WIDTHS)
+        for module in ("networks", "networks.resnet", "engines.image_choice"):
+            monkeypatch.setattr(f"trainers.{module}.{name}", WIDTHS)
+
+
+@pytest.fixture(autouse=True)
+def taken(monkeypatch):
+    """What each way to train residual networks is said to take, in seconds: the same, unless a test changes it."""
+    seconds = {"in turn": 1.0, "together": 1.0}
+
+    def measure(ways, turns):
+        for work in ways.values():
+            work()
+        return {name: seconds[name] for name in ways}
+
+    monkeypatch.setattr(image_choice, "seconds", measure)
+    return seconds
+
+
+@pytest.mark.parametrize(("together", "path"), [(0.8, "cpu-float32-torch"), (0.95, "cpu-float32-onednn")])
+def test_members_are_trained_together_where_that_is_clearly_faster_only(taken, together, path):
+    taken["together"] = together
+    assert str(image_choice.fastest_image_path.__wrapped__("reduced_resnet18", 16)) == path
 
 
 @pytest.fixture

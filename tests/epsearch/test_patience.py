@@ -1,12 +1,15 @@
 """Ray may take as long to start as it is given, by a clock of the test."""
 
+import signal
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import pytest
 
-pytest.importorskip("ray")
+ray = pytest.importorskip("ray")
 
-from ray._private import services
+from ray._private import services, worker
 from ray._private.node import Node
 from ray._raylet import DASHBOARD_AGENT_LISTEN_PORT_NAME, wait_for_persisted_port
 
@@ -75,6 +78,25 @@ def test_ray_is_changed_while_it_starts_alone(monkeypatch):
         raise ConnectionError
     assert done == ["node", "started", patience.START_SECONDS]
     assert Node.start_ray_processes is before
+
+
+def test_what_ray_started_is_waited_for_when_it_ends(monkeypatch):
+    """Ray kills it and, where it does not end at once, forgets it."""
+    started = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    node = SimpleNamespace(all_processes={"raylet": [SimpleNamespace(process=started)]})
+    monkeypatch.setattr(worker, "_global_node", node)
+    monkeypatch.setattr(ray, "shutdown", lambda: (started.kill(), node.all_processes.clear()))
+    with started.stdin:
+        patience.shut_down()
+    assert started.returncode == -signal.SIGKILL
+
+
+def test_a_ray_that_was_joined_leaves_nothing_to_wait_for(monkeypatch):
+    done = []
+    monkeypatch.setattr(worker, "_global_node", None)
+    monkeypatch.setattr(ray, "shutdown", lambda: done.append("left"))
+    patience.shut_down()
+    assert done == ["left"]
 
 
 def test_every_limit_of_ray_is_the_one_that_was_given():
