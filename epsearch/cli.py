@@ -49,6 +49,8 @@ RUNS, DATA = default("out"), default("data_dir")
 
 def main() -> None:
     """Runs the command line: bad input is one line and status 2, an interrupted run 130, a failed one 1."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # a name of a file may be no UTF-8
     try:
         with kept_within(sys.argv):
             status = app(joined(sys.argv[1:]), standalone_mode=False)
