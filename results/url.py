@@ -11,6 +11,7 @@ SQLITE = ("sqlite:///", "sqlite+pysqlite:///")
 SECRET = re.compile(r"pass|pwd|secret|token", re.IGNORECASE)
 _LOGIN = re.compile(r"(://[^:/@]*):(.*)@", re.DOTALL)
 _BARE_LOGIN = re.compile(r"(^[^:/@]*):(.*)@", re.DOTALL)  # of a URL without a beginning
+_LOGIN_IN_TEXT = re.compile(r"(://[^:/@]*):((?:(?!://).)*)@", re.DOTALL)  # of the first of several
 _NAME = re.compile(r"(?:(?<=[?&\s])|^)([^=?&\s]+)=")
 _VALUE = re.compile(r"[^&\s]*")
 _UNSAFE = "%?#="  # in the path of a database's URL
@@ -47,7 +48,7 @@ class LedgerUrl:
         return cls(SQLITE[0] + "".join(safe))
 
     def __str__(self) -> str:
-        return mask(self._text) if "://" in self._text else mask(_BARE_LOGIN.sub(rf"\1:{HIDDEN}@", self._text))
+        return _masked(self._text, self._login)
 
     def __repr__(self) -> str:
         return f"LedgerUrl({str(self)!r})"
@@ -82,9 +83,13 @@ class LedgerUrl:
     @property
     def secrets(self) -> set[str]:
         """What is masked, as it is written in the URL and as it is meant."""
-        login = [found[2] for found in (_LOGIN if "://" in self._text else _BARE_LOGIN).finditer(self._text)]
+        login = [found[2] for found in self._login.finditer(self._text)]
         written = login + [found[0] for found in _values(self._text)]
         return {form for one in written for form in (one, unquote(one), unquote_plus(one))} - {""}
+
+    @property
+    def _login(self) -> re.Pattern[str]:
+        return _LOGIN if "://" in self._text else _BARE_LOGIN
 
     def hide(self, text: str) -> str:
         """The text without the password, wherever it stands in it."""
@@ -94,12 +99,16 @@ class LedgerUrl:
 
 
 def mask(text: str) -> str:
-    """A URL, or a message with one, without its passwords.
+    """A message with URLs, without their passwords.
 
     >>> mask("postgresql://me:secret@host/db?password=also&x=1")
     'postgresql://me:***@host/db?password=***&x=1'
     """
-    hidden = _LOGIN.sub(rf"\1:{HIDDEN}@", text)
+    return _masked(text, _LOGIN_IN_TEXT)
+
+
+def _masked(text: str, login: re.Pattern[str]) -> str:
+    hidden = login.sub(rf"\1:{HIDDEN}@", text)
     for found in reversed(_values(hidden)):
         hidden = hidden[: found.start()] + HIDDEN + hidden[found.end() :]
     return hidden

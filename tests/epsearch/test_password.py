@@ -1,16 +1,22 @@
 """The ledger's password: nothing that a study writes, prints or starts has it."""
 
 import os
+import sqlite3
 import subprocess
 import sys
+import traceback
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 import yaml
 from sqlalchemy import create_engine
 
+from epsearch import session
 from epsearch.place import VARIABLE, kept_within
 from results import database
+from results.store import Store, StoreError
+from tests.epsearch.ledgers import ARGUMENTS
 
 PASSWORD = "s3cr&t wörd"
 ENCODED = "s3cr%26t%20w%C3%B6rd"
@@ -47,45 +53,51 @@ def nothing_has_the_password(*texts):
             assert form.encode() not in found, form
 
 
-@pytest.mark.parametrize("url", URLS.values(), ids=URLS)
-@pytest.mark.parametrize("given", ["option", "file", "environment"])
-def test_no_file_and_no_command_shows_it(epsearch, small_options, tmp_path, monkeypatch, url, given):
-    options, place = [*small_options, "--name", "first", "--repeats", 1], ["--storage", url]
-    if given == "file":
-        (tmp_path / "mine.yaml").write_text(f"storage: {url}\n")
-        options += ["--config", "mine.yaml"]
-    elif given == "option":
-        options += place
-    else:
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [("option", URLS["login"]), ("environment", URLS["encoded parameter"])],
+    ids=["option", "environment"],
+)
+def test_no_file_and_no_command_shows_it(epsearch, tmp_path, monkeypatch, given, url):
+    options, place = [*ARGUMENTS, "--name", "first"], ["--storage", url]
+    if given == "environment":
         monkeypatch.setenv(VARIABLE, url)
         place = []
-    answers = [
-        epsearch("run", *options),
-        epsearch("run", *options, "--json"),
-        epsearch("run", *options, "--print-config"),
-        epsearch("plan", *options),
-        epsearch("plan", *options, "--json"),
-        *(epsearch(command, *place) for command in ("list", "show", "report")),
-        *(epsearch(command, *place, "--json") for command in ("list", "show", "report")),
-        epsearch("run", *options, "--lr", "0.2"),
-        epsearch("show", "none", *place),
+    run = ["run", *options, *place]
+    done = [
+        epsearch(*run),
+        epsearch(*run, "--json"),
+        epsearch(*run, "--print-config"),
+        epsearch("plan", *options, *place, "--json"),
+        epsearch("list", *place),
+        epsearch("show", *place),
+        epsearch("show", *place, "--json"),
+        epsearch("report", *place, "--json"),
     ]
-    assert [answer.status for answer in answers] == [0] * 11 + [2] * 2, [answer.err for answer in answers]
-    (tmp_path / "mine.yaml").unlink(missing_ok=True)
-    nothing_has_the_password(everything(tmp_path), *(text for one in answers for text in (one.out, one.err)))
+    refused = [epsearch(*run, "--lr", "0.2"), epsearch("show", "none", *place)]
+    assert {answer.status for answer in done} == {0} and {answer.status for answer in refused} == {2}
+    nothing_has_the_password(everything(tmp_path), *(text for one in done + refused for text in (one.out, one.err)))
     written = yaml.safe_load((tmp_path / "runs" / "first" / "study.yaml").read_text(encoding="utf-8"))
-    printed = yaml.safe_load(answers[2].out)
-    assert written == printed
+    printed = yaml.safe_load(done[2].out)
+    assert written.get("storage") == printed.get("storage")
     if given == "environment":
-        assert "storage" not in written and "storage" not in answers[6].out
+        assert "storage" not in written and "storage" not in done[6].out
         assert "storage:" not in (tmp_path / "runs" / "first" / "report.html").read_text(encoding="utf-8")
         assert os.environ[VARIABLE] == url
     else:
-        assert "***" in written["storage"] and "db.example" in written["storage"]
+        assert written["storage"] == "postgresql://me:***@db.example/ledger"
 
 
-def test_a_written_study_runs_again_where_the_environment_has_the_url(epsearch, small_options, tmp_path, monkeypatch):
-    epsearch("run", *small_options, "--name", "first", "--repeats", 1, "--storage", URLS["login"])
+@pytest.mark.parametrize("url", URLS.values(), ids=URLS)
+def test_a_url_of_a_file_is_masked_in_what_is_printed(epsearch, tmp_path, url):
+    (tmp_path / "mine.yaml").write_text(f"storage: {url}\n", encoding="utf-8")
+    printed = epsearch("run", "--config", "mine.yaml", "--print-config")
+    assert "***" in yaml.safe_load(printed.out)["storage"]
+    nothing_has_the_password(printed.out, printed.err)
+
+
+def test_a_written_study_runs_again_where_the_environment_has_the_url(epsearch, monkeypatch):
+    epsearch("run", *ARGUMENTS, "--name", "first", "--storage", URLS["login"], "--quiet")
     again = ["run", "--config", "runs/first/study.yaml", "--json"]
     refused = epsearch(*again)
     assert refused.status == 2 and refused.err.count("\n") == 1
@@ -97,8 +109,6 @@ def test_a_written_study_runs_again_where_the_environment_has_the_url(epsearch, 
     nothing_has_the_password(other.err, refused.err)
     monkeypatch.setenv(VARIABLE, URLS["login"])
     assert epsearch(*again).json["effort"]["trained"] == 0
-    monkeypatch.delenv(VARIABLE)
-    assert epsearch(*again, "--storage", URLS["parameter"]).json["effort"]["trained"] == 0
 
 
 def test_what_is_given_goes_before_the_environment(epsearch, small_options, monkeypatch):
@@ -130,8 +140,6 @@ def test_errors_do_not_show_it(epsearch, small_options, url):
 
 def test_what_the_driver_says_does_not_show_it(epsearch, monkeypatch):
     def refuse(*_):
-        import sqlite3
-
         raise sqlite3.OperationalError(f"no connection to 'host=db.example password={PASSWORD}' nor with {ENCODED}")
 
     monkeypatch.setattr(
@@ -140,18 +148,12 @@ def test_what_the_driver_says_does_not_show_it(epsearch, monkeypatch):
     answer = epsearch("list", "--storage", URLS["login"])
     assert answer.status == 2 and "no connection to 'host=db.example" in answer.err
     nothing_has_the_password(answer.err)
-    with pytest.raises(database.StoreError) as caught:
-        from results.store import Store
-
+    with pytest.raises(StoreError) as caught:
         Store.read(URLS["login"])
-    import traceback
-
     nothing_has_the_password("".join(traceback.format_exception(caught.value)))
 
 
 def test_a_study_in_a_traceback_does_not_show_it(small_study):
-    from dataclasses import asdict
-
     study = small_study(storage=URLS["login"])
     nothing_has_the_password(repr(study), str(asdict(study)), str(vars(study)), study.to_yaml())
     assert study.storage.revealed == URLS["login"]
@@ -185,8 +187,6 @@ def test_neither_the_processs_title_nor_processes_that_it_starts_have_it(url):
 
 def test_training_takes_it_out_of_the_environment(small_study, console, monkeypatch):
     """Also where no command line is: what Ray starts inherits the environment of its driver."""
-    from epsearch import session
-
     seen = []
     monkeypatch.setenv(VARIABLE, URLS["login"])
     monkeypatch.setattr(session, "_runner", lambda study: seen.append(dict(os.environ)) or pytest.skip("seen"))

@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from epsearch import ledger, studies
-from epsearch.build import build_study
+from epsearch import ledger
 from epsearch.place import ledger_url
 from results.store import Store, StoreError
-from tests.epsearch.conftest import SMALL
+from tests.epsearch.ledgers import ARGUMENTS, finished
 
 NOBODY = 65534
 
@@ -31,22 +30,8 @@ def nobody():
         os.seteuid(0)
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    """The out folder of a finished study."""
-    from rich.console import Console
-
-    folder = tmp_path_factory.mktemp("finished")
-    before = os.environ.get("EPSEARCH_CACHE")
-    os.environ["EPSEARCH_CACHE"] = str(folder / "cache")
-    studies.train_and_report(build_study(SMALL | {"out": folder / "runs", "name": "first"}), Console(quiet=True))
-    if before is None:
-        del os.environ["EPSEARCH_CACHE"]
-    return folder / "runs"
-
-
 @pytest.fixture
-def locked(finished):
+def locked():
     """Copies a ledger to where nobody may write, after `change(folder)`, and gives its folder."""
     made = []
 
@@ -55,7 +40,7 @@ def locked(finished):
         made.append(above)
         above.chmod(0o755)
         folder = above / "runs"
-        shutil.copytree(finished, folder)
+        shutil.copytree(finished(), folder)
         change(folder)
         for path in (folder, *folder.rglob("*")):
             path.chmod(0o555 if path.is_dir() else 0o444)
@@ -126,7 +111,7 @@ def test_list_and_show_need_no_permission_to_write(epsearch, locked, change, nam
     assert files(folder) == before
 
 
-def test_plan_and_report_need_no_permission_to_write_to_the_ledger(epsearch, locked, small_options, tmp_path):
+def test_plan_and_report_need_no_permission_to_write_to_the_ledger(epsearch, locked, tmp_path):
     folder = locked()
     tmp_path.chmod(0o777)
     for path in tmp_path.parents:
@@ -136,7 +121,7 @@ def test_plan_and_report_need_no_permission_to_write_to_the_ledger(epsearch, loc
     (tmp_path / "elsewhere").chmod(0o777)
     place = f"sqlite:///{folder}/epsearch.sqlite"
     with nobody():
-        planned = epsearch("plan", *small_options, "--name", "first", "--out", folder, "--json")
+        planned = epsearch("plan", *ARGUMENTS, "--name", "first", "--out", folder, "--json")
         refused = epsearch("report", "first", "--out", folder)
         written = epsearch("report", "first", "--out", "elsewhere", "--storage", place, "--json")
     assert planned.status == 0 and planned.json["ahead"]["now"] == 0, planned.err
@@ -148,10 +133,10 @@ def test_plan_and_report_need_no_permission_to_write_to_the_ledger(epsearch, loc
     assert written.status == 0 and (tmp_path / "elsewhere" / "first" / "report.html").exists(), written.err
 
 
-def test_run_says_what_it_cannot_write_to(epsearch, locked, small_options):
+def test_run_says_what_it_cannot_write_to(epsearch, locked):
     folder = locked()
     with nobody():
-        answer = epsearch("run", *small_options, "--name", "first", "--out", folder)
+        answer = epsearch("run", *ARGUMENTS, "--name", "first", "--out", folder)
     assert answer.status == 2 and answer.err.count("\n") == 1 and "cannot write to the out folder" in answer.err
 
 
@@ -172,16 +157,16 @@ def test_a_ledger_of_an_older_version_is_read_as_it_is(epsearch, locked):
     assert files(folder) == before
 
 
-def test_readers_leave_no_file_behind(epsearch, finished, tmp_path):
-    shutil.copytree(finished, tmp_path / "runs")
+def test_readers_leave_no_file_behind(epsearch, tmp_path):
+    shutil.copytree(finished(), tmp_path / "runs")
     before = set((tmp_path / "runs").iterdir())
-    for command in ("list", "show", "report"):
+    for command in ("list", "show"):
         assert epsearch(command).status == 0
     assert set((tmp_path / "runs").iterdir()) == before
 
 
-def test_a_reader_sees_what_a_run_is_just_writing(finished, tmp_path):
-    shutil.copytree(finished, tmp_path / "runs")
+def test_a_reader_sees_what_a_run_is_just_writing(tmp_path):
+    shutil.copytree(finished(), tmp_path / "runs")
     url = ledger_url(tmp_path / "runs")
     with Store.open(url) as writer:
         writer.save_study("late", {"study": {}})
@@ -190,8 +175,8 @@ def test_a_reader_sees_what_a_run_is_just_writing(finished, tmp_path):
     assert [row.name for row in ledger.list_studies(url, tmp_path)] == ["first", "late", "later"]
 
 
-def test_who_reads_cannot_write(finished):
-    with Store.read(ledger_url(finished)) as store, pytest.raises(StoreError, match="readonly"):
+def test_who_reads_cannot_write():
+    with Store.read(ledger_url(finished())) as store, pytest.raises(StoreError, match="readonly"):
         store.save_study("new", {})
 
 
