@@ -1,6 +1,7 @@
 """Names and paths that look like rich's markup, or its emoji codes, are printed as they are."""
 
 import ast
+import errno
 import io
 from pathlib import Path
 
@@ -53,6 +54,16 @@ def test_a_folder_that_looks_like_markup(epsearch, tmp_path):
     assert answer.status == 2 and "no finished round yet" in answer.err
     answer = epsearch("run", "--dataset", f"folder:{tmp_path}/none/{ODD}", "--out", out)
     assert answer.status == 2 and ODD in answer.err
+
+
+class Closed(io.StringIO):
+    def write(self, text):
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+
+def test_a_closed_pipe_is_an_error_that_can_be_told():
+    with pytest.raises(BrokenPipeError):
+        PlainConsole(file=Closed()).print("one line")
 
 
 def test_no_other_console_is_made():
