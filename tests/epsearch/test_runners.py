@@ -62,7 +62,7 @@ def test_both_runners_store_the_same_results(small_study, console, tmp_path, opt
 def command(out, runner):
     options = SMALL | {"runner": runner, "out": out, "examples_per_task": 400, "points": 6, "workers": 2}
     flags = [part for name, value in options.items() for part in ("--" + name.replace("_", "-"), str(value))]
-    return [sys.executable, "-c", "from epsearch.cli import main; main()", "run", "--json", *flags]
+    return [sys.executable, "-m", "epsearch", "run", "--json", *flags]
 
 
 def rows(out):
