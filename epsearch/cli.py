@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import RenderableType
+from typer.main import get_command
 
 from epsearch.build import build
 from epsearch.consoles import PlainConsole
@@ -55,8 +56,13 @@ def main() -> None:
 
 def run() -> object:
     """Runs the command line; its exit status, or None. Raises what `failures` explains."""
-    with kept_within(sys.argv):
-        return app(joined(sys.argv[1:]), standalone_mode=False)
+    command = get_command(app)
+    try:
+        # Not through its `main`, which takes Ctrl-C and a closed pipe for the end, without a word.
+        with kept_within(sys.argv), command.make_context("epsearch", joined(sys.argv[1:])) as context:
+            return command.invoke(context)
+    except typer.Exit as end:
+        return end.exit_code
 
 
 def joined(arguments: Sequence[str]) -> list[str]:

@@ -35,7 +35,7 @@ def start(members, *arguments):
 def main():
     members, tells, waits = map(int, sys.argv[1:4])
     sys.argv[1:4] = []
-    from epsearch.cli import main
+    from epsearch.__main__ import main
     from results.store import Store
 
     original, halted = Store.add, []

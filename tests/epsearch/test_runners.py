@@ -69,7 +69,7 @@ def flag(name):
 
 def finished(out, runner):
     """What a run that nobody disturbs prints, in a process of its own."""
-    command = [sys.executable, "-c", "from epsearch.cli import main; main()", *arguments(out, runner)]
+    command = [sys.executable, "-m", "epsearch", *arguments(out, runner)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=HANGS)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -10,6 +10,12 @@ import pytest
 Figures = Callable[..., None]
 
 
+@pytest.fixture(autouse=True)
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The cache folder of a campaign, and where its crash reports would lie."""
+    monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path / "cache"))
+
+
 @pytest.fixture
 def figures(capsys: pytest.CaptureFixture[str]) -> Figures:
     """Prints the counts of a campaign; adds them to the JSON file that EPSEARCH_FUZZ_FIGURES names, if it names one."""

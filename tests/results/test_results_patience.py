@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from results_synthetic import record
@@ -141,3 +142,14 @@ def test_what_a_database_says_of_itself(reason: str, state: str | None, kind: ty
     with pytest.raises(StoreError) as caught, one_line_errors(LedgerUrl(URL), "write to"):
         raise of_psycopg(reason, state)
     assert type(caught.value) is kind and "secret" not in str(caught.value)
+
+
+def test_a_disk_that_is_full(tmp_path: Path) -> None:
+    """As SQLite sees it when it may not make its file larger."""
+    with Store.open(f"sqlite:///{tmp_path}/ledger.db") as store:
+        store.add([record(seed=0)])
+        store._engine.dispose()
+        event.listen(store._engine, "connect", lambda raw, _: raw.execute("PRAGMA max_page_count=1"))
+        with pytest.raises(StoreUnavailable, match=r"cannot write to the ledger .* is full"):
+            store.add(record(seed=seed) for seed in range(200))
+        assert store.count() == 1

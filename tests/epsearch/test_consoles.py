@@ -1,0 +1,76 @@
+"""Names and paths that look like rich's markup, or its emoji codes, are printed as they are."""
+
+import ast
+import errno
+import io
+from pathlib import Path
+
+import pytest
+
+from epsearch import show
+from epsearch.build import build_study
+from epsearch.consoles import PlainConsole
+from epsearch.machine import Check
+from epsearch.studies import Dataset, Listed
+from results.store import Store
+from tests.epsearch.conftest import SMALL
+
+ODD = "[/red][bold]:cat:[link=x]"
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        ODD,
+        show.dataset_list([Dataset(ODD, ODD, ODD, ODD)]),
+        show.study_list([Listed(ODD, "run", ODD, ODD, {ODD: 0.1}, 0.5, "2025-01-01T00:00:00")]),
+        show.checks([Check(ODD, True, ODD)]),
+        show.facts({ODD: ODD}),
+    ],
+    ids=lambda shown: type(shown).__name__,
+)
+def test_what_looks_like_markup_is_text(shown):
+    console = PlainConsole(file=io.StringIO(), width=1000)
+    console.print(shown)
+    text = console.file.getvalue()
+    assert ODD in text and text.count("[/red]") == text.count(":cat:") == text.count("[link=x]")
+
+
+def test_a_folder_that_looks_like_markup(epsearch, tmp_path):
+    """A study of such a folder, in such a folder, in every command that shows it."""
+    out = tmp_path / ODD
+    out.mkdir(parents=True)
+    own = {"dataset": f"folder:{tmp_path}/{ODD}", "network": "reduced_resnet18", "out": out, "name": "odd"}
+    study = build_study({name: value for name, value in SMALL.items() if name != "numeric_path"} | own)
+    with Store.open(study.storage) as store:
+        stream = {"examples_per_task": 60}
+        store.save_study("odd", {"study": study.identity(), "stream": stream, "numeric_path": "cpu-float32-mkl"})
+    for command in ("list", "show"):
+        answer = epsearch(command, "--out", out)
+        assert answer.status == 0, answer.err
+        assert f"folder:{tmp_path}/{ODD}" in answer.out.replace("\n", "")
+    answer = epsearch("report", "--out", out)
+    assert answer.status == 2 and "no finished round yet" in answer.err
+    answer = epsearch("run", "--dataset", f"folder:{tmp_path}/none/{ODD}", "--out", out)
+    assert answer.status == 2 and ODD in answer.err
+
+
+class Closed(io.StringIO):
+    def write(self, text):
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+
+def test_a_closed_pipe_is_an_error_that_can_be_told():
+    with pytest.raises(BrokenPipeError):
+        PlainConsole(file=Closed()).print("one line")
+
+
+def test_no_other_console_is_made():
+    """Every text goes through a console of ours, and none asks for markup."""
+    for path in (ROOT / "epsearch").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+                assert name != "Console" and name != "from_markup", path
+                assert not any(keyword.arg == "markup" for keyword in node.keywords) or path.name == "consoles.py", path

@@ -1,0 +1,164 @@
+"""Whatever is raised is one line: status 2 for the user's, 1 for the surroundings', 70 and a crash report for ours."""
+
+import errno
+import io
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from epsearch import crash_report, failures, studies
+from epsearch.errors import Interrupted, TrainingFailed, Unavailable, UsageError
+from epsearch.runners import local
+from results.errors import StoreError, StoreGone, StoreUnavailable, StudyConflict
+from trainers.streams import DataError
+
+GO_ON = "what was trained is stored, and the same command goes on from there"
+
+
+def os_error(code, name=None):
+    return OSError(code, os.strerror(code), name)
+
+
+@pytest.fixture
+def listing(epsearch, monkeypatch):
+    """Runs `epsearch list` where it raises an error."""
+
+    def call(error, *arguments):
+        def fail(*rest):
+            raise error
+
+        monkeypatch.setattr(studies, "list_studies", fail)
+        return epsearch("list", *arguments)
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "parts"),
+    [
+        (UsageError("repeats must be >= 1"), 2, ["repeats must be >= 1"]),
+        (DataError("no such images"), 2, ["no such images"]),
+        (StudyConflict("another configuration"), 2, ["another configuration"]),
+        (StoreError("cannot write to the ledger: readonly"), 1, ["readonly", GO_ON]),
+        (StoreUnavailable("cannot write to the ledger: disk is full"), 1, ["disk is full", GO_ON]),
+        (StoreGone("cannot write to the ledger: connection refused"), 1, ["connection refused", GO_ON]),
+        (Unavailable("Ray does not start here; try --runner local"), 1, ["--runner local", GO_ON]),
+        (TrainingFailed("a cohort could not be trained: no room"), 1, ["no room", GO_ON]),
+        (os_error(errno.ENOSPC, "runs/report.html"), 1, ["runs/report.html: No space left on device", GO_ON]),
+        (os_error(errno.EACCES, "runs"), 1, ["runs: Permission denied", GO_ON]),
+        (os_error(errno.EMFILE), 1, ["Too many open files", GO_ON]),
+        (os_error(errno.EPIPE), 1, ["broken pipe", GO_ON]),
+        (MemoryError(), 1, ["out of memory", "--workers", GO_ON]),
+        (torch.OutOfMemoryError("CUDA out of memory"), 1, ["CUDA out of memory", GO_ON]),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), 1, ["out of memory", GO_ON]),
+        (RuntimeError("can't start new thread"), 1, ["out of memory", GO_ON]),
+        (KeyboardInterrupt(), 130, ["stopped", GO_ON]),
+        (Interrupted(), 130, ["stopped", GO_ON]),
+        (ZeroDivisionError("division by zero"), 70, ["a fault of epsearch: ZeroDivisionError: division by zero"]),
+        (RecursionError("too deep"), 70, ["RecursionError"]),
+        (OSError("what no system says"), 70, ["what no system says"]),
+        (GeneratorExit("odd"), 70, ["GeneratorExit"]),
+        (TrainingFailed("a cohort: ValueError", "Traceback of a worker"), 70, ["a cohort: ValueError", GO_ON]),
+        (ValueError("two\n  lines\x1b[31m and [/red] " + "x" * 5000), 70, ["two lines\\x1b[31m and [/red] xxx"]),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
+)
+def test_every_exception_is_one_line(listing, error, status, parts):
+    answer = listing(error)
+    assert answer.status == status and answer.out == ""
+    line = answer.err.strip()
+    assert line.startswith("epsearch: ") and "\n" not in line and len(line) < 1300
+    assert all(part in line for part in parts), line
+    assert ("crash report" in line) == (status == 70)
+
+
+def report_of(answer):
+    return Path(re.search(r"crash report (\S+)", answer.err)[1])
+
+
+def test_a_crash_report_has_what_is_needed_to_mend_it(listing, cache):
+    report = report_of(listing(ZeroDivisionError("division by zero"), "--json", "--out", "some where"))
+    assert report.parent == cache / "crashes"
+    text = report.read_text(encoding="utf-8")
+    for part in (
+        "Traceback",
+        "in list_",
+        "ZeroDivisionError: division by zero",
+        "  --json",
+        "  some where",
+        "Python 3",
+    ):
+        assert part in text
+    assert f"torch {torch.__version__.partition('+')[0]}" in text
+
+
+def test_a_crash_report_has_the_workers_traceback(listing):
+    error = TrainingFailed("a cohort could not be trained: ValueError: no", "Traceback of a worker\n  line 7")
+    assert "Traceback of a worker\n  line 7" in report_of(listing(error)).read_text(encoding="utf-8")
+
+
+def test_no_password_in_a_line_or_a_crash_report(listing, monkeypatch):
+    monkeypatch.setenv("EPSEARCH_STORAGE", "postgresql://me:fr%40mEnv@host/db")
+    error = ValueError("password fr@mEnv of postgresql://me:fr%40mEnv@host/db: s3cret:!@; also=1&password=third!")
+    answer = listing(error, "--storage", "postgresql://me:s3cret:!@host/db")
+    text = answer.err + report_of(answer).read_text(encoding="utf-8")
+    for secret in ("s3cret", "fr%40mEnv", "third!"):
+        assert secret not in text
+    assert "fr@mEnv" not in report_of(answer).read_text(encoding="utf-8")
+    assert "postgresql://me:***@host/db" in text
+
+
+def test_a_crash_report_lies_elsewhere_where_the_cache_takes_none(listing, monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path / "file"))
+    monkeypatch.setattr(crash_report.tempfile, "tempdir", str(tmp_path / "tmp"))
+    assert report_of(listing(ZeroDivisionError())).parent == tmp_path / "tmp"
+    monkeypatch.setattr(crash_report.tempfile, "tempdir", str(tmp_path / "file"))
+    answer = listing(ZeroDivisionError())
+    assert answer.status == 70 and "no crash report could be written" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "parts"),
+    [
+        (os_error(errno.ENOSPC, "kept.npz"), 1, ["a cohort could not be trained", "No space left", GO_ON]),
+        (MemoryError("no room"), 1, ["out of memory (no room)", GO_ON]),
+        (DataError("t10k is not an IDX file"), 1, ["DataError: t10k is not an IDX file", GO_ON]),
+        (UsageError("your stream raised"), 2, ["your stream raised"]),
+        (IndexError("off by one"), 70, ["IndexError: off by one", "crash report"]),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
+)
+def test_what_ends_a_cohort(epsearch, small_options, monkeypatch, error, status, parts):
+    def execute(job, progress):
+        raise error
+
+    monkeypatch.setattr(local, "execute", execute)
+    answer = epsearch("run", *small_options, "--quiet")
+    assert answer.status == status and answer.err.strip().count("\n") == 0
+    assert all(part in answer.err for part in parts), answer.err
+    if status == 70:
+        assert "in execute" in report_of(answer).read_text(encoding="utf-8")
+
+
+def test_output_that_nobody_reads(tmp_path):
+    """As `epsearch datasets | head -0`: the reader has gone before anything is written."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "epsearch", "datasets", "--json"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    os.close(writer)
+    assert done.returncode == 1
+    assert done.stderr == f"epsearch: nobody reads the output any longer (broken pipe); {GO_ON}\n"
+
+
+def test_what_the_terminal_cannot_show_is_escaped(monkeypatch):
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), "ascii", errors="strict"))
+    assert failures.answered(lambda: print("ε of \udcff.zip")) == 0
+    assert sys.stdout.buffer.getvalue() == rb"\u03b5 of \udcff.zip" + b"\n"
