@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from importlib import import_module
 from typing import Any
 
 START_SECONDS = int(os.environ.get("EPSEARCH_RAY_SECONDS", "120"))  # for each of the steps of a start
@@ -25,28 +26,30 @@ NEEDED = ("gcs_server", "raylet")
 
 @contextmanager
 def starting() -> Iterator[None]:
-    """Within it, `ray.init` waits START_SECONDS for the node that it starts; two limits of Ray's cannot be set."""
-    from ray._private.node import Node
+    """Within it, `ray.init` waits START_SECONDS for the node that it starts; two limits of Ray's cannot be set.
 
-    original = Node.start_ray_processes
+    With a Ray whose inner parts have other names these two are as Ray has them.
+    """
+    node_class = _inner("_private.node").Node
+    original = node_class.start_ray_processes
 
     def start(node: Any) -> None:
-        choose_ports(node)
+        with suppress(AttributeError):
+            choose_ports(node)
         original(node)
-        wait_for(node, START_SECONDS)
+        with suppress(AttributeError):
+            wait_for(node, START_SECONDS)
 
-    Node.start_ray_processes = start
+    node_class.start_ray_processes = start
     try:
         yield
     finally:
-        Node.start_ray_processes = original
+        node_class.start_ray_processes = original
 
 
 def choose_ports(node: Any) -> None:
     """Gives those processes free ports, where no port is given, before the node's raylet starts."""
-    from ray._raylet import DASHBOARD_AGENT_LISTEN_PORT_NAME, persist_port
-
-    parameters = node._ray_params
+    raylet, parameters = _inner("_raylet"), node._ray_params
     with ExitStack() as all_at_once:
         for name in PORTS:
             if not getattr(parameters, name, None):
@@ -55,7 +58,8 @@ def choose_ports(node: Any) -> None:
                 setattr(parameters, name, found.getsockname()[1])
     # The only one that Ray does not hand on to its raylet, which looks for it in a file.
     listening = parameters.dashboard_agent_listen_port
-    persist_port(node.get_session_dir_path(), node._node_id, DASHBOARD_AGENT_LISTEN_PORT_NAME, listening)
+    name = raylet.DASHBOARD_AGENT_LISTEN_PORT_NAME
+    raylet.persist_port(node.get_session_dir_path(), node._node_id, name, listening)
 
 
 def wait_for(
@@ -68,9 +72,7 @@ def wait_for(
 
     Ray then asks for the node itself, and has the words for what went wrong.
     """
-    from ray._private import services
-
-    until = now() + seconds
+    services, until = _inner("_private.services"), now() + seconds
     while now() < until and not any(kind in NEEDED for kind, _ in node.dead_processes()):
         try:
             services.get_node(node.gcs_address, node._node_id)
@@ -82,11 +84,15 @@ def wait_for(
 def shut_down() -> None:
     """Ends this process's Ray and waits for what it started, which Ray kills and forgets where it takes a second."""
     import ray
-    from ray._private import worker
 
-    node = worker._global_node
+    node = _inner("_private.worker")._global_node
     started = [one.process for group in node.all_processes.values() for one in group] if node else []
     ray.shutdown()
     for process in started:
         with suppress(subprocess.TimeoutExpired):
             process.wait(START_SECONDS)
+
+
+def _inner(module: str) -> Any:
+    """A module of Ray that it shows nobody."""
+    return import_module(f"ray.{module}")
