@@ -119,6 +119,13 @@ def test_the_page_is_made_from_the_results():
         assert (ROOT / path).read_text(encoding="utf-8") == text, f"{path}: run benchmarks/page.py"
 
 
+def test_tables_of_docs_are_made_from_the_results():
+    import doc_tables
+
+    for page, text in doc_tables.tables():
+        assert text in (ROOT / page).read_text(encoding="utf-8"), f"{page}: run benchmarks/doc_tables.py"
+
+
 def test_the_page_says_how_to_fill_what_is_missing(tmp_path):
     import page
 

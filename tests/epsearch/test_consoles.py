@@ -10,8 +10,9 @@ import pytest
 from epsearch import show
 from epsearch.build import build_study
 from epsearch.consoles import PlainConsole
+from epsearch.ledger import Listed
 from epsearch.machine import Check
-from epsearch.studies import Dataset, Listed
+from epsearch.studies import Dataset
 from results.store import Store
 from tests.epsearch.conftest import SMALL
 

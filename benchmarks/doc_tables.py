@@ -1,9 +1,10 @@
-"""The two tables of docs/methods.md that benchmarks/reference_gradient.py measures.
+"""Tables that pages of docs hold, made from benchmarks/results/*.json; a test compares.
 
-uv run python benchmarks/reference_gradient_tables.py
+uv run python benchmarks/doc_tables.py
 """
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from charts import table
@@ -12,11 +13,6 @@ from machine import RESULTS
 from trainers.numeric_path import NumericPath
 
 Found = dict[str, Any]
-
-
-def tables(found: Found) -> str:
-    """A_T by ε of both arithmetics, and the error of g_ref; as Markdown."""
-    return f"{scores(found)}\n\n{errors(found)}"
 
 
 def scores(found: Found) -> str:
@@ -43,5 +39,33 @@ def errors(found: Found) -> str:
     return table(["ε", *(f"{float(e):g}" for e in trained["errors"])], rows)
 
 
+def campaigns(found: Found) -> str:
+    """What each campaign of tests/fuzz tried, and what came of it."""
+    rows = [
+        [
+            name,
+            f"{counts['tried']:,}",
+            ", ".join(f"{what} {count:,}" for what, count in counts.items() if what != "tried"),
+        ]
+        for name, counts in found.items()
+    ]
+    return table(["campaign", "tried", "what came of it"], rows)
+
+
+TABLES = {
+    ("docs/methods.md", "reference_gradient"): (scores, errors),
+    ("docs/reliability.md", "reliability"): (campaigns,),
+}
+
+
+def tables() -> Iterator[tuple[str, str]]:
+    """(page, a table that it holds)."""
+    for (page, name), makes in TABLES.items():
+        found = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+        for make in makes:
+            yield page, make(found)
+
+
 if __name__ == "__main__":
-    print(tables(json.loads((RESULTS / "reference_gradient.json").read_text(encoding="utf-8"))))
+    for page, text in tables():
+        print(f"{page}:\n{text}\n")
