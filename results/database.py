@@ -55,9 +55,10 @@ def one_line_errors(url: LedgerUrl, action: str) -> Iterator[None]:
     """Turn whatever the database raises into a StoreError of one line, without the password."""
     try:
         yield
-    except (SQLAlchemyError, sqlite3.Error) as error:
+    except (SQLAlchemyError, sqlite3.Error, UnicodeError, OverflowError) as error:
+        # A damaged file may have columns whose names are no text, and numbers that are none.
         cause = getattr(error, "orig", None) or error
-        lines = str(cause).strip().splitlines()
+        lines = "".join(letter if letter.isprintable() else "\n" for letter in str(cause)).strip().splitlines()
         reason = url.hide(lines[0]) if lines else type(cause).__name__
         line = f"cannot {action} the ledger {url}: {reason}{_hint(reason)}"
         # What a traceback would show of the cause must not show the password either.
@@ -166,6 +167,7 @@ def _hint(reason: str) -> str:
         "not a database": "; allowed: a ledger of this program, or a new file",
         "unable to open": "; allowed: a file in an existing writable folder",
         "readonly": "; allowed: a file and folder that can be written",
+        "malformed": "; the file is damaged, what can be saved of it, `sqlite3 FILE .recover` prints",
         "locked": "; allowed: one writer at a time, on a local disk",
     }
     return next((hint for word, hint in hints.items() if word in reason), "")

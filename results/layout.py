@@ -101,7 +101,9 @@ def _check_pages(connection: Connection) -> None:
     wrong = [line for line in wrong if not line.startswith("NULL value in ")]  # a row's own damage
     if wrong:
         line = " ".join(wrong[0].split())
-        raise StoreError(f"the ledger's file is damaged ({line}); what can be saved, `sqlite3 FILE .recover` prints")
+        raise StoreError(
+            f"the ledger's file is damaged ({line}); what can be saved of it, `sqlite3 FILE .recover` prints"
+        )
 
 
 def _bring_up_to_date(connection: Connection, version: int) -> None:
