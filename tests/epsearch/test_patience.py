@@ -6,9 +6,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-
-ray = pytest.importorskip("ray")
-
+import ray
 from ray._private import services, worker
 from ray._private.node import Node
 from ray._raylet import DASHBOARD_AGENT_LISTEN_PORT_NAME, wait_for_persisted_port
