@@ -16,7 +16,7 @@ from epsearch.options import Option, default
 from epsearch.parsers import METHODS, OF_THE_MEMORY_STUDY
 from epsearch.records import method_settings
 from epsearch.search import make_strategy
-from epsearch.study import KINDS, Comparison, MemoryStudy, Setup, Study
+from epsearch.study import ASKED, KINDS, Comparison, MemoryStudy, Setup, Study
 from search_spaces.definition import load_definition
 from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
 
@@ -71,7 +71,8 @@ def restore(stored: Mapping[str, Any], name: str, out: Path, storage: str) -> Se
     """What a ledger keeps under `name`, with today's places. The ledgers of old know searches only."""
     kind = KINDS[stored.get("kind", Study.kind)]
     options = {option.name: option for option in kind.options()}
-    known = {key: options[key].parse(value) for key, value in stored["study"].items() if value is not None}
+    said = stored["study"] | {name: stored[name] for name in ASKED if name in stored}
+    known = {key: options[key].parse(value) for key, value in said.items() if value is not None}
     places = {"name": name, "out": out, "storage": storage, "numeric_path": stored.get("numeric_path")}
     defaults = {option.name: option.default for option in options.values()} | _defined(kind, known)
     return kind(**defaults | known | places)

@@ -74,6 +74,10 @@ class StudyLoop(Loop):
         found = [one.best for one in self.earlier if one.study.seeds == self.study.seeds]
         return max((best for best in (own, *found) if best is not None), key=lambda best: best.value, default=None)
 
+    def state(self) -> str:
+        alone = len(self._uncertified()) if self.evaluating else 0
+        return super().state() + (f", {alone} to be trained once more, alone" if alone else "")
+
     def headline(self) -> str:
         best = self.best
         text = "–" if best is None else f"{self.text(best.point)} (A_T {100 * best.value:.2f} %)"

@@ -91,6 +91,13 @@ class Loop(ABC):
         different = len({self._key(trainee) for trainee in wanted})
         return different - len(self._unknown(wanted)), different
 
+    def state(self) -> str:
+        """Finished, or what is being trained and how far that is."""
+        if self.done:
+            return "finished"
+        known, wanted = self.stage_members()
+        return f"{self.stage}: {known} of {wanted} members trained"
+
     def found(self, trainees: Iterable[Trainee]) -> tuple[RunRecord, ...]:
         """Those that have been trained."""
         keys = (self._key(trainee) for trainee in trainees)

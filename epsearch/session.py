@@ -152,10 +152,7 @@ def facts(loop: Loop, effort: Effort | None) -> dict[str, str]:
 
 def unfinished(loop: Loop) -> list[str]:
     """A note where the study is not finished."""
-    if loop.done:
-        return []
-    known, wanted = loop.stage_members()
-    return [f"The study is not finished: {loop.stage}, {known} of {wanted} members are trained."]
+    return [] if loop.done else [f"The study is not finished; {loop.state()}."]
 
 
 def _runner(study: Setup) -> AbstractContextManager[Callable[[Loop, Monitor], None]]:

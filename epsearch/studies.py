@@ -206,13 +206,11 @@ def _tolerance(study: Setup) -> float:
 def _listed(loop: Loop, created: str) -> Listed:
     best = loop.best if isinstance(loop, StudyLoop) else None
     chosen = points.named(loop.study.space.names, best.point) if isinstance(loop, StudyLoop) and best else None
-    known, wanted = loop.stage_members()
-    status = "finished" if loop.done else f"{loop.stage}, {known}/{wanted} members"
     return Listed(
         loop.study.name,
         loop.study.kind,
         loop.study.dataset,
-        status,
+        loop.state(),
         chosen,
         None if best is None else best.value,
         created,
