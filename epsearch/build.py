@@ -8,13 +8,15 @@ from typing import Any, TypeVar
 
 import yaml
 
-from epsearch import points
+from epsearch import limits, points
 from epsearch.defaults import published
-from epsearch.errors import UsageError, unknown
+from epsearch.errors import UsageError, brief, unknown
+from epsearch.limits import check_product
 from epsearch.machine import cuda_present
 from epsearch.options import Option, default
 from epsearch.parsers import METHODS, OF_THE_MEMORY_STUDY
 from epsearch.records import method_settings
+from epsearch.rows import table_rows
 from epsearch.search import make_strategy
 from epsearch.study import ASKED, KINDS, Comparison, MemoryStudy, Setup, Study
 from search_spaces.definition import load_definition
@@ -98,7 +100,7 @@ def _parsed(kind: type[Setup], given: Mapping[str, Any], config: Path | None) ->
     """What the command line and the YAML file say, as values."""
     options = {option.name: option for option in kind.options()}
     chosen = {**_read_yaml(config, options), **{name: value for name, value in given.items() if value is not None}}
-    parsed = {name: _option(name, options).parse(value) for name, value in chosen.items() if value is not None}
+    parsed = {name: _value(_option(name, options), value) for name, value in chosen.items() if value is not None}
     if given.get("interval") is not None:
         if given.get("search") is not None:
             raise UsageError("interval is that of ε alone; give it within --search, like epsilon=0..0.5")
@@ -110,6 +112,13 @@ def _option(name: str, options: Mapping[str, Option]) -> Option:
     if name not in options:
         raise UsageError(unknown("option", name, options))
     return options[name]
+
+
+def _value(option: Option, given: Any) -> Any:
+    try:
+        return option.parse(given)
+    except (ValueError, OverflowError):  # a file's number of more digits than Python turns into a text
+        raise UsageError(f"{option.flag.removeprefix('--')} cannot be {brief(given)}") from None
 
 
 def _read_yaml(path: Path | None, allowed: Mapping[str, Option]) -> dict[str, Any]:
@@ -174,6 +183,7 @@ def _device(wanted: str) -> str:
 
 def _check(study: Setup) -> None:
     """Conditions between options."""
+    _check_sizes(study)
     if study.precision == "tf32" and study.device != "cuda":
         raise UsageError("precision tf32 is arithmetic of NVIDIA GPUs; with device cpu only float32 is allowed")
     if study.cv_tasks >= study.tasks:
@@ -191,6 +201,19 @@ def _check(study: Setup) -> None:
         raise UsageError("memory must be >= 1, as methods with an episodic memory are compared, got 0")
     if isinstance(study, (Comparison, MemoryStudy)):
         _check_methods(study)
+        candidates = isinstance(study, Comparison) and study.tune
+        rows = sum(len(row.candidates()) if candidates else 1 for row in table_rows(study))
+        check_product("members", limits.MEMBERS, rows=rows, seeds=len(study.seeds))
+
+
+def _check_sizes(study: Setup) -> None:
+    """Numbers that fit one by one must not be too many together."""
+    seeds = {seed for phase in ("cv", "eval") for seed in study.stream_seeds(phase)}
+    check_product("different tasks", limits.STREAMS, seeds=len(seeds), tasks=study.tasks)
+    if isinstance(study, Study):
+        tried = {"points": study.points, "repeats": study.repeats}
+        check_product("values", limits.VALUES, **tried)
+        check_product("members", limits.MEMBERS, **tried, seeds=len(study.seeds))
 
 
 def _check_images(study: Setup) -> None:

@@ -12,6 +12,7 @@ from rich.console import Console, RenderableType
 
 from epsearch.build import build, ledger_url
 from epsearch.errors import Interrupted, TrainingFailed, UsageError
+from epsearch.limits import SIDE
 from epsearch.options import Option, default
 from epsearch.parsers import dataset as parse_dataset
 from epsearch.study import Comparison, MemoryStudy, Setup, Study
@@ -226,7 +227,9 @@ def list_datasets(context: typer.Context, data_dir: DataDir = DATA, as_json: Jso
 def prepare(
     dataset: Dataset,
     data_dir: DataDir = DATA,
-    image_size: Annotated[int | None, typer.Option(min=1, help="Side in pixels. [default: the dataset's]")] = None,
+    image_size: Annotated[
+        int | None, typer.Option(min=1, max=SIDE, help="Side in pixels. [default: the dataset's]")
+    ] = None,
     skip_corrupt: Annotated[bool, typer.Option("--skip-corrupt", help="Leave out what cannot be decoded.")] = False,
     as_json: Json = False,
 ) -> None:
