@@ -6,16 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from epsearch import acting, points, study_file
+from epsearch import acting, limits, points, study_file
 from epsearch.defaults import published
-from epsearch.errors import UsageError, unknown
+from epsearch.errors import UsageError, brief, unknown
+from epsearch.limits import check_product
 from epsearch.machine import cuda_present
 from epsearch.options import Option, default
 from epsearch.parsers import METHODS, OF_THE_MEMORY_STUDY
 from epsearch.place import ledger_url
 from epsearch.records import method_settings
+from epsearch.rows import table_rows
 from epsearch.search import make_strategy
-from epsearch.study import KINDS, Comparison, MemoryStudy, Setup, Study
+from epsearch.study import ASKED, KINDS, Comparison, MemoryStudy, Setup, Study
 from results.url import LedgerUrl
 from search_spaces.definition import load_definition
 from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
@@ -77,7 +79,8 @@ def restore(stored: Mapping[str, Any], name: str, out: Path, storage: LedgerUrl)
         raise UsageError(unknown("command", command, KINDS))
     kind = KINDS[command]
     options = {option.name: option for option in kind.options()}
-    known = {key: _option(key, options).parse(value) for key, value in stored["study"].items() if value is not None}
+    said = stored["study"] | {name: stored[name] for name in ASKED if name in stored}
+    known = {key: _option(key, options).parse(value) for key, value in said.items() if value is not None}
     places = {"name": name, "out": out, "storage": storage, "numeric_path": stored.get("numeric_path")}
     defaults = {option.name: option.default for option in options.values()} | _defined(kind, known)
     return kind(**defaults | known | places)
@@ -98,7 +101,7 @@ def _parsed(kind: type[Setup], given: Mapping[str, Any], config: Path | None) ->
     """What the command line and the YAML file say, as values."""
     options = {option.name: option for option in kind.options()}
     chosen = {**_read_yaml(config, options), **{name: value for name, value in given.items() if value is not None}}
-    parsed = {name: _option(name, options).parse(value) for name, value in chosen.items() if value is not None}
+    parsed = {name: _value(_option(name, options), value) for name, value in chosen.items() if value is not None}
     if given.get("interval") is not None:
         if given.get("search") is not None:
             raise UsageError("interval is that of ε alone; give it within --search, like epsilon=0..0.5")
@@ -110,6 +113,13 @@ def _option(name: str, options: Mapping[str, Option]) -> Option:
     if name not in options:
         raise UsageError(unknown("option", name, options))
     return options[name]
+
+
+def _value(option: Option, given: Any) -> Any:
+    try:
+        return option.parse(given)
+    except (ValueError, OverflowError):  # a file's number of more digits than Python turns into a text
+        raise UsageError(f"{option.flag.removeprefix('--')} cannot be {brief(given)}") from None
 
 
 def _read_yaml(path: Path | None, allowed: Mapping[str, Option]) -> dict[str, Any]:
@@ -162,6 +172,7 @@ def _device(wanted: str) -> str:
 
 def _check(study: Setup) -> None:
     """Conditions between options."""
+    _check_sizes(study)
     if study.precision == "tf32" and study.device != "cuda":
         raise UsageError("precision tf32 is arithmetic of NVIDIA GPUs; with device cpu only float32 is allowed")
     if study.cv_tasks >= study.tasks:
@@ -179,7 +190,20 @@ def _check(study: Setup) -> None:
         raise UsageError("memory must be >= 1, as methods with an episodic memory are compared, got 0")
     if isinstance(study, (Comparison, MemoryStudy)):
         _check_methods(study)
+        candidates = isinstance(study, Comparison) and study.tune
+        rows = sum(len(row.candidates()) if candidates else 1 for row in table_rows(study))
+        check_product("members", limits.MEMBERS, rows=rows, seeds=len(study.seeds))
     acting.check(study)
+
+
+def _check_sizes(study: Setup) -> None:
+    """Numbers that fit one by one must not be too many together."""
+    seeds = {seed for phase in ("cv", "eval") for seed in study.stream_seeds(phase)}
+    check_product("different tasks", limits.STREAMS, seeds=len(seeds), tasks=study.tasks)
+    if isinstance(study, Study):
+        tried = {"points": study.points, "repeats": study.repeats}
+        check_product("values", limits.VALUES, **tried)
+        check_product("members", limits.MEMBERS, **tried, seeds=len(study.seeds))
 
 
 def _check_images(study: Setup) -> None:

@@ -14,6 +14,7 @@ from typer.main import get_command
 from epsearch.build import build
 from epsearch.consoles import PlainConsole
 from epsearch.failures import answered
+from epsearch.limits import SIDE
 from epsearch.options import Option, default
 from epsearch.parsers import dataset as parse_dataset
 from epsearch.parsers import path as parse_path
@@ -232,7 +233,9 @@ def list_datasets(context: typer.Context, data_dir: DataDir = DATA, as_json: Jso
 def prepare(
     dataset: Dataset,
     data_dir: DataDir = DATA,
-    image_size: Annotated[int | None, typer.Option(min=1, help="Side in pixels. [default: the dataset's]")] = None,
+    image_size: Annotated[
+        int | None, typer.Option(min=1, max=SIDE, help="Side in pixels. [default: the dataset's]")
+    ] = None,
     skip_corrupt: Annotated[bool, typer.Option("--skip-corrupt", help="Leave out what cannot be decoded.")] = False,
     as_json: Json = False,
 ) -> None:

@@ -1,6 +1,7 @@
 """What goes wrong in one line: the condition, the value, what is allowed."""
 
 import difflib
+import reprlib
 from collections.abc import Iterable
 
 
@@ -25,6 +26,24 @@ class TrainingFailed(Exception):
     def __init__(self, message: str, traceback: str = "") -> None:
         super().__init__(message)
         self.traceback = traceback
+
+
+class _Brief(reprlib.Repr):
+    """Long texts and lists are cut, and numbers of more digits than Python prints are told by their length."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxstring = self.maxother = self.maxlong = 60
+
+    def repr_int(self, number: int, level: int) -> str:
+        try:
+            return super().repr_int(number, level)
+        except ValueError:
+            return f"a number of {number.bit_length()} bits"
+
+
+brief = _Brief().repr
+"""A value as an error line quotes it, whatever its size."""
 
 
 def unknown(kind: str, value: object, allowed: Iterable[str]) -> str:

@@ -45,6 +45,8 @@ class StudyLoop(Loop):
             self.damaged |= loop.damaged
         self.reused = len(self.records)
         self.certificates: dict[str, Certificate] = {}
+        self._names, self._config = study.space.names, study.train_config()
+        self._trainees: dict[tuple[str, Point, int], Trainee] = {}  # they are asked for again and again
         self._ahead: dict[int, Job] = {}
         self._ahead_begun = False
         self._look_up(self._final([study.baseline]))
@@ -80,6 +82,10 @@ class StudyLoop(Loop):
     def inert(self) -> bool:
         """Whether all values that were tried score the same bit for bit, so that none is the best."""
         return all_equal(self.search.scores())
+
+    def state(self) -> str:
+        alone = len(self._uncertified()) if self.evaluating else 0
+        return super().state() + (f", {alone} to be trained once more, alone" if alone else "")
 
     def headline(self) -> str:
         best = self.best
@@ -123,7 +129,7 @@ class StudyLoop(Loop):
     def outlook(self) -> Outlook:
         """Members to come: an estimate, as later rounds may meet points they know, or not come at all."""
         study = self.study
-        now, certified = len(self.missing()), study.certify
+        now, certified = len(self.missing()), min(study.certify, study.points * study.repeats * len(study.seeds))
         if self.evaluating:
             return Outlook(len(self.records), now, 0, 0, 0, len(self._uncertified()))
         unknown = len(self._unknown(self._final([study.baseline])))
@@ -208,9 +214,13 @@ class StudyLoop(Loop):
         return [self._trainee("eval", point, seed) for point in wanted for seed in self.study.final_seeds]
 
     def _trainee(self, phase: str, point: Point, seed: int) -> Trainee:
-        study = self.study
-        values = points.named(study.space.names, point)
-        return points.trainee(phase, study.method, study.train_config(), study.member(seed), values)
+        known = self._trainees.get((phase, point, seed))
+        if known is None:
+            study = self.study
+            values = points.named(self._names, point)
+            known = points.trainee(phase, study.method, self._config, study.member(seed), values)
+            self._trainees[phase, point, seed] = known
+        return known
 
     def _record(self, point: Point, seed: int) -> RunRecord | None:
         return self.records.get(self._key(self._trainee(self.study.score_on, point, seed)))

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from rich.console import Console
 
-from epsearch.rows import comparison_rows, memory_rows
+from epsearch.rows import table_rows
 from epsearch.runners.slots import local_slots
 from epsearch.study import Comparison, MemoryStudy, Setup, Study
 from trainers.cohort import Cohort, Member, TrainConfig
@@ -49,5 +49,4 @@ def _trained(study: Setup) -> list[tuple[str, TrainConfig]]:
     if isinstance(study, Study):
         return [(study.method, study.train_config())]
     assert isinstance(study, (Comparison, MemoryStudy))
-    rows = comparison_rows(study) if isinstance(study, Comparison) else memory_rows(study)
-    return [(row.method, row.config) for row in rows]
+    return [(row.method, row.config) for row in table_rows(study)]

@@ -77,9 +77,7 @@ def _listed(row: StudyRow, store: Store, storage: LedgerUrl, out: Path) -> Liste
         return Listed(row.name, UNKNOWN, UNKNOWN, error.why, None, None, row.created)
     best = loop.best if isinstance(loop, StudyLoop) else None
     chosen = points.named(loop.study.space.names, best.point) if isinstance(loop, StudyLoop) and best else None
-    known, wanted = loop.stage_members()
-    status = "finished" if loop.done else f"{loop.stage}, {known}/{wanted} members"
-    status += f", {len(loop.unused())} damaged" if loop.unused() else ""
+    status = loop.state() + (f", {len(loop.unused())} damaged" if loop.unused() else "")
     return Listed(
         loop.study.name,
         loop.study.kind,

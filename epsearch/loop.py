@@ -98,6 +98,13 @@ class Loop(ABC):
         """Records of the ledger that cannot be used, key -> why."""
         return {key: why for key, why in self.damaged.items() if key not in self.records}
 
+    def state(self) -> str:
+        """Finished, or what is being trained and how far that is."""
+        if self.done:
+            return "finished"
+        known, wanted = self.stage_members()
+        return f"{self.stage}: {known} of {wanted} members trained"
+
     def found(self, trainees: Iterable[Trainee]) -> tuple[RunRecord, ...]:
         """Those that have been trained."""
         keys = (self._key(trainee) for trainee in trainees)

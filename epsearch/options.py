@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from epsearch import hyperparameters
+from epsearch import hyperparameters, limits
 from epsearch import parsers as of
 from epsearch.cache import cache_folder
 from epsearch.place import storage
@@ -63,7 +63,13 @@ OPTIONS: tuple[Option, ...] = (
         show=hyperparameters.space_shown,
         later=True,
     ),
-    Option("strategy_seed", 0, of.whole("strategy-seed", 0), "Seed of strategies that draw at random.", later=True),
+    Option(
+        "strategy_seed",
+        0,
+        of.whole("strategy-seed", 0, limits.STRATEGY_SEED),
+        "Seed of strategies that draw at random.",
+        later=True,
+    ),
     Option(
         "race",
         False,
@@ -85,8 +91,10 @@ OPTIONS: tuple[Option, ...] = (
         "Memory sizes to compare, examples per class and task. [default: the dataset's, like 25,50,100]",
         show=list,
     ),
-    Option("repeats", 5, of.whole("repeats", 1), "Rounds of the search."),
-    Option("points", None, of.whole("points", 3), "Values tried in each round. [default: the dataset's]"),
+    Option("repeats", 5, of.whole("repeats", 1, limits.ROUNDS), "Rounds of the search."),
+    Option(
+        "points", None, of.whole("points", 3, limits.VALUES), "Values tried in each round. [default: the dataset's]"
+    ),
     Option("seeds", None, of.seeds, "A count, a list 0,1,2 or a range 0..4. [default: 5]", show=list),
     Option(
         "eval_seeds",
@@ -96,18 +104,28 @@ OPTIONS: tuple[Option, ...] = (
         show=of.list_or_none,
         later=True,
     ),
-    Option("cv_tasks", None, of.whole("cv-tasks", 1), "Tasks of the search, the first of the stream. [default: 3]"),
-    Option("tasks", None, of.whole("tasks", 2), "Tasks of the whole stream; the rest is for evaluation. [default: 20]"),
+    Option(
+        "cv_tasks",
+        None,
+        of.whole("cv-tasks", 1, limits.TASKS),
+        "Tasks of the search, the first of the stream. [default: 3]",
+    ),
+    Option(
+        "tasks",
+        None,
+        of.whole("tasks", 2, limits.TASKS),
+        "Tasks of the whole stream; the rest is for evaluation. [default: 20]",
+    ),
     Option(
         "classes_per_task",
         None,
-        of.whole("classes-per-task", 1),
+        of.whole("classes-per-task", 1, limits.CLASSES),
         "Classes of each task of a stream of images. [default: the dataset's; 5 for folder:PATH]",
     ),
     Option(
         "image_size",
         None,
-        of.whole("image-size", 1),
+        of.whole("image-size", 1, limits.SIDE),
         "Side in pixels to which images are resized. [default: the dataset's; 32 for folder:PATH]",
     ),
     Option(
@@ -222,7 +240,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "certify",
         2,
-        of.whole("certify", 0),
+        of.whole("certify", 0, limits.MEMBERS),
         "Members of the search that are trained once more, alone, to prove that cohorts change nothing.",
         identifies=False,
     ),
@@ -234,7 +252,11 @@ OPTIONS: tuple[Option, ...] = (
         identifies=False,
     ),
     Option(
-        "workers", None, of.whole("workers", 1), "Cohorts trained at a time. [default: every core]", identifies=False
+        "workers",
+        None,
+        of.whole("workers", 1, limits.WORKERS),
+        "Cohorts trained at a time. [default: every core]",
+        identifies=False,
     ),
     Option("address", "local", str, "Ray cluster to join; local starts a private Ray.", identifies=False),
     Option(

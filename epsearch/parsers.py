@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from epsearch.errors import UsageError, unknown
+from epsearch import limits
+from epsearch.errors import UsageError, brief, unknown
 from search_spaces.definition import UnknownDataset, load_definition
 from trainers.numeric_path import NumericPath
 
@@ -16,14 +17,18 @@ SETTABLE = ("lr", "strength")
 METHODS = ("van", "ewc", "pi", "mas", "rwalk", "er", "gem", "agem", "a_agem", "soft_agem", "prognn")
 
 
-def whole(name: str, low: int) -> Callable[[Any], int]:
+def whole(name: str, low: int, high: int = limits.COUNT) -> Callable[[Any], int]:
+    """A whole number from `low` to `high`."""
+
     def parse(value: Any) -> int:
         try:
             number = int(str(value))
         except ValueError:
-            raise UsageError(f"{name} must be a whole number >= {low}, got {value!r}") from None
+            raise UsageError(f"{name} must be a whole number >= {low}, got {brief(value)}") from None
         if number < low:
-            raise UsageError(f"{name} must be >= {low}, got {number}")
+            raise UsageError(f"{name} must be >= {low}, got {brief(number)}")
+        if number > high:
+            raise UsageError(f"{name} must be <= {high}, got {brief(number)}")
         return number
 
     return parse
@@ -31,7 +36,7 @@ def whole(name: str, low: int) -> Callable[[Any], int]:
 
 def or_all(parse: Callable[[Any], int]) -> Callable[[Any], int | None]:
     def parse_or_all(value: Any) -> int | None:
-        if str(value).lower() == "all":
+        if isinstance(value, str) and value.lower() == "all":
             return None
         try:
             return parse(value)
@@ -102,22 +107,24 @@ def listed(value: Any) -> list[Any]:
 
 def sizes(value: Any) -> tuple[int, ...]:
     """Memory sizes, ascending: 25,50,100 or a list."""
-    found = [whole("sizes", 1)(str(part).strip()) for part in listed(value)]
+    found = [whole("sizes", 1)(part) for part in listed(value)]
     if not found or len(set(found)) < len(found):
-        raise UsageError(f"sizes must be different numbers with commas between, like 25,50,100; got {value!r}")
+        raise UsageError(f"sizes must be different numbers with commas between, like 25,50,100; got {brief(value)}")
     return tuple(sorted(found))
 
 
 def number(name: str, allowed: str, fits: Callable[[float], bool]) -> Callable[[Any], float]:
-    """A finite number that fits; `allowed` says in words which do."""
+    """A number that fits and that float32 has; `allowed` says in words which do."""
 
     def parse(value: Any) -> float:
         try:
             found = float(value)
         except (TypeError, ValueError, OverflowError):
             found = float("nan")
+        if found > limits.FLOAT and fits(found):
+            raise UsageError(f"{name} must be a number <= {limits.FLOAT:g}, got {brief(value)}")
         if not (math.isfinite(found) and fits(found)):
-            raise UsageError(f"{name} must be a number {allowed}, got {value!r}")
+            raise UsageError(f"{name} must be a number {allowed}, got {brief(value)}")
         return found
 
     return parse
@@ -160,29 +167,36 @@ def settings_shown(value: tuple[tuple[str, str, float], ...]) -> dict[str, float
 
 def seeds(value: Any, name: str = "seeds") -> tuple[int, ...]:
     """A count (5), a list (0,1,2 or a YAML list) or a range (0..4)."""
-    wrong = UsageError(f"{name} must be a count >= 1, a list like 0,1,2 or a range like 0..4, got {value!r}")
+    wrong = UsageError(f"{name} must be a count >= 1, a list like 0,1,2 or a range like 0..4, got {brief(value)}")
     try:
-        if isinstance(value, (list, tuple)):
-            seeds = tuple(int(str(seed)) for seed in value)
-        elif ".." in str(value):
-            first, last = str(value).split("..")
-            seeds = tuple(range(int(first), int(last) + 1))
-        elif "," in str(value):
-            seeds = tuple(int(part) for part in str(value).split(",") if part.strip())
-        else:
-            seeds = tuple(range(int(str(value))))
+        found = _seeds(value)
     except ValueError:
         raise wrong from None
-    if not seeds or min(seeds) < 0 or len(set(seeds)) < len(seeds):
+    if (found.stop - found.start if isinstance(found, range) else len(found)) > limits.SEEDS:
+        raise UsageError(f"{name} must be <= {limits.SEEDS} in number, got {brief(value)}")
+    if not found or min(found) < 0 or len(set(found)) < len(found):
         raise wrong
-    return seeds
+    if max(found) > limits.LARGEST_SEED:
+        raise UsageError(f"{name} must be numbers <= {limits.LARGEST_SEED}, got {brief(value)}")
+    return tuple(found)
+
+
+def _seeds(value: Any) -> range | list[int]:
+    """As written; a range is not made yet. Raises ValueError."""
+    if isinstance(value, (list, tuple)):
+        return [int(str(seed)) for seed in value]
+    text = str(value)
+    if ".." in text:
+        first, last = text.split("..")
+        return range(int(first), int(last) + 1)
+    return [int(part) for part in text.split(",") if part.strip()] if "," in text else range(int(text))
 
 
 def interval(value: Any) -> tuple[float, float]:
     try:
         low, high = (float(part) for part in (value.replace(",", " ").split() if isinstance(value, str) else value))
     except (TypeError, ValueError, OverflowError):
-        raise UsageError(f"interval must be two numbers LOW HIGH, got {value!r}") from None
+        raise UsageError(f"interval must be two numbers LOW HIGH, got {brief(value)}") from None
     if not 0.0 <= low < high <= 1.0:
         raise UsageError(f"interval must satisfy 0 <= low < high <= 1, got {low:g} {high:g}")
     return low, high

@@ -100,13 +100,12 @@ def make_plan(loop: StudyLoop) -> Plan:
     )
     path = NumericPath.parse(str(study.numeric_path))
     needed = max((bytes_of(job.cohort, job.stream.open(), job.config, path) for job in jobs), default=0)
-    eta, reason = None, ""
+    eta, reason, at_once = None, "", min(workers, len(jobs))
     if jobs and total >= WORTH_A_PROBE:
         try:
-            eta = _eta(loop, jobs, workers, total / training)
+            eta = _eta(loop, jobs, at_once, total / training)
         except (MemoryError, RuntimeError, ValueError, DataError) as error:  # the run itself has ways out of some
             reason = " ".join(str(error).split())
-    at_once = min(workers, len(jobs))
     seeds = dict.fromkeys((len(study.seeds), len(study.final_seeds)))
     found = tuple(resolution(number, loop.search.scores()) for number in seeds)
     return Plan(study, ahead, round(steps), total, at_once, needed * at_once, free_bytes(path), eta, reason, found)

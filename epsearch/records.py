@@ -1,7 +1,6 @@
 """What identifies a member's result, and how a trained cohort becomes records of the ledger."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -29,7 +28,7 @@ def content(study: Setup, images: Mapping[str, Any], trainee: Trainee) -> dict[s
     member = trainee.member
     method = AGEM if trainee.method == SOFT_AGEM and member.epsilon == 0 else trainee.method
     used = method_settings(method)
-    config = asdict(trainee.config)
+    config = dict(vars(trainee.config))
     config["learning_rate"] = member.learning_rate or trainee.config.learning_rate
     kept = {name: value if name in used else None for name, value in config.items() if name in ALWAYS_NAMED}
     kept |= {name: config[name] for name in config if name in OF_EVERY_RESULT or name in used}

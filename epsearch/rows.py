@@ -44,6 +44,11 @@ class Row:
         ]
 
 
+def table_rows(study: Comparison | MemoryStudy) -> tuple[Row, ...]:
+    """What the study compares, as it begins."""
+    return comparison_rows(study) if isinstance(study, Comparison) else memory_rows(study)
+
+
 def comparison_rows(study: Comparison) -> tuple[Row, ...]:
     """One row a method; ER with two reference batches, A-A-GEM with unit and with raw gradients."""
     config = _config(study, memory=study.memory)

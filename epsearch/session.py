@@ -187,13 +187,10 @@ def unfinished(loop: Loop) -> list[str]:
     """A note where the study is not finished."""
     if loop.done:
         return []
-    known, wanted = loop.stage_members()
-    notes = [f"The study is not finished: {loop.stage}, {known} of {wanted} members are trained."]
-    return (
-        [*notes, f"{unused_in_words(unused)}; `epsearch {loop.study.kind}` trains again."]
-        if (unused := loop.unused())
-        else notes
-    )
+    notes = [f"The study is not finished; {loop.state()}."]
+    if unused := loop.unused():
+        notes.append(f"{unused_in_words(unused)}; `epsearch {loop.study.kind}` trains again.")
+    return notes
 
 
 def _runner(study: Setup) -> AbstractContextManager[Callable[[Loop, Monitor], None]]:

@@ -167,10 +167,8 @@ def side_by_side_as_json(found: Sequence[StudyResults], page: Path) -> dict[str,
 
 def study(loop: Loop) -> RenderableType:
     """Options and state of a study."""
-    known, wanted = loop.stage_members()
-    state = "finished" if loop.done else f"{loop.stage}: {known} of {wanted} members trained"
     table = Table(show_header=False, box=None)
-    described = {"study": loop.study.name, "command": loop.study.kind, "state": state, "found": loop.headline()}
+    described = {"study": loop.study.name, "command": loop.study.kind, "state": loop.state(), "found": loop.headline()}
     if unused := loop.unused():
         described["damaged"] = unused_in_words(unused)
     for key, value in (described | loop.study.identity()).items():

@@ -10,7 +10,7 @@ from epsearch.build import restore
 from epsearch.damage import Unreadable, reading
 from epsearch.errors import UsageError
 from epsearch.proof import Proof
-from epsearch.study import Setup, Study
+from epsearch.study import ASKED, Setup, Study
 from results.errors import StoreUnavailable, conflict
 from results.store import Store, StoreError, StudyRow
 from results.url import LedgerUrl
@@ -65,26 +65,28 @@ def keep(
         "seal": proof._asdict(),
     }
     described = json.loads(json.dumps(described))  # tuples are lists, as in the ledger
+    asked = {name: getattr(study, name) for name in ASKED if hasattr(study, name)}
     if not isinstance(study, Study):
         described["kind"] = study.kind  # searches are stored as they were before there were other kinds
     try:
         row = find(store, study.name)
         if row is None:
             if write:
-                store.save_study(study.name, described)
+                store.save_study(study.name, described | asked)
             return ()
         there = read(row, study.storage, study.out)
         if there.study.identity() == study.identity():
             described["study"] = row.config["study"]  # an older ledger names fewer options
         old, new = ({name: one.get(name) for name in COMPARED} for one in (row.config, described))
         if old == new:
-            if write and "seal" not in row.config:  # a study of an older version
-                store.change_study(row, {**row.config, "seal": described["seal"]})
+            kept = {"seal": described["seal"], **row.config, **asked}  # ledgers of older versions have neither
+            if write and kept != row.config:
+                store.change_study(row, kept)
             return there.earlier
         _check_source(store, study.name, old["stream"] or {}, new["stream"] or {})
         if not extend or not _grows(old, new):
             raise _conflict(study.name, old, new)
-        described["earlier"] = [*row.config.get("earlier", ()), row.config["study"]]
+        described |= {"earlier": [*row.config.get("earlier", ()), row.config["study"]], **asked}
         if write:
             store.change_study(row, described)
         return read(StudyRow(row.name, described, row.created), study.storage, study.out).earlier

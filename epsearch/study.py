@@ -21,6 +21,8 @@ from trainers.streams import ImageOptions, StreamRequest
 
 # Options of other commands that searches came to have later than their first ledgers.
 CAME_LATER = ("epsilon", "a_agem_scale", "fisher_every", "penalty_form", "margin")
+# No figure depends on it, but whether a study is finished does: a ledger keeps what the newest run asked for.
+ASKED = ("certify",)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from typing import Any
 
 from epsearch.jobs import Job, Trainee
 from epsearch.loop import Loop
-from epsearch.rows import Row, comparison_rows, memory_rows
+from epsearch.rows import Row, table_rows
 from epsearch.study import Comparison, MemoryStudy
 from results.metrics import average_accuracy
 from results.record import RunRecord
@@ -25,7 +25,7 @@ class TableLoop(Loop):
         self, study: Comparison | MemoryStudy, images: Mapping[str, Any], store: Store, workers: int = 1
     ) -> None:
         super().__init__(study, images, store, workers)
-        self.rows = comparison_rows(study) if isinstance(study, Comparison) else memory_rows(study)
+        self.rows = table_rows(study)
         self.tuning = isinstance(study, Comparison) and study.tune
         self.untuned: list[str] = []
         self._advance()

@@ -57,11 +57,19 @@ def grid(space: Space, budget: int) -> tuple[Point, ...]:
 def _finest(space: Space, budget: int, least: int) -> list[tuple[Value, ...]]:
     axes = [_values(one, least) for one in space.parameters]
     for count in range(least + 1, budget + 1):
+        if all(one.choices or len(axis) == _room(one) for one, axis in zip(space.parameters, axes, strict=True)):
+            break  # every whole number is taken
         finer = [_values(one, count) for one in space.parameters]
         if math.prod(map(len, finer)) > budget:
             break
         axes = finer
     return axes
+
+
+def _room(parameter: Parameter) -> float:
+    """How many different values an interval has."""
+    low, high = parameter.low, parameter.high
+    return high - low + 1 if parameter.whole and low is not None and high is not None else math.inf
 
 
 def _values(parameter: Parameter, count: int) -> tuple[Value, ...]:

@@ -81,8 +81,7 @@ class Parameter:
 
     def span(self, grid: Grid) -> tuple[float, float]:
         """Smallest and largest value of a grid on the axis."""
-        ends = self.points(grid)
-        return float(ends[0][0]), float(ends[-1][0])
+        return float(self.value(float(grid.low))), float(self.value(float(grid.high)))
 
     def has_room(self, grid: Grid) -> bool:
         """Whether the points of a grid are different values."""

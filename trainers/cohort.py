@@ -22,6 +22,7 @@ CHOICES = {
     "penalty_form": PENALTY_FORMS,
     "network": NETWORKS,
 }
+LARGEST_SEED = 2**63 - 1  # of the ledger's integers
 LEARNING_CURVE_BATCHES = 10  # β of LCA_β: the current task is tested after b = 0…10 mini-batches
 
 
@@ -40,8 +41,8 @@ class Member:
     def __post_init__(self) -> None:
         if not 0.0 <= self.epsilon <= 1.0:
             raise ValueError(f"epsilon must be in [0, 1], got {self.epsilon}")
-        if self.seed < 0:
-            raise ValueError(f"seed must be >= 0, got {self.seed}")
+        if not 0 <= self.seed <= LARGEST_SEED:
+            raise ValueError(f"seed must lie in 0…{LARGEST_SEED}, got {self.seed}")
         if self.learning_rate is not None:
             _check_rate(self.learning_rate)
         if self.strength is not None and not 0 <= self.strength < float("inf"):

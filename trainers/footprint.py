@@ -14,9 +14,10 @@ from trainers.networks.columns import Columns as MLPColumns
 from trainers.networks.resnet import ResNet
 from trainers.networks.resnet_columns import ResNetColumns
 from trainers.numeric_path import NumericPath
+from trainers.pool import capacity
 from trainers.streams.base import ImageStream, TaskStream
 
-FLOAT = 4  # bytes
+FLOAT, INDEX = 4, 8  # bytes
 CGROUP = Path("/sys/fs/cgroup")
 SAFE = 0.9  # the share of free memory that is taken
 KEPT = 3.3  # times the outputs of all convolutions: what was measured of the memory that a step takes
@@ -34,20 +35,32 @@ def bytes_of_member(method: str, stream: TaskStream, config: TrainConfig) -> int
 def bytes_at_work(method: str, stream: TaskStream, config: TrainConfig, members: int) -> int:
     """What a step of so many members that are trained in one batch of products takes: activations and gradients."""
     net, rule, memory = make_network(config, stream), METHODS[method].rule, METHODS[method].memory
-    of_task = config.memory * stream.classes
-    stored = of_task * (len(stream.tasks) - 1)
-    drawn = {None: 0, PER_TASK: of_task}.get(memory, min(config.memory_batch or stored, stored))
+    stored = capacity(stream, 0, config, memory)
+    largest = -(-stored // max(1, len(stream.tasks) - 1))  # of the parts that GEM's gradients are computed from
+    drawn = largest if memory == PER_TASK else min(config.memory_batch or stored, stored)
     # Reference batches and the mini-batch pass one after another, but for ER's, which are one.
     batch = drawn + config.batch_size if memory == RESERVOIR else max(drawn, config.batch_size)
     gradients = len(stream.tasks) if isinstance(rule, Projection) else 1 + (memory is not None)
     return members * (batch * _activations(net, stream) + 2 * gradients * FLOAT * net.row)
 
 
+def bytes_of_seed(method: str, stream: TaskStream, config: TrainConfig, seed: int) -> int:
+    """What members of a seed share: its memory, the largest task with its schedule, and the tests of all tasks."""
+    memory = METHODS[method].memory
+    stored, largest = capacity(stream, seed, config, memory), max(stream.size(seed, task) for task in stream.tasks)
+    drawn = stored if memory == PER_TASK else min(config.memory_batch or stored, stored)
+    steps = -(-largest // config.batch_size)
+    tests = sum(part.nbytes for part in stream.test(seed, stream.tasks[0])) * len(stream.tasks)
+    row = stream.room(1).nbytes + INDEX  # an example and its label
+    return (stored + largest) * row + steps * drawn * INDEX + largest * INDEX + tests
+
+
 def bytes_of(cohort: Cohort, stream: TaskStream, config: TrainConfig, path: NumericPath) -> int:
-    """Of the whole cohort, on the device that trains it; the images are not counted."""
-    count = len(cohort.members)
+    """Of the whole cohort, on the device that trains it; the images that all tasks share are not counted."""
+    count, seeds = len(cohort.members), {member.seed for member in cohort.members}
     own = count * bytes_of_member(cohort.method, stream, config)
-    return own + bytes_at_work(cohort.method, stream, config, 1 if path.one_by_one else count)
+    shared = bytes_of_seed(cohort.method, stream, config, min(seeds)) * (1 if path.one_seed_at_a_time else len(seeds))
+    return own + shared + bytes_at_work(cohort.method, stream, config, 1 if path.one_by_one else count)
 
 
 def free_bytes(path: NumericPath) -> int | None:

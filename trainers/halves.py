@@ -37,7 +37,8 @@ def in_halves(
         if len(rows) == 1:
             raise MemoryError(
                 f"one member needs about {bytes_ / GIB:.1f} GiB, which do not fit; "
-                "a smaller memory-batch, batch-size or image-size takes less"
+                "a smaller memory, memory-batch, batch-size, examples-per-task or image-size takes less, "
+                "and so do fewer tasks"
             )
         half = len(rows) // 2
         note = f"{len(rows)} members need about {bytes_ / GIB:.1f} GiB, which do not fit: they are trained in halves"

@@ -15,6 +15,16 @@ from trainers.schedule import (
 from trainers.streams.base import Examples, TaskStream
 
 
+def capacity(stream: TaskStream, seed: int, config: TrainConfig, memory: str | None) -> int:
+    """Slots of the episodic memory: as many as are asked for, but no more than there are examples to fill them."""
+    per_task, sizes = config.memory * stream.classes, [stream.size(seed, task) for task in stream.tasks]
+    if memory is None:
+        return 0
+    if memory == RESERVOIR:  # takes examples in as they are seen, of the last task, too
+        return min(per_task * len(sizes), sum(sizes))
+    return sum(min(per_task, size) for size in sizes[:-1])
+
+
 class Pool:
     """One matrix of rows: memory slots first, then the current task in training order, so a batch is one gather.
 
@@ -25,10 +35,7 @@ class Pool:
 
     def __init__(self, stream: TaskStream, seed: int, config: TrainConfig, memory: str | None) -> None:
         self._stream, self.seed, self._config, self._memory = stream, seed, config, memory
-        tasks = len(stream.tasks)
-        # The last task's memory is never read, but a reservoir takes examples in as they are seen.
-        filled = 0 if memory is None else tasks if memory == RESERVOIR else tasks - 1
-        self.capacity = config.memory * stream.classes * filled
+        self.capacity = capacity(stream, seed, config, memory)
         self._parts: list[int] = []  # what is stored of each task
         self._reservoir = Reservoir(self.capacity, seed)
         rows = self.capacity + max(stream.size(seed, task) for task in stream.tasks)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from trainers.checkpoints import Checkpoints, Origin, restore
@@ -23,7 +24,9 @@ from trainers.numeric_path import NumericPath
 from trainers.streams.base import TaskStream
 
 Progress = Callable[[int], None]
-"""Called a few times a second with the member-steps done since the last call; may raise to stop the training."""
+"""Called a few times a second with the member-steps done since the last call, 0 while it tests; may raise to stop
+the training.
+"""
 
 EngineOf = Callable[[str, tuple[int, ...], TaskStream, TrainConfig, NumericPath], Engine]
 """What makes an engine, as `make_engine` does."""
@@ -234,17 +237,23 @@ class _Run:
             return
         if task == 0:
             for tested in range(result.initial.shape[1]):
-                result.initial[:, tested] = self._engine.accuracy(learners, tested)
+                result.initial[:, tested] = self._tested(learners, tested)
         result.within[:, task, 0] = result.accuracies[:, task - 1, task] if task else result.initial[:, 0]
 
     def _measure_after(self, learners: Learners, result: CohortResult, task: int) -> None:
         """Accuracy on every task seen, and for FWT and LCA on the next one before its first step."""
         tasks = result.initial.shape[1]
         for tested in range(min(task + 2, tasks) if self._transfer else task + 1):
-            result.accuracies[:, task, tested] = self._engine.accuracy(learners, tested)
+            result.accuracies[:, task, tested] = self._tested(learners, tested)
         diverged = result.diverged_task >= 0
         result.accuracies[diverged, task] = np.nan
         result.violations[diverged, task] = np.nan
+
+    def _tested(self, learners: Learners, task: int) -> NDArray[np.float64]:
+        """The engine's accuracies; many tests in a row must not keep who asks for progress from stopping them."""
+        found = self._engine.accuracy(learners, task)
+        self._ticker.add(0)
+        return found
 
     def _note_divergence(self, learners: Learners, result: CohortResult, task: int, last: int) -> None:
         """A member that is not finite at the task's end diverged in its last step, unless an earlier loss said so."""
@@ -272,6 +281,6 @@ class _Ticker:
             self.flush()
 
     def flush(self) -> None:
-        if self._progress is not None and self._steps:
+        if self._progress is not None:
             self._progress(self._steps)
         self._steps, self._last = 0, time.monotonic()

@@ -1,3 +1,4 @@
+import importlib
 import math
 
 import pytest
@@ -100,3 +101,12 @@ def test_of_equal_scores_the_smaller_number_is_best():
 def test_settings_are_checked(settings):
     with pytest.raises(ValueError, match="points and repeats must be >= 1"):
         GridSearch(Space((EPSILON,)), **settings)
+
+
+def test_few_whole_numbers_end_the_refinement_long_before_the_budget_does(monkeypatch):
+    counts, grids = [], importlib.import_module("search_spaces.grid")
+    original = grids._values
+    monkeypatch.setattr(grids, "_values", lambda one, count: counts.append(count) or original(one, count))
+    small = [Parameter(name, 1, 3, whole=True) for name in ("memory", "batch_size")]
+    assert len(grid(Space(tuple(small)), 10_000)) == 9
+    assert max(counts) == 3

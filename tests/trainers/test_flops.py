@@ -15,6 +15,7 @@ from trainers.networks.heads import JointEmbedding, Linear
 from trainers.networks.resnet import REDUCED, STANDARD, ResNet
 from trainers.networks.work import work_of
 from trainers.population import train_cohort
+from trainers.streams.permuted import PermutedStream
 from trainers.streams.split import SplitStream
 
 # Widths and outputs of the engine's padding, and every class in what is shown: nothing is counted that is not there.
@@ -125,3 +126,25 @@ def test_the_paper_network():
     """0.322 GFLOP for a step on 266 images of Permuted MNIST."""
     passes = work_of(MLP((784, 256, 256, 10)))
     assert round(266 * (passes.forward + passes.backward) / 1e9, 3) == 0.322
+
+
+def test_tasks_that_share_their_test_images_are_looked_at_once(monkeypatch):
+    looked = []
+    original = PermutedStream.test
+    monkeypatch.setattr(PermutedStream, "test", lambda *what: looked.append(what) or original(*what))
+    stream = toy(range(30), examples=20)
+    tests = run_flop("soft_agem", MLP_CONFIG, stream, True).tests
+    assert len(tests) == 30 and len(looked) == 1
+    assert run_flop("soft_agem", MLP_CONFIG, Unknown(stream), True).tests == tests and len(looked) == 31
+
+
+class Unknown:
+    """A stream that does not say what its tasks have in common."""
+
+    def __init__(self, stream):
+        self._stream = stream
+
+    def __getattr__(self, name):
+        if name == "content":
+            raise AttributeError(name)
+        return getattr(self._stream, name)

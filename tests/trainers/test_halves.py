@@ -1,5 +1,7 @@
 """Cohorts that do not fit into memory, and the estimate of what they take."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -15,6 +17,7 @@ from trainers.numeric_path import NumericPath
 from trainers.population import train_cohort
 from trainers.streams.split import SplitStream
 
+COHORT_OF_ONE = Cohort("soft_agem", (Member(0.5, 0),))
 COHORT = Cohort("soft_agem", tuple(Member(epsilon, 0) for epsilon in (0.0, 0.2, 0.4, 0.6, 0.8)))
 
 
@@ -82,7 +85,7 @@ def test_estimates_grow_with_what_is_trained(method):
 
 def test_the_estimate_of_a_step_is_near_what_was_measured():
     """256 images of CIFAR took 613 MiB in a step of the reduced network; 16 of 224 pixels, in the other, 556 MiB."""
-    cifar = SplitStream(made_images(classes=8, size=32), range(1, 4), 2)
+    cifar = SplitStream(made_images(classes=8, train=100, size=32), range(1, 4), 2)
     config = TrainConfig(network="reduced_resnet18", memory=100, memory_batch=256)
     assert 500 < bytes_at_work("agem", cifar, config, 1) / 2**20 < 800
     large = SplitStream(made_images(classes=8, train=2, test=1, size=224), range(1, 4), 2)
@@ -100,6 +103,34 @@ def test_a_containers_limit_counts_without_what_its_files_take(tmp_path, monkeyp
     assert free_bytes(NumericPath()) == int(0.9 * 600 * million)
     (tmp_path / "memory.max").write_text("max\n")
     assert free_bytes(NumericPath()) > 600 * million  # no limit but the machine's
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_memory_larger_than_the_data_is_as_large_as_these(method):
+    """No more is set aside, and none of the results is another one."""
+    tasks = toy().tasks
+    largest = replace(SMALL, memory=toy().size(0, tasks[0]), memory_batch=None)
+    beyond = replace(largest, memory=10**12, memory_batch=10**12)
+    one = Cohort(method, (Member(0.5, 0, strength=1.0),))
+    assert bytes_of(one, toy(), beyond, MKL) == bytes_of(one, toy(), largest, MKL)
+    found, whole = (train_cohort(one, toy(), config, MKL, folder=None) for config in (beyond, largest))
+    assert rows_equal(found, 0, whole, 0)
+
+
+@pytest.mark.parametrize("change", [{"memory": 64}, {"hidden": (256, 256)}, {"memory_batch": None}])
+def test_the_error_names_what_a_member_needs(change, monkeypatch):
+    """Its memory with the schedule of the reference batches, and its layers: all that it takes is in the estimate."""
+
+    def fails(*what):
+        raise MemoryError
+
+    config = replace(SMALL, memory=8, memory_batch=4)
+    one, larger = (bytes_of(COHORT_OF_ONE, toy(), each, MKL) for each in (config, replace(config, **change)))
+    assert larger > one
+    monkeypatch.setattr(compiled.CompiledEngine, "train", fails)
+    monkeypatch.setattr("trainers.halves.GIB", 1000)
+    with pytest.raises(MemoryError, match=rf"one member needs about {larger / 1000:.1f} GiB, .* a smaller memory, "):
+        train_cohort(COHORT_OF_ONE, toy(), replace(config, **change), MKL)
 
 
 def test_free_memory_is_known_here():

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from tests.trainers.paths import SMALL, TWIN, on_compiled_paths, on_every_path, rows_equal
+from tests.trainers.paths import MKL, SMALL, TWIN, on_compiled_paths, on_every_path, rows_equal
 from tests.trainers.plain_run import flat, plain_run
 from tests.trainers.streams import digits, toy
 from trainers import Cohort, Member, TrainConfig
+from trainers.cohort import LARGEST_SEED
 from trainers.engines import make_engine
 from trainers.engines.base import Learners
 from trainers.methods.base import SAMPLED
@@ -192,12 +193,36 @@ def test_progress_counts_every_step_and_may_stop():
         train_cohort(Cohort("agem", (Member(0.0, 0),)), toy(), SMALL, progress=stop)
 
 
+def test_who_asks_for_progress_may_stop_a_long_row_of_tests(monkeypatch):
+    """Before the first step an untrained network is tested on every task; that takes minutes for many tasks."""
+
+    class Stop(Exception):
+        pass
+
+    def stop(steps):
+        assert steps == 0
+        raise Stop
+
+    def never(*what):
+        raise AssertionError("no step was to be taken")
+
+    monkeypatch.setattr("trainers.population.REPORT_SECONDS", 0.0)
+    monkeypatch.setattr("trainers.engines.compiled.CompiledEngine.train", never)
+    with pytest.raises(Stop):
+        train_cohort(Cohort("agem", (Member(0.0, 0),)), toy(), SMALL, MKL, progress=stop)
+
+
+def test_the_largest_seed_is_one_like_others():
+    largest, other = (train_cohort(Cohort("agem", (Member(0.0, seed),)), toy(), SMALL) for seed in (LARGEST_SEED, 0))
+    assert largest.accuracies[0, -1, 0] > 0 and largest.fingerprints[0] != other.fingerprints[0]
+
+
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
         (lambda: Member(1.5, 0), r"epsilon must be in \[0, 1\], got 1.5"),
         (lambda: Member(float("nan"), 0), "epsilon must be"),
-        (lambda: Member(0.5, -1), "seed must be >= 0, got -1"),
+        (lambda: Member(0.5, -1), "seed must lie in 0…9223372036854775807, got -1"),
         (lambda: TrainConfig(learning_rate=-0.1), "learning_rate must be > 0, got -0.1"),
         (lambda: TrainConfig(trigger="one"), "trigger must be one of zero, epsilon, got 'one'"),
         (lambda: TrainConfig(memory_batch=0), "memory_batch must be >= 1"),

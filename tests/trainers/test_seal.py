@@ -182,3 +182,17 @@ def test_a_folder_that_cannot_be_written_costs_nothing_but_time(tmp_path):
     pixels = made_images().pixels
     found = PixelHashes(pixels, tmp_path / "nowhere" / "hashes", "mark").of(np.arange(3))
     np.testing.assert_array_equal(found, hash_rows(pixels[:3]))
+
+
+def test_permutations_of_many_seeds_are_sorted_a_few_times_not_once_a_seed(monkeypatch):
+    sorted_ones, original = [], np.unique
+
+    def unique(found, **wanted):
+        sorted_ones.append(len(found))
+        return original(found, **wanted)
+
+    monkeypatch.setattr(np, "unique", unique)
+    many = range(64)
+    found = seal(toy(CV, pixels=25), toy(EV, pixels=25), many, many)
+    assert (found.cv.hashes, found.ev.hashes, found.sound) == (3 * 64, 4 * 64, True)
+    assert sum(sorted_ones) < 6 * (3 * 64 + 4 * 64)

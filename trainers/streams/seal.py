@@ -103,7 +103,7 @@ def seal(cv: TaskStream, ev: TaskStream, cv_seeds: Sequence[int], ev_seeds: Sequ
 
 def _side(stream: TaskStream, seeds: Sequence[int], what: str, reader: Reader) -> tuple[Side, Hashes]:
     """(what is told of it, its different hashes, ascending)."""
-    found = np.zeros(0, np.uint64)
+    found, fresh = np.zeros(0, np.uint64), list[Hashes]()
     repeated = unchanged = 0
     for seed in seeds:
         parts = [reader(seed, task) for task in stream.tasks]
@@ -111,7 +111,12 @@ def _side(stream: TaskStream, seeds: Sequence[int], what: str, reader: Reader) -
             plain = getattr(stream, "unchanged", None)
             unchanged += 0 if plain is None else int(np.isin(parts, plain).sum())
             repeated += sum(map(len, parts))
-        found = np.unique(np.concatenate([found, *parts]))  # seeds mostly show the same images
+        fresh += parts
+        if sum(map(len, fresh)) > len(
+            found
+        ):  # sorted less often than once a seed, where seeds have hashes of their own
+            found, fresh = np.unique(np.concatenate([found, *fresh])), []
+    found = np.unique(np.concatenate([found, *fresh]))
     if what == PERMUTATIONS:
         repeated -= len(found)
     digest = hashlib.sha256(found.astype("<u8").tobytes()).hexdigest()
