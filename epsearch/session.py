@@ -113,7 +113,7 @@ def _tell_damage(loop: Loop, console: Console, told: frozenset[str] = frozenset(
     found = {key: why for key, why in loop.damaged.items() if key not in told}
     if found:
         line = f"{unused_in_words(found)}; what was lost is trained again and replaces it"
-        console.print(line, style="yellow", markup=False, highlight=False, soft_wrap=True)
+        console.print(line, style="yellow", highlight=False, soft_wrap=True)
     return told | found.keys()
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from epsearch import show, stored, studies
+from epsearch import ledger, show, stored, studies
 from epsearch.build import build_study, grow
 from epsearch.preparation import prepare
 from epsearch.session import make_folder, unfinished
@@ -38,7 +38,7 @@ def run(console):
 
 def states(study):
     """What list, show and report say of the one study."""
-    (listed,) = studies.list_studies(study.storage, study.out)
+    (listed,) = ledger.list_studies(study.storage, study.out)
     loop = studies.load("mine", study.storage, study.out)
     assert listed.status == loop.state() and loop.study.certify == show.study_as_json(loop)["config"]["certify"]
     return listed.status, loop.done, unfinished(loop)
