@@ -51,11 +51,18 @@ def told(error: BaseException) -> int:
     found = failure(error)
     message = found.message
     if found.status == OURS:
-        message = f"{message}; {write(error, found.traceback)}"
+        message = f"{message}; {_reported(error, found.traceback)}"
     if isinstance(error, BrokenPipeError):
         _drop_output()
     say(message)
     return found.status
+
+
+def _reported(error: BaseException, traceback: str) -> str:
+    try:
+        return write(error, traceback)
+    except Exception as another:  # nothing may come in the way of the line
+        return f"no crash report could be written ({type(another).__name__})"
 
 
 def failure(error: BaseException) -> Failure:

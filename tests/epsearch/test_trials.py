@@ -9,7 +9,7 @@ pytest.importorskip("ray.tune")
 from ray.exceptions import OutOfMemoryError
 
 from epsearch.errors import TrainingFailed
-from epsearch.runners import trials
+from epsearch.runners import trials, tune
 from epsearch.runners.trials import ATTEMPTS, Attempt, Source, fit
 
 
@@ -64,6 +64,48 @@ def test_a_job_that_always_kills_its_worker_ends_the_run(source):
 def test_an_error_in_training_is_not_tried_again(source):
     source.tell([Attempt(source.ask()[0], {"error": "ValueError: no"})])
     assert source.done and str(source.error) == "ValueError: no"
+
+
+def test_where_the_fault_lies_comes_along(source):
+    result = trials._result(Attempt(source.ask()[0], {"error": "IndexError: no", "traceback": "Traceback of a worker"}))
+    assert (result.error, result.traceback) == ("IndexError: no", "Traceback of a worker")
+
+
+def test_our_own_errors_do_not_escape_into_tune():
+    """Neither those of the loop, nor those of the progress line, such as a pipe that is closed."""
+
+    def closed(*rest):
+        raise BrokenPipeError
+
+    source = Source(Loop(), SimpleNamespace(steps=closed))
+    source.steps(1, 1.0)
+    assert source.done and isinstance(source.error, BrokenPipeError)
+    source = Source(SimpleNamespace(ask=closed, done=False), None)
+    assert source.ask() == [] and isinstance(source.error, BrokenPipeError)
+
+
+def test_a_ray_that_does_not_start(epsearch, small_options, monkeypatch):
+    def timed_out(cores):
+        raise Exception("The current node timed out during startup.\nThis could happen because")
+
+    monkeypatch.setattr(tune, "start_private_ray", timed_out)
+    answer = epsearch("run", *small_options, "--runner", "tune", "--quiet")
+    assert answer.status == 1 and answer.err.strip().count("\n") == 0
+    assert "Ray does not start here (The current node timed out during startup.); try --runner local;" in answer.err
+
+
+@pytest.mark.parametrize("ours", [None, BrokenPipeError()], ids=["Ray's", "ours"])
+def test_a_ray_that_is_lost(epsearch, small_options, monkeypatch, ours):
+    def fit(source, *rest):
+        source.error = ours
+        raise RuntimeError("Failed to connect to GCS\n  at address")
+
+    monkeypatch.setattr(tune, "_start", lambda study: None)
+    monkeypatch.setattr(tune, "_cluster_slots", lambda study: 1)
+    monkeypatch.setattr(trials, "fit", fit)
+    answer = epsearch("run", *small_options, "--runner", "tune", "--workers", 1, "--quiet")
+    said = "Ray was lost (Failed to connect to GCS); try --runner local;" if ours is None else "broken pipe"
+    assert answer.status == 1 and said in answer.err and answer.err.strip().count("\n") == 0
 
 
 class BreaksOff:
