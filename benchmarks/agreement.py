@@ -100,7 +100,7 @@ def plain_float64(
         for tested in range(task + 1):
             x_test, y_test = double(stream.test(member.seed, stream.tasks[tested]), stream.largest)
             with torch.no_grad():
-                accuracies[task, tested] = float((_logits(layers, x_test).argmax(1) == y_test).double().mean())
+                accuracies[task, tested] = float((logits(layers, x_test).argmax(1) == y_test).double().mean())
     return [(w.detach(), b.detach()) for w, b in layers], accuracies, shares
 
 
@@ -118,7 +118,7 @@ def double(examples: Any, largest: float) -> Labelled:
     return torch.tensor(examples.inputs, dtype=torch.float64) / largest, torch.tensor(examples.labels)
 
 
-def _logits(layers: list[Labelled], x: Tensor) -> Tensor:
+def logits(layers: list[Labelled], x: Tensor) -> Tensor:
     for index, (weight, bias) in enumerate(layers):
         x = x @ weight + bias
         if index + 1 < len(layers):
@@ -127,5 +127,5 @@ def _logits(layers: list[Labelled], x: Tensor) -> Tensor:
 
 
 def gradient(layers: list[Labelled], parameters: list[Tensor], batch: Labelled) -> Tensor:
-    loss = functional.cross_entropy(_logits(layers, batch[0]), batch[1])
+    loss = functional.cross_entropy(logits(layers, batch[0]), batch[1])
     return torch.cat([part.reshape(-1) for part in torch.autograd.grad(loss, parameters)])

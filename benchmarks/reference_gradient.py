@@ -33,15 +33,15 @@ MEASURED = (0.0, 0.07, 0.5, 1.0)  # where g_ref's error is measured
 DRAWS = 20  # reference batches of each member
 
 
-def train(path: str, seed: int, data_dir: str, examples: int | None) -> dict[str, Any]:
-    """All values of ε of one seed on one numeric path: A_T in percent, and g_ref's errors where they are measured."""
+def train(path: str, seed: int, data_dir: str, examples: int | None, epsilons: tuple[float, ...]) -> dict[str, Any]:
+    """These values of ε of one seed on one numeric path: A_T in percent, and g_ref's errors where they are measured."""
     torch.set_num_threads(1)
     stream, config = open_stream("permuted_mnist", Path(data_dir), range(3), examples), TrainConfig()
     started = time.perf_counter()
-    cohort = Cohort("soft_agem", tuple(Member(epsilon, seed) for epsilon in EPSILONS))
+    cohort = Cohort("soft_agem", tuple(Member(epsilon, seed) for epsilon in epsilons))
     result = train_cohort(cohort, stream, config, NumericPath.parse(path), transfer=False)
     errors = {
-        epsilon: reference_errors(result.params[EPSILONS.index(epsilon)], stream, seed, config, DRAWS)
+        epsilon: reference_errors(result.params[epsilons.index(epsilon)], stream, seed, config, DRAWS)
         for epsilon in MEASURED
     }
     return {
@@ -49,9 +49,9 @@ def train(path: str, seed: int, data_dir: str, examples: int | None) -> dict[str
         "seed": seed,
         "seconds": time.perf_counter() - started,
         "A_T": {
-            epsilon: 100 * float(metrics.average_accuracy(result.accuracies[i])) for i, epsilon in enumerate(EPSILONS)
+            epsilon: 100 * float(metrics.average_accuracy(result.accuracies[i])) for i, epsilon in enumerate(epsilons)
         },
-        "fingerprints": result.fingerprints.tolist(),
+        "fingerprints": dict(zip(epsilons, result.fingerprints.tolist(), strict=True)),
         "errors": errors,
     }
 
@@ -86,7 +86,7 @@ def main() -> None:
     paths = [str(replace(sums, subtracted=subtracted)) for subtracted in (False, True)]
     with ProcessPoolExecutor(given.processes, mp_context=get_context("spawn")) as pool:
         futures = [
-            pool.submit(train, path, seed, given.data_dir, given.examples_per_task)
+            pool.submit(train, path, seed, given.data_dir, given.examples_per_task, EPSILONS)
             for path in paths
             for seed in given.seeds
         ]

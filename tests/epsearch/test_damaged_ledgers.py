@@ -127,7 +127,7 @@ def check_that_it_is_not_used(epsearch, out, change):
     key = query(out, "SELECT key FROM epsearch_runs WHERE epsilon = 0 AND phase = 'cv' ORDER BY seed")[0][0]
     execute(out, f"{change} WHERE key = '{key}'")
     (row,) = epsearch("list", "--json").json
-    assert row["status"].endswith("members, 1 damaged")
+    assert row["status"].endswith("members trained, 1 damaged")
     shown = epsearch("show", "--json").json
     assert list(shown["damaged"]) == [key] and shown["finished"] is False
     assert key[:12] in epsearch("show").out

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from epsearch import crash_report, failures, studies
+from epsearch import crash_report, failures, ledger
 from epsearch.errors import Interrupted, TrainingFailed, Unavailable, UsageError
 from epsearch.runners import local
 from results.errors import StoreError, StoreGone, StoreUnavailable, StudyConflict
@@ -32,7 +32,7 @@ def listing(epsearch, monkeypatch):
         def fail(*rest):
             raise error
 
-        monkeypatch.setattr(studies, "list_studies", fail)
+        monkeypatch.setattr(ledger, "list_studies", fail)
         return epsearch("list", *arguments)
 
     return call
