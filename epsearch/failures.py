@@ -37,7 +37,8 @@ def answered(run: Callable[[], object], telling: Callable[[], None] = lambda: No
     try:
         _print_anything()
         status = run()
-        sys.stdout.flush()  # not at exit, where a pipe that is closed is a traceback
+        if sys.stdout is not None:  # closed before we were started
+            sys.stdout.flush()  # not at exit, where a pipe that is closed is a traceback
     except SystemExit:
         raise
     except BaseException as error:
@@ -124,6 +125,8 @@ def surroundings(error: BaseException) -> str | None:
     """
     if isinstance(error, BrokenPipeError):
         return "nobody reads the output any longer (broken pipe)"
+    if _is(error, "PrecisionError", "trainers"):
+        return str(error)
     if out_of_memory(error):
         return f"out of memory ({error or 'no more is to be had'}); fewer --workers or smaller sizes take less"
     if isinstance(error, OSError) and error.errno is not None:

@@ -8,6 +8,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
 
+from trainers.notes import first_line
+
 PACKAGES = ("numpy", "torch", "numba", "ray", "torchvision", "scikit-learn", "pandas", "plotly", "sqlalchemy")
 
 
@@ -90,7 +92,7 @@ def _torchvision() -> Check:
 
         return Check("torchvision import", True, f"{torchvision.__version__} can be imported")
     except (ImportError, RuntimeError) as error:
-        first = str(error).splitlines()[0]
+        first = first_line(error)
         return Check(
             "torchvision import", None, f"fails ({first}); only downloads need it; install a build that fits torch"
         )
@@ -104,7 +106,7 @@ def _arithmetic() -> Check:
     try:
         name = fastest_here(inputs, width, density)
     except Exception as error:
-        return Check("CPU arithmetic", False, f"cannot be measured ({str(error).splitlines()[0]})")
+        return Check("CPU arithmetic", False, f"cannot be measured ({first_line(error)})")
     return Check("CPU arithmetic", True, f"{name} is the fastest here on {inputs} inputs, one in five not zero")
 
 
@@ -122,7 +124,7 @@ def _ray() -> Check:
         finally:
             shut_down()
     except Exception as error:
-        return Check("Ray", False, f"does not start ({str(error).splitlines()[0]}); use --runner local")
+        return Check("Ray", False, f"does not start ({first_line(error)}); use --runner local")
     return Check("Ray", True, f"starts and runs a task (worker process {answer})")
 
 

@@ -11,7 +11,7 @@ from epsearch.errors import UsageError
 # Far more than a study has to say.
 LARGEST_FILE = 2**20  # bytes
 DEEPEST = 20  # lists and mappings within each other
-MOST_VALUES = 100_000  # where every alias counts as all that it stands for
+MOST_VALUES = 20_000  # where every alias counts as all that it stands for
 LONGEST_VALUE = 3500  # characters: a whole number of more digits is one that Python cannot write as a decimal
 
 

@@ -38,3 +38,12 @@ def heard_by(listener: Listener) -> Iterator[None]:
         yield
     finally:
         _listener.reset(token)
+
+
+def first_line(error: BaseException) -> str:
+    """What a foreign error says, in one line; its name where it says nothing.
+
+    >>> first_line(ValueError("no\\nmore")), first_line(KeyboardInterrupt())
+    ('no', 'KeyboardInterrupt')
+    """
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

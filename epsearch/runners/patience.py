@@ -9,7 +9,18 @@ from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
 from typing import Any
 
-START_SECONDS = int(os.environ.get("EPSEARCH_RAY_SECONDS", "120"))  # for each of the steps of a start
+from epsearch.errors import UsageError
+
+VARIABLE, LONGEST = "EPSEARCH_RAY_SECONDS", 3600
+
+
+def _given(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= LONGEST:
+        raise UsageError(f"{VARIABLE} must be a whole number of seconds from 1 to {LONGEST}, got {text!r}")
+    return int(text)
+
+
+START_SECONDS = _given(os.environ.get(VARIABLE, "120"))  # for each of the steps of a start
 
 # Read by Ray when it is imported, or by the processes that it starts.
 SETTINGS = {

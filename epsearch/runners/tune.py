@@ -14,11 +14,13 @@ from functools import partial
 from pathlib import Path
 
 from epsearch.errors import Interrupted, Unavailable, UsageError
+from epsearch.failures import surroundings
 from epsearch.loop import Loop
 from epsearch.progress import Monitor
 from epsearch.runners import patience
 from epsearch.runners.slots import local_slots
 from epsearch.study import Setup
+from trainers.notes import first_line
 
 # Ray reads these when it is imported, which is why this module does that late.
 SETTINGS = {
@@ -65,12 +67,13 @@ def _start(study: Setup) -> None:
 
 @contextmanager
 def _ray_is_to_blame(what: str) -> Iterator[None]:
-    """Whatever is raised is Ray's: Unavailable, in one line."""
+    """Whatever is raised is Ray's, but for what the machine refuses: Unavailable, in one line."""
     try:
         yield
     except Exception as error:
-        said = str(error).strip().splitlines() or [type(error).__name__]
-        raise Unavailable(f"Ray {what} ({said[0]}); try --runner local") from error
+        if surroundings(error) is not None:  # a full disk, no memory: that is said as it is
+            raise
+        raise Unavailable(f"Ray {what} ({first_line(error)}); try --runner local") from error
 
 
 def _run(starting: Future[None], loop: Loop, monitor: Monitor) -> None:
@@ -137,8 +140,7 @@ def _join_cluster(address: str) -> None:
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, RuntimeError, ValueError) as error:
-        first = str(error).strip().splitlines()[0]
-        raise UsageError(f"cannot join the Ray cluster at {address!r}: {first}") from error
+        raise UsageError(f"cannot join the Ray cluster at {address!r}: {first_line(error)}") from error
 
 
 def _reach(address: str) -> None:

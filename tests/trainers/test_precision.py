@@ -7,8 +7,7 @@ from tests.trainers.streams import toy
 from trainers import TrainConfig
 from trainers.engines import choice, make_engine, precision
 from trainers.engines.base import Learners
-from trainers.engines.precision import set_precision
-from trainers.foreign import ForeignError
+from trainers.engines.precision import PrecisionError, set_precision
 from trainers.numeric_path import NumericPath
 
 PATHS = {
@@ -79,7 +78,7 @@ def test_a_switch_that_does_not_hold_is_refused(monkeypatch):
 
     monkeypatch.setattr(precision, "_switches", lambda path: [("torch.backends.mkldnn.matmul", Stuck(), "ieee")])
     with pytest.raises(
-        ForeignError, match=r"cpu-float32-torch asks for 'ieee' in torch.backends.mkldnn.matmul.*'bf16'"
+        PrecisionError, match=r"cpu-float32-torch asks for 'ieee' in torch.backends.mkldnn.matmul.*'bf16'"
     ):
         set_precision(NumericPath())
 

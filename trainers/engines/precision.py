@@ -5,14 +5,17 @@ from typing import Any
 
 import torch
 
-from trainers.foreign import ForeignError
 from trainers.numeric_path import NumericPath
 
 EXACT = "ieee"
 
 
+class PrecisionError(RuntimeError):
+    """torch does not compute as the numeric path asks for; the message is one line."""
+
+
 def set_precision(path: NumericPath) -> None:
-    """Sets the switches of this process, and reads them back. Raises ForeignError where one does not hold.
+    """Sets the switches of this process, and reads them back. Raises PrecisionError where one does not hold.
 
     They belong to the process and any module may turn them, so engines call this before every stretch of training or
     testing. They are not set back: other threads may be training by them. First the older switches, which torch
@@ -25,7 +28,7 @@ def set_precision(path: NumericPath) -> None:
         if switch.fp32_precision != wanted:
             switch.fp32_precision = wanted
         if switch.fp32_precision != wanted:
-            raise ForeignError(
+            raise PrecisionError(
                 f"numeric path {path} asks for {wanted!r} in {name}, and torch keeps {switch.fp32_precision!r}; remove "
                 "what sets torch.backends.fp32_precision"
             )

@@ -147,5 +147,4 @@ def choose(projected: Number, when_projected: tuple[Number, Number], otherwise: 
 
 
 def _inner(x: Tensor, y: Tensor) -> Tensor:
-    # Summed in float64: one float32 sum of millions of terms is off by 10⁻⁵ of ‖x‖‖y‖, and the sign of g·g_ref decides.
-    return (x * y).sum(1, dtype=torch.float64).to(x.dtype)
+    return torch.bmm(x[:, None], y[:, :, None])[:, 0, 0]

@@ -17,9 +17,9 @@ from torch import Tensor
 from trainers.cohort import TrainConfig
 from trainers.networks.base import Network
 from trainers.networks.resnet import ResNet
-from trainers.notes import tell
+from trainers.notes import first_line, tell
 from trainers.schedule import generator
-from trainers.streams.base import DataError, first_line
+from trainers.streams.base import DataError
 from trainers.streams.files import open_regular, too_large
 
 IMAGENET = "imagenet"
@@ -105,7 +105,7 @@ def _drop_damaged(path: Path) -> None:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     if not digest.startswith(path.stem.rpartition("-")[2]):
         tell(f"{path} is damaged: the weights are downloaded again")
-        path.unlink()
+        path.unlink(missing_ok=True)  # another process may have been faster
 
 
 def _file(path: Path) -> dict[str, Tensor]:

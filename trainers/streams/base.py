@@ -18,15 +18,6 @@ class DataError(Exception):
     """Data that cannot be had or read; the message is one line for the user."""
 
 
-def first_line(error: BaseException) -> str:
-    """What a foreign error says, in one line; its name where it says nothing.
-
-    >>> first_line(ValueError("no\\nmore")), first_line(KeyboardInterrupt())
-    ('no', 'KeyboardInterrupt')
-    """
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-
-
 class Examples(NamedTuple):
     """inputs [n, …] as they are stored: bytes of pixels, or positions in a set of images; labels [n]."""
 

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from trainers.streams.base import DataError, Pixels, first_line
+from trainers.notes import first_line
+from trainers.streams.base import DataError, Pixels
 from trainers.streams.sources.base import Damaged, Source, printable
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "PPM", "TIFF")  # of SUFFIXES; others may start programs (PostScript)

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from trainers.streams.base import DataError, first_line
+from trainers.notes import first_line
+from trainers.streams.base import DataError
 
 
 def download(dataset: str, subject: str, data_dir: Path, advice: str) -> None:

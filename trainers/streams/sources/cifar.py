@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from trainers.streams.base import DataError, Pixels, first_line
+from trainers.notes import first_line
+from trainers.streams.base import DataError, Pixels
 from trainers.streams.files import odd_kind, read_regular
 from trainers.streams.sources.base import PARTS, Entry, Source, assemble
 from trainers.streams.sources.plain_pickle import load

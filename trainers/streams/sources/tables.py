@@ -7,7 +7,8 @@ from io import StringIO
 import numpy as np
 from numpy.typing import NDArray
 
-from trainers.streams.base import DataError, first_line
+from trainers.notes import first_line
+from trainers.streams.base import DataError
 from trainers.streams.sources.base import Damaged, some
 from trainers.streams.sources.trees import Tree
 

@@ -8,7 +8,8 @@ import zlib
 from pathlib import Path
 from typing import Protocol
 
-from trainers.streams.base import DataError, first_line
+from trainers.notes import first_line
+from trainers.streams.base import DataError
 from trainers.streams.files import Unfit, odd_kind, read_regular, too_large
 from trainers.streams.sources.base import LARGEST_FILE, Damaged, printable
 
