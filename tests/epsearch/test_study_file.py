@@ -30,7 +30,6 @@ LAUGHS = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] *
         ("seeds: [[1]]", ["seeds must be a count"]),
         ("seeds: [.inf]", ["seeds must be a count"]),
         ("seeds: [1.5]", ["seeds must be a count"]),
-        ("out: ~nobody-of-that-name/runs", ["~nobody-of-that-name"]),
         ('out: "a\\0b"', ["out must be a path"]),
     ],
     ids=lambda value: value[:24] if isinstance(value, str) else "",
