@@ -42,20 +42,14 @@ def factory(tasks, examples_per_task):
 
 
 @pytest.fixture(autouse=True)
-def mine(tmp_path, monkeypatch):
-    """Writes a module beside the study; what this test imports is forgotten behind it."""
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(foreign, "_IMPORTED", {})
-    before = set(sys.modules)
+def mine(tmp_path):
+    """Writes a module beside the study."""
 
     def write(text=STREAM, name="mine.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
 
-    yield write
-    for name in set(sys.modules) - before:
-        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
-            del sys.modules[name]
+    return write
 
 
 CHANGED = STREAM.replace(
