@@ -47,7 +47,7 @@ def campaigns(found: Found) -> str:
             f"{counts['tried']:,}",
             ", ".join(f"{what} {count:,}" for what, count in counts.items() if what != "tried"),
         ]
-        for name, counts in found.items()
+        for name, counts in found["campaigns"].items()
     ]
     return table(["campaign", "tried", "what came of it"], rows)
 

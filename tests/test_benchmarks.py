@@ -142,7 +142,9 @@ def test_results_say_what_they_were_measured_on():
 
 
 def test_the_page_names_every_command():
-    text = "".join((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in ("performance", "strategies"))
+    text = "".join(
+        (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in ("performance", "strategies", "methods")
+    )
     for file in BENCHMARKS.glob("*.py"):
         code = file.read_text(encoding="utf-8")
         if "def main" in code and file.name not in ("candidate.py", "avalanche_agem.py"):  # others start these two
