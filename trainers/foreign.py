@@ -84,7 +84,7 @@ class Foreign:
 
     def __getattr__(self, name: str) -> Any:
         """As the object's own. AttributeError where it has none of that name."""
-        with blamed(f"{name} of {self._what} failed with", self._source, self._clear, missing=(self._made, name)):
+        with blamed(f"{name} of {self._what} failed with", self._source, self._clear, missing=name):
             value = getattr(self._made, name)
         return self._guarded(name, value) if callable(value) else value
 
@@ -98,12 +98,13 @@ class Foreign:
 
 @contextmanager
 def blamed(
-    subject: str, source: Source, clear: type[Exception] = ForeignError, missing: tuple[Any, str] | None = None
+    subject: str, source: Source, clear: type[Exception] = ForeignError, missing: str | None = None
 ) -> Iterator[None]:
     """Turns whatever is raised in here into a ForeignError: `subject`, what it was, and where.
 
-    clear: passes. missing: an object and the name of an attribute that it may lack. What a signal's handler raised,
-    as Ctrl-C's does, is not the foreign code's: it passes as well, whatever that code has made of it.
+    clear: passes. missing: the name of an attribute that may be lacking, here or where a `__getattr__` looks it up; an
+    AttributeError that names it, or none, passes. What a signal's handler raised, as Ctrl-C's does, is not the foreign
+    code's: it passes as well, whatever that code has made of it.
     """
     with _signals() as raised:
         try:
@@ -114,7 +115,7 @@ def blamed(
             for one in _chain(error):
                 if any(one is other for other in raised):
                     raise one from None
-            if isinstance(error, AttributeError) and missing and error.obj is missing[0] and error.name == missing[1]:
+            if missing and isinstance(error, AttributeError) and error.name in (missing, None):
                 raise
             raise ForeignError(f"{subject} {in_one_line(error)}{_place(error, source)}") from error
 

@@ -195,6 +195,43 @@ def numbered(text, line):
     return f", at mine.py:{number}: {line}"
 
 
+CHANGES = """
+import numpy as np
+
+def wider(some):
+    return some._replace(inputs=np.tile(some.inputs, 2))
+
+def narrower(some):
+    return some._replace(inputs=some.inputs[:, 1:])
+
+def larger(some):
+    return some._replace(inputs=some.inputs.astype(int) + 300)
+
+def moved(some, by):
+    return some._replace(inputs=some.inputs + by)
+"""
+IMAGES = """
+from tests.trainers.images import made_images
+from trainers.streams.split import SplitStream
+
+class Mine(SplitStream):
+    def {method}(self, *told):
+        return {said}
+
+def factory(tasks, examples_per_task):
+    return Mine(made_images(), tasks, 2, examples_per_task)
+"""
+
+
+def refusal(stream, method):
+    """The line that a call of the method ends with."""
+    told = {"train": lambda: (0, 0, stream.order(0, 0)), "room": lambda: (5 if hasattr(stream, "pixels") else 40,)}
+    with pytest.raises(ForeignError) as raised:
+        getattr(stream, method)(*told.get(method, lambda: (0, 0))())
+    assert len(str(raised.value).splitlines()) == 1
+    return str(raised.value)
+
+
 class TestWhatItRaises:
     @pytest.mark.parametrize("line", [line for line in RAISE if not line.startswith("return")])
     def test_at_import(self, line, mine, epsearch):
@@ -306,6 +343,60 @@ class TestWhatItRaises:
         """Labels beyond the network's outputs would be read beyond an array."""
         mine(failing(method, f"return {said}"))
         one_line(epsearch("run", *TINY, "--quiet"), f"{method}() of mine:factory must return", "got ")
+
+    @pytest.mark.parametrize(
+        ("method", "said", "allowed", "got"),
+        [
+            ("train", "super().train(*told[:2], told[2][:1])", "inputs [40, 64] of uint8", "inputs uint8 [1, 64]"),
+            ("train", "super().train(*told[:2], told[2][:-1])", "a row for each position of the order", "[39, 64]"),
+            ("train", "tuple(super().train(*told))", "Examples", "got (array"),
+            ("test", "wider(super().test(*told))", "inputs [n, 64] of uint8", "inputs uint8 [297, 128]"),
+            ("test", "narrower(super().test(*told))", "inputs [n, 64] of uint8", "inputs uint8 [297, 63]"),
+            ("test", "larger(super().test(*told))", "inputs [n, 64] of uint8", "inputs int64 [297, 64] from 300"),
+            ("room", "super().room(*told)[:, 1:]", "[40, 64] of uint8", "got uint8 [40, 63]"),
+            ("room", "super().room(*told).astype('int8')", "[40, 64] of uint8", "got int8 [40, 64]"),
+            ("order", "super().order(*told)[1:]", "[40] of positions", "got int64 [39]"),
+        ],
+    )
+    def test_pixels_that_fit_no_other_part_of_the_stream(self, method, said, allowed, got, mine, tmp_path):
+        """Compiled code would read beyond an array, and NumPy would show one example in the place of all."""
+        mine(failing(method, f"return {said}") + CHANGES)
+        stream = StreamRequest("mine:factory", tmp_path, range(3), 40, beside=tmp_path).open()
+        assert refusal(stream, method).startswith(f"{method}() of mine:factory must return ")
+        assert allowed in refusal(stream, method).partition("got")[0] and got in refusal(stream, method)
+
+    @pytest.mark.parametrize(
+        ("method", "said", "got"),
+        [
+            ("train", "moved(super().train(*told), 1000)", " to 10"),
+            ("train", "super().train(*told[:2], told[2][:1])", "inputs int64 [1] from"),
+            ("test", "moved(super().test(*told), -1000)", "inputs int64 [6] from -"),
+            ("test", "moved(super().test(*told), 0.5)", "inputs float64 [6]"),
+            ("test", "moved(super().test(*told), np.zeros((6, 1), int))", "inputs int64 [6, 6]"),
+            ("room", "super().room(*told).astype('uint8')[1:]", "got uint8 [4]"),
+            ("room", "super().room(*told).astype('float32')", "got float32 [5]"),
+        ],
+    )
+    def test_positions_that_are_none_of_the_images(self, method, said, got, mine, tmp_path):
+        mine(IMAGES.format(method=method, said=said) + CHANGES)
+        stream = StreamRequest("mine:factory", tmp_path, range(3), 5, beside=tmp_path).open()
+        line = refusal(stream, method)
+        assert line.startswith(f"{method}() of mine:factory must return ") and got in line
+        assert "of integers in 0…71" in line  # 8 classes with 6 images to train on and 3 to test on
+
+    @pytest.mark.parametrize("missing", ["return getattr(self._inner, name)", "raise AttributeError(name)"])
+    def test_one_that_delegates_lacks_what_it_lacks(self, missing, mine, epsearch):
+        known = "if hasattr(type(self._inner), name) or name in vars(self._inner): return getattr(self._inner, name)"
+        own = f"""    def __init__(self, *told):
+        self._inner = PermutedStream(*told)
+
+    def __getattr__(self, name):
+        {known}
+        {missing}
+"""
+        mine(STREAM.replace("class Mine(PermutedStream)", "class Mine").replace("    pass\n", own))
+        answer = epsearch("run", *TINY, "--quiet", "--numeric-path", "cpu-float32-torch")
+        assert answer.status == 0, answer.err
 
     def test_trouble_with_the_data_is_said_as_the_stream_says_it(self, mine, epsearch):
         raising = "    from trainers.streams import DataError\n    raise DataError('none')\n    return Mine"

@@ -6,10 +6,12 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from reprlib import repr
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
+
+import numpy as np
 
 from trainers.foreign import Foreign, ForeignError, blamed, load
-from trainers.streams.base import DataError, TaskStream
+from trainers.streams.base import DataError, Examples, TaskStream
 
 METHODS = ("size", "order", "train", "test", "room", "describe")
 VALUES = ("tasks", "classes", "outputs")
@@ -53,49 +55,101 @@ class OwnStream(Foreign):
 
         def call(*given: Any, **more: Any) -> Any:
             found = guarded(*given, **more)
-            if name in PROMISES and not _kept(PROMISES[name][1], found, self):
-                got = " ".join(repr(found).split())
-                raise ForeignError(f"{name}() of {self._what} must return {PROMISES[name][0]}; got {got}")
+            if name in PROMISES and not _kept(PROMISES[name].check, self, given, found):
+                promised = PROMISES[name].words(self, given)
+                raise ForeignError(f"{name}() of {self._what} must return {promised}; got {_told(found)}")
             return {**found, SOURCE: dict(self._source.hashes)} if name == "describe" else found
 
         return call
 
 
-def _is_described(found: Any, stream: OwnStream) -> bool:
+def _has_inputs(stream: OwnStream, inputs: Any) -> bool:
+    # Compiled code reads rows of this width, and tables and sets of images at these places, without a look at bounds.
+    pixels = getattr(stream, "pixels", None)
+    if pixels is None:
+        return bool(inputs.dtype == np.uint8 and inputs.shape[1:] == (stream.inputs,))
+    return bool(inputs.dtype.kind in "iu" and inputs.ndim == 1 and inputs.min() >= 0 and inputs.max() < len(pixels))
+
+
+def _inputs(stream: OwnStream, rows: object) -> str:
+    pixels = getattr(stream, "pixels", None)
+    return f"[{rows}, {stream.inputs}] of uint8" if pixels is None else f"[{rows}] of integers in 0…{len(pixels) - 1}"
+
+
+def _are_examples(stream: OwnStream, found: Any, rows: int) -> bool:
+    # A label beyond the outputs would read, in compiled code, beyond an array.
+    inputs, labels = found.inputs, found.labels
+    fits = labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < stream.outputs
+    fits = fits and labels.shape == (rows,) and len(inputs) == rows and isinstance(found, Examples)
+    return bool(fits and _has_inputs(stream, inputs))
+
+
+def _examples(stream: OwnStream, rows: object) -> str:
+    return f"Examples: inputs {_inputs(stream, rows)} and labels [{rows}] of integers in 0…{stream.outputs - 1}"
+
+
+def _is_room(stream: OwnStream, found: Any, rows: int) -> bool:
+    pixels = getattr(stream, "pixels", None)
+    holds = pixels is None or np.iinfo(found.dtype).max >= len(pixels) - 1
+    return bool(holds and len(found) == rows and _has_inputs(stream, found))
+
+
+def _is_order(found: Any, shown: int) -> bool:
+    return bool(found.shape == (shown,) and found.dtype.kind in "iu")
+
+
+def _is_described(found: Any) -> bool:
     facts = json.loads(json.dumps(found))
     return isinstance(facts["examples_per_task"], (int, float)) and SOURCE not in facts
 
 
-def _are_examples(found: Any, stream: OwnStream) -> bool:
-    # A label beyond the outputs would read, in compiled code, beyond an array.
-    inputs, labels = found.inputs, found.labels
-    fits = labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < stream.outputs
-    return bool(fits and labels.shape == (len(inputs),))
+class Promise(NamedTuple):
+    """Of a method: what a call must return, in words (stream, arguments), and whether it does (…, what it returned)."""
+
+    words: Callable[[OwnStream, tuple[Any, ...]], str]
+    check: Callable[[OwnStream, tuple[Any, ...], Any], bool]
 
 
-def _is_order(found: Any, stream: OwnStream) -> bool:
-    return bool(found.ndim == 1 and len(found) and found.dtype.kind in "iu")
-
-
-# Of a method: what it must return, in words, and whether it does.
-EXAMPLES = "Examples: inputs [n, …] and labels [n], integers in 0…outputs−1, none of them empty"
-PROMISES: dict[str, tuple[str, Callable[[Any, OwnStream], bool]]] = {
-    "size": ("a number of examples >= 1", lambda found, _: operator.index(found) >= 1),
-    "order": ("an array [n] of positions, not empty", _is_order),
-    "train": (EXAMPLES, _are_examples),
-    "test": (EXAMPLES, _are_examples),
-    "describe": (
-        f"a dict that JSON can hold, with a number examples_per_task and without {SOURCE}, which is added to it",
-        _is_described,
+DESCRIPTION = f"a dict that JSON can hold, with a number examples_per_task and without {SOURCE}, which is added to it"
+PROMISES = {
+    "size": Promise(lambda *_: "a number of examples >= 1", lambda stream, given, found: operator.index(found) >= 1),
+    "order": Promise(
+        lambda stream, given: f"an array [{stream.size(*given)}] of positions, as many as size() says",
+        lambda stream, given, found: _is_order(found, stream.size(*given)),
     ),
+    "train": Promise(
+        lambda stream, given: f"{_examples(stream, len(given[2]))}, a row for each position of the order",
+        lambda stream, given, found: _are_examples(stream, found, len(given[2])),
+    ),
+    "test": Promise(
+        lambda stream, given: f"{_examples(stream, 'n')}, n >= 1",
+        lambda stream, given, found: _are_examples(stream, found, len(found.labels)),
+    ),
+    "room": Promise(
+        lambda stream, given: f"zeros {_inputs(stream, given[0])}",
+        lambda stream, given, found: _is_room(stream, found, given[0]),
+    ),
+    "describe": Promise(lambda *_: DESCRIPTION, lambda stream, given, found: _is_described(found)),
 }
 
 
-def _kept(promise: Callable[[Any, OwnStream], bool], found: Any, stream: OwnStream) -> bool:
+def _kept(
+    check: Callable[[OwnStream, tuple[Any, ...], Any], bool], stream: OwnStream, given: tuple[Any, ...], found: Any
+) -> bool:
     try:
-        return promise(found, stream)
+        return check(stream, given, found)
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError):
         return False
+
+
+def _told(found: Any) -> str:
+    """What was returned, in one line: of arrays the type, the shape and the range."""
+    if isinstance(found, Examples):
+        return f"inputs {_told(found.inputs)}, labels {_told(found.labels)}"
+    if not isinstance(found, np.ndarray):
+        return " ".join(repr(found).split())
+    spread = f" from {found.min()} to {found.max()}" if found.size and found.dtype.kind in "iuf" else ""
+    return f"{found.dtype} {list(found.shape)}{spread}"
 
 
 def _check(dataset: str, made: Any, stream: OwnStream) -> None:
