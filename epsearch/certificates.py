@@ -11,13 +11,32 @@ from numpy.typing import NDArray
 from epsearch.jobs import Certify, JobResult, Trainee
 from results.certificate import Certificate
 from results.record import RunRecord
+from results.store import Found
 from trainers.cohort import Member
+
+CERTIFICATE = "certificate"
 
 
 def sample(study: str, records: Iterable[RunRecord], count: int) -> list[str]:
     """Keys of the members to certify: a random draw that is the same whenever it is made."""
     keys = sorted({record.key for record in records})
     return random.Random(study).sample(keys, min(count, len(keys)))
+
+
+def damaged(found: Found[Certificate]) -> dict[str, str]:
+    """Why certificates cannot be used, under keys that begin as those of their members and are none.
+
+    >>> found = Found()
+    >>> found.damaged["00ff"] = "it is not what its checksum says"
+    >>> damaged(found)
+    {'00ff certificate': 'certificate: it is not what its checksum says'}
+    """
+    return {f"{key} {CERTIFICATE}": f"{CERTIFICATE}: {why}" for key, why in found.damaged.items()}
+
+
+def of_members(damage: Mapping[str, str]) -> dict[str, str]:
+    """The damage that is of no certificate."""
+    return {key: why for key, why in damage.items() if not key.endswith(CERTIFICATE)}
 
 
 def order(record: RunRecord, records: Mapping[str, RunRecord], trainees: Mapping[str, Trainee]) -> Certify:

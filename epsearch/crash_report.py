@@ -2,19 +2,14 @@
 
 import os
 import platform
-import re
 import sys
 import tempfile
 import traceback
 from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import unquote
 
 from epsearch.cache import cache_folder
-
-PASSWORD = re.compile(r"://[^:/@\s]*:(.*)@|(?i:password)=([^&\s]*)")
-HIDDEN = "***"
-SHORTEST_ALONE = 4  # characters of a password that is looked for outside of URLs, too
+from results.url import LedgerUrl, without_passwords
 
 
 def write(error: BaseException, workers: str = "") -> str:
@@ -22,7 +17,7 @@ def write(error: BaseException, workers: str = "") -> str:
 
     workers: the traceback of another process, where the fault is there.
     """
-    text = without_secrets(report(error, workers))
+    text = without_passwords(report(error, workers), _given())
     name = f"crash-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}.txt"
     for folder in (cache_folder() / "crashes", Path(tempfile.gettempdir())):
         try:
@@ -40,14 +35,13 @@ def report(error: BaseException, workers: str = "") -> str:
     from epsearch.machine import PACKAGES, installed
 
     versions = {name: installed(name) or "not installed" for name in ("epsearch", *PACKAGES)}
-    ours = {name: value for name, value in sorted(os.environ.items()) if name.startswith("EPSEARCH_")}
     lines = [
         f"epsearch crash report, {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC",
         "",
         "arguments, one a line:",
         *(f"  {argument}" for argument in sys.argv[1:]),
         f"folder: {_folder()}",
-        *(f"{name}={value}" for name, value in ours.items()),
+        *(f"{name}={value}" for name, value in _ours().items()),
         f"Python {platform.python_version()} on {platform.platform()}",
         *(f"{name} {version}" for name, version in versions.items()),
         "",
@@ -57,18 +51,13 @@ def report(error: BaseException, workers: str = "") -> str:
     return "\n".join(lines)
 
 
-def without_secrets(text: str) -> str:
-    """The text without the passwords of URLs in it, wherever else they stand, quoted or not.
+def _given() -> list[LedgerUrl]:
+    """URLs of the command line and the environment."""
+    return [LedgerUrl(text) for text in (*sys.argv[1:], *_ours().values()) if "://" in text]
 
-    >>> without_secrets("--storage postgresql://me:s%2Fcret@host/db failed: s/cret is wrong")
-    '--storage postgresql://me:***@host/db failed: *** is wrong'
-    """
-    found = {secret for groups in PASSWORD.findall(text) for secret in groups if secret}
-    text = PASSWORD.sub(lambda match: match[0].replace(match[1] or match[2] or HIDDEN, HIDDEN), text)
-    alone = {form for secret in found for form in (secret, unquote(secret)) if len(form) >= SHORTEST_ALONE}
-    for secret in sorted(alone, key=len, reverse=True):
-        text = text.replace(secret, HIDDEN)
-    return text
+
+def _ours() -> dict[str, str]:
+    return {name: value for name, value in sorted(os.environ.items()) if name.startswith("EPSEARCH_")}
 
 
 def _folder() -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from epsearch.errors import UsageError
+from results.errors import StoreUnavailable
 from results.store import StoreError, StudyRow
 
 MOST_NAMED = 3
@@ -26,6 +27,8 @@ def reading(row: StudyRow) -> Iterator[None]:
         raise Unreadable(row.name, f"damaged: {row.damage}")
     try:
         yield
+    except StoreUnavailable:
+        raise
     except StoreError as error:
         raise Unreadable(row.name, f"damaged: {error}") from error
     except Unreadable:

@@ -42,7 +42,7 @@ class StudyLoop(Loop):
         self.earlier = tuple(StudyLoop(one, images, store) for one in earlier)
         for loop in self.earlier:
             self.records.update((record.key, record) for record in loop.search_records())
-            self.damaged |= loop.damaged
+            self.damaged |= certificates.of_members(loop.damaged)
         self.reused = len(self.records)
         self.certificates: dict[str, Certificate] = {}
         self._names, self._config = study.space.names, study.train_config()
@@ -247,7 +247,9 @@ class StudyLoop(Loop):
         while not self._jobs:
             self._gather()
             if self.evaluating:
-                self.certificates.update(self._store.certificates(self._uncertified()))
+                known = self._store.certificates(self._uncertified())
+                self.certificates.update(known)
+                self.damaged |= certificates.damaged(known)
             if self.evaluating or self.missing():
                 return
             self.strategy.tell(self.search.observations())

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from epsearch import stopping
-from epsearch.crash_report import without_secrets, write
+from epsearch.crash_report import write
 from epsearch.errors import Interrupted, TrainingFailed, Unavailable, UsageError
 from epsearch.stopping import KEPT
 from results.errors import StoreError, StudyConflict
+from results.url import without_passwords
 
 SURROUNDINGS, USAGE, OURS = 1, 2, 70  # the last is EX_SOFTWARE of sysexits.h
 LONGEST_LINE = 1000  # characters: a value of the user's may be of any length
@@ -157,7 +158,7 @@ def one_line(text: str) -> str:
 
 def say(message: str) -> None:
     """Prints the message as our one line on standard error, if anybody is there to read it."""
-    line = f"epsearch: {one_line(without_secrets(message))}"
+    line = f"epsearch: {one_line(without_passwords(message))}"
     try:
         if sys.stderr.isatty() and "NO_COLOR" not in os.environ:
             line = f"\033[31m{line}\033[0m"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +12,9 @@ from epsearch.errors import UsageError, unknown
 from epsearch.evaluate import StudyLoop
 from epsearch.loop import Loop
 from epsearch.session import read_store, stored_loop
+from results.errors import StoreUnavailable
 from results.files import on_one_line
+from results.patience import Patience
 from results.store import Store, StoreError, StudyRow
 from results.url import LedgerUrl
 from search_spaces.space import Value
@@ -59,13 +62,17 @@ def list_studies(storage: LedgerUrl, out: Path) -> list[Listed]:
 
 
 @contextmanager
-def opened(storage: LedgerUrl) -> Iterator[Store]:
-    """To read from, where there is one."""
+def opened(storage: LedgerUrl, patience: Patience | None = None) -> Iterator[Store]:
+    """To read from, where there is one. Raises UsageError; StoreUnavailable where it may be there another time."""
     if storage.file is not None and not storage.file.exists():
         raise UsageError(f"no ledger {on_one_line(storage.file)} yet; `epsearch run` makes one")
     try:
-        with read_store(storage) as store:
+        patience = patience or Patience()
+        with patience.again(partial(read_store, storage)) as store:
+            store.patience = patience
             yield store
+    except StoreUnavailable:
+        raise
     except StoreError as error:
         raise UsageError(str(error)) from error
 

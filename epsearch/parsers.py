@@ -118,7 +118,7 @@ def number(name: str, allowed: str, fits: Callable[[float], bool]) -> Callable[[
 
     def parse(value: Any) -> float:
         try:
-            found = float(value)
+            found = float(value) + 0.0  # −0 is 0
         except (TypeError, ValueError, OverflowError):
             found = float("nan")
         if found > limits.FLOAT and fits(found):
@@ -194,7 +194,8 @@ def _seeds(value: Any) -> range | list[int]:
 
 def interval(value: Any) -> tuple[float, float]:
     try:
-        low, high = (float(part) for part in (value.replace(",", " ").split() if isinstance(value, str) else value))
+        parts = value.replace(",", " ").split() if isinstance(value, str) else value
+        low, high = (float(part) + 0.0 for part in parts)  # −0 is 0
     except (TypeError, ValueError, OverflowError):
         raise UsageError(f"interval must be two numbers LOW HIGH, got {brief(value)}") from None
     if not 0.0 <= low < high <= 1.0:

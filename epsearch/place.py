@@ -50,7 +50,7 @@ def kept_within(arguments: Sequence[str] = ()) -> Iterator[None]:
     """Meanwhile processes that are started do not inherit EPSEARCH_STORAGE, and passwords among this process's own
     arguments are stars wherever the system shows them: in `ps`, and in what Ray keeps of its driver.
     """
-    _hide({secret for argument in arguments if "://" in argument for secret in LedgerUrl(argument).secrets - {HIDDEN}})
+    _hide({secret for argument in arguments if "://" in argument for secret in LedgerUrl(argument).secrets})
     url = os.environ.pop(VARIABLE, None)
     token = _held.set(url or _held.get())
     try:

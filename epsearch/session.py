@@ -68,7 +68,7 @@ def train(study: Setup, console: Console, quiet: bool = False, extend: bool = Fa
     prepared = prepare(study, console, quiet)
     make_folder(study.out)
     with kept_within(), open_store(study.storage) as store, ExitStack() as stack:
-        store.patience = Patience(PATIENCE, partial(console.print, highlight=False, soft_wrap=True))
+        store.patience = patience(console)
         study = _placed(study, prepared, store, console, quiet)
         described = (study, prepared.images, prepared.proof, extend)
         earlier = stored.keep(store, *described, write=False)
@@ -83,6 +83,11 @@ def train(study: Setup, console: Console, quiet: bool = False, extend: bool = Fa
             if not loop.done:
                 stack.enter_context(_runner(study))(loop, monitor)
         return loop, Effort(loop.trained, loop.reused, monitor.member_steps, loop.saved, monitor.seconds)
+
+
+def patience(console: Console) -> Patience:
+    """What a run has with a database that has gone, said on the console."""
+    return Patience(PATIENCE, partial(console.print, highlight=False, soft_wrap=True))
 
 
 @_own_code()

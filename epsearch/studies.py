@@ -14,11 +14,12 @@ from epsearch.evaluate import StudyLoop
 from epsearch.ledger import load, opened
 from epsearch.looks import looks
 from epsearch.loop import Loop
-from epsearch.session import Effort, facts, make_folder, train, unfinished
+from epsearch.session import Effort, facts, make_folder, patience, train, unfinished
 from epsearch.study import Comparison, Setup, Study
 from epsearch.table import TableLoop
 from results.comparison import Comparison as ComparisonResults
 from results.memory_study import MemoryStudy as MemoryResults
+from results.patience import Patience
 from results.settings import setting, setting_text
 from results.study import Look, Race, SearchRound, StudyResults
 from results.url import LedgerUrl
@@ -61,7 +62,7 @@ def train_and_report(study: Setup, console: Console, quiet: bool = False, extend
     extend: a stored search may grow into this one. Raises what `session.train` does.
     """
     loop, effort = train(study, console, quiet, extend)
-    return _report(loop, effort)
+    return _report(loop, effort, patience(console))
 
 
 def grown(given: Mapping[str, Any], config: Path | None = None) -> Study:
@@ -178,12 +179,12 @@ def _tolerance(study: Setup) -> float:
     return 0.0 if alone else TOLERANCE
 
 
-def _report(loop: Loop, effort: Effort | None) -> Outcome:
+def _report(loop: Loop, effort: Effort | None, waiting: Patience | None = None) -> Outcome:
     from results.files import write_atomically
 
     make_folder(loop.study.folder, _elsewhere(loop.study.storage))
     told = facts(loop, effort)
-    results, path = _written(loop, told)
+    results, path = _written(loop, told, waiting)
     write_atomically(loop.study.folder / "study.yaml", loop.study.to_yaml().encode())
     return Outcome(results, path, effort or Effort(0, len(loop.records), 0, 0, 0.0))
 
@@ -192,12 +193,12 @@ def _elsewhere(storage: LedgerUrl) -> str:
     return f"give another --out, and --storage {storage}"
 
 
-def _written(loop: Loop, told: Mapping[str, str]) -> tuple[AnyResults, Path]:
+def _written(loop: Loop, told: Mapping[str, str], waiting: Patience | None) -> tuple[AnyResults, Path]:
     """The results in the shape their report takes, and the path of the page that was written."""
     if isinstance(loop, StudyLoop):
         from results.report import write_report
 
-        with opened(loop.study.storage) as store:
+        with opened(loop.study.storage, waiting) as store:
             found = study_results(loop, told, looks(loop, store))
         return found, write_report(found, loop.study.folder)
     assert isinstance(loop, TableLoop)

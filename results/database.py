@@ -14,7 +14,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from results.errors import StoreError, StoreGone, StoreUnavailable
 from results.files import on_one_line
-from results.url import LedgerUrl
+from results.url import LedgerUrl, without_passwords
 
 ALLOWED = "allowed: sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME"
 BUSY_SECONDS = 60
@@ -59,7 +59,7 @@ def one_line_errors(url: LedgerUrl, action: str) -> Iterator[None]:
         # A damaged file may have columns whose names are no text, and numbers that are none.
         cause = getattr(error, "orig", None) or error
         lines = "".join(letter if letter.isprintable() else "\n" for letter in str(cause)).strip().splitlines()
-        reason = url.hide(lines[0]) if lines else type(cause).__name__
+        reason = without_passwords(lines[0], [url]) if lines else type(cause).__name__
         line = f"cannot {action} the ledger {url}: {reason}{_hint(reason)}"
         # What a traceback would show of the cause must not show the password either.
         raise _kind(cause)(line) from (None if url.secrets else error)

@@ -100,8 +100,9 @@ class Damaged(ValueError):
 
 
 def seal(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row with its checksum."""
-    return {**row, "checksum": _checksum(row)}
+    """The row with its checksum; −0 is 0, as SQLite returns it."""
+    values = {name: value + 0.0 if isinstance(value, float) else value for name, value in row.items()}
+    return {**values, "checksum": _checksum(values)}
 
 
 def unseal(table: Table, row: Row[Any]) -> dict[str, Any]:

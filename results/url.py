@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import quote, unquote, unquote_plus
 
@@ -11,7 +12,8 @@ SQLITE = ("sqlite:///", "sqlite+pysqlite:///")
 SECRET = re.compile(r"pass|pwd|secret|token", re.IGNORECASE)
 _LOGIN = re.compile(r"(://[^:/@]*):(.*)@", re.DOTALL)
 _BARE_LOGIN = re.compile(r"(^[^:/@]*):(.*)@", re.DOTALL)  # of a URL without a beginning
-_LOGIN_IN_TEXT = re.compile(r"(://[^:/@]*):((?:(?!://).)*)@", re.DOTALL)  # of the first of several
+_IN_TEXT = re.compile(r"\S+://\S+|(?<!/)\b\w*password=\S+", re.IGNORECASE)  # URLs, and libpq's form of them
+SHORTEST_ALONE = 4  # characters of a password that is looked for outside of URLs, too
 _NAME = re.compile(r"(?:(?<=[?&\s])|^)([^=?&\s]+)=")
 _VALUE = re.compile(r"[^&\s]*")
 _UNSAFE = "%?#="  # in the path of a database's URL
@@ -67,7 +69,8 @@ class LedgerUrl:
     @property
     def masked(self) -> bool:
         """Whether the password has been masked already, so that this is no URL to connect with."""
-        return self.secrets == {HIDDEN}
+        written = self._written
+        return bool(written) and all(map(_stars, written))
 
     @property
     def file(self) -> Path | None:
@@ -82,29 +85,35 @@ class LedgerUrl:
 
     @property
     def secrets(self) -> set[str]:
-        """What is masked, as it is written in the URL and as it is meant."""
-        login = [found[2] for found in self._login.finditer(self._text)]
-        written = login + [found[0] for found in _values(self._text)]
-        return {form for one in written for form in (one, unquote(one), unquote_plus(one))} - {""}
+        """What is masked and no mask itself, as it is written in the URL and as it is meant."""
+        forms = {form for one in self._written for form in (one, unquote(one), unquote_plus(one))}
+        return {form for form in forms if not _stars(form)}
+
+    @property
+    def _written(self) -> set[str]:
+        login = {found[2] for found in self._login.finditer(self._text)}
+        return (login | {found[0] for found in _values(self._text)}) - {""}
 
     @property
     def _login(self) -> re.Pattern[str]:
         return _LOGIN if "://" in self._text else _BARE_LOGIN
 
-    def hide(self, text: str) -> str:
-        """The text without the password, wherever it stands in it."""
-        for secret in sorted(self.secrets, key=len, reverse=True):
-            text = text.replace(secret, HIDDEN)
-        return text
 
+def without_passwords(text: str, known: Iterable[LedgerUrl] = ()) -> str:
+    """A message without the passwords of the URLs in it and of known ones, wherever else they stand, quoted or not.
 
-def mask(text: str) -> str:
-    """A message with URLs, without their passwords.
-
-    >>> mask("postgresql://me:secret@host/db?password=also&x=1")
-    'postgresql://me:***@host/db?password=***&x=1'
+    >>> without_passwords("postgresql://me:s%2Fcret@host/db?password=also&x=1 failed: s/cret is wrong")
+    'postgresql://me:***@host/db?password=***&x=1 failed: *** is wrong'
     """
-    return _masked(text, _LOGIN_IN_TEXT)
+    urls = list(known)
+    for url in urls:  # a space in one hides its end from the pattern
+        text = text.replace(url.revealed, str(url))
+    urls += [LedgerUrl(found) for found in _IN_TEXT.findall(text)]
+    text = _IN_TEXT.sub(lambda found: str(LedgerUrl(found[0])), text)
+    alone = {secret for url in urls for secret in url.secrets if len(secret) >= SHORTEST_ALONE}
+    for secret in sorted(alone, key=len, reverse=True):
+        text = text.replace(secret, HIDDEN)
+    return text
 
 
 def _masked(text: str, login: re.Pattern[str]) -> str:
@@ -115,10 +124,15 @@ def _masked(text: str, login: re.Pattern[str]) -> str:
 
 
 def _values(text: str) -> list[re.Match[str]]:
-    """Where values of secret parameters stand; a name may be percent-encoded."""
-    names = (found for found in _NAME.finditer(text) if SECRET.search(unquote_plus(found[1])))
+    """Where values of secret parameters stand; a name may be percent-encoded. The path of a URL has none."""
+    start = len(text.partition("?")[0]) if "://" in text else 0
+    names = (found for found in _NAME.finditer(text, start) if SECRET.search(unquote_plus(found[1])))
     values = (_VALUE.match(text, found.end()) for found in names)
     return [found for found in values if found]
+
+
+def _stars(secret: str) -> bool:
+    return set(secret) <= {"*"}
 
 
 def _quoted(letter: str) -> str:

@@ -155,9 +155,14 @@ def test_a_run_trains_it_again_and_says_so(epsearch, out):
 
 def test_a_damaged_certificate_is_made_again(epsearch, out):
     before = query(out, "SELECT key, accuracy_difference FROM epsearch_certificates ORDER BY key")
-    execute(out, "UPDATE epsearch_certificates SET accuracy_difference = 0.5")
-    assert epsearch("list", "--json").json[0]["status"] != "finished"
-    assert epsearch(*RUN).status == 0
+    execute(out, f"UPDATE epsearch_certificates SET accuracy_difference = 0.5 WHERE key = '{before[0][0]}'")
+    status = epsearch("list", "--json").json[0]["status"]
+    assert not status.startswith("finished") and status.endswith(", 1 damaged")
+    told = f"{before[0][0][:12]}… (certificate: it is not what its checksum says)"
+    assert told in epsearch("show").out
+    answer = epsearch(*RUN)
+    assert answer.status == 0 and told in answer.err and "trained again and replaces it" in answer.err
+    assert epsearch("show", "--json").json["damaged"] == {}
     assert query(out, "SELECT key, accuracy_difference FROM epsearch_certificates ORDER BY key") == before
 
 

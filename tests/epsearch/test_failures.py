@@ -4,17 +4,22 @@ import errno
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 
-from epsearch import crash_report, failures, ledger
+from epsearch import crash_report, failures, ledger, session
 from epsearch.errors import Interrupted, TrainingFailed, Unavailable, UsageError
 from epsearch.runners import local
 from results.errors import StoreError, StoreGone, StoreUnavailable, StudyConflict
+from results.patience import Patience
+from results.store import Store
+from tests.epsearch.ledgers import ARGUMENTS, NAME, finished
 from trainers.streams import DataError
 
 GO_ON = "what was trained is stored, and the same command goes on from there"
@@ -111,6 +116,73 @@ def test_no_password_in_a_line_or_a_crash_report(listing, monkeypatch):
         assert secret not in text
     assert "fr@mEnv" not in report_of(answer).read_text(encoding="utf-8")
     assert "postgresql://me:***@host/db" in text
+
+
+@pytest.mark.parametrize("name", ["passwd", "token", "pass%77ord", "password"])
+def test_no_secret_parameter_in_a_crash_report(listing, name):
+    url = f"postgresql://host/db?user=me&{name}=s3cret"
+    text = report_of(listing(ZeroDivisionError("s3cret is wrong"), "--storage", url)).read_text(encoding="utf-8")
+    assert "s3cret" not in text and f"  postgresql://host/db?user=me&{name}=***\n" in text
+
+
+def test_a_password_with_a_space_is_in_no_crash_report(listing):
+    answer = listing(ZeroDivisionError("pass word"), "--storage=postgresql://me:pass word@host/db")
+    text = report_of(answer).read_text(encoding="utf-8")
+    assert "pass word" not in text and "  --storage=postgresql://me:***@host/db\n" in text
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "storage is postgresql://me:***@server1/db, but EPSEARCH_STORAGE is postgresql://you:***@server2/db; make one",
+        'cannot open the ledger postgresql://me:***@h/db: FATAL: password authentication failed for user "x@y"',
+        "no folder /data/password=1/x of sqlite:////data/pass=1/x.sqlite",
+    ],
+)
+def test_what_is_masked_already_stays_as_it_is(listing, message):
+    assert listing(UsageError(message)).err == f"epsearch: {message}\n"
+
+
+@pytest.mark.parametrize("error", [StoreGone, StoreUnavailable])
+@pytest.mark.parametrize("command", ["list", "show", "report", "run --extend --name first"])
+def test_a_database_that_cannot_be_reached_is_of_the_surroundings(epsearch, monkeypatch, error, command):
+    def fail(url):
+        raise error("cannot open the ledger: connection refused")
+
+    monkeypatch.setattr(Store, "read", fail)
+    answer = epsearch(*command.split(), "--storage", "postgresql://me@host/db")
+    assert answer.status == 1 and "connection refused" in answer.err and answer.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["list", "show", "report"])
+def test_a_database_that_goes_while_it_is_read_is_not_damage(epsearch, monkeypatch, tmp_path, command):
+    def fail(store, keys):
+        raise StoreGone("cannot read the ledger: connection lost")
+
+    shutil.copytree(finished(), tmp_path / "runs")
+    monkeypatch.setattr(Store, "get", fail)
+    answer = epsearch(command)
+    assert answer.status == 1 and "connection lost" in answer.err and "damaged" not in answer.err
+
+
+@pytest.mark.parametrize("goes", ["read", "described"])
+def test_the_final_report_waits_for_a_database_that_has_gone(epsearch, monkeypatch, tmp_path, goes):
+    """Both when the ledger is opened for it, and when it is read."""
+    shutil.copytree(finished(), tmp_path / "runs")
+    original, failures_left = getattr(Store, goes), [StoreGone("connection refused")]
+
+    def once(first, *rest):
+        def work():
+            if failures_left:
+                raise failures_left.pop()
+            return original(first, *rest) if goes == "described" else original(first)
+
+        return first.patience.again(work) if goes == "described" else work()
+
+    monkeypatch.setattr(Store, goes, once)
+    monkeypatch.setattr(session, "Patience", partial(Patience, sleep=lambda seconds: None))
+    answer = epsearch("run", *ARGUMENTS, "--name", NAME)
+    assert answer.status == 0 and not failures_left and "connection refused; tried again" in answer.err
 
 
 def test_a_crash_report_lies_elsewhere_where_the_cache_takes_none(listing, monkeypatch, tmp_path):

@@ -1,9 +1,11 @@
 """Numbers that are too large are told at once, with the bound; what lies below the bounds is planned."""
 
+import math
+
 import pytest
 import yaml
 
-from epsearch import evaluate, limits
+from epsearch import evaluate, limits, parsers
 from epsearch.build import build, build_study, grow
 from epsearch.cli import TRAINING
 from epsearch.errors import UsageError
@@ -197,3 +199,8 @@ def test_members_are_described_once_however_often_they_are_looked_at(small_study
 
 def test_no_more_certificates_are_announced_than_there_are_members(small_study, store):
     assert make(small_study(points=3, repeats=1, seeds=2, certify=50_000), store).outlook().certified == 6
+
+
+def test_minus_zero_is_zero():
+    found = [parsers.fraction("epsilon")("-0"), parsers.at_least_zero("margin")(-0.0), *parsers.interval("-0 0.5")]
+    assert [math.copysign(1, one) for one in found] == [1, 1, 1, 1]

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from sqlalchemy import create_engine
 
-from epsearch import session
+from epsearch import place, session
 from epsearch.place import VARIABLE, kept_within
 from results import database
 from results.store import Store, StoreError
@@ -157,6 +157,25 @@ def test_a_study_in_a_traceback_does_not_show_it(small_study):
     study = small_study(storage=URLS["login"])
     nothing_has_the_password(repr(study), str(asdict(study)), str(vars(study)), study.to_yaml())
     assert study.storage.revealed == URLS["login"]
+
+
+@pytest.mark.parametrize("stars", ["*", "**", "****"])
+def test_any_run_of_stars_is_a_masked_password(epsearch, monkeypatch, stars):
+    url = f"postgresql://me:{stars}@db.example/ledger"
+    answer = epsearch("list", "--storage", url)
+    assert answer.status == 2 and "storage postgresql://me:***@db.example/ledger has *** for" in answer.err
+    monkeypatch.setenv(VARIABLE, URLS["login"])
+    assert place.storage(url).revealed == URLS["login"]
+
+
+def test_a_path_is_not_searched_for_passwords(epsearch, tmp_path):
+    folder = tmp_path / "pass=1"
+    folder.mkdir()
+    url = f"sqlite:///{folder}/x.sqlite"
+    assert str(place.storage(url)) == url
+    assert str(place.storage(f"{url}?password=secret")) == f"{url}?password=***"
+    assert epsearch("run", *ARGUMENTS, "--storage", url, "--quiet").status == 0
+    assert epsearch("list", "--storage", url, "--json").json[0]["status"] == "finished"
 
 
 SHOW = """

@@ -16,10 +16,11 @@ from results_synthetic import process, record
 from sqlalchemy import create_engine
 
 from results import schema
+from results.certificate import Certificate
 from results.database import connect
 from results.record import same_result
 from results.store import Store, StoreError, StudyConflict
-from results.url import mask
+from results.url import without_passwords
 from tests.limits import HANGS
 
 
@@ -44,6 +45,17 @@ def test_numpy_scalars_come_back_as_numbers(store: Store) -> None:
     member = dataclasses.replace(record(), epsilon=np.float64(0.1), seed=np.int64(0), steps=np.int64(16500))
     store.add([member])
     assert same_result(store.get([member.key])[member.key], record())
+
+
+def test_minus_zero_is_zero(store: Store) -> None:
+    """SQLite returns 0.0 for it, which another checksum would fit."""
+    member = dataclasses.replace(record(), epsilon=-0.0, seconds=-0.0)
+    certificate = Certificate("00ff", -0.0, -0.0, "2026-01-01T00:00:00+00:00")
+    store.add([member])
+    store.certify([certificate])
+    members, certificates = store.get([member.key]), store.certificates(["00ff"])
+    assert not members.damaged and not certificates.damaged
+    assert members[member.key].epsilon == 0 and certificates["00ff"] == certificate
 
 
 def test_the_first_record_of_a_key_stays(store: Store) -> None:
@@ -221,4 +233,4 @@ def test_a_missing_driver_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
     ],
 )
 def test_passwords_are_masked(url: str, masked: str) -> None:
-    assert mask(url) == masked
+    assert without_passwords(url) == masked
