@@ -17,7 +17,7 @@ def write(error: BaseException, workers: str = "") -> str:
 
     workers: the traceback of another process, where the fault is there.
     """
-    text = without_passwords(report(error, workers), _given())
+    text = without_passwords(report(error, workers), given_urls())
     name = f"crash-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}.txt"
     for folder in (cache_folder() / "crashes", Path(tempfile.gettempdir())):
         try:
@@ -51,7 +51,7 @@ def report(error: BaseException, workers: str = "") -> str:
     return "\n".join(lines)
 
 
-def _given() -> list[LedgerUrl]:
+def given_urls() -> list[LedgerUrl]:
     """URLs of the command line and the environment."""
     return [LedgerUrl(text) for text in (*sys.argv[1:], *_ours().values()) if "://" in text]
 

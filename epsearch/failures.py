@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from epsearch import stopping
-from epsearch.crash_report import write
+from epsearch.crash_report import given_urls, write
 from epsearch.errors import Interrupted, TrainingFailed, Unavailable, UsageError
 from epsearch.stopping import KEPT
 from results.errors import StoreError, StudyConflict
@@ -158,7 +158,7 @@ def one_line(text: str) -> str:
 
 def say(message: str) -> None:
     """Prints the message as our one line on standard error, if anybody is there to read it."""
-    line = f"epsearch: {one_line(without_passwords(message))}"
+    line = f"epsearch: {one_line(without_passwords(message, given_urls()))}"
     try:
         if sys.stderr.isatty() and "NO_COLOR" not in os.environ:
             line = f"\033[31m{line}\033[0m"
