@@ -24,7 +24,7 @@ def read(path: Path) -> dict[str, Any]:
         content = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError) as error:
         # PyYAML lets escape what Python says to a value that its tag does not fit, such as the date 2001-99-99.
-        raise UsageError(f"{path} is not YAML: {error or type(error).__name__}") from error
+        raise UsageError(f"{path} is not YAML: {' '.join(str(error).split()) or type(error).__name__}") from error
     if content is None:
         return {}
     if not isinstance(content, dict):

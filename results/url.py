@@ -106,10 +106,14 @@ def without_passwords(text: str, known: Iterable[LedgerUrl] = ()) -> str:
     'postgresql://me:***@host/db?password=***&x=1 failed: *** is wrong'
     """
     urls = list(known)
-    for url in urls:  # a space in one hides its end from the pattern
+    for url in urls:
         text = text.replace(url.revealed, str(url))
-    urls += [LedgerUrl(found) for found in _IN_TEXT.findall(text)]
-    text = _IN_TEXT.sub(lambda found: str(LedgerUrl(found[0])), text)
+    text = _hidden(text, urls)  # first: a space in a password hides its end from the pattern
+    found = [LedgerUrl(one) for one in _IN_TEXT.findall(text)]
+    return _hidden(_IN_TEXT.sub(lambda one: str(LedgerUrl(one[0])), text), found)
+
+
+def _hidden(text: str, urls: Iterable[LedgerUrl]) -> str:
     alone = {secret for url in urls for secret in url.secrets if len(secret) >= SHORTEST_ALONE}
     for secret in sorted(alone, key=len, reverse=True):
         text = text.replace(secret, HIDDEN)
