@@ -89,7 +89,10 @@ def _remembered(subject: str, measure: Callable[[], str], choices: Sequence[str]
     measured = measure()
     with suppress(OSError):  # nothing is lost but the time of measuring again
         path.parent.mkdir(parents=True, exist_ok=True)
-        sealed.write(path, KEPT, json.dumps(_read(path) | {here: measured}, indent=1).encode())
+        others = {}  # another process may have measured something else meanwhile
+        with suppress(OSError):
+            others = json.loads(sealed.contents(path, KEPT))
+        sealed.write(path, KEPT, json.dumps(others | {here: measured}, indent=1).encode())
     return measured
 
 
