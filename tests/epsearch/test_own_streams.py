@@ -412,11 +412,14 @@ class TestWhatItRaises:
         ids=["plain", "made an exit of"],
     )
     def test_ctrl_c_is_still_the_users(self, line, mine, epsearch):
-        before = signal.getsignal(signal.SIGINT)
-        mine(failing("size", line))
-        answer = epsearch("run", *TINY)
-        assert answer.status == 130 and "mine:factory" not in answer.err and len(answer.err.splitlines()) <= 1
-        assert signal.getsignal(signal.SIGINT) is before
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background ignore Ctrl-C
+        try:
+            mine(failing("size", line))
+            answer = epsearch("run", *TINY)
+            assert answer.status == 130 and "mine:factory" not in answer.err and len(answer.err.splitlines()) <= 1
+            assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        finally:
+            signal.signal(signal.SIGINT, before)
 
     def test_what_a_job_brings_back_is_the_users_to_mend_where_it_says_so(self, small_study, tmp_path):
         with Store.open(f"sqlite:///{tmp_path}/empty.sqlite") as store:
