@@ -9,6 +9,7 @@ from rich.console import Console
 
 from epsearch import race, stored, tables
 from epsearch.build import grow, places
+from epsearch.damage import unused_in_words
 from epsearch.errors import UsageError
 from epsearch.evaluate import StudyLoop
 from epsearch.ledger import load, opened
@@ -124,7 +125,8 @@ def study_results(loop: StudyLoop, facts: Mapping[str, str], seen: tuple[Look, .
             f"study {study.name!r} has no value left to choose: members of every one diverged; try a smaller --lr"
         )
     if best is None:
-        raise UsageError(f"study {study.name!r} has no finished round yet; run it again to go on")
+        why = f" ({unused_in_words(unused)})" if (unused := loop.unused()) else ""
+        raise UsageError(f"study {study.name!r} has no finished round yet{why}; run it again to go on")
     rounds = tuple(
         SearchRound(one.number, one.points, one.scores, one.span, one.winners, one.note) for one in loop.rounds()
     )

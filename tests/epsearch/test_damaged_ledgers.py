@@ -133,6 +133,7 @@ def check_that_it_is_not_used(epsearch, out, change):
     shown = epsearch("show", "--json").json
     assert list(shown["damaged"]) == [key] and shown["finished"] is False
     assert key[:12] in epsearch("show").out
+    one_line(epsearch("report"), "no finished round yet", key[:12])
 
 
 def test_a_run_trains_it_again_and_says_so(epsearch, out):
