@@ -16,6 +16,7 @@ TASKS = 1_000  # each is tested after every later one
 STREAMS = 100_000  # tasks that are made before the training: seeds × tasks
 CLASSES = 100_000
 SIDE = 4_096  # pixels
+LARGE = 10_000  # members, or different tasks, of which a study is told before it is looked at: that takes seconds
 COUNT = 10**9  # examples or steps: beyond all data, and no sum of them leaves 64 bits
 FLOAT = 1e30  # learning rates and the like: float32 has twice as much, too
 WORKERS = 4_096

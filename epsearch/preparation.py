@@ -6,6 +6,7 @@ from rich.console import Console
 
 from epsearch.datasets import decode
 from epsearch.errors import UsageError
+from epsearch.limits import LARGE
 from epsearch.proof import Proof
 from epsearch.study import Comparison, Setup, Study
 from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
@@ -28,9 +29,21 @@ class Prepared(NamedTuple):
 def prepare(study: Setup, console: Console, quiet: bool) -> Prepared:
     """Decodes images where that has not been done. Raises UsageError."""
     network = described_network(study)
+    if not quiet:
+        say_size(study, console)
     decode(study, console, quiet)
     stream, proof = open_evaluation(study)
     return Prepared(stream, stream.describe() | network, proof)
+
+
+def say_size(study: Setup, console: Console) -> None:
+    """One line before a large study is looked at, which takes up to a minute or two."""
+    seeds = {seed for phase in ("cv", "eval") for seed in study.stream_seeds(phase)}
+    rows = study.points * study.repeats if isinstance(study, Study) else 1
+    sizes = {"members": rows * len(study.seeds), "different tasks": len(seeds) * study.tasks}
+    if max(sizes.values()) > LARGE:
+        told = " and ".join(f"{count:,} {what}" for what, count in sizes.items())
+        console.print(f"a large study, up to {told}: getting ready takes a while", highlight=False, soft_wrap=True)
 
 
 def open_evaluation(study: Setup) -> tuple[TaskStream, Proof]:

@@ -8,9 +8,12 @@ from epsearch.build import build, build_study, grow
 from epsearch.cli import TRAINING
 from epsearch.errors import UsageError
 from epsearch.options import OPTIONS
+from epsearch.preparation import prepare
+from epsearch.proof import Proof
 from epsearch.study import Comparison, MemoryStudy, Study
 from results.store import Store
 from tests.epsearch.trainers import fake, finish, make
+from tests.trainers.streams import toy
 from trainers.cohort import LARGEST_SEED, Member
 
 # option -> the largest number it takes; options of more than one form follow below
@@ -178,6 +181,22 @@ def test_every_command_tells_the_bound_before_anything_is_made(epsearch, tmp_pat
     answer = epsearch(command, flag, value)
     assert answer.status == 2 and answer.out == "" and not (tmp_path / "runs").exists()
     assert answer.err.startswith(f"epsearch: {flag.strip('-')} must be <= ") and answer.err.count("\n") == 1
+
+
+def test_a_large_study_is_announced_before_it_is_looked_at(monkeypatch, console):
+    told = []
+    monkeypatch.setattr("epsearch.preparation.decode", lambda *what: told.append("the data"))
+    monkeypatch.setattr("epsearch.preparation.open_evaluation", lambda study: (toy(), Proof()))
+    monkeypatch.setattr(console, "print", lambda text, **how: told.append(text))
+    many = build_study({"points": 100, "repeats": 1, "seeds": 200})
+    prepare(many, console, quiet=False)
+    line = "a large study, up to 20,000 members and 4,000 different tasks: getting ready takes a while"
+    assert told == [line, "the data"]
+    prepare(many, console, quiet=True)
+    prepare(build_study({}), console, quiet=False)
+    assert told == [line, *["the data"] * 3]
+    prepare(build(Comparison, {"tasks": 1000, "seeds": 20}), console, quiet=False)
+    assert "20,000 different tasks" in told[-2]
 
 
 def test_images_are_prepared_within_the_bound(epsearch):
