@@ -43,7 +43,7 @@ def evaluate(epsilon: float, seed: int, data_dir: str, examples: int | None) -> 
         "FWT": 100 * float(metrics.forward_transfer(a, result.initial[0])),
         "projected": float(np.nanmean(result.violations[0])),
         "seconds": seconds,
-        "steps": result.steps,
+        "steps": int(result.steps[0]),
     }
 
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from epsearch.stopping import listen
+from epsearch.stopping import end, listen
 
 
 def main() -> None:
@@ -13,7 +13,7 @@ def main() -> None:
 
         status = answered(_command_line, stop.telling)
     except KeyboardInterrupt:  # while even that was being imported, or between two lines of it
-        stop.end()
+        end()
     stop.told()
     sys.exit(status)
 

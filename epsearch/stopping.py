@@ -35,7 +35,7 @@ class Stop:
         if not self._stopping:
             self._stopping = True
             raise KeyboardInterrupt
-        self.end()
+        end()
 
     def telling(self) -> None:
         """From now on, what the command has to say about its end is being said: no signal comes between."""
@@ -50,16 +50,17 @@ class Stop:
         if not issubclass(what.exc_type, KeyboardInterrupt):
             sys.__unraisablehook__(what)
         elif not self._told:
-            self.end()
+            end()
 
-    def end(self) -> NoReturn:
-        """Says the one line and ends the process."""
-        cursor = SHOW_CURSOR if sys.stderr is not None and sys.stderr.isatty() else ""  # a progress line hides it
-        try:
-            # Not through sys.stderr, in the middle of whose own writing a signal may come.
-            os.write(2, f"epsearch: {WORDS}{cursor}\n".encode())
-        finally:
-            os._exit(STATUS)
+
+def end(words: str = WORDS, status: int = STATUS) -> NoReturn:
+    """Says the one line and ends the process, wherever it is."""
+    cursor = SHOW_CURSOR if sys.stderr is not None and sys.stderr.isatty() else ""  # a progress line hides it
+    try:
+        # Not through sys.stderr, in the middle of whose own writing a signal may come.
+        os.write(2, f"epsearch: {words}{cursor}\n".encode())
+    finally:
+        os._exit(status)
 
 
 def listen() -> Stop:

@@ -92,14 +92,19 @@ def wait_for(
             sleep(0.1)
 
 
+def started() -> list[subprocess.Popen[bytes]]:
+    """The processes of the Ray that this process has started."""
+    node = _inner("_private.worker")._global_node
+    return [one.process for group in node.all_processes.values() for one in group] if node else []
+
+
 def shut_down() -> None:
     """Ends this process's Ray and waits for what it started, which Ray kills and forgets where it takes a second."""
     import ray
 
-    node = _inner("_private.worker")._global_node
-    started = [one.process for group in node.all_processes.values() for one in group] if node else []
+    processes = started()
     ray.shutdown()
-    for process in started:
+    for process in processes:
         with suppress(subprocess.TimeoutExpired):
             process.wait(START_SECONDS)
 

@@ -17,7 +17,7 @@ from epsearch.errors import Interrupted, Unavailable, UsageError
 from epsearch.failures import surroundings
 from epsearch.loop import Loop
 from epsearch.progress import Monitor
-from epsearch.runners import patience
+from epsearch.runners import lost, patience
 from epsearch.runners.slots import local_slots
 from epsearch.study import Setup
 from trainers.notes import first_line
@@ -88,7 +88,7 @@ def _run(starting: Future[None], loop: Loop, monitor: Monitor) -> None:
     scratch, source = _scratch(study), Source(loop, monitor)
     try:
         loop.workers = study.workers or _cluster_slots(study)
-        with _ray_is_to_blame("was lost"):
+        with _ray_is_to_blame("was lost"), lost.watching(private=study.address == "local"):
             fit(source, study.device, loop.workers, scratch)
     except Unavailable:
         if source.error is None:

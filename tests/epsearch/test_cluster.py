@@ -1,6 +1,8 @@
 """A study on a Ray cluster of two nodes on this machine, joined by address."""
 
 import os
+import re
+import signal
 import socket
 import subprocess
 import sys
@@ -8,13 +10,22 @@ import time
 
 import pytest
 
+from epsearch import stopping
 from results.record import same_result
 from results.store import Store
+from tests.epsearch import halting
 from tests.epsearch.conftest import SMALL
+from tests.epsearch.descendants import descendants
+from tests.limits import HANGS
 
 pytestmark = pytest.mark.slow
 
-PATIENCE = 120
+CORES = """
+import ray, sys, time
+ray.init(sys.argv[1])
+while ray.cluster_resources().get("CPU", 0) < int(sys.argv[2]):
+    time.sleep(0.5)
+"""
 
 
 def free_port():
@@ -39,18 +50,26 @@ def cluster(tmp_path):
     port = address.rsplit(":")[1]
     head = ["--head", f"--port={port}", "--num-cpus=0", "--include-dashboard=false"]
     nodes = [subprocess.Popen([*start, *head], **quiet)]
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + HANGS
     while subprocess.run([*ray, "health-check", "--address", address], **quiet).returncode:
         assert time.monotonic() < deadline and nodes[0].poll() is None, "the head does not start"
         time.sleep(0.5)
-    nodes += [subprocess.Popen([*start, f"--address={address}", "--num-cpus=1"], **quiet) for _ in range(2)]
-    time.sleep(15)  # until both have joined; the study needs one of them
-    assert all(node.poll() is None for node in nodes), "a node does not start"
+    for count in (1, 2):  # one after the other: two that start at once on one machine take the same port
+        nodes.append(subprocess.Popen([*start, f"--address={address}", "--num-cpus=1"], **quiet))
+        joining = subprocess.Popen([sys.executable, "-c", CORES, address, str(count)], **quiet)
+        while joining.poll() is None:
+            assert nodes[-1].poll() is None, "a node does not start"
+            time.sleep(0.5)
+        assert joining.returncode == 0
     yield address, environment
     for node in reversed(nodes):
         node.terminate()
     for node in nodes:
-        node.wait(timeout=PATIENCE)
+        node.wait(timeout=HANGS)
+
+
+def flags(options):
+    return [part for name, value in options.items() for part in ("--" + name.replace("_", "-"), str(value))]
 
 
 def test_a_cluster_stores_what_one_machine_stores(cluster, tmp_path):
@@ -58,9 +77,8 @@ def test_a_cluster_stores_what_one_machine_stores(cluster, tmp_path):
     ledgers = []
     for out, extra in (("cluster", {"runner": "tune", "address": address}), ("alone", {"runner": "local"})):
         options = SMALL | extra | {"out": tmp_path / out}
-        flags = [part for name, value in options.items() for part in ("--" + name.replace("_", "-"), str(value))]
-        command = [sys.executable, "-c", "from epsearch.cli import main; main()", "run", "--json", *flags]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=environment)
+        command = [sys.executable, "-c", "from epsearch.cli import main; main()", "run", "--json", *flags(options)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=HANGS, env=environment)
         assert done.returncode == 0, done.stderr
         with Store.open(f"sqlite:///{tmp_path / out / 'epsearch.sqlite'}") as store:
             ledgers.append({record.key: record for record in store.all_runs()})
@@ -68,3 +86,18 @@ def test_a_cluster_stores_what_one_machine_stores(cluster, tmp_path):
     assert by_cluster.keys() == alone.keys() and len(alone) > 10
     assert all(same_result(by_cluster[key], alone[key]) for key in alone)
     assert not list((tmp_path / "cluster").glob(".tune-*"))
+
+
+def test_a_cluster_that_loses_its_head_ends_the_run_in_one_line(cluster, tmp_path, monkeypatch):
+    address, environment = cluster
+    port = address.rpartition(":")[2]
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    options = SMALL | {"runner": "tune", "address": address, "out": tmp_path}
+    process, go_on = halting.start(4, "run", "--quiet", *flags(options))
+    (head,) = (pid for pid, name in descendants(os.getpid()) if name == "gcs_server")
+    os.kill(head, signal.SIGKILL)
+    out, err = process.communicate(timeout=HANGS)
+    go_on()
+    line = rf"epsearch: Ray was lost \(nobody answers at \S+:{port}\); try --runner local; {stopping.KEPT}\n"
+    assert process.returncode == 1 and out == b"" and re.fullmatch(line, err.decode()), err

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import signal
 import sqlite3
 import subprocess
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from epsearch import studies
+from epsearch import stopping, studies
 from epsearch.errors import Interrupted, TrainingFailed
 from epsearch.progress import Monitor
 from epsearch.runners import local
@@ -22,6 +21,7 @@ from results.store import Store
 from search_spaces import STRATEGIES
 from tests.epsearch import halting
 from tests.epsearch.conftest import SMALL
+from tests.epsearch.descendants import descendants
 from tests.limits import HANGS
 
 
@@ -35,6 +35,7 @@ def equal(one, other):
 
 
 FIRST = "narrowing"
+TABLES = ("chosen", "chosen_score", "rounds", "evaluation")
 
 
 @pytest.mark.parametrize(
@@ -97,8 +98,7 @@ def test_a_killed_run_goes_on_to_the_same_table(runner, undisturbed, tmp_path):
     stored = rows(tmp_path)
     resumed = finished(tmp_path, runner)
     assert resumed["effort"]["reused"] >= stored >= 4 and resumed["effort"]["trained"] > 0
-    for field in ("chosen", "chosen_score", "rounds", "evaluation"):
-        assert resumed[field] == undisturbed[field]
+    assert all(resumed[field] == undisturbed[field] for field in TABLES)
 
 
 @pytest.mark.parametrize("runner", ["local", "tune"])
@@ -111,6 +111,22 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(runner, tmp_path):
     assert err.decode().strip().splitlines()[-1].startswith("epsearch: stopped; ")
     assert "the same command goes on from there" in err.decode() and "Traceback" not in err.decode()
     assert out == b"" and rows(tmp_path) >= 4
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds Ray's processes in /proc")
+def test_a_ray_that_loses_its_head_ends_the_run_in_one_line(undisturbed, tmp_path):
+    """Ray would end it a minute later; and the same command goes on with threads."""
+    process, go_on = halting.start(4, *arguments(tmp_path, "tune"), "--quiet")
+    (head,) = (pid for pid, name in descendants(process.pid) if name == "gcs_server")
+    os.kill(head, signal.SIGKILL)
+    out, err = process.communicate(timeout=HANGS)
+    go_on()
+    line = f"epsearch: Ray was lost (its gcs_server has ended); try --runner local; {stopping.KEPT}\n"
+    assert (process.returncode, out, err.decode()) == (1, b"", line)
+    resumed = finished(tmp_path, "local")
+    assert resumed["effort"]["reused"] >= 4
+    assert all(resumed[field] == undisturbed[field] for field in TABLES)
 
 
 def test_an_error_in_a_cohort_ends_the_run_and_keeps_what_is_done(small_study, console, monkeypatch):
@@ -149,22 +165,6 @@ def test_an_error_in_a_worker_is_one_line(small_study, console, tmp_path, capfd,
     mnist.load.cache_clear()
     shown = capfd.readouterr()
     assert "Traceback" not in shown.err + shown.out
-
-
-def descendants(root):
-    """(pid, name) of every process below `root`."""
-    parents, names = {}, {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                names[int(folder.name)], rest = re.match(r"\d+ \((.*)\) (.*)", (folder / "stat").read_text()).groups()
-            except OSError:
-                continue  # it has just ended
-            parents[int(folder.name)] = int(rest.split()[1])
-    found = [root]
-    for pid in found:  # grows while it is walked
-        found += [child for child, parent in parents.items() if parent == pid]
-    return [(pid, names[pid]) for pid in found]
 
 
 def actors():

@@ -1,0 +1,79 @@
+"""A Ray that loses its head: Ray then ends this whole process a minute later, in words of its own. We are quicker."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+
+from epsearch import stopping
+from epsearch.failures import SURROUNDINGS
+from epsearch.runners import patience
+from epsearch.stopping import KEPT
+
+EVERY = 1.0  # seconds between two looks
+SILENT = 30.0  # seconds: a head that comes back sooner has not been lost; Ray itself waits for 60
+
+Look = Callable[[], str]
+"""What has been lost, in words; empty while all is well."""
+
+
+@contextmanager
+def watching(private: bool, every: float = EVERY, end: Callable[[str], None] | None = None) -> Iterator[None]:
+    """Within it, this process ends in one line when Ray is lost. What is stored stays, and the same command goes on.
+
+    Nothing gentler would do: whoever waits for Ray then does so inside its compiled code, where no signal reaches him.
+
+    private: whether the Ray is this process's own, whose processes can be looked at. end: told what has been lost.
+    """
+    look, over = ended if private else silence(_address()), threading.Event()
+
+    def watch() -> None:
+        while not over.wait(every):
+            if (what := look()) and not over.is_set():
+                (end or _end)(what)
+                return
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()  # so that nobody looks at processes that are being ended
+
+
+def ended() -> str:
+    """Which of the processes that this process's own Ray cannot do without has ended."""
+    node = import_module("ray._private.worker")._global_node
+    return next((f"its {kind} has ended" for kind, _ in node.dead_processes() if kind in patience.NEEDED), "")
+
+
+def silence(address: str, clock: Callable[[], float] = time.monotonic) -> Look:
+    """Looks whether somebody listens at HOST:PORT, and since when nobody does."""
+    host, _, port = address.rpartition(":")
+    heard = clock()
+
+    def look() -> str:
+        nonlocal heard
+        try:
+            socket.create_connection((host, int(port)), timeout=SILENT / 2).close()
+        except OSError:
+            return f"nobody answers at {address}" if clock() - heard >= SILENT else ""
+        heard = clock()
+        return ""
+
+    return look
+
+
+def _address() -> str:
+    import ray
+
+    return str(ray.get_runtime_context().gcs_address)
+
+
+def _end(what: str) -> None:
+    for process in patience.started():
+        process.kill()
+    stopping.end(f"Ray was lost ({what}); try --runner local; {KEPT}", SURROUNDINGS)
