@@ -27,10 +27,19 @@ KEPT, AGAIN = "numeric paths", "the fastest arithmetic is measured again"
 
 
 def numeric_path(study: Setup, stream: TaskStream, begun_with: str | None = None) -> str:
-    """The path's name. Raises UsageError where a given one does not fit the device.
+    """The path's name. Raises UsageError where a given one does not fit the device, or needs what is not here.
 
     A study that goes on, on this machine or another, keeps the path it began with, so that its results stay its own.
     """
+    name = _chosen(study, stream, begun_with)
+    if study.network == "mlp" and name.removesuffix(SUBTRACTED) in COMPILED and find_spec("numba") is None:
+        raise UsageError(
+            f"numeric-path {name!r} needs Numba, which is not installed here; a study with {IN_TENSORS[0]} needs none"
+        )
+    return name
+
+
+def _chosen(study: Setup, stream: TaskStream, begun_with: str | None) -> str:
     if study.numeric_path is not None:
         device, precision = study.numeric_path.split("-")[:2]
         if (device, precision) != (study.device, study.precision):

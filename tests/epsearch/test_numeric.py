@@ -41,6 +41,15 @@ def test_the_fastest_is_measured_once_a_machine(cache, measured):
     assert numeric.fastest_here(64, 256, 0.5) == "cpu-float32-onednn" and len(measured) == 2
 
 
+@pytest.mark.parametrize("begun_with", [None, "cpu-float32-onednn-sparse-subtracted"])
+def test_a_compiled_path_without_numba_is_one_line(small_study, monkeypatch, begun_with):
+    """Given, or the one that a study began with on another machine."""
+    monkeypatch.setattr(numeric, "find_spec", lambda module: None)
+    study = small_study(numeric_path=None if begun_with else "cpu-float32-mkl")
+    with pytest.raises(UsageError, match=r"needs Numba, which is not installed here; a study with cpu-float32-torch"):
+        numeric.numeric_path(study, open_evaluation(study), begun_with)
+
+
 def test_a_damaged_file_of_paths_is_measured_again(cache, measured, capsys):
     numeric.fastest_here(64, 256, 0.5)
     (file,) = cache.iterdir()
