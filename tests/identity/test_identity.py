@@ -1,0 +1,58 @@
+"""What a study is known by, and what stands in ledgers, is as it was when the fixtures beside this file were made."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.identity import cases
+
+KNOWN = json.loads(cases.IDENTITIES.read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def folder():
+    with cases.elsewhere() as folder:
+        yield folder
+
+
+@pytest.fixture
+def ledger(folder):
+    """The committed ledger, in the out folder `old`."""
+    (folder / "old").mkdir()
+    (folder / "old" / "epsearch.sqlite").write_bytes(gzip.decompress(cases.LEDGER.read_bytes()))
+    return folder / "old" / "epsearch.sqlite"
+
+
+def test_every_case_is_known():
+    assert KNOWN["cases"].keys() == cases.CASES.keys()
+
+
+@pytest.mark.parametrize("name", cases.CASES)
+def test_names_options_and_keys_stay(name, folder):
+    assert json.loads(json.dumps(cases.of_case(name))) == KNOWN["cases"][name]
+
+
+def test_an_old_ledger_is_read_reported_and_gone_on_with(ledger, folder):
+    before = cases.results(ledger)
+    assert [row["name"] for row in json.loads(cases.run(["list", "--json", "--out", "old"]))] == [
+        "search",
+        "comparison",
+        "sizes",
+    ]
+    for name in ("search", "comparison", "sizes"):
+        cases.run(["show", name, "--json", "--out", "old"])
+        answer = json.loads(cases.run(["report", name, "--json", "--out", "old"]))
+        assert "<html" in Path(answer["report"]).read_text(encoding="utf-8")
+    for name in ("growth", "comparison", "memory study"):
+        answer = json.loads(cases.run([*cases.KEPT[name].replace("--extend", "").split(), "--out", "old"]))
+        assert answer["effort"]["trained"] == 0
+    assert cases.results(ledger) == before
+
+
+@pytest.mark.skipif(cases.processor() != KNOWN["made on"], reason="bits of results are this processor's and torch's")
+def test_results_stay_bit_for_bit(ledger, folder):
+    for arguments in cases.KEPT.values():
+        cases.run([*arguments.split(), "--out", "new"])
+    assert cases.results(folder / "new" / "epsearch.sqlite") == cases.results(ledger)
