@@ -50,8 +50,8 @@ FOOTNOTES = {
         "The memory table prints A_T 89.6 for this setting, and other spreads of a_1 (0.43) and a_t (0.25).",
     ),
     ("permuted_mnist", "a_agem"): (
-        "Measured, the printed (normalised) rule gives A_T 90.8, and averaging raw gradients 91.0; the other metrics of "
-        "the printed row are those of raw gradients.",
+        "Measured, the printed (normalised) rule gives A_T 90.8, and averaging raw gradients 91.0; the other metrics "
+        "of the printed row are those of raw gradients.",
     ),
     ("permuted_mnist", "pi"): ("The paper prints no PI row here; in the A-GEM paper PI diverges on this stream (∞).",),
     ("split_cifar", "soft_agem"): ("The memory table prints 6.54 for the spread of a_t in this setting.",),
