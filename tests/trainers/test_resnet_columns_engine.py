@@ -78,7 +78,7 @@ def test_the_first_task_is_plain_sgd():
 def test_finished_columns_never_change():
     """Every bit of parameters and moving averages, hence accuracy, which a fresh engine finds as well."""
     engine = made_engine(longer_stream(), config=LONGER)
-    members, net = learners(engine, (0.05,)), engine._net
+    members, net = learners(engine, (0.1,)), engine._net
     finished = []
     for task in range(3):
         train(engine, members, task)
