@@ -16,18 +16,20 @@ import machine
 import numpy as np
 import torch
 
+from epsearch.numeric import fastest_here
 from results import metrics
 from trainers import Cohort, Member, TrainConfig
+from trainers.numeric_path import NumericPath
 from trainers.population import train_cohort
 from trainers.streams import open_stream
 
 
-def evaluate(epsilon: float, seed: int, data_dir: str, examples: int | None) -> dict[str, Any]:
+def evaluate(epsilon: float, seed: int, data_dir: str, examples: int | None, path: NumericPath) -> dict[str, Any]:
     """Trains one member and returns its metrics in the paper's units."""
     torch.set_num_threads(1)
     stream = open_stream("permuted_mnist", Path(data_dir), range(3, 20), examples)
     started = time.perf_counter()
-    result = train_cohort(Cohort("soft_agem", (Member(epsilon, seed),)), stream, TrainConfig())
+    result = train_cohort(Cohort("soft_agem", (Member(epsilon, seed),)), stream, TrainConfig(), path)
     seconds = time.perf_counter() - started
     a = result.accuracies[0]
     return {
@@ -54,18 +56,21 @@ def main() -> None:
     parser.add_argument("--epsilons", type=float, nargs="+", default=[0.07185, 0.0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--numeric-path", help="the arithmetic; by default what `epsearch run` takes on this machine")
     given = parser.parse_args()
+    path = given.numeric_path or fastest_here(784, TrainConfig().hidden[0], 0.2)
     started = time.perf_counter()
     with ProcessPoolExecutor(given.processes, mp_context=get_context("spawn")) as pool:
         futures = [
-            pool.submit(evaluate, epsilon, seed, given.data_dir, given.examples_per_task)
+            pool.submit(evaluate, epsilon, seed, given.data_dir, given.examples_per_task, NumericPath.parse(path))
             for seed in given.seeds
             for epsilon in given.epsilons
         ]
         rows = [future.result() for future in futures]
     for row in rows:
         print({key: round(value, 4) if isinstance(value, float) else value for key, value in row.items()})
-    machine.save("full_evaluation", {"members": rows, "wall_seconds": time.perf_counter() - started})
+    wall = time.perf_counter() - started
+    machine.save("full_evaluation", {"numeric_path": path, "members": rows, "wall_seconds": wall})
 
 
 if __name__ == "__main__":

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from sqlalchemy import Connection, Table, func, inspect, select, text
+from sqlalchemy import Connection, Float, Inspector, Integer, String, Table, func, inspect, select, text
 from sqlalchemy.schema import CreateColumn, CreateTable
+from sqlalchemy.types import TypeEngine
 
 from results import schema
 from results.errors import StoreError
@@ -26,8 +28,9 @@ def prepare(connection: Connection) -> Columns:
     _check_pages(connection)
     version = _version(connection)
     look(connection)
-    if views := sorted({table.name for table in TABLES} & set(inspect(connection).get_view_names())):
-        raise StoreError(f"the ledger is damaged: {views[0]} is a view, not a table, and cannot be written to")
+    for table in TABLES:
+        if what := _other_than_made(inspect(connection), table):
+            raise StoreError(f"the ledger is damaged: {what}, and cannot be written to")
     if version is None:
         for table in (schema.versions, *TABLES):
             connection.execute(CreateTable(table))
@@ -51,6 +54,27 @@ def look(connection: Connection) -> Columns:
             )
             raise StoreError(f"the ledger is damaged: {what}")
     return there
+
+
+def _other_than_made(there: Inspector, table: Table) -> str | None:
+    """How the table differs from the one that is made; None where it does not, or is not there."""
+    if table.name in there.get_view_names():
+        return f"{table.name} is a view, not a table"
+    if not there.has_table(table.name):
+        return None
+    for column in there.get_columns(table.name):
+        made = table.columns.get(column["name"])
+        if made is not None and _kind(column["type"]) is not _kind(made.type):
+            return f"{table.name}.{made.name} is {column['type']!s}, not {made.type!s}"
+    key = [column.name for column in table.primary_key]
+    if there.get_pk_constraint(table.name)["constrained_columns"] != key:
+        return f"{table.name} has lost its primary key"
+    return None
+
+
+def _kind(of: TypeEngine[Any]) -> type | None:
+    """Text, whole number or number, however a database calls it."""
+    return next((kind for kind in (String, Integer, Float) if isinstance(of, kind)), None)
 
 
 def _added(version: int, table: Table) -> set[str]:

@@ -197,6 +197,29 @@ def test_a_view_can_be_read_but_not_written_to(epsearch, out):
     one_line(epsearch(*RUN), "epsearch_runs is a view, not a table")
 
 
+@pytest.mark.parametrize(
+    ("select", "why"),
+    [
+        ("*", "epsearch_runs has lost its primary key"),
+        ("CAST(epsilon AS TEXT) AS epsilon", "epsearch_runs.epsilon is TEXT, not DOUBLE"),
+    ],
+    ids=["no key", "another type"],
+)
+def test_nothing_is_trained_for_a_table_that_would_lose_it(epsearch, out, select, why):
+    """A row of a column that turns numbers into text is damaged as soon as it is written."""
+    names = [row[1] for row in query(out, "PRAGMA table_info(epsearch_runs)")]
+    kept = [select] if select == "*" else [select, *(name for name in names if name != "epsilon")]
+    execute(
+        out,
+        f"CREATE TABLE other AS SELECT {', '.join(kept)} FROM epsearch_runs",
+        "DROP TABLE epsearch_runs",
+        "ALTER TABLE other RENAME TO epsearch_runs",
+    )
+    before = results(out)
+    one_line(epsearch(*RUN), f"the ledger is damaged: {why}, and cannot be written to")
+    assert results(out) == before and epsearch("list").status == 0
+
+
 def test_files_that_are_no_ledger(epsearch, out):
     file = out / "epsearch.sqlite"
     whole = file.read_bytes()
