@@ -5,10 +5,14 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -225,48 +229,64 @@ def test_numeric_paths(tmp_path, monkeypatch, measured, figures):
     report(figures, "numeric paths", counts)
 
 
-def in_this_process(arguments, monkeypatch, capsys):
-    """(status, what is said, what is complained of) of one command."""
+def in_this_process(arguments, cache, monkeypatch, capsys):
+    """(status, what is said, what is complained of) of one command with that cache folder."""
+    monkeypatch.setenv("EPSEARCH_CACHE", str(cache))
     monkeypatch.setattr(sys, "argv", ["epsearch", *arguments])
     with pytest.raises(SystemExit) as stop:
         cli.main()
     return stop.value.code, *capsys.readouterr()
 
 
-def in_another(arguments, monkeypatch, capsys):
-    done = subprocess.run([sys.executable, "-m", "epsearch", *arguments], capture_output=True, text=True)
+def in_another(arguments, cache, monkeypatch, capsys):
+    command, environment = [sys.executable, "-m", "epsearch", *arguments], os.environ | {"EPSEARCH_CACHE": str(cache)}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
     return done.returncode, done.stdout, done.stderr
+
+
+class Call(NamedTuple):
+    """How commands are run, how many at a time, without which options; how many files are in the cache then."""
+
+    run: Callable[..., tuple[int, str, str]]
+    together: int
+    left_out: set[str]
+    kept: int
 
 
 # A process of its own would measure the fastest path anew at each damage, and may find another one on a busy machine.
 CALLS = {
-    "through main()": (in_this_process, {"numeric_path"}, 3),
-    "as processes": (in_another, set(), 2),
+    "through main()": Call(in_this_process, 1, {"numeric_path"}, 3),
+    "as processes": Call(in_another, os.cpu_count() or 1, set(), 2),
 }
 
 
 @pytest.mark.parametrize("how", CALLS)
 def test_damaged_caches_change_no_answer(how, tmp_path, monkeypatch, measured, capsys, figures):
     """Every file in the cache is damaged (first tasks; paths where one is measured); each run has its own ledger."""
-    call, left_out, kept = CALLS[how]
-    monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path / "cache"))
+    call = CALLS[how]
     options = STUDY | {"seeds": 1, "repeats": 1, "points": 3, "tasks": 3, "dataset": "permuted_digits"}
-    options = {name: value for name, value in options.items() if name not in left_out}
+    options = {name: value for name, value in options.items() if name not in call.left_out}
     given = [part for name, value in options.items() for part in ("--" + name.replace("_", "-"), str(value))]
 
-    def run(folder):
-        status, out, err = call(["run", *given, "--json", "--out", str(tmp_path / folder)], monkeypatch, capsys)
+    def run(name, cache):
+        status, out, err = call.run(
+            ["run", *given, "--json", "--out", str(tmp_path / name)], cache, monkeypatch, capsys
+        )
         assert status == 0 and "Traceback" not in err, err
         answer = json.loads(out)
         return {name: value for name, value in answer.items() if name not in NOT_AN_ANSWER}
 
-    wanted, rng = run("first"), np.random.default_rng(3)
-    files = [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
-    assert len(files) == kept
-    whole = {path: path.read_bytes() for path in files}
-    other = whole[files[0]]
-    for number in range(CACHES):
+    whole, rng = tmp_path / "whole", np.random.default_rng(3)
+    wanted = run("first", whole)
+    files = sorted(path.relative_to(whole) for path in whole.rglob("*") if path.is_file())
+    assert len(files) == call.kept
+    content = {path: (whole / path).read_bytes() for path in files}
+    caches = [tmp_path / f"cache-{number}" for number in range(CACHES)]
+    for cache in caches:
+        shutil.copytree(whole, cache)
         for path in files:
-            path.write_bytes(damaged(whole[path], other, rng))
-        assert run(f"{number}") == wanted
+            (cache / path).write_bytes(damaged(content[path], content[files[0]], rng))
+    with ThreadPoolExecutor(call.together) as several:
+        answers = list(several.map(run, (f"run-{number}" for number in range(CACHES)), caches))
+    assert all(answer == wanted for answer in answers)
     figures(f"damaged caches {how}", tried=CACHES, answers_changed=0)
