@@ -286,7 +286,9 @@ def test_damaged_caches_change_no_answer(how, tmp_path, monkeypatch, measured, c
         shutil.copytree(whole, cache)
         for path in files:
             (cache / path).write_bytes(damaged(content[path], content[files[0]], rng))
-    with ThreadPoolExecutor(call.together) as several:
-        answers = list(several.map(run, (f"run-{number}" for number in range(CACHES)), caches))
+    names = [f"run-{number}" for number in range(CACHES)]
+    with ThreadPoolExecutor(call.together) as several:  # `main()` is at home in the main thread
+        each = several.map if call.together > 1 else map
+        answers = list(each(run, names, caches))
     assert all(answer == wanted for answer in answers)
     figures(f"damaged caches {how}", tried=CACHES, answers_changed=0)
