@@ -12,7 +12,7 @@ from rich.console import RenderableType
 from typer.main import get_command
 
 from epsearch.build import build
-from epsearch.consoles import PlainConsole
+from epsearch.consoles import PlainConsole, facts
 from epsearch.failures import answered
 from epsearch.limits import SIDE
 from epsearch.options import Option, default
@@ -170,11 +170,12 @@ def _plan(study: Setup, print_config: bool, quiet: bool, as_json: bool, extend: 
     if print_config:
         sys.stdout.write(study.to_yaml())
         return
-    from epsearch import session, show
+    from epsearch import session
+    from epsearch.plan_words import in_words
 
     assert isinstance(study, Study)
     found = session.plan(study, err, quiet or as_json, extend)
-    _print(show.plan(found), found.as_json(), as_json)
+    _print(facts(in_words(found)), found.as_json(), as_json)
 
 
 for _kind, _help in TRAINING.items():
@@ -262,7 +263,7 @@ def check(dataset: Dataset, data_dir: DataDir = DATA, as_json: Json = False) -> 
 def doctor(folder: Out = RUNS, data_dir: DataDir = DATA, as_json: Json = False) -> int:
     """Check versions, GPU, torchvision, Ray and disk; exit status 1 when something is broken."""
     from epsearch import show
-    from epsearch.machine import diagnose
+    from epsearch.doctor import diagnose
 
     checks = diagnose(folder, data_dir)
     _print(show.checks(checks), [check._asdict() for check in checks], as_json)

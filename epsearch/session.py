@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from rich.console import Console
 
 from epsearch import stored
+from epsearch.consoles import facts as as_facts
 from epsearch.damage import reading, unused_in_words
 from epsearch.errors import UsageError
 from epsearch.evaluate import StudyLoop
@@ -20,6 +21,7 @@ from epsearch.machine import describe_machine
 from epsearch.numeric import numeric_path
 from epsearch.place import kept_within
 from epsearch.plan import Plan, make_plan
+from epsearch.plan_words import in_words
 from epsearch.preparation import Prepared, prepare
 from epsearch.progress import Monitor, clock
 from epsearch.study import Comparison, MemoryStudy, Setup, Study
@@ -78,7 +80,8 @@ def train(study: Setup, console: Console, quiet: bool = False, extend: bool = Fa
         loop.proof = prepared.proof
         if isinstance(loop, StudyLoop) and not (loop.done or quiet):
             # A loop of its own: the jobs that the plan looks at are not those that are trained.
-            _announce(make_plan(StudyLoop(loop.study, prepared.images, store, earlier=earlier)), console)
+            ahead = make_plan(StudyLoop(loop.study, prepared.images, store, earlier=earlier))
+            console.print(as_facts(in_words(ahead)), soft_wrap=True)
         with Monitor(loop, console, quiet) as monitor:
             if not loop.done:
                 stack.enter_context(_runner(study))(loop, monitor)
@@ -105,12 +108,6 @@ def _placed(study: AnySetup, prepared: Prepared, store: Store, console: Console,
     row = stored.find(store, study.name)
     path = numeric_path(study, prepared.stream, row.config.get("numeric_path") if row else None)
     return fitted(replace(study, numeric_path=path), prepared.stream, console, quiet)
-
-
-def _announce(found: Plan, console: Console) -> None:
-    from epsearch import show  # imports pandas, which can wait
-
-    console.print(show.plan(found), soft_wrap=True)
 
 
 def _tell_damage(loop: Loop, console: Console, told: frozenset[str] = frozenset()) -> frozenset[str]:

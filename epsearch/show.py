@@ -1,7 +1,7 @@
 """What commands print: values in, rich renderables or JSON-able values out."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,14 +10,13 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
+from epsearch.consoles import facts
 from epsearch.damage import unused_in_words
 from epsearch.datasets import Prepared
+from epsearch.doctor import Check
 from epsearch.evaluate import StudyLoop
 from epsearch.ledger import Listed
 from epsearch.loop import Loop
-from epsearch.machine import Check
-from epsearch.plan import Plan
-from epsearch.plan_words import in_words
 from epsearch.points import named
 from epsearch.progress import clock
 from epsearch.studies import Dataset, Outcome
@@ -237,19 +236,6 @@ def inspected(found: Inspection) -> RenderableType:
     if found.differences:
         lines["differences"] = "; ".join(found.differences)
     return facts(lines)
-
-
-def facts(lines: Mapping[str, str]) -> RenderableType:
-    """Names with values beside them."""
-    table = Table(show_header=False, box=None)
-    for name, value in lines.items():
-        table.add_row(Text(name, style="bold"), Text(value, overflow="fold"))
-    return table
-
-
-def plan(found: Plan) -> RenderableType:
-    """What is ahead."""
-    return facts(in_words(found))
 
 
 def checks(found: Sequence[Check]) -> RenderableType:

@@ -15,7 +15,7 @@ from trainers.checkpoints import Checkpoints, Origin, restore
 from trainers.cohort import LEARNING_CURVE_BATCHES, Cohort, CohortResult, Member, TrainConfig
 from trainers.engines import make_engine
 from trainers.engines.base import Engine, Learners
-from trainers.engines.choice import fastest_for
+from trainers.engines.fastest import fastest_for
 from trainers.footprint import bytes_of
 from trainers.halves import in_halves
 from trainers.kept import Arrays, fingerprint

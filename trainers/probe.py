@@ -25,7 +25,7 @@ from trainers.checkpoints import Checkpoints
 from trainers.cohort import Cohort, TrainConfig
 from trainers.engines import make_engine
 from trainers.engines.base import Engine, Learners
-from trainers.engines.choice import fastest_for
+from trainers.engines.fastest import fastest_for
 from trainers.flops import run_flop, steps_of
 from trainers.numeric_path import NumericPath
 from trainers.population import CHECK_EVERY, REPORT_SECONDS, train_rest

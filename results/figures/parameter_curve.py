@@ -3,68 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from results import words
 from results.figures import parameter_drawing
+from results.figures.parameter_drawing import ParameterCurve
 from results.labels import METRIC_DIGITS, METRIC_UNITS, STREAM_LABELS, about_text, count_text, number_text
 from results.metrics import mean_std, summarize
 from results.peak import Peak, peak
-from results.settings import parameter_label
 from results.study import StudyResults
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST_ZOOMS = 4
 CURVE_COLUMNS = [
     *("low", "high", "bootstrap_low", "bootstrap_high", "best"),
     *("window_low", "window_high", "points", "whole", "lack_of_fit_p", "seeds", "c2", "c1", "c0"),
 ]
-
-
-class ParameterCurve(NamedTuple):
-    """What the figure shows; values in the units of `summarize`."""
-
-    metric: str
-    stream: str
-    parameter: str
-    """Its name, which is also a column of `members` and `points`."""
-    log: bool
-    """Whether its axis is logarithmic."""
-    chosen: float
-    baseline: float | None
-    baseline_text: str
-    zero_is_agem: bool
-    """Whether the parameter is ε, and another formula holds at 0: A-GEM's."""
-    members: pd.DataFrame
-    """repeat, <parameter>, seed, value: one row a tried value and seed."""
-    points: pd.DataFrame
-    """repeat, <parameter>, n, diverged, mean, std: one row a tried value."""
-    intervals: tuple[int, ...]
-    """Numbers of the rounds with members that searched an interval of their own; without any, all points look alike."""
-    peak: Peak | None
-    """The fitted curve and where its best may lie."""
-
-    @property
-    def label(self) -> str:
-        """The parameter as people write it."""
-        return parameter_label(self.parameter)
-
-    @property
-    def zooms(self) -> tuple[int, ...]:
-        """Rounds that get a panel of their own."""
-        return tuple(number for number in self.intervals if number > 1)[-MOST_ZOOMS:]
-
-    @property
-    def at_baseline(self) -> float | None:
-        """Mean at the baseline, or None."""
-        rows = self.points[(self.points[self.parameter] == self.baseline) & self.points["mean"].notna()]
-        return None if rows.empty else float(rows["mean"].iloc[0])
-
-    def on_axis(self, value: float) -> float:
-        """A value's place on the axis."""
-        return math.log10(value) if self.log else value
 
 
 def numbers(results: StudyResults, metric: str = "A_T") -> ParameterCurve:

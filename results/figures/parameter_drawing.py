@@ -1,19 +1,66 @@
-"""Drawing of the curve over the one searched parameter."""
+"""The curve over the one searched parameter: what it shows, and its drawing."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from results.figures.style import BLUE, FAINT, INK, ORANGE, VERMILLION, faint, finish, ordered_colours, plotly
 from results.labels import METRIC_UNITS, subscripts
-from results.settings import value_text
+from results.peak import Peak
+from results.settings import parameter_label, value_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from results.figures.parameter_curve import ParameterCurve
+
+MOST_ZOOMS = 4
+
+
+class ParameterCurve(NamedTuple):
+    """What the figure shows; values in the units of `summarize`."""
+
+    metric: str
+    stream: str
+    parameter: str
+    """Its name, which is also a column of `members` and `points`."""
+    log: bool
+    """Whether its axis is logarithmic."""
+    chosen: float
+    baseline: float | None
+    baseline_text: str
+    zero_is_agem: bool
+    """Whether the parameter is ε, and another formula holds at 0: A-GEM's."""
+    members: pd.DataFrame
+    """repeat, <parameter>, seed, value: one row a tried value and seed."""
+    points: pd.DataFrame
+    """repeat, <parameter>, n, diverged, mean, std: one row a tried value."""
+    intervals: tuple[int, ...]
+    """Numbers of the rounds with members that searched an interval of their own; without any, all points look alike."""
+    peak: Peak | None
+    """The fitted curve and where its best may lie."""
+
+    @property
+    def label(self) -> str:
+        """The parameter as people write it."""
+        return parameter_label(self.parameter)
+
+    @property
+    def zooms(self) -> tuple[int, ...]:
+        """Rounds that get a panel of their own."""
+        return tuple(number for number in self.intervals if number > 1)[-MOST_ZOOMS:]
+
+    @property
+    def at_baseline(self) -> float | None:
+        """Mean at the baseline, or None."""
+        rows = self.points[(self.points[self.parameter] == self.baseline) & self.points["mean"].notna()]
+        return None if rows.empty else float(rows["mean"].iloc[0])
+
+    def on_axis(self, value: float) -> float:
+        """A value's place on the axis."""
+        return math.log10(value) if self.log else value
 
 
 def draw(curve: ParameterCurve) -> Any:

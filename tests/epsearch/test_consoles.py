@@ -9,9 +9,9 @@ import pytest
 
 from epsearch import show
 from epsearch.build import build_study
-from epsearch.consoles import PlainConsole
+from epsearch.consoles import PlainConsole, facts
+from epsearch.doctor import Check
 from epsearch.ledger import Listed
-from epsearch.machine import Check
 from epsearch.studies import Dataset
 from results.store import Store
 from tests.epsearch.conftest import SMALL
@@ -27,7 +27,7 @@ ROOT = Path(__file__).parents[2]
         show.dataset_list([Dataset(ODD, ODD, ODD, ODD)]),
         show.study_list([Listed(ODD, "run", ODD, ODD, {ODD: 0.1}, 0.5, "2025-01-01T00:00:00")]),
         show.checks([Check(ODD, True, ODD)]),
-        show.facts({ODD: ODD}),
+        facts({ODD: ODD}),
     ],
     ids=lambda shown: type(shown).__name__,
 )

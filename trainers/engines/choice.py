@@ -5,16 +5,13 @@ import time
 from collections.abc import Callable
 from functools import cache, partial
 from importlib.util import find_spec
-from typing import cast
 
 import numpy as np
 import torch
 
-from trainers.cohort import TrainConfig
 from trainers.engines.precision import set_precision
 from trainers.engines.products import PRODUCTS, Products
 from trainers.numeric_path import NumericPath
-from trainers.streams.base import ImageStream, PixelStream, TaskStream
 
 now = time.perf_counter  # a clock in seconds; tests put one of their own here
 ROWS = 266  # a batch of 10 and a reference batch of 256
@@ -22,16 +19,6 @@ TURNS = 9
 # The plainer path is kept unless the other one is clearly faster: figures of one machine are to stay comparable.
 CLEARLY = 1.15
 SMALLEST_SPARSE_INPUT, LARGEST_SPARSE_DENSITY = 256, 0.5  # beyond these, lists of pixels cannot win
-
-
-def fastest_for(stream: TaskStream, config: TrainConfig) -> NumericPath:
-    """For a stream and what is trained on it."""
-    if config.network == "mlp":
-        pixels = cast(PixelStream, stream)
-        return fastest_path(pixels.inputs, config.hidden[0], pixels.density)
-    from trainers.engines.image_choice import fastest_image_path
-
-    return fastest_image_path(config.network, cast(ImageStream, stream).pixels.shape[1])
 
 
 @cache
