@@ -22,11 +22,11 @@ import machine
 import numpy as np
 from PIL import Image
 
-from epsearch.options import default
-from trainers.streams import sources
-from trainers.streams.decoded import prepare
-from trainers.streams.decoding import useful_workers
-from trainers.streams.sources import Source
+from epsearch.study.options import default
+from trainers.streams.images import sources
+from trainers.streams.images.decode import prepare
+from trainers.streams.images.decoder import useful_workers
+from trainers.streams.images.sources import Source
 
 WORKERS = (1, 2)
 

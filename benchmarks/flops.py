@@ -3,8 +3,9 @@
 from itertools import pairwise
 from typing import NamedTuple
 
-from trainers import TrainConfig, flops
-from trainers.networks.work import mlp_work
+from trainers import TrainConfig
+from trainers.cost import flops
+from trainers.cost.network_flops import mlp_work
 from trainers.streams import TaskStream
 
 SIZES = (784, 256, 256, 10)  # the paper's network for Permuted MNIST

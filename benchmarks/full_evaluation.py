@@ -16,7 +16,7 @@ import machine
 import numpy as np
 import torch
 
-from epsearch.numeric import fastest_here
+from epsearch.preparation.arithmetic import fastest_here
 from results import metrics
 from trainers import Cohort, Member, TrainConfig
 from trainers.numeric_path import NumericPath

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from trainers import TrainConfig
-from trainers.engines.passes import Passes
+from trainers.engines.compiled.passes import Passes
 from trainers.methods.base import SAMPLED
 from trainers.networks import MLP
 from trainers.numeric_path import NumericPath

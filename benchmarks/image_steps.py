@@ -17,9 +17,9 @@ from typing import Any
 import machine
 import torch
 
+from trainers.cost.network_flops import work_of
 from trainers.networks.heads import Linear
 from trainers.networks.resnet import REDUCED, STANDARD, ResNet
-from trainers.networks.work import work_of
 from trainers.schedule import generator
 
 BATCH = 10

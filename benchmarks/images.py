@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from trainers.streams import mnist
 from trainers.streams.base import Examples, Images
+from trainers.streams.pixels import mnist
 
 MNIST_DENSITY, DIGITS_DENSITY = 0.191, 0.49  # share of pixels that are not zero
 BRIGHTEST = 0.72  # how often the most used pixel of MNIST is not zero

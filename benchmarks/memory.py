@@ -18,7 +18,7 @@ import images as pictures
 import machine
 import turns
 
-from epsearch.options import default
+from epsearch.study.options import default
 
 BATCH = 600
 CASES: dict[str, dict[str, int | str]] = {

@@ -25,7 +25,7 @@ import images as pictures
 import machine
 import turns
 
-from epsearch.options import default
+from epsearch.study.options import default
 
 POINTS, TASKS, BATCH, SLOTS = 11, 3, 10, 2
 

@@ -20,10 +20,11 @@ from flops import BATCH, SIZES
 
 from epsearch.cache import cache_folder
 from trainers import TrainConfig
-from trainers.engines import kernels, make_engine, sparse
+from trainers.engines import make_engine
 from trainers.engines.base import Learners
 from trainers.engines.choice import fastest_path
-from trainers.engines.products import PRODUCTS, Products
+from trainers.engines.compiled import kernels, sparse
+from trainers.engines.compiled.products import PRODUCTS, Products
 from trainers.streams.permuted import PermutedStream
 
 PARTS: dict[str, tuple[Any, tuple[str, ...]]] = {

@@ -21,8 +21,9 @@ import machine
 import numpy as np
 from objectives import OBJECTIVES, Noisy, Objective
 
-from epsearch import race, search
-from epsearch.hyperparameters import epsilon
+from epsearch.loop import race
+from epsearch.loop.strategy import confidence
+from epsearch.study.hyperparameters import epsilon
 from search_spaces import STRATEGIES, Budget, Observation, Space, Strategy
 
 POINTS, REPEATS, SEEDS = 11, 5, 5
@@ -35,9 +36,7 @@ Row = dict[str, Any]
 def searched(name: str, objective: Objective, repetition: int) -> tuple[Strategy, Noisy]:
     """One search, to its end."""
     noisy = Noisy(objective, repetition, SEEDS)
-    strategy = STRATEGIES["narrowing" if name == RACE else name](
-        SPACE, Budget(POINTS, REPEATS, repetition, search.confidence)
-    )
+    strategy = STRATEGIES["narrowing" if name == RACE else name](SPACE, Budget(POINTS, REPEATS, repetition, confidence))
     while not strategy.done:
         asked = strategy.ask()
         table = scored([float(one.point[0]) for one in asked], noisy, raced=name == RACE)
@@ -79,8 +78,8 @@ def one(name: str, objective: Objective, repetition: int) -> Row:
 
 def judged(row: Row) -> Row:
     """How true it is."""
-    from results.maximum import best_interval
-    from results.verdict import verdict
+    from results.statistics.confidence_set import best_interval
+    from results.verdict.curve import verdict
 
     objective = next(one for one in OBJECTIVES if one.name == row["objective"])
     noisy, best = Noisy(objective, row["repetition"], SEEDS), objective.best

@@ -21,7 +21,7 @@ import machine
 import turns
 from flops import BATCH, SIZES, Product, products, step_flop
 
-from epsearch.options import default
+from epsearch.study.options import default
 
 HERE = Path(__file__).parent
 AVALANCHE = "0.6.0"

@@ -2,14 +2,14 @@
 
 import sys
 
-from epsearch.stopping import end, listen
+from epsearch.failures.stopping import end, listen
 
 
 def main() -> None:
-    """Runs the command line; `epsearch.failures` says what its exit statuses mean."""
+    """Runs the command line; `epsearch.failures.lines` says what its exit statuses mean."""
     stop = listen()
     try:
-        from epsearch.failures import answered
+        from epsearch.failures.lines import answered
 
         status = answered(_command_line, stop.telling)
     except KeyboardInterrupt:  # while even that was being imported, or between two lines of it

@@ -11,17 +11,17 @@ import typer
 from rich.console import RenderableType
 from typer.main import get_command
 
-from epsearch.build import build
 from epsearch.consoles import PlainConsole, facts
-from epsearch.failures import answered
-from epsearch.limits import SIDE
-from epsearch.options import Option, default
-from epsearch.parsers import dataset as parse_dataset
-from epsearch.parsers import path as parse_path
-from epsearch.place import kept_within, ledger_url
-from epsearch.place import storage as parse_storage
-from epsearch.study import Comparison, MemoryStudy, Setup, Study
-from results.url import LedgerUrl
+from epsearch.failures.lines import answered
+from epsearch.ledger.location import kept_within, ledger_url
+from epsearch.ledger.location import storage as parse_storage
+from epsearch.preparation.build import build
+from epsearch.study.kinds import Comparison, MemoryStudy, Setup, Study
+from epsearch.study.limits import SIDE
+from epsearch.study.options import Option, default
+from epsearch.study.parsers import dataset as parse_dataset
+from epsearch.study.parsers import path as parse_path
+from results.ledger.url import LedgerUrl
 
 app = typer.Typer(
     name="epsearch",
@@ -136,9 +136,9 @@ def _search_options(
 
 
 def _grown(given: dict[str, Any], config: Path | None) -> Setup:
-    from epsearch import studies
+    from epsearch import api
 
-    return studies.grown(given, config)
+    return api.grown(given, config)
 
 
 def _parameter(option: Option) -> inspect.Parameter:
@@ -158,20 +158,20 @@ def _train(study: Setup, print_config: bool, quiet: bool, as_json: bool, extend:
     if print_config:
         sys.stdout.write(study.to_yaml())
         return
-    from epsearch import studies
+    from epsearch import api
 
-    outcome = studies.train_and_report(study, err, quiet or as_json, extend)
-    from epsearch import show  # imports pandas, which can wait
+    outcome = api.train_and_report(study, err, quiet or as_json, extend)
+    from epsearch import terminal  # imports pandas, which can wait
 
-    _print(show.outcome(outcome), show.outcome_as_json(outcome), as_json)
+    _print(terminal.outcome(outcome), terminal.outcome_as_json(outcome), as_json)
 
 
 def _plan(study: Setup, print_config: bool, quiet: bool, as_json: bool, extend: bool = False) -> None:
     if print_config:
         sys.stdout.write(study.to_yaml())
         return
-    from epsearch import session
-    from epsearch.plan_words import in_words
+    from epsearch.session import session
+    from epsearch.session.plan_text import in_words
 
     assert isinstance(study, Study)
     found = session.plan(study, err, quiet or as_json, extend)
@@ -186,33 +186,35 @@ app.command("plan", help="What a run with these options would take; nothing is t
 @app.command()
 def report(names: Names = None, folder: Out = RUNS, storage: Storage = None, as_json: Json = False) -> None:
     """Write the report of a study again, from the ledger alone; of several searches, one that compares them."""
-    from epsearch import show, studies
+    from epsearch import api, terminal
 
     url = _url(folder, storage)
     if names is not None and len(names) > 1:
-        found, page = studies.side_by_side(names, url, folder)
-        _print(show.side_by_side(found, page), show.side_by_side_as_json(found, page), as_json)
+        found, page = api.side_by_side(names, url, folder)
+        _print(terminal.side_by_side(found, page), terminal.side_by_side_as_json(found, page), as_json)
         return
-    outcome = studies.report(names[0] if names else None, url, folder)
-    _print(show.outcome(outcome), show.outcome_as_json(outcome), as_json)
+    outcome = api.report(names[0] if names else None, url, folder)
+    _print(terminal.outcome(outcome), terminal.outcome_as_json(outcome), as_json)
 
 
 @app.command("list")
 def list_(folder: Out = RUNS, storage: Storage = None, as_json: Json = False) -> None:
     """List the studies of a ledger and how far they are."""
-    from epsearch import ledger, show
+    from epsearch import terminal
+    from epsearch.findings import listing
 
-    rows = ledger.list_studies(_url(folder, storage), folder)
-    _print(show.study_list(rows), [row._asdict() for row in rows], as_json)
+    rows = listing.list_studies(_url(folder, storage), folder)
+    _print(terminal.study_list(rows), [row._asdict() for row in rows], as_json)
 
 
 @app.command("show")
 def show_(name: Name = None, folder: Out = RUNS, storage: Storage = None, as_json: Json = False) -> None:
     """Show a study: its options, how far it is, what it has found. Nothing is written."""
-    from epsearch import ledger, show
+    from epsearch import terminal
+    from epsearch.findings import listing
 
-    loop = ledger.load(name, _url(folder, storage), folder)
-    _print(show.study(loop), show.study_as_json(loop), as_json)
+    loop = listing.load(name, _url(folder, storage), folder)
+    _print(terminal.study(loop), terminal.study_as_json(loop), as_json)
 
 
 datasets = typer.Typer(help="List the known datasets; decode the images of one, or check them.", add_completion=False)
@@ -224,10 +226,10 @@ def list_datasets(context: typer.Context, data_dir: DataDir = DATA, as_json: Jso
     """List the known datasets, which are present, and where; or decode or check the images of one."""
     if context.invoked_subcommand is not None:
         return
-    from epsearch import show, studies
+    from epsearch import api, terminal
 
-    rows = studies.list_datasets(data_dir)
-    _print(show.dataset_list(rows), [row._asdict() for row in rows], as_json)
+    rows = api.list_datasets(data_dir)
+    _print(terminal.dataset_list(rows), [row._asdict() for row in rows], as_json)
 
 
 @datasets.command()
@@ -241,32 +243,32 @@ def prepare(
     as_json: Json = False,
 ) -> None:
     """Decode the images of a dataset once, into the cache from which every run takes them."""
-    from epsearch import show
-    from epsearch.datasets import prepare
+    from epsearch import terminal
+    from epsearch.preparation.images import prepare
 
     found = prepare(parse_dataset(dataset), data_dir, image_size, skip_corrupt, err, as_json)
-    _print(show.prepared(found), found._asdict(), as_json)
+    _print(terminal.prepared(found), found._asdict(), as_json)
 
 
 @datasets.command()
 def check(dataset: Dataset, data_dir: DataDir = DATA, as_json: Json = False) -> int:
     """Count a dataset's images, and name those that cannot be decoded; exit status 1 when something is wrong."""
-    from epsearch import show
-    from epsearch.datasets import check
+    from epsearch import terminal
+    from epsearch.preparation.images import check
 
     found = check(parse_dataset(dataset), data_dir, err, as_json)
-    _print(show.inspected(found), found._asdict(), as_json)
+    _print(terminal.inspected(found), found._asdict(), as_json)
     return int(bool(found.corrupt or found.differences))
 
 
 @app.command()
 def doctor(folder: Out = RUNS, data_dir: DataDir = DATA, as_json: Json = False) -> int:
     """Check versions, GPU, torchvision, Ray and disk; exit status 1 when something is broken."""
-    from epsearch import show
+    from epsearch import terminal
     from epsearch.doctor import diagnose
 
     checks = diagnose(folder, data_dir)
-    _print(show.checks(checks), [check._asdict() for check in checks], as_json)
+    _print(terminal.checks(checks), [check._asdict() for check in checks], as_json)
     return int(any(check.ok is False for check in checks))
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from epsearch.machine import PACKAGES, gpu, installed, processor, usable_cores
-from epsearch.numeric import fastest_here
-from epsearch.runners.patience import shut_down
+from epsearch.preparation.arithmetic import fastest_here
+from epsearch.runners.ray_start import shut_down
 from epsearch.runners.tune import start_private_ray
 from trainers.notes import first_line
 

@@ -1,5 +1,19 @@
-"""What the runs measured: records, metrics, the ledger, figures and the report.
+"""What the runs measured: the ledger, statistics, verdicts, figures and pages.
 
-Import the module you need (`results.metrics`, `results.store`, `results.report`, …); importing the package
-loads nothing.
+Import the module you need (`results.metrics`, `results.ledger.store`, `results.pages.search`, …); importing the package
+loads nothing. ROOMS lists modules and folders from the pages down; each imports only what stands behind it.
+
+pages                     reports of every kind of study: their sections, numbers and files
+html                      one page as a file;  figures  each with its numbers, drawing and tables
+verdict                   what can be said of a search, with its sentences
+search_tables, search     a search's results, and their tables;  points  a point in words
+statistics                tests, spreads and curves of few seeds;  inert  scores that are all equal
+paper                     the printed tables, and ours beside them
+metrics, labels, export   accuracies in the paper's units;  names and numbers as they are shown;  files for other tools
+ledger                    records, their tables and seals, and databases
 """
+
+ROOMS = (
+    *("pages", "html", "figures", "verdict", "search_tables", "statistics", "inert", "paper", "search", "points"),
+    *("labels", "export", "metrics", "ledger"),
+)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from results.errors import flatten
-from results.files import write_atomically, write_csv
+from results.ledger.errors import flatten
+from results.ledger.files import write_atomically, write_csv
+from results.ledger.record import RunRecord
 from results.metrics import METRICS, summarize
-from results.record import RunRecord
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from results.record import RunRecord
+from results.ledger.record import RunRecord
 
 if TYPE_CHECKING:
     import pandas as pd

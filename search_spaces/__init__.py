@@ -1,13 +1,26 @@
-"""Where a search looks next: spaces, ask/tell strategies, published settings as data."""
+"""Where a search looks next: spaces, ask/tell strategies, published settings as data.
 
-from search_spaces.definition import Definition, MethodSettings, UnknownDataset, definitions, load_definition
+ROOMS lists modules and folders from the top down; each imports only what stands behind it.
+
+strategies                the list of them;  interval_ci, grid, narrowing (rule)  those that need no library
+adapters                  Optuna's samplers as strategies, strategies as searchers of Ray Tune and samplers of Optuna
+published                 the published settings of every dataset
+rounds, strategy          what strategies share, and their contract;  space, interval  what is searched
+"""
+
 from search_spaces.grid import GridSearch
 from search_spaces.interval import Interval
 from search_spaces.interval_ci import IntervalConfidence
 from search_spaces.narrowing import IntervalNarrowing
+from search_spaces.published.definition import Definition, MethodSettings, UnknownDataset, definitions, load_definition
 from search_spaces.space import Parameter, Point, Space, Value
 from search_spaces.strategies import STRATEGIES
 from search_spaces.strategy import Best, Budget, Confidence, Observation, Round, Strategy, Suggestion, replay
+
+ROOMS = (
+    *("strategies", "published", "interval_ci", "grid", "adapters", "narrowing", "rule", "rounds", "strategy", "space"),
+    "interval",
+)
 
 __all__ = [
     "STRATEGIES",

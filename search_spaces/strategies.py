@@ -26,7 +26,7 @@ def _grid(space: Space, budget: Budget) -> Strategy:
 
 def _sampled(name: str) -> Callable[[Space, Budget], Strategy]:
     def build(space: Space, budget: Budget) -> Strategy:
-        from search_spaces.adapters.optuna import optuna_strategy  # half a second, for those who need it
+        from search_spaces.adapters.optuna_strategies import optuna_strategy  # half a second, for those who need it
 
         return optuna_strategy(name, space, budget)
 

@@ -1,13 +1,19 @@
-"""The borders between the packages: who may import whom, and that importing does nothing heavy."""
+"""The borders between packages and rooms: who may import whom, and that importing does nothing heavy."""
 
 import ast
 import subprocess
 import sys
+from collections import defaultdict
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
+MOST_MODULES = 12
+LONG_FOLDERS = {"trainers/methods"}  # one small file a method
 PACKAGES = ("epsearch", "trainers", "search_spaces", "results")
 OURS = set(PACKAGES)
 
@@ -19,10 +25,10 @@ ALLOWED = {
     "results": {"numpy", "pandas", "plotly", "pyarrow", "sqlalchemy", "psycopg", "scipy", "yaml"},
 }
 # Numba comes in through one module, which engines/__init__.py imports late, so that a GPU machine can do without.
-ALLOWED_ALONE = {"trainers/engines/kernels.py": {"numba"}}
+ALLOWED_ALONE = {"trainers/engines/compiled/kernels.py": {"numba"}}
 AT_CALL_TIME = {
-    "trainers/streams/decoding.py": {"PIL"},
-    "trainers/streams/digits.py": {"sklearn"},
+    "trainers/streams/images/decoder.py": {"PIL"},
+    "trainers/streams/pixels/digits.py": {"sklearn"},
     "trainers/streams/download.py": {"torchvision"},
     "trainers/networks/weights.py": {"torchvision"},
 }
@@ -71,7 +77,7 @@ def test_the_arrow_test_sees_imports():
         ("trainers", ["torch", "ray", "pandas", "epsearch"]),
         ("trainers.population", ["ray", "pandas", "plotly", "sqlalchemy", "sklearn", "torchvision", "epsearch"]),
         ("search_spaces", ["torch", "ray", "optuna", "pandas", "results"]),
-        ("search_spaces.adapters.optuna", ["torch", "ray", "pandas", "results"]),
+        ("search_spaces.adapters.optuna_strategies", ["torch", "ray", "pandas", "results"]),
         ("results", ["torch", "ray", "plotly", "trainers", "search_spaces"]),
         ("epsearch.cli", ["torch", "ray", "plotly", "pandas"]),
     ],
@@ -80,6 +86,84 @@ def test_importing_is_light(module, absent):
     code = f"import sys, {module}; print([name for name in {absent!r} if name in sys.modules])"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"
+
+
+def modules():
+    """{dotted name: file} of the product."""
+    found = {}
+    for package in PACKAGES:
+        for path in files(package):
+            found[".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")] = path
+    return found
+
+
+@cache
+def arrows():
+    """{module: modules of ours that it imports}, wherever in the file it does so."""
+    known, found = modules(), {}
+    for name, path in known.items():
+        imported = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                inner = {f"{node.module}.{alias.name}" for alias in node.names}
+                imported |= {one if one in known else node.module for one in inner}
+        found[name] = imported & known.keys() - {name}
+    return found
+
+
+def between(folder):
+    """The arrows between what stands in a folder: {entry: other entries that it imports}; `__init__` is none."""
+    found = defaultdict(set)
+    for name, imported in arrows().items():
+        entry, others = inside(name, folder), {inside(one, folder) for one in imported}
+        if entry:
+            found[entry] |= {one for one in others if one and one != entry}
+    return found
+
+
+def inside(module, folder):
+    """The entry of a folder that a module is, or stands in; None for others."""
+    return module[len(folder) + 1 :].split(".")[0] if module.startswith(f"{folder}.") else None
+
+
+def circle(graph):
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return error.args[1]
+    return None
+
+
+def test_no_module_imports_itself_in_a_circle_late_or_not():
+    assert circle(arrows()) is None
+
+
+@pytest.mark.parametrize("folder", sorted({name.rpartition(".")[0] for name in modules()} - {""}))
+def test_no_circle_between_the_rooms_of_a_folder(folder):
+    assert circle(between(folder)) is None
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_rooms_import_only_what_stands_behind_them(package):
+    """In the order that the package's own map has."""
+    rooms, found = import_module(package).ROOMS, between(package)
+    assert set(rooms) == set(found)
+    upward = {(room, other) for room in rooms for other in found[room] if rooms.index(other) < rooms.index(room)}
+    assert not upward
+
+
+def test_circles_are_seen():
+    assert circle({"a": {"b"}, "b": {"a"}}) is not None
+    assert "trainers.engines.compiled.engine" in arrows()["trainers.engines"]  # which it imports late
+
+
+def test_folders_stay_small():
+    count = defaultdict(int)
+    for path in modules().values():
+        count[path.parent.relative_to(ROOT).as_posix()] += path.name != "__init__.py"
+    assert not {folder for folder, number in count.items() if number > MOST_MODULES} - LONG_FOLDERS
 
 
 def test_files_stay_small():

@@ -12,7 +12,7 @@ import pytest
 import torch
 from flops import SIZES, cohort_flop, products, step_flop
 
-from tests.trainers.streams import toy
+from tests.support.toy_streams import toy
 from trainers import TrainConfig
 
 ROOT = Path(__file__).parent.parent

@@ -7,10 +7,10 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from epsearch import parsers
-from epsearch.options import OPTIONS
+from epsearch.study import parsers
+from epsearch.study.options import OPTIONS
 from results.labels import METHOD_LABELS
-from tests.trainers.stream_checks import CHECKS
+from tests.support.stream_checks import CHECKS
 from trainers.cohort import Member, TrainConfig
 from trainers.methods import METHODS, Penalty
 from trainers.streams import DataError

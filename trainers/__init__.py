@@ -1,8 +1,25 @@
 """Trains cohorts of continual learners. Needs torch and NumPy only, so that it runs alone on a bare GPU machine.
 
 `trainers.population.train_cohort` is the door; the plain values it takes and returns are here, without torch.
+ROOMS lists modules and folders from the top down; each imports only what stands behind it.
+
+cost                          what a run takes: FLOP counted, speed measured
+population, checkpoints       a cohort through all tasks;  what is kept of it
+footprint, capacity           the memory that a cohort takes;  what happens where there is too little
+engines                       the arithmetic: compiled, in batches of tensors, of networks that grow
+pool, reservoir, schedule     the examples that a seed sees, and in which order
+networks, methods             what is trained, and by which rule
+streams                       tasks of images: permuted pixels, classes of images, a user's own
+plugins                       code from outside: imported, hashed, its exceptions named
+kept                          files with a checksum;  notes  what users are told from anywhere
+numeric_path, cohort          the name of an arithmetic;  plain values
 """
 
 from trainers.cohort import Cohort, CohortResult, Member, TrainConfig
+
+ROOMS = (
+    *("cost", "population", "footprint", "checkpoints", "engines", "pool", "reservoir", "numeric_path", "networks"),
+    *("streams", "plugins", "schedule", "methods", "kept", "notes", "cohort", "capacity"),
+)
 
 __all__ = ["Cohort", "CohortResult", "Member", "TrainConfig"]

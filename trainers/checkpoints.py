@@ -15,7 +15,7 @@ import torch
 
 from trainers.cohort import PROTOCOL_VERSION, Cohort, CohortResult, Member, TrainConfig
 from trainers.engines.base import Learners
-from trainers.kept import Arrays, Kept
+from trainers.kept.array_store import Arrays, Kept
 from trainers.methods import METHODS
 from trainers.networks.weights import check
 from trainers.numeric_path import NumericPath

@@ -10,9 +10,9 @@ from trainers.cohort import Cohort, TrainConfig
 from trainers.methods import METHODS, Columns, Penalty, Projection
 from trainers.methods.base import PER_TASK, RESERVOIR
 from trainers.networks import MLP, Network, make_network
-from trainers.networks.columns import Columns as MLPColumns
+from trainers.networks.progressive.mlp import Columns as MLPColumns
+from trainers.networks.progressive.resnet import ResNetColumns
 from trainers.networks.resnet import ResNet
-from trainers.networks.resnet_columns import ResNetColumns
 from trainers.numeric_path import NumericPath
 from trainers.pool import capacity
 from trainers.streams.base import ImageStream, TaskStream

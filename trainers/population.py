@@ -11,14 +11,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from trainers.capacity import in_halves
 from trainers.checkpoints import Checkpoints, Origin, restore
 from trainers.cohort import LEARNING_CURVE_BATCHES, Cohort, CohortResult, Member, TrainConfig
 from trainers.engines import make_engine
 from trainers.engines.base import Engine, Learners
 from trainers.engines.fastest import fastest_for
 from trainers.footprint import bytes_of
-from trainers.halves import in_halves
-from trainers.kept import Arrays, fingerprint
+from trainers.kept.array_store import Arrays, fingerprint
 from trainers.methods import METHODS
 from trainers.numeric_path import NumericPath
 from trainers.streams.base import TaskStream

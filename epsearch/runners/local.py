@@ -6,13 +6,13 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
 
-from epsearch.errors import Interrupted, UsageError
-from epsearch.failures import of_a_cohort
-from epsearch.jobs import JobResult, execute
-from epsearch.loop import Loop
-from epsearch.progress import Monitor
+from epsearch.failures.errors import Interrupted, UsageError
+from epsearch.failures.lines import of_a_cohort
+from epsearch.loop.base import Loop
+from epsearch.loop.jobs import JobResult, execute
+from epsearch.runners.progress import Monitor
 from epsearch.runners.slots import local_slots
-from epsearch.study import Setup
+from epsearch.study.kinds import Setup
 
 
 @contextmanager

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 
-from epsearch import stopping
-from epsearch.failures import SURROUNDINGS
-from epsearch.runners import patience
-from epsearch.stopping import KEPT
+from epsearch.failures import stopping
+from epsearch.failures.lines import SURROUNDINGS
+from epsearch.failures.stopping import KEPT
+from epsearch.runners import ray_start
 
 EVERY = 1.0  # seconds between two looks
 SILENT = 30.0  # seconds: a head that comes back sooner has not been lost; Ray itself waits for 60
@@ -47,7 +47,7 @@ def watching(private: bool, every: float = EVERY, end: Callable[[str], None] | N
 def ended() -> str:
     """Which of the processes that this process's own Ray cannot do without has ended."""
     node = import_module("ray._private.worker")._global_node
-    return next((f"its {kind} has ended" for kind, _ in node.dead_processes() if kind in patience.NEEDED), "")
+    return next((f"its {kind} has ended" for kind, _ in node.dead_processes() if kind in ray_start.NEEDED), "")
 
 
 def silence(address: str, clock: Callable[[], float] = time.monotonic) -> Look:
@@ -74,6 +74,6 @@ def _address() -> str:
 
 
 def _end(what: str) -> None:
-    for process in patience.started():
+    for process in ray_start.started():
         process.kill()
     stopping.end(f"Ray was lost ({what}); try --runner local; {KEPT}", SURROUNDINGS)

@@ -1,7 +1,7 @@
 """How many cohorts one machine trains at a time."""
 
 from epsearch.machine import usable_cores
-from epsearch.study import Setup
+from epsearch.study.kinds import Setup
 
 
 def local_slots(study: Setup) -> int:

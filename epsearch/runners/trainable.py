@@ -5,8 +5,8 @@ from typing import Any
 
 from ray import tune
 
-from epsearch.failures import of_a_cohort
-from epsearch.jobs import Job, encode, execute
+from epsearch.failures.lines import of_a_cohort
+from epsearch.loop.jobs import Job, encode, execute
 
 REPORT_SECONDS = 1.0
 

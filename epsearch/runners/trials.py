@@ -11,10 +11,10 @@ from ray import tune
 from ray.exceptions import RayError
 from ray.tune.search import Searcher
 
-from epsearch.failures import CohortFailure
-from epsearch.jobs import Job, JobResult, decode
-from epsearch.loop import Loop
-from epsearch.progress import Monitor
+from epsearch.failures.lines import CohortFailure
+from epsearch.loop.base import Loop
+from epsearch.loop.jobs import Job, JobResult, decode
+from epsearch.runners.progress import Monitor
 from epsearch.runners.trainable import train
 from search_spaces.adapters.ray_tune import AskTellSearcher
 

@@ -13,13 +13,13 @@ from contextlib import contextmanager, redirect_stdout
 from functools import partial
 from pathlib import Path
 
-from epsearch.errors import Interrupted, Unavailable, UsageError
-from epsearch.failures import surroundings
-from epsearch.loop import Loop
-from epsearch.progress import Monitor
-from epsearch.runners import lost, patience
+from epsearch.failures.errors import Interrupted, Unavailable, UsageError
+from epsearch.failures.lines import surroundings
+from epsearch.loop.base import Loop
+from epsearch.runners import lost, ray_start
+from epsearch.runners.progress import Monitor
 from epsearch.runners.slots import local_slots
-from epsearch.study import Setup
+from epsearch.study.kinds import Setup
 from trainers.notes import first_line
 
 # Ray reads these when it is imported, which is why this module does that late.
@@ -28,7 +28,7 @@ SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # nobody reads Tune's own CSV, JSON and TensorBoard files
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # workers take this interpreter, they do not set up `uv run` once more
-    **patience.SETTINGS,
+    **ray_start.SETTINGS,
 }
 REACH_SECONDS = 10.0
 OBJECT_STORE_BYTES = 10**8  # jobs and results are small; Ray would reserve 30 % of the memory
@@ -54,7 +54,7 @@ def ready(study: Setup) -> Iterator[Callable[[Loop, Monitor], None]]:
             yield partial(_run, starting)
         finally:
             if starting.exception() is None:
-                patience.shut_down()
+                ray_start.shut_down()
 
 
 def _start(study: Setup) -> None:
@@ -120,7 +120,7 @@ def start_private_ray(cores: int) -> None:
     os.environ |= SETTINGS
     import ray
 
-    with patience.starting():
+    with ray_start.starting():
         ray.init(
             address="local",
             _node_ip_address="127.0.0.1",  # private: nobody else on the network is to reach it

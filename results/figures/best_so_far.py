@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from results import words
 from results.figures.style import BLUE, FAINT, finish, look, plotly
 from results.labels import STREAM_LABELS, count_text, number_text, subscripts
-from results.settings import setting_text
-from results.study import StudyResults
+from results.points import setting_text
+from results.search import StudyResults
+from results.verdict import wording
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +36,7 @@ def numbers(results: StudyResults) -> BestSoFar:
         for setting, score in zip(r.settings, r.scores, strict=True):
             seen |= {record.key for record in results.members_of(setting)}
             percent = float("nan") if score is None else 100 * score
-            names.append(f"{words.round_noun(r)} {r.number}")
+            names.append(f"{wording.round_noun(r)} {r.number}")
             rows.append((r.number, len(seen), setting_text(results.parameters, setting), percent))
     points = pd.DataFrame(rows, columns=["repeat", "members", "setting", "score"])
     best = points["score"].cummax().ffill()

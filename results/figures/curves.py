@@ -9,8 +9,8 @@ import numpy as np
 
 from results.figures.style import Look, faint, finish, legend_beside, look, plotly
 from results.labels import count_text, subscripts
+from results.ledger.record import RunRecord
 from results.metrics import average_accuracy_curve, forgetting_curve
-from results.record import RunRecord
 
 if TYPE_CHECKING:
     import pandas as pd

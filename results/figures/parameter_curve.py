@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from results import words
 from results.figures import parameter_drawing
 from results.figures.parameter_drawing import ParameterCurve
 from results.labels import METRIC_DIGITS, METRIC_UNITS, STREAM_LABELS, about_text, count_text, number_text
 from results.metrics import mean_std, summarize
-from results.peak import Peak, peak
-from results.study import StudyResults
+from results.search import StudyResults
+from results.verdict import wording
+from results.verdict.peak import Peak, peak
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +39,7 @@ def numbers(results: StudyResults, metric: str = "A_T") -> ParameterCurve:
         log=name in results.log,
         chosen=float(results.chosen[0]),
         baseline=baseline,
-        baseline_text=words.baseline(results).removeprefix("the "),
+        baseline_text=wording.baseline(results).removeprefix("the "),
         zero_is_agem=results.zero_is_agem,
         members=members.rename(columns={metric: "value"})[["repeat", name, "seed", "value"]],
         points=points,

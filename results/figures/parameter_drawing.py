@@ -9,8 +9,8 @@ import numpy as np
 
 from results.figures.style import BLUE, FAINT, INK, ORANGE, VERMILLION, faint, finish, ordered_colours, plotly
 from results.labels import METRIC_UNITS, subscripts
-from results.peak import Peak
-from results.settings import parameter_label, value_text
+from results.points import parameter_label, value_text
+from results.verdict.peak import Peak
 
 if TYPE_CHECKING:
     import pandas as pd

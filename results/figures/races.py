@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from results.figures import best_so_far
 from results.figures.style import finish, legend_beside, look, plotly
 from results.labels import STREAM_LABELS, subscripts
-from results.study import StudyResults
+from results.search import StudyResults
 
 if TYPE_CHECKING:
     import pandas as pd

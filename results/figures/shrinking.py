@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from results.figures.style import BLUE, FAINT, INK, ORANGE, finish, plotly
 from results.labels import epsilon_text
-from results.settings import EPSILON, parameter_label, value_text
-from results.study import StudyResults
-from results.tables import search_table
+from results.points import EPSILON, parameter_label, value_text
+from results.search import StudyResults
+from results.search_tables import search_table
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from results.figures.style import BLUE, FAINT, INK, VERMILLION, finish, has_numbers, plotly, value_axis
 from results.labels import STREAM_LABELS, subscripts
-from results.settings import Setting, parameter_label, setting_text, value_text
-from results.study import StudyResults
-from results.tables import by_setting
+from results.points import Setting, parameter_label, setting_text, value_text
+from results.search import StudyResults
+from results.search_tables import by_setting
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from results.settings import Value, is_number, value_text
+from results.points import Value, is_number, value_text
 
 FONT = "Inter, 'Helvetica Neue', Helvetica, Arial, sans-serif"
 INK, FAINT, GRID = "#1a1a1a", "#6b6b6b", "#e8e8e8"

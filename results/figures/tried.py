@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from results.figures.style import INK, finish, has_numbers, legend_beside, look, plotly, value_axis
 from results.labels import STREAM_LABELS, subscripts
-from results.settings import parameter_label, value_text
-from results.study import StudyResults
-from results.tables import by_setting
+from results.points import parameter_label, value_text
+from results.search import StudyResults
+from results.search_tables import by_setting
 
 if TYPE_CHECKING:
     import pandas as pd

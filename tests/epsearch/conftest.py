@@ -8,11 +8,13 @@ import sys
 import pytest
 from rich.console import Console
 
-from epsearch import cli, datasets, progress
-from epsearch.build import build_study
+from epsearch import cli
 from epsearch.consoles import PlainConsole
+from epsearch.preparation import images
+from epsearch.preparation.build import build_study
+from epsearch.runners import progress
 from epsearch.runners.tune import SETTINGS
-from trainers import foreign
+from trainers.plugins import calls
 
 os.environ |= SETTINGS  # Ray reads them when it is imported, and another test's module may be the first to do so
 
@@ -71,7 +73,7 @@ class Answer:
 def epsearch(monkeypatch, capsys, tmp_path):
     """Runs `epsearch ARGUMENTS…` in tmp_path; returns an Answer. What is said now and then is left out."""
     monkeypatch.chdir(tmp_path)
-    for module in (progress, datasets):
+    for module in (progress, images):
         monkeypatch.setattr(module, "PLAIN_SECONDS", math.inf)
     monkeypatch.setattr(cli, "out", PlainConsole(width=200))
     monkeypatch.setattr(cli, "err", PlainConsole(stderr=True, width=200))
@@ -96,7 +98,7 @@ def small_options():
 def own_modules_are_forgotten(tmp_path, monkeypatch):
     """A module of the user's that one test has imported is not there in the next."""
     monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(foreign, "_IMPORTED", {})
+    monkeypatch.setattr(calls, "_IMPORTED", {})
     before = set(sys.modules)
     yield
     for name in set(sys.modules) - before:

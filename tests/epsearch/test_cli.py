@@ -9,9 +9,9 @@ import yaml
 from typer.main import get_command
 
 from epsearch.cli import app
-from epsearch.options import OPTIONS
-from epsearch.study import KINDS
-from trainers.streams import mnist
+from epsearch.study.kinds import KINDS
+from epsearch.study.options import OPTIONS
+from trainers.streams.pixels import mnist
 
 DOCS = Path(__file__).parents[2] / "docs"
 COMMANDS = get_command(app).commands

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from epsearch import show
-from epsearch.build import build_study
+from epsearch import terminal
+from epsearch.api import Dataset
 from epsearch.consoles import PlainConsole, facts
 from epsearch.doctor import Check
-from epsearch.ledger import Listed
-from epsearch.studies import Dataset
-from results.store import Store
+from epsearch.findings.listing import Listed
+from epsearch.preparation.build import build_study
+from results.ledger.store import Store
 from tests.epsearch.conftest import SMALL
 
 ODD = "[/red][bold]:cat:[link=x]"
@@ -24,9 +24,9 @@ ROOT = Path(__file__).parents[2]
     "shown",
     [
         ODD,
-        show.dataset_list([Dataset(ODD, ODD, ODD, ODD)]),
-        show.study_list([Listed(ODD, "run", ODD, ODD, {ODD: 0.1}, 0.5, "2025-01-01T00:00:00")]),
-        show.checks([Check(ODD, True, ODD)]),
+        terminal.dataset_list([Dataset(ODD, ODD, ODD, ODD)]),
+        terminal.study_list([Listed(ODD, "run", ODD, ODD, {ODD: 0.1}, 0.5, "2025-01-01T00:00:00")]),
+        terminal.checks([Check(ODD, True, ODD)]),
         facts({ODD: ODD}),
     ],
     ids=lambda shown: type(shown).__name__,

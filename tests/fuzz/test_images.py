@@ -11,11 +11,12 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tests.trainers import image_folders as made
-from trainers.streams import mnist, sources
+from tests.support import image_folders as made
 from trainers.streams.base import DataError
-from trainers.streams.decoding import FORMATS, chunks, decode_image
-from trainers.streams.sources.base import Damaged
+from trainers.streams.images import sources
+from trainers.streams.images.decoder import FORMATS, chunks, decode_image
+from trainers.streams.images.sources.base import Damaged
+from trainers.streams.pixels import mnist
 
 pytestmark = pytest.mark.fuzz
 

@@ -20,20 +20,21 @@ import torch
 
 import trainers.checkpoints
 import trainers.engines.choice
-from epsearch import cli, numeric
+from epsearch import cli
+from epsearch.preparation import arithmetic
 from tests.epsearch.conftest import SMALL as STUDY
-from tests.trainers import image_folders as made
-from tests.trainers.killing import train_until_kept
-from tests.trainers.paths import MKL, SMALL
-from tests.trainers.streams import toy
+from tests.support import image_folders as made
+from tests.support.killing import train_until_kept
+from tests.support.numeric_paths import MKL, SMALL
+from tests.support.toy_streams import toy
 from trainers import Cohort, Member
-from trainers.kept import Kept
+from trainers.kept.array_store import Kept
 from trainers.notes import heard_by
 from trainers.numeric_path import NumericPath
-from trainers.streams import sources
-from trainers.streams.decoded import HASHES, decode
 from trainers.streams.hashes import PixelHashes
-from trainers.streams.pixel_cache import FACTS, MEAN, PIXELS, reopen
+from trainers.streams.images import sources
+from trainers.streams.images.cache import FACTS, MEAN, PIXELS, reopen
+from trainers.streams.images.decode import HASHES, decode
 
 pytestmark = pytest.mark.fuzz
 
@@ -214,7 +215,7 @@ def measured(monkeypatch):
 
 def test_numeric_paths(tmp_path, monkeypatch, measured, figures):
     monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path))
-    numeric.fastest_here(64, 256, 0.5)
+    arithmetic.fastest_here(64, 256, 0.5)
     (file,) = tmp_path.iterdir()
     whole, rng, counts, told = file.read_bytes(), np.random.default_rng(2), Counter(), []
     foreign = json.dumps({"any machine": "cuda-float32"}).encode()
@@ -223,7 +224,7 @@ def test_numeric_paths(tmp_path, monkeypatch, measured, figures):
             content = damaged(whole, foreign, rng)
             file.write_bytes(content)
             counts["tried"] += 1
-            counts["wrong"] += numeric.fastest_here(64, 256, 0.5) != str(measured)
+            counts["wrong"] += arithmetic.fastest_here(64, 256, 0.5) != str(measured)
             counts["refused"] += file.read_bytes() == whole  # written again
     counts["told"] = len(told)
     report(figures, "numeric paths", counts)

@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager, suppress
 import pytest
 
 from tests.epsearch.conftest import *  # noqa: F403  the fixtures that call the command line
-from tests.epsearch.ledgers import ARGUMENTS, NAME, finished, results
+from tests.support.ledgers import ARGUMENTS, NAME, finished, results
 
 pytestmark = pytest.mark.fuzz
 

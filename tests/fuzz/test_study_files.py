@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from epsearch import cli
-from epsearch.build import build_study
+from epsearch.preparation.build import build_study
 
 pytestmark = pytest.mark.fuzz
 

@@ -15,8 +15,8 @@ from io import StringIO
 from pathlib import Path
 from unittest.mock import patch
 
-from tests.trainers import image_folders as made
-from tests.trainers.test_streams import write_idx
+from tests.support import image_folders as made
+from tests.trainers.streams.test_permuted import write_idx
 
 PLACE = "--runner local --device cpu --json --quiet"
 PIXELS = f"--tasks 4 --seeds 2 --examples-per-task 60 --memory-batch 8 {PLACE} --numeric-path cpu-float32-mkl"

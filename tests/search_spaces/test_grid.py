@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from search_spaces import Best, GridSearch, Interval, Parameter, Space
 from search_spaces.grid import grid
-from tests.search_spaces.searches import run
+from tests.support.searches import run
 
 EPSILON = Parameter("epsilon", 0, 1)
 LR = Parameter("lr", 0.001, 1, log=True)

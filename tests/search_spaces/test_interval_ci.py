@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from search_spaces import Best, IntervalConfidence, Observation, Parameter
 from search_spaces.interval import Grid, Interval
 from search_spaces.interval_ci import NOT_NARROWER, TICKS, UNDECIDED, snap_outward
-from tests.search_spaces.confidence import parabola_hull
-from tests.search_spaces.searches import run
+from tests.support.confidence import parabola_hull
+from tests.support.searches import run
 
 EPSILON = Parameter("epsilon", 0, 1)
 

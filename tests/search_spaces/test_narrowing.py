@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from search_spaces import Best, Interval, IntervalNarrowing, Observation, Parameter
 from search_spaces.rule import ENDS_WON, NO_SUCCESS, SAME_AGAIN
-from tests.search_spaces.searches import run, scores_of
+from tests.support.searches import run, scores_of
 
 UNIT = Parameter("epsilon", 0, 1)
 SCORES = st.lists(st.none() | st.integers(0, 4) | st.floats(-1e3, 1e3), min_size=1, max_size=60)

@@ -5,11 +5,11 @@ import math
 import pytest
 
 import trainers.checkpoints
-import trainers.kept
-from tests.trainers.killing import Killed, train_until_kept
-from tests.trainers.paths import COMPILED, MKL, SMALL, on_every_path, rows_equal
-from tests.trainers.plain_run import STRENGTHS
-from tests.trainers.streams import toy
+import trainers.kept.array_store
+from tests.support.killing import Killed, train_until_kept
+from tests.support.numeric_paths import COMPILED, MKL, SMALL, on_every_path, rows_equal
+from tests.support.plain_run import STRENGTHS
+from tests.support.toy_streams import toy
 from trainers import Cohort, Member, TrainConfig
 from trainers.methods import METHODS
 from trainers.population import train_cohort
@@ -94,7 +94,7 @@ class TestSharedFirstTask:
         assert rows_equal(plain, 0, shared, 0)
 
     def test_the_oldest_files_go_when_the_folder_is_full(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(trainers.kept, "LARGEST_FOLDER", 8000)
+        monkeypatch.setattr(trainers.kept.array_store, "LARGEST_FOLDER", 8000)
         for seed in range(5):
             train_cohort(Cohort("van", (Member(0.0, seed),)), toy(), SMALL, MKL, folder=tmp_path)
             assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= 8000

@@ -6,14 +6,14 @@ import weakref
 import pytest
 
 import trainers.pool
-from tests.trainers.images import made_images
-from tests.trainers.paths import SMALL, on_every_path
-from tests.trainers.streams import toy
+from tests.support.made_images import made_images
+from tests.support.numeric_paths import SMALL, on_every_path
+from tests.support.toy_streams import toy
 from trainers import Cohort, Member, TrainConfig
 from trainers.numeric_path import NumericPath
 from trainers.pool import Pool
 from trainers.population import train_cohort
-from trainers.streams.split import SplitStream
+from trainers.streams.images.split import SplitStream
 
 
 @pytest.fixture

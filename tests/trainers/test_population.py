@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from tests.trainers.paths import MKL, SMALL, TWIN, on_compiled_paths, on_every_path, rows_equal
-from tests.trainers.plain_run import flat, plain_run
-from tests.trainers.streams import digits, toy
+from tests.support.numeric_paths import MKL, SMALL, TWIN, on_compiled_paths, on_every_path, rows_equal
+from tests.support.plain_run import flat, plain_run
+from tests.support.toy_streams import digits, toy
 from trainers import Cohort, Member, TrainConfig
 from trainers.cohort import LARGEST_SEED
 from trainers.engines import make_engine
@@ -207,7 +207,7 @@ def test_who_asks_for_progress_may_stop_a_long_row_of_tests(monkeypatch):
         raise AssertionError("no step was to be taken")
 
     monkeypatch.setattr("trainers.population.REPORT_SECONDS", 0.0)
-    monkeypatch.setattr("trainers.engines.compiled.CompiledEngine.train", never)
+    monkeypatch.setattr("trainers.engines.compiled.engine.CompiledEngine.train", never)
     with pytest.raises(Stop):
         train_cohort(Cohort("agem", (Member(0.0, 0),)), toy(), SMALL, MKL, progress=stop)
 

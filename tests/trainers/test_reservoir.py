@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.trainers.streams import toy
+from tests.support.toy_streams import toy
 from trainers.cohort import TrainConfig
 from trainers.methods.base import RESERVOIR
 from trainers.pool import Pool

@@ -4,9 +4,9 @@ from typing import cast
 
 from trainers.cohort import TrainConfig
 from trainers.engines.base import Engine
-from trainers.engines.batched import BatchedEngine
-from trainers.engines.columns import ColumnsEngine
-from trainers.engines.resnet_columns import ResNetColumnsEngine
+from trainers.engines.batched.engine import BatchedEngine
+from trainers.engines.columns.mlp import ColumnsEngine
+from trainers.engines.columns.resnet import ResNetColumnsEngine
 from trainers.methods import METHODS, Columns
 from trainers.numeric_path import NumericPath
 from trainers.streams.base import ImageStream, PixelStream, TaskStream
@@ -27,7 +27,7 @@ def make_engine(
         return ColumnsEngine(pixels, seeds, config, path)
     if path.device == "cuda" or path.products == "torch":
         return BatchedEngine(stream, seeds, config, METHODS[method], path)
-    from trainers.engines.compiled import CompiledEngine
+    from trainers.engines.compiled.engine import CompiledEngine
 
     (seed,) = seeds
     return CompiledEngine(pixels, seed, config, METHODS[method], path)

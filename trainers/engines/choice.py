@@ -9,8 +9,8 @@ from importlib.util import find_spec
 import numpy as np
 import torch
 
+from trainers.engines.compiled.products import PRODUCTS, Products
 from trainers.engines.precision import set_precision
-from trainers.engines.products import PRODUCTS, Products
 from trainers.numeric_path import NumericPath
 
 now = time.perf_counter  # a clock in seconds; tests put one of their own here
@@ -62,7 +62,7 @@ def _measured(inputs: int, width: int, density: float) -> NumericPath:
 
 def _sparse_layer(inputs: int, width: int, density: float) -> Callable[[], None]:
     """The same work, forward pass and gradient of the first layer, with made-up images of that density."""
-    from trainers.engines.inputs import Layer, SparseInputs
+    from trainers.engines.compiled.inputs import Layer, SparseInputs
 
     rng = np.random.default_rng(0)
     pixels = rng.integers(1, 256, (ROWS, inputs), dtype=np.uint8) * (rng.random((ROWS, inputs)) < density)

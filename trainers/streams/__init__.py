@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from trainers.streams import digits, images, mnist, own, sources
+from trainers.streams import plugin
 from trainers.streams.base import DataError, Images, ImageStream, PixelStream, TaskStream
-from trainers.streams.images import FOLDER, ImageOptions
+from trainers.streams.images import registry, sources
+from trainers.streams.images.registry import FOLDER, ImageOptions
 from trainers.streams.permuted import PermutedStream
+from trainers.streams.pixels import digits, mnist
 
 
 class StreamSource(NamedTuple):
@@ -22,7 +24,7 @@ PERMUTED: dict[str, StreamSource] = {
     "permuted_digits": StreamSource(digits.load, digits.present),
     "permuted_mnist": StreamSource(mnist.load, mnist.present),
 }
-STREAMS = (*PERMUTED, *images.DATASETS)
+STREAMS = (*PERMUTED, *registry.DATASETS)
 DOWNLOADED = ("permuted_mnist", "split_cifar")  # by torchvision, where they are missing
 
 
@@ -50,11 +52,11 @@ class StreamRequest:
         """
         if self.dataset in PERMUTED:
             return PermutedStream(PERMUTED[self.dataset].load(self.data_dir), self.tasks, self.examples_per_task)
-        if self.dataset in images.DATASETS or self.dataset.startswith(FOLDER):
-            return images.open_images(self.dataset, self.data_dir, self.tasks, self.examples_per_task, self.images)
+        if self.dataset in registry.DATASETS or self.dataset.startswith(FOLDER):
+            return registry.open_images(self.dataset, self.data_dir, self.tasks, self.examples_per_task, self.images)
         if ":" not in self.dataset:
             raise DataError(f"no dataset {self.dataset!r}; known: {', '.join(STREAMS)}, {FOLDER}PATH, module:factory")
-        return own.open_own(self.dataset, self.tasks, self.examples_per_task, self.beside.absolute(), self.source)
+        return plugin.open_own(self.dataset, self.tasks, self.examples_per_task, self.beside.absolute(), self.source)
 
 
 def open_stream(dataset: str, data_dir: Path, tasks: range, examples_per_task: int | None) -> TaskStream:

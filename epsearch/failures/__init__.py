@@ -1,0 +1,1 @@
+"""Every exception in one line and a status, crash reports, signals."""

@@ -1,0 +1,67 @@
+"""A file with all that is needed to mend a fault of ours, and with no password in it."""
+
+import os
+import platform
+import sys
+import tempfile
+import traceback
+from datetime import UTC, datetime
+from pathlib import Path
+
+from epsearch.cache import cache_folder
+from results.ledger.url import LedgerUrl, without_passwords
+
+
+def write(error: BaseException, workers: str = "") -> str:
+    """Writes the report of an error to the cache folder, or to that of temporary files; says where it lies.
+
+    workers: the traceback of another process, where the fault is there.
+    """
+    text = without_passwords(report(error, workers), given_urls())
+    name = f"crash-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}.txt"
+    for folder in (cache_folder() / "crashes", Path(tempfile.gettempdir())):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            file = folder / name
+            file.write_text(text, encoding="utf-8", errors="backslashreplace")
+        except OSError:
+            continue
+        return f"please send us the crash report {file}"
+    return "no crash report could be written"
+
+
+def report(error: BaseException, workers: str = "") -> str:
+    """What happened, to which command, with which versions: text that may still hold passwords."""
+    from epsearch.machine import PACKAGES, installed
+
+    versions = {name: installed(name) or "not installed" for name in ("epsearch", *PACKAGES)}
+    lines = [
+        f"epsearch crash report, {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC",
+        "",
+        "arguments, one a line:",
+        *(f"  {argument}" for argument in sys.argv[1:]),
+        f"folder: {_folder()}",
+        *(f"{name}={value}" for name, value in _ours().items()),
+        f"Python {platform.python_version()} on {platform.platform()}",
+        *(f"{name} {version}" for name, version in versions.items()),
+        "",
+        *([workers, ""] if workers else []),
+        "".join(traceback.format_exception(error)),
+    ]
+    return "\n".join(lines)
+
+
+def given_urls() -> list[LedgerUrl]:
+    """URLs of the command line and the environment."""
+    return [LedgerUrl(text) for text in (*sys.argv[1:], *_ours().values()) if "://" in text]
+
+
+def _ours() -> dict[str, str]:
+    return {name: value for name, value in sorted(os.environ.items()) if name.startswith("EPSEARCH_")}
+
+
+def _folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return "gone"

@@ -1,0 +1,190 @@
+"""Every exception in one line: whose it is to mend, what is kept, how to go on; and the exit status that says so.
+
+Imports little, as it also answers for what happens while the rest is imported.
+"""
+
+import io
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from typing import NamedTuple
+
+from epsearch.failures import stopping
+from epsearch.failures.crash_report import given_urls, write
+from epsearch.failures.errors import Interrupted, TrainingFailed, Unavailable, UsageError
+from epsearch.failures.stopping import KEPT
+from results.ledger.errors import StoreError, StudyConflict
+from results.ledger.url import without_passwords
+
+SURROUNDINGS, USAGE, OURS = 1, 2, 70  # the last is EX_SOFTWARE of sysexits.h
+LONGEST_LINE = 1000  # characters: a value of the user's may be of any length
+OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "can't start new thread")
+
+
+class Failure(NamedTuple):
+    """What to print and with which status to end. traceback: of a worker, where the fault is ours and not here."""
+
+    message: str
+    status: int
+    traceback: str = ""
+
+
+def answered(run: Callable[[], object], telling: Callable[[], None] = lambda: None) -> int:
+    """Runs a command; its exit status. Whatever it raises is one line on standard error, and a status of ours.
+
+    telling: called before that line is printed.
+    """
+    try:
+        _print_anything()
+        status = run()
+        if sys.stdout is not None:  # closed before we were started
+            sys.stdout.flush()  # not at exit, where a pipe that is closed is a traceback
+    except SystemExit:
+        raise
+    except BaseException as error:
+        telling()
+        return told(error)
+    return status if isinstance(status, int) else 0
+
+
+def told(error: BaseException) -> int:
+    """Prints the line that explains the error, writes a crash report where the fault is ours; the exit status."""
+    found = failure(error)
+    message = found.message
+    if found.status == OURS:
+        message = f"{message}; {_reported(error, found.traceback)}"
+    if isinstance(error, BrokenPipeError):
+        _drop_output()
+    say(message)
+    return found.status
+
+
+def _reported(error: BaseException, traceback: str) -> str:
+    try:
+        return write(error, traceback)
+    except Exception as another:  # nothing may come in the way of the line
+        return f"no crash report could be written ({type(another).__name__})"
+
+
+def failure(error: BaseException) -> Failure:
+    """What an exception means.
+
+    >>> failure(UsageError("repeats must be >= 1, got 0"))
+    Failure(message='repeats must be >= 1, got 0', status=2, traceback='')
+    >>> failure(ZeroDivisionError("division by zero")).status
+    70
+    """
+    if isinstance(error, (UsageError, StudyConflict)) or _is(error, "DataError", "trainers"):
+        return Failure(str(error), USAGE)
+    if isinstance(error, (Interrupted, KeyboardInterrupt)) or _is(error, "Abort", "typer", "click"):
+        return Failure(stopping.WORDS, stopping.STATUS)
+    if _is(error, "TyperException", "typer") or _is(error, "ClickException", "click"):
+        return Failure(getattr(error, "format_message", error.__str__)(), USAGE)
+    if isinstance(error, TrainingFailed) and error.traceback:
+        return Failure(f"{error}, which is a fault of epsearch; {KEPT}", OURS, error.traceback)
+    if isinstance(error, (TrainingFailed, StoreError, Unavailable)):
+        return Failure(f"{error}; {KEPT}", SURROUNDINGS)
+    if (words := surroundings(error)) is not None:
+        return Failure(f"{words}; {KEPT}", SURROUNDINGS)
+    return Failure(f"a fault of epsearch: {type(error).__name__}: {error}; {KEPT}", OURS)
+
+
+class CohortFailure(NamedTuple):
+    """Why a cohort could not be trained, in words; where that is a fault of ours, the traceback.
+
+    foreign: code that comes from outside of epsearch is to blame.
+    """
+
+    error: str
+    traceback: str = ""
+    foreign: bool = False
+
+
+def of_a_cohort(error: Exception) -> CohortFailure:
+    """What an exception that ended a cohort means, for a process that has only the words.
+
+    >>> of_a_cohort(MemoryError()).error
+    'out of memory (no more is to be had); fewer --workers or smaller sizes take less'
+    """
+    if (words := surroundings(error)) is not None:
+        return CohortFailure(words)
+    if _is(error, "ForeignError", "trainers"):
+        return CohortFailure(str(error), foreign=True)
+    words = f"{type(error).__name__}: {error}"
+    ours = not (isinstance(error, UsageError) or _is(error, "DataError", "trainers"))
+    return CohortFailure(words, "".join(traceback.format_exception(error)) if ours else "")
+
+
+def surroundings(error: BaseException) -> str | None:
+    """What the machine refused, in words; None where it is not the machine that is to blame.
+
+    >>> surroundings(OSError(28, "No space left on device", "runs/report.html"))
+    'cannot write or read runs/report.html: No space left on device'
+    >>> surroundings(ValueError("negative dimension")) is None
+    True
+    """
+    if isinstance(error, BrokenPipeError):
+        return "nobody reads the output any longer (broken pipe)"
+    if _is(error, "PrecisionError", "trainers"):
+        return str(error)
+    if out_of_memory(error):
+        return f"out of memory ({error or 'no more is to be had'}); fewer --workers or smaller sizes take less"
+    if isinstance(error, OSError) and error.errno is not None:
+        where = "" if error.filename is None else f" {error.filename}"
+        return f"cannot write or read{where}: {error.strerror}"
+    return None
+
+
+def out_of_memory(error: BaseException) -> bool:
+    """Whether Python, torch or the system had no memory left."""
+    if isinstance(error, MemoryError) or _is(error, "OutOfMemoryError", "torch"):
+        return True
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in OUT_OF_MEMORY)
+
+
+def one_line(text: str) -> str:
+    """On one line, of bounded length, without what would steer a terminal.
+
+    >>> one_line("no method 'a\\x1b[31m'\\n  known: b")
+    "no method 'a\\\\x1b[31m' known: b"
+    """
+    line = " ".join(text.split())
+    if len(line) > LONGEST_LINE:
+        half = LONGEST_LINE // 2
+        line = f"{line[:half]} … {line[-half:]}"
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
+
+
+def say(message: str) -> None:
+    """Prints the message as our one line on standard error, if anybody is there to read it."""
+    line = f"epsearch: {one_line(without_passwords(message, given_urls()))}"
+    try:
+        if sys.stderr.isatty() and "NO_COLOR" not in os.environ:
+            line = f"\033[31m{line}\033[0m"
+        print(line, file=sys.stderr, flush=True)
+    except (OSError, ValueError, AttributeError):  # closed, or there never was one
+        pass
+
+
+def _print_anything() -> None:
+    """A letter that the terminal's encoding lacks, or a file name that is no text, is printed as an escape."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _drop_output() -> None:
+    """What is still to be written to the closed pipe goes nowhere, or the interpreter would complain at its exit."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
+
+
+def _is(error: BaseException, name: str, *packages: str) -> bool:
+    """Whether it is of a package's class of that name, without importing the package."""
+    return any(kind.__name__ == name and kind.__module__.split(".")[0] in packages for kind in type(error).__mro__)

@@ -1,0 +1,97 @@
+"""What stands in a ledger: its studies, listed or loaded. Nothing is trained or written."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from epsearch.failures.errors import UsageError, unknown
+from epsearch.ledger.damage import Unreadable
+from epsearch.loop import learners
+from epsearch.loop.base import Loop
+from epsearch.loop.search import StudyLoop
+from epsearch.session.session import read_store, stored_loop
+from results.ledger.errors import StoreUnavailable
+from results.ledger.files import on_one_line
+from results.ledger.retry import Patience
+from results.ledger.store import Store, StoreError, StudyRow
+from results.ledger.url import LedgerUrl
+from search_spaces.space import Value
+
+UNKNOWN = "–"
+
+
+class Listed(NamedTuple):
+    """One line of `epsearch list`; chosen and score, the mean A_T in [0, 1] that chose it, are a search's.
+
+    inert: whether all values score the same bit for bit, so that the chosen one is no better than any other.
+    """
+
+    name: str
+    command: str
+    dataset: str
+    status: str
+    chosen: dict[str, Value] | None
+    score: float | None
+    created: str
+    inert: bool = False
+
+
+def load(name: str | None, storage: LedgerUrl, out: Path) -> Loop:
+    """A stored study as far as the ledger knows it. Raises UsageError."""
+    with opened(storage) as store:
+        rows = {row.name: row for row in store.studies()}
+        if not rows:
+            raise UsageError(f"no study in {storage} yet; `epsearch run` makes one")
+        if name is not None and name not in rows:
+            raise UsageError(unknown("study", name, rows))
+        row = rows[name] if name is not None else list(rows.values())[-1]
+        try:
+            return stored_loop(row, store, storage, out)
+        except Unreadable as error:
+            if name is not None:
+                raise
+            raise UsageError(f"{error}; it is the newest, name another one of `epsearch list`") from error
+
+
+def list_studies(storage: LedgerUrl, out: Path) -> list[Listed]:
+    """The studies of a ledger, oldest first; those that cannot be read, too. Raises UsageError."""
+    with opened(storage) as store:
+        return [_listed(row, store, storage, out) for row in store.studies()]
+
+
+@contextmanager
+def opened(storage: LedgerUrl, patience: Patience | None = None) -> Iterator[Store]:
+    """To read from, where there is one. Raises UsageError; StoreUnavailable where it may be there another time."""
+    if storage.file is not None and not storage.file.exists():
+        raise UsageError(f"no ledger {on_one_line(storage.file)} yet; `epsearch run` makes one")
+    try:
+        patience = patience or Patience()
+        with patience.again(partial(read_store, storage)) as store:
+            store.patience = patience
+            yield store
+    except StoreUnavailable:
+        raise
+    except StoreError as error:
+        raise UsageError(str(error)) from error
+
+
+def _listed(row: StudyRow, store: Store, storage: LedgerUrl, out: Path) -> Listed:
+    try:
+        loop = stored_loop(row, store, storage, out)
+    except Unreadable as error:
+        return Listed(row.name, UNKNOWN, UNKNOWN, error.why, None, None, row.created)
+    best = loop.best if isinstance(loop, StudyLoop) else None
+    chosen = learners.named(loop.study.space.names, best.point) if isinstance(loop, StudyLoop) and best else None
+    status = loop.state() + (f", {len(loop.unused())} damaged" if loop.unused() else "")
+    return Listed(
+        loop.study.name,
+        loop.study.kind,
+        loop.study.dataset,
+        status,
+        chosen,
+        None if best is None else best.value,
+        row.created,
+        isinstance(loop, StudyLoop) and loop.inert,
+    )

@@ -1,0 +1,1 @@
+"""Where the ledger is, and what cannot be read of it."""

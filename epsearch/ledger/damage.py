@@ -1,0 +1,50 @@
+"""What is said of a ledger's rows that cannot be used: one line, whatever else works."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from epsearch.failures.errors import UsageError
+from results.ledger.errors import StoreUnavailable
+from results.ledger.store import StoreError, StudyRow
+
+MOST_NAMED = 3
+# What the code that reads a stored study may raise where that names, or lacks, what this version does not know.
+NOT_UNDERSTOOD = (UsageError, LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+
+
+class Unreadable(UsageError):
+    """A stored study that cannot be made out; `why` says so without its name."""
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"study {name!r} cannot be read, {why}")
+        self.why = why
+
+
+@contextmanager
+def reading(row: StudyRow) -> Iterator[None]:
+    """Raises Unreadable where the row is damaged, or what is done with it fails for what it says."""
+    if row.damage:
+        raise Unreadable(row.name, f"damaged: {row.damage}")
+    try:
+        yield
+    except StoreUnavailable:
+        raise
+    except StoreError as error:
+        raise Unreadable(row.name, f"damaged: {error}") from error
+    except Unreadable:
+        raise
+    except NOT_UNDERSTOOD as error:
+        words = f"nothing known as {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
+        raise Unreadable(row.name, f"needs another version of epsearch: {words}") from error
+
+
+def unused_in_words(damaged: Mapping[str, str]) -> str:
+    """Which records are not used, and why: the first few by name.
+
+    >>> unused_in_words({"0123456789abcdef": "it is not what its checksum says"})
+    '1 damaged record of the ledger is not used: 0123456789ab… (it is not what its checksum says)'
+    """
+    named = [f"{key[:12]}… ({why})" for key, why in list(damaged.items())[:MOST_NAMED]]
+    more = [f"{len(damaged) - MOST_NAMED} more"] if len(damaged) > MOST_NAMED else []
+    what = "1 damaged record of the ledger is" if len(damaged) == 1 else f"{len(damaged)} damaged records are"
+    return f"{what} not used: {', '.join(named + more)}"

@@ -1,0 +1,74 @@
+"""Where the ledger is: --storage, else EPSEARCH_STORAGE, else a file in --out. Its password stays in this process."""
+
+import ctypes
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any
+
+from epsearch.failures.errors import UsageError
+from results.ledger.url import HIDDEN, LedgerUrl
+
+VARIABLE = "EPSEARCH_STORAGE"
+ARG_START = 45  # the field of /proc/self/stat, counted behind the process's name
+_held: ContextVar[str | None] = ContextVar("_held", default=None)
+
+
+def ledger_url(out: Path, storage: LedgerUrl | None = None) -> LedgerUrl:
+    """The URL of the ledger. Raises UsageError."""
+    return storage or _from_environment() or LedgerUrl.of_file((out / "epsearch.sqlite").absolute())
+
+
+def storage(value: Any) -> LedgerUrl:
+    """A URL that was given. One with a masked password, as files have it, stands for that of EPSEARCH_STORAGE.
+
+    Raises UsageError.
+    """
+    given = LedgerUrl.of(value if isinstance(value, LedgerUrl) else str(value))
+    if not given.masked:
+        return given
+    own = _from_environment()
+    if own is None:
+        raise UsageError(
+            f"storage {given} has {HIDDEN} for its password, which is never written down; "
+            f"set {VARIABLE} to the URL with the password, or give --storage"
+        )
+    if str(own) != str(given):
+        raise UsageError(f"storage is {given}, but {VARIABLE} is {own}; make them one, or give --storage")
+    return own
+
+
+def _from_environment() -> LedgerUrl | None:
+    url = os.environ.get(VARIABLE) or _held.get()
+    return LedgerUrl(url, from_environment=True) if url else None
+
+
+@contextmanager
+def kept_within(arguments: Sequence[str] = ()) -> Iterator[None]:
+    """Meanwhile processes that are started do not inherit EPSEARCH_STORAGE, and passwords among this process's own
+    arguments are stars wherever the system shows them: in `ps`, and in what Ray keeps of its driver.
+    """
+    _hide({secret for argument in arguments if "://" in argument for secret in LedgerUrl(argument).secrets})
+    url = os.environ.pop(VARIABLE, None)
+    token = _held.set(url or _held.get())
+    try:
+        yield
+    finally:
+        _held.reset(token)
+        if url is not None:
+            os.environ[VARIABLE] = url
+
+
+def _hide(secrets: set[str]) -> None:
+    """Overwrites them in the memory from which Linux answers; there is no such place elsewhere."""
+    if not secrets:
+        return
+    with suppress(OSError, ValueError, IndexError):
+        start = int(Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[ARG_START])
+        line = Path("/proc/self/cmdline").read_bytes()
+        for secret in sorted(map(os.fsencode, secrets), key=len, reverse=True):
+            while (place := line.find(secret)) >= 0:
+                ctypes.memset(start + place, ord("*"), len(secret))
+                line = line[:place] + b"*" * len(secret) + line[place + len(secret) :]

@@ -1,0 +1,68 @@
+"""The proof that cohorts change nothing: a few members of the search are trained once more, alone, and compared."""
+
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsearch.loop.jobs import Certify, JobResult, Trainee
+from results.ledger.certificate import Certificate
+from results.ledger.record import RunRecord
+from results.ledger.store import Found
+from trainers.cohort import Member
+
+CERTIFICATE = "certificate"
+
+
+def sample(study: str, records: Iterable[RunRecord], count: int) -> list[str]:
+    """Keys of the members to certify: a random draw that is the same whenever it is made."""
+    keys = sorted({record.key for record in records})
+    return random.Random(study).sample(keys, min(count, len(keys)))
+
+
+def damaged(found: Found[Certificate]) -> dict[str, str]:
+    """Why certificates cannot be used, under keys that begin as those of their members and are none.
+
+    >>> found = Found()
+    >>> found.damaged["00ff"] = "it is not what its checksum says"
+    >>> damaged(found)
+    {'00ff certificate': 'certificate: it is not what its checksum says'}
+    """
+    return {f"{key} {CERTIFICATE}": f"{CERTIFICATE}: {why}" for key, why in found.damaged.items()}
+
+
+def of_members(damage: Mapping[str, str]) -> dict[str, str]:
+    """The damage that is of no certificate."""
+    return {key: why for key, why in damage.items() if not key.endswith(CERTIFICATE)}
+
+
+def order(record: RunRecord, records: Mapping[str, RunRecord], trainees: Mapping[str, Trainee]) -> Certify:
+    """What a worker needs to compare the member with its like in the cohort it came from."""
+    rate = trainees[record.key].config.learning_rate
+    mates = [trainees[key] for key in trainees if records[key].cohort == record.cohort]
+    return Certify(tuple(_mate(one, rate) for one in mates), record.fingerprint)
+
+
+def _mate(trainee: Trainee, rate: float) -> Member:
+    """With a learning rate of its own where the cohort's is another."""
+    own = trainee.config.learning_rate
+    return trainee.member if own == rate else replace(trainee.member, learning_rate=own)
+
+
+def compare(record: RunRecord, alone: JobResult) -> Certificate:
+    """The certificate of a member that has been trained alone."""
+    assert alone.value is not None
+    pairs = ((alone.value.accuracies[0], record.accuracies), (alone.value.within[0], record.within))
+    largest = max(_difference(one, other) for one, other in pairs)
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return Certificate(record.key, largest, alone.parameter_difference, now)
+
+
+def _difference(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+    """The largest; infinite where only one of the two was measured."""
+    if not np.array_equal(np.isnan(one), np.isnan(other)):
+        return float("inf")
+    return float(np.nanmax(np.abs(one - other), initial=0.0))

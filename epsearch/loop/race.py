@@ -1,0 +1,76 @@
+"""A race over seeds: how many each point is to have, and scores that are fair to points with fewer."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from results.ledger.record import RunRecord
+from results.metrics import average_accuracy
+from search_spaces.space import Point
+
+FIRST_SEEDS = 2  # fewer have no spread
+LEVEL = 0.05  # the chance, a round, that a race drops the best value
+
+Found = Callable[[Point, int], RunRecord | None]
+
+
+@dataclass(frozen=True)
+class Table:
+    """What is known of points and seeds.
+
+    scores [K, R]: A_T in [0, 1], NaN without one. lost [K, R]: members that diverged.
+    """
+
+    scores: NDArray[np.float64]
+    lost: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, points: Sequence[Point], seeds: Sequence[int], found: Found) -> "Table":
+        records = [[found(point, seed) for seed in seeds] for point in points]
+        lost = [[one is not None and one.status != "ok" for one in row] for row in records]
+        shape = (len(points), len(seeds))
+        scores = np.array([[_score(one) for one in row] for row in records], dtype=np.float64)
+        return cls(scores.reshape(shape), np.array(lost, dtype=bool).reshape(shape))
+
+    def within(self, shares: Sequence[int]) -> "Table":
+        """Without what is known of seeds beyond each point's share: it plays no part."""
+        beyond = np.arange(self.scores.shape[1]) >= np.asarray(shares)[:, None]
+        return Table(np.where(beyond, np.nan, self.scores), self.lost & ~beyond)
+
+
+def entitled(table: Table) -> list[int]:
+    """How many seeds, of the first, each point of a race is to have, given what is known of them so far.
+
+    All begin with two. When these are known, points that are worse beyond doubt than the best one are dropped, and the
+    others get one seed more, until they have all. A point that loses a member gets no more either. Only seeds that
+    every point still in has had are looked at, so what is wanted depends on the results alone, not on the order in
+    which they came.
+    """
+    from results.statistics.racing import separated
+
+    points, seeds = table.scores.shape
+    counts, running = np.full(points, min(FIRST_SEEDS, seeds)), np.ones(points, dtype=bool)
+    for known in range(FIRST_SEEDS, seeds):
+        scores, lost = table.scores[:, :known], table.lost[:, :known]
+        running &= ~lost.any(axis=1)
+        if not running.any() or np.isnan(scores[running]).any():
+            break
+        dropped = separated(scores[running], looks=seeds - FIRST_SEEDS, level=LEVEL, starters=points)
+        running[np.flatnonzero(running)[dropped]] = False
+        counts[running] = known + 1
+    return [int(count) for count in counts]
+
+
+def fair_means(scores: NDArray[np.float64]) -> list[float]:
+    """One score a point from a table of a race, in which points have different seeds."""
+    from results.statistics.racing import adjusted_means
+
+    return [float(mean) for mean in adjusted_means(scores)]
+
+
+def _score(record: RunRecord | None) -> float:
+    if record is None or record.status != "ok":
+        return float("nan")
+    return float(average_accuracy(record.accuracies))

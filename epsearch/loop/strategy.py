@@ -1,0 +1,113 @@
+"""The strategy of a study, and how what it is told follows from members that are known."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsearch.loop import race
+from epsearch.loop.race import Found, Table
+from epsearch.study.kinds import Study
+from search_spaces.grid import grid
+from search_spaces.space import Point
+from search_spaces.strategies import STRATEGIES
+from search_spaces.strategy import Budget, Observation, Strategy
+
+BY_GRIDS = ("narrowing", "interval-ci")  # their rounds are the paper's repeats, and they may stop early
+MAY_REPEAT = (*BY_GRIDS, "gp")  # may suggest what is known
+
+
+class Search:
+    """A study's strategy on one side, its members on the other.
+
+    found: what is known of a point's member of a seed. All answers follow from that and the study alone.
+    """
+
+    def __init__(self, study: Study, found: Found) -> None:
+        self.strategy = make_strategy(study)
+        self._study, self._found = study, found
+
+    @property
+    def unit(self) -> str:
+        """What a round is called."""
+        return "repeat" if self._study.strategy in BY_GRIDS else "batch"
+
+    @property
+    def stage(self) -> str:
+        """The open round, in words."""
+        rounds, size = len(self.strategy.rounds), self._study.points
+        most = rounds + -(-self.later() // size) if self._study.strategy == "grid" else self._study.repeats
+        return f"{self.unit} {rounds} of {most}"
+
+    def wanted(self) -> dict[Point, tuple[int, ...]]:
+        """The seeds that open suggestions are to have."""
+        return self._shares([asked.point for asked in self.strategy.ask()])
+
+    def given(self) -> dict[Point, tuple[int, ...]]:
+        """The seeds that every point tried so far had, or is to have if it is open."""
+        given: dict[Point, tuple[int, ...]] = {}
+        for one in self.strategy.rounds:
+            for point, seeds in self._shares(one.points).items():
+                given[point] = max(given.get(point, ()), seeds, key=len)
+        return given
+
+    def scores(self) -> NDArray[np.float64]:
+        """A_T in [0, 1] of every point tried so far and every seed [K, R]; NaN where it is not known."""
+        return Table.of(list(self.given()), self._study.seeds, self._found).scores
+
+    def later(self) -> int:
+        """Suggestions of later rounds, at most; those of a grid are known."""
+        study, rounds = self._study, self.strategy.rounds
+        if study.strategy == "grid":
+            return len(grid(study.space, study.points * study.repeats)) - sum(len(one.points) for one in rounds)
+        fresh = study.points - (2 if study.strategy in BY_GRIDS else 0)  # a new grid shares its ends with the old one
+        return (study.repeats - len(rounds)) * fresh
+
+    def later_members(self) -> tuple[int, int]:
+        """The fewest and the most members of later suggestions."""
+        trials, seeds = self.later(), len(self._study.seeds)
+        fewest = min(race.FIRST_SEEDS, seeds) if self._study.race else seeds
+        may_repeat = self._study.strategy in MAY_REPEAT or self._study.space.finite
+        return 0 if may_repeat else trials * fewest, trials * seeds + self._study.points * (seeds - fewest)
+
+    def observations(self) -> list[Observation]:
+        """The mean A_T over the seeds of every open suggestion; a point that loses any seed has none."""
+        asked, seeds = self.strategy.ask(), self._study.seeds
+        points = [one.point for one in asked]
+        shares = self._shares(points)
+        table = Table.of(points, seeds, self._found).within([len(shares[point]) for point in points])
+        out = [bool(row.any()) for row in table.lost]
+        scores = table.scores.copy()
+        scores[out] = np.nan
+        means = race.fair_means(scores) if self._study.race else [sum(row) / len(seeds) for row in scores.tolist()]
+        return [
+            Observation(one.number, None if gone else mean, tuple(None if np.isnan(score) else score for score in row))
+            for one, mean, gone, row in zip(asked, means, out, scores.tolist(), strict=True)
+        ]
+
+    def _shares(self, points: Sequence[Point]) -> dict[Point, tuple[int, ...]]:
+        """The seeds that points of one round are to have: all, but in a race."""
+        different, seeds = list(dict.fromkeys(points)), self._study.seeds
+        if not self._study.race:
+            return dict.fromkeys(different, seeds)
+        counts = race.entitled(Table.of(different, seeds, self._found))
+        return {point: seeds[:count] for point, count in zip(different, counts, strict=True)}
+
+
+def make_strategy(study: Study) -> Strategy:
+    """Raises ValueError where the strategy cannot search the space."""
+    if study.strategy == "gp":
+        import torch  # by which Optuna fits the process
+
+        torch.set_num_threads(1)  # more are slower on so few points, and their number would change the last digits
+    return STRATEGIES[study.strategy](study.space, Budget(study.points, study.repeats, study.strategy_seed, confidence))
+
+
+def confidence(
+    values: Sequence[float], scores: Sequence[Sequence[float | None]], low: float, high: float
+) -> tuple[float, float] | None:
+    """See `search_spaces.strategy.Confidence`."""
+    from results.statistics.confidence_set import confidence_hull  # brings scipy along
+
+    table = np.array([[np.nan if score is None else score for score in row] for row in scores], dtype=np.float64)
+    return confidence_hull(values, table, low, high)

@@ -1,0 +1,93 @@
+"""rows -> members -> cohorts -> records: the loop of a comparison or a memory study."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from epsearch.loop.base import Loop
+from epsearch.loop.jobs import Job, Trainee
+from epsearch.loop.rows import Row, table_rows
+from epsearch.study.kinds import Comparison, MemoryStudy
+from results.ledger.record import RunRecord
+from results.ledger.store import Store
+from results.metrics import average_accuracy
+
+
+class TableLoop(Loop):
+    """Trains every row with every seed on the evaluation stream; to tune, first all candidates on the other one.
+
+    rows: as they are evaluated; before the tuning has ended, as the definition gives them. untuned: labels of rows all
+    of whose candidates diverged, which therefore keep the definition's values.
+    """
+
+    study: Comparison | MemoryStudy
+
+    def __init__(
+        self, study: Comparison | MemoryStudy, images: Mapping[str, Any], store: Store, workers: int = 1
+    ) -> None:
+        super().__init__(study, images, store, workers)
+        self.rows = table_rows(study)
+        self.tuning = isinstance(study, Comparison) and study.tune
+        self.untuned: list[str] = []
+        self._advance()
+
+    @property
+    def done(self) -> bool:
+        return not self.tuning and not self._unknown(self._wanted())
+
+    @property
+    def stage(self) -> str:
+        return "tuning" if self.tuning else "evaluation"
+
+    def headline(self) -> str:
+        finished = sum(not self._unknown(self.trainees(row)) for row in self.rows)
+        return f"{finished}/{len(self.rows)} rows"
+
+    def heading(self) -> str:
+        study = self.study
+        tasks = f"{study.tasks - study.cv_tasks} tasks"
+        tuned = f"tuned on {study.cv_tasks} tasks, then " if self.tuning else ""
+        return f"{len(self.rows)} rows × {len(study.seeds)} seeds, {tuned}{tasks}"
+
+    def ask(self) -> list[Job]:
+        if not self._jobs:
+            self._open(self._jobs, self._cohorts(self._unknown(self._wanted())))
+        return list(self._jobs.values())
+
+    def remaining_work(self) -> float:
+        later = [one for row in self.rows for one in self.trainees(row)] if self.tuning else []
+        return sum(self._work(one) for one in [*self._unknown(self._wanted()), *self._unknown(later)])
+
+    def trainees(self, row: Row, phase: str = "eval") -> list[Trainee]:
+        """Every seed's member of a row."""
+        return row.trainees(phase, self.study.seeds)
+
+    def _wanted(self) -> list[Trainee]:
+        if self.tuning:
+            rows: Iterable[Row] = dict.fromkeys(one for row in self.rows for one in row.candidates())
+            return [one for row in rows for one in self.trainees(row, "cv")]
+        return [one for row in self.rows for one in self.trainees(row)]
+
+    def _advance(self) -> None:
+        if self._jobs:
+            return
+        self._look_up(self._wanted())
+        if self.tuning and not self._unknown(self._wanted()):
+            self.rows = tuple(self._tuned(row) for row in self.rows)
+            self.tuning = False
+            self._look_up(self._wanted())
+
+    def _tuned(self, row: Row) -> Row:
+        """The candidate with the highest mean A_T on the cross-validation stream, of those that lose no seed."""
+        scores = {one: _score(self.found(self.trainees(one, "cv"))) for one in row.candidates()}
+        best = max(scores, key=lambda one: scores[one])
+        if scores[best] < 0:
+            self.untuned.append(row.label)
+            return row
+        return best
+
+
+def _score(records: tuple[RunRecord, ...]) -> float:
+    """Mean A_T over the seeds; −1 where one diverged."""
+    if any(record.status != "ok" for record in records):
+        return -1.0
+    return sum(float(average_accuracy(record.accuracies)) for record in records) / len(records)

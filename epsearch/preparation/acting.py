@@ -1,0 +1,159 @@
+"""What cannot differ: a hyperparameter that cannot act on what a search sees is refused before anything is trained."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsearch.failures.errors import UsageError
+from epsearch.loop.content import AGEM
+from epsearch.loop.learners import searchable
+from epsearch.study.hyperparameters import EPSILON
+from epsearch.study.kinds import Comparison, MemoryStudy, Setup, Study
+from results.points import SOFT_AGEM
+from search_spaces.published.definition import method_grids
+from trainers.streams.base import TaskStream
+
+
+def check(study: Setup) -> None:
+    """By the options alone: there must be tasks enough, and nothing that switches off what is searched.
+
+    Raises UsageError.
+    """
+    if isinstance(study, Study):
+        for name in study.space.names:
+            _check_tasks(study, study.score_on, study.method, name, f"to search {name}")
+            _check_switches(study, name)
+    elif isinstance(study, MemoryStudy) and len(study.sizes) > 1:
+        for method in study.methods:
+            _check_tasks(study, "eval", method, "memory", "to compare sizes of the memory")
+    elif isinstance(study, Comparison) and study.tune:
+        for method, grid in method_grids().strengths:
+            if method in study.methods and len(grid) > 1:
+                _check_tasks(study, "cv", method, "strength", f"to tune the λ of {method}")
+
+
+def check_on(study: Study, stream: TaskStream) -> None:
+    """By the sizes of the stream whose scores choose. Raises UsageError where all values lie beyond what can matter."""
+    for name in study.space.names:
+        limit = LIMITS[name](study, stream) if name in LIMITS else None
+        if limit is None or (low := _values(study, limit.name)[0]) <= limit.most:
+            continue
+        if limit.name == name:
+            raise UsageError(f"search must try a {name} <= {limit.most}, got at least {low:g}: {limit.reason}")
+        option = limit.name.replace("_", "-")
+        raise UsageError(f"{option} must be <= {limit.most} to search {name}, got {low:g}: {limit.reason}")
+
+
+def _check_tasks(study: Setup, phase: str, method: str, name: str, purpose: str) -> None:
+    from trainers.methods import METHODS  # brings torch along
+
+    tasks, least = len(study.stream_tasks(phase)), METHODS[method].tasks_needed(name)
+    if tasks >= least:
+        return
+    least_option = f"cv-tasks must be >= {least}" if phase == "cv" else f"tasks must be >= cv-tasks + {least}"
+    got = f"{study.cv_tasks}" if phase == "cv" else f"{study.tasks} and {study.cv_tasks}"
+    earlier = "an earlier task" if least == 2 else f"{least - 1} earlier tasks"
+    raise UsageError(f"{least_option} {purpose}, got {got}: without {earlier} {name} changes nothing in {method}")
+
+
+def _check_switches(study: Study, name: str) -> None:
+    """A method may be another one at ε = 0 or λ = 0, which knows nothing of what is searched."""
+    from trainers.methods import METHODS, Penalty
+
+    if (
+        study.method == SOFT_AGEM
+        and name != EPSILON
+        and name not in searchable(AGEM)
+        and not _values(study, EPSILON)[1]
+    ):
+        raise UsageError(f"epsilon must be > 0 to search {name}, got 0: that is A-GEM, which has no {name}")
+    method = METHODS[study.method]
+    of_penalty = isinstance(method.rule, Penalty) and name in method.settings and name != "strength"
+    if of_penalty and _values(study, "strength")[1] == 0:
+        raise UsageError(f"strength must be > 0 to search {name}, got 0: a penalty of weight 0 changes nothing")
+
+
+class _Limit(NamedTuple):
+    """Up to `most` a hyperparameter acts; larger values are all alike, for a reason in words."""
+
+    name: str
+    most: int
+    reason: str
+
+
+def _of_memory(study: Study, stream: TaskStream) -> _Limit | None:
+    """Of each class no more can be kept than a task shows; of a reservoir, which keeps all classes together, in all."""
+    if _is_reservoir(study):
+        places = stream.classes * len(stream.tasks)
+        total = max(sum(_sizes(stream, seed)) for seed in study.seeds)
+        return _Limit("memory", -(-total // places) - 1, f"more keep all {total} examples of the stream")
+    largest = max(max(_sizes(stream, seed)[:-1]) for seed in study.seeds)
+    if _values(study, "memory")[0] * stream.classes < largest:  # so one class at least has more: no need to count
+        return None
+    most = max(int(counts.max()) for seed in study.seeds for counts in _counts(stream, seed))
+    return _Limit("memory", most - 1, f"more keep every example, as no task shows more than {most} of a class")
+
+
+def _of_memory_batch(study: Study, stream: TaskStream) -> _Limit | None:
+    place, low = int(_values(study, "memory")[1]), _values(study, "memory_batch")[0]
+    if _is_reservoir(study):
+        places = place * stream.classes * len(stream.tasks)
+        stored = max(min(places, sum(_sizes(stream, seed))) for seed in study.seeds)
+    elif low < sum(min(place, size) for size in _sizes(stream, study.seeds[0])[:-1]):  # were all of one class
+        return None
+    else:
+        kept = ((np.minimum(counts, place).sum() for counts in _counts(stream, seed)) for seed in study.seeds)
+        stored = max(int(sum(of_tasks)) for of_tasks in kept)
+    return _Limit("memory_batch", stored - 1, f"more draw the whole memory, which holds at most {stored}")
+
+
+def _of_fisher(study: Study, stream: TaskStream) -> _Limit | None:
+    """What rests on an estimate that is never made has no effect: the estimate's rhythm, and λ."""
+    from trainers.methods import METHODS, Penalty
+
+    rule = METHODS[study.method].rule
+    if not isinstance(rule, Penalty) or rule.refresh is None:
+        return None
+    examples = max(max(_sizes(stream, seed)[:-1]) for seed in study.seeds)
+    steps = -(-examples // int(_values(study, "batch_size")[0]))
+    return _Limit(
+        "fisher_every", steps, f"a task has at most {steps} steps, so that {study.method} would estimate nothing"
+    )
+
+
+LIMITS: dict[str, Callable[[Study, TaskStream], _Limit | None]] = {
+    "memory": _of_memory,
+    "memory_batch": _of_memory_batch,
+    "fisher_every": _of_fisher,
+    "strength": _of_fisher,
+}
+
+
+def _is_reservoir(study: Study) -> bool:
+    from trainers.methods import METHODS
+    from trainers.methods.base import RESERVOIR
+
+    return METHODS[study.method].memory == RESERVOIR
+
+
+def _counts(stream: TaskStream, seed: int) -> list[NDArray[np.int64]]:
+    """Training examples of each class, of each task that is followed by another."""
+    shown = (stream.train(seed, task, stream.order(seed, task)).labels for task in stream.tasks[:-1])
+    return [np.unique(labels, return_counts=True)[1] for labels in shown]
+
+
+def _sizes(stream: TaskStream, seed: int) -> list[int]:
+    """Training examples of each task."""
+    return [stream.size(seed, task) for task in stream.tasks]
+
+
+def _values(study: Study, name: str) -> tuple[float, float]:
+    """The smallest and the largest number that the search tries of a hyperparameter, or the study's own."""
+    for one in study.space.parameters:
+        if one.name == name:
+            tried = [float(value) for value in (one.low, one.high, *one.choices) if value is not None]
+            return min(tried), max(tried)
+    own = float(getattr(study, name))
+    return own, own

@@ -1,0 +1,110 @@
+"""The numeric path of a study: given, or the one it began with, or the fastest on this machine, measured once."""
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from typing import cast
+
+from epsearch.cache import cache_folder
+from epsearch.failures.errors import UsageError
+from epsearch.machine import installed, processor
+from epsearch.study.kinds import Setup
+from trainers.cohort import TrainConfig
+from trainers.kept import sealed
+from trainers.notes import tell
+from trainers.streams.base import ImageStream, PixelStream, TaskStream
+
+# A residual network's members one after another, or in grouped convolutions; torch has no others than oneDNN's.
+OF_IMAGES = ("cpu-float32-onednn", "cpu-float32-torch")
+SUBTRACTED = "-subtracted"  # as published results were computed; each path can be given so
+# Of other networks: compiled, or where there is no Numba, in tensors.
+COMPILED = tuple(f"cpu-float32-{products}{sparse}" for products in ("mkl", "onednn") for sparse in ("", "-sparse"))
+IN_TENSORS = ("cpu-float32-torch",)
+
+KEPT, AGAIN = "numeric paths", "the fastest arithmetic is measured again"
+
+
+def numeric_path(study: Setup, stream: TaskStream, begun_with: str | None = None) -> str:
+    """The path's name. Raises UsageError where a given one does not fit the device, or needs what is not here.
+
+    A study that goes on, on this machine or another, keeps the path it began with, so that its results stay its own.
+    """
+    name = _chosen(study, stream, begun_with)
+    if study.network == "mlp" and name.removesuffix(SUBTRACTED) in COMPILED and find_spec("numba") is None:
+        raise UsageError(
+            f"numeric-path {name!r} needs Numba, which is not installed here; a study with {IN_TENSORS[0]} needs none"
+        )
+    return name
+
+
+def _chosen(study: Setup, stream: TaskStream, begun_with: str | None) -> str:
+    if study.numeric_path is not None:
+        device, precision = study.numeric_path.split("-")[:2]
+        if (device, precision) != (study.device, study.precision):
+            raise UsageError(
+                f"numeric-path {study.numeric_path!r} does not fit device {study.device!r} with precision "
+                f"{study.precision!r}"
+            )
+        if study.network != "mlp" and device == "cpu" and study.numeric_path.removesuffix(SUBTRACTED) not in OF_IMAGES:
+            raise UsageError(
+                f"numeric-path must be {' or '.join(OF_IMAGES)}, perhaps with {SUBTRACTED} behind it, for network "
+                f"{study.network}, got {study.numeric_path!r}"
+            )
+        return study.numeric_path
+    if begun_with is not None:
+        return begun_with
+    if study.device == "cuda":
+        return f"{study.device}-{study.precision}"
+    if study.network == "mlp":
+        pixels = cast(PixelStream, stream)
+        return fastest_here(pixels.inputs, TrainConfig().hidden[0], pixels.density)
+    return fastest_for_images(study.network, cast(ImageStream, stream).pixels.shape[1])
+
+
+def fastest_here(inputs: int, width: int, density: float) -> str:
+    """The fastest path of this machine's CPU for such pixels, from the cache folder or a short measurement."""
+    share = round(density, 1)
+
+    def measure() -> str:
+        from trainers.engines.choice import fastest_path
+
+        return str(fastest_path(inputs, width, share))
+
+    return _remembered(f"{inputs} x {width}, {share:.1f}", measure, COMPILED if find_spec("numba") else IN_TENSORS)
+
+
+def fastest_for_images(network: str, size: int) -> str:
+    """The same for a residual network and images of size × size."""
+
+    def measure() -> str:
+        from trainers.engines.image_choice import fastest_image_path
+
+        return str(fastest_image_path(network, size))
+
+    return _remembered(f"{network}, {size} x {size}", measure, OF_IMAGES)
+
+
+def _remembered(subject: str, measure: Callable[[], str], choices: Sequence[str]) -> str:
+    """What was measured on this machine, once for all processes. choices: what there is to measure."""
+    path = cache_folder() / "numeric-paths"
+    known, here = _read(path), f"{processor()}, torch {installed('torch')}, numba {installed('numba')}: {subject}"
+    found = known.get(here)
+    if found is not None and found in choices:
+        return found
+    if found is not None:
+        tell(f"{path} names {found!r}, which cannot be used here; known: {', '.join(choices)}: {AGAIN}")
+    measured = measure()
+    with suppress(OSError):  # nothing is lost but the time of measuring again
+        path.parent.mkdir(parents=True, exist_ok=True)
+        others = {}  # another process may have measured something else meanwhile
+        with suppress(OSError):
+            others = json.loads(sealed.contents(path, KEPT))
+        sealed.write(path, KEPT, json.dumps(others | {here: measured}, indent=1).encode())
+    return measured
+
+
+def _read(path: Path) -> dict[str, str]:
+    content = sealed.read(path, KEPT, AGAIN)
+    return {} if content is None else cast(dict[str, str], json.loads(content))

@@ -1,0 +1,109 @@
+"""Everything about a study's data and network that is checked before anything is trained or stored."""
+
+from typing import Any, NamedTuple, cast
+
+from rich.console import Console
+
+from epsearch.failures.errors import UsageError
+from epsearch.preparation import acting
+from epsearch.preparation.images import decode
+from epsearch.study.disjointness import Proof
+from epsearch.study.kinds import Comparison, Setup, Study
+from epsearch.study.limits import LARGE
+from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
+from trainers.streams import DataError
+from trainers.streams.base import ImageStream, TaskStream
+from trainers.streams.disjoint import PERMUTATIONS, seal
+
+
+class Prepared(NamedTuple):
+    """The evaluation stream, what determines results besides the members, and the proof that it was sealed.
+
+    Proved is that its tasks share nothing with those of the cross-validation, where a command trains on both.
+    """
+
+    stream: TaskStream
+    images: dict[str, Any]
+    proof: Proof
+
+
+def prepare(study: Setup, console: Console, quiet: bool) -> Prepared:
+    """Decodes images where that has not been done. Raises UsageError."""
+    network = described_network(study)
+    if not quiet:
+        say_size(study, console)
+    decode(study, console, quiet)
+    stream, proof = open_evaluation(study)
+    return Prepared(stream, stream.describe() | network, proof)
+
+
+def say_size(study: Setup, console: Console) -> None:
+    """One line before a large study is looked at, which takes up to a minute or two."""
+    seeds = {seed for phase in ("cv", "eval") for seed in study.stream_seeds(phase)}
+    rows = study.points * study.repeats if isinstance(study, Study) else 1
+    sizes = {"members": rows * len(study.seeds), "different tasks": len(seeds) * study.tasks}
+    if max(sizes.values()) > LARGE:
+        told = " and ".join(f"{count:,} {what}" for what, count in sizes.items())
+        console.print(f"a large study, up to {told}: getting ready takes a while", highlight=False, soft_wrap=True)
+
+
+def open_evaluation(study: Setup) -> tuple[TaskStream, Proof]:
+    """The evaluation stream, after everything about it has been checked, and the proof that it was sealed.
+
+    Proved is that its tasks share nothing with those of the cross-validation, where a command trains on both.
+    """
+    stream = _opened(study, "eval")
+    if not (isinstance(study, Study) or (isinstance(study, Comparison) and study.tune)):
+        return stream, Proof()
+    searched = _opened(study, "cv")
+    if isinstance(study, Study):
+        acting.check_on(study, searched if study.score_on == "cv" else stream)
+    found = seal(searched, stream, study.stream_seeds("cv"), study.stream_seeds("eval"))
+    if not found.sound and found.what == PERMUTATIONS:
+        raise UsageError(f"cross-validation and evaluation must not share tasks on {study.dataset}: {found.sentence}")
+    return stream, Proof(found.sound, found.sentence)
+
+
+def _opened(study: Setup, phase: str) -> TaskStream:
+    try:
+        stream = study.request(phase).open()
+    except DataError as error:
+        raise UsageError(str(error)) from error
+    _check_network(study, stream)
+    least = min(stream.size(seed, task) for seed in study.stream_seeds(phase) for task in stream.tasks)
+    if least < study.largest_batch:
+        raise UsageError(f"batch-size must be <= the {least} training examples of a task, got {study.largest_batch}")
+    return stream
+
+
+def _check_network(study: Setup, stream: TaskStream) -> None:
+    """The network must take what the stream has; of a user's own stream that is seen only now."""
+    pixels = getattr(stream, "pixels", None)
+    takes = ("mlp",) if pixels is None else IMAGE_NETWORKS
+    if study.network not in takes:
+        raise UsageError(f"network must be {' or '.join(takes)} on {study.dataset}, got {study.network!r}")
+    if pixels is None:
+        return
+    side, smallest = min(pixels.shape[1:3]), SMALLEST_IMAGE[study.network]
+    if side < smallest:
+        raise UsageError(f"images must be >= {smallest} pixels wide for network {study.network}, got {side}")
+    embedding = cast(ImageStream, stream).attributes is not None
+    if embedding and isinstance(study, Comparison) and "prognn" in study.methods:
+        raise UsageError("method 'prognn' has no form with a joint embedding; leave it out of --methods")
+
+
+def described_network(study: Setup) -> dict[str, Any]:
+    """What of the network is part of every result besides the stream: its name, and a hash of pretrained weights.
+
+    Raises UsageError where the weights cannot be had, or are another network's.
+    """
+    if study.network == "mlp":
+        return {}
+    if study.pretrained is None:
+        return {"network": study.network}
+    from trainers.networks.weights import check
+
+    try:
+        return {"network": study.network, "pretrained": check(study.pretrained)}
+    except DataError as error:
+        raise UsageError(str(error)) from error

@@ -1,0 +1,52 @@
+"""Whether as many members of a study of images as are trained at a time fit into memory, said before it starts."""
+
+from dataclasses import replace
+from typing import TypeVar
+
+from rich.console import Console
+
+from epsearch.loop.rows import table_rows
+from epsearch.runners.slots import local_slots
+from epsearch.study.kinds import Comparison, MemoryStudy, Setup, Study
+from trainers.cohort import Cohort, Member, TrainConfig
+from trainers.numeric_path import NumericPath
+from trainers.streams.base import TaskStream
+
+GIB = 2**30
+AnySetup = TypeVar("AnySetup", bound=Setup)
+
+
+def fitted(study: AnySetup, stream: TaskStream, console: Console, quiet: bool) -> AnySetup:
+    """The study with as many workers as fit, where it was not told how many; one line says what they take."""
+    if study.network == "mlp":
+        return study
+    from trainers.footprint import free_bytes
+
+    path = NumericPath.parse(str(study.numeric_path))
+    needed, free, slots = estimate(study, stream, path), free_bytes(path), local_slots(study)
+    fit = slots if free is None else max(1, min(slots, free // needed))
+    line = f"one member takes about {needed / GIB:.1f} GiB"
+    if free is not None:
+        line += f", {free / GIB:.1f} GiB are free"
+    if fit < slots and study.workers is None and study.address == "local":
+        line += f": {fit} at a time instead of {slots}"
+        study = replace(study, workers=fit)
+    if not quiet:
+        console.print(line, highlight=False, soft_wrap=True)
+    return study
+
+
+def estimate(study: Setup, stream: TaskStream, path: NumericPath) -> int:
+    """Bytes of one member of what takes the most."""
+    from trainers.footprint import bytes_of
+
+    one = (Member(0.5, study.seeds[0], strength=1.0),)
+    return max(bytes_of(Cohort(method, one), stream, config, path) for method, config in _trained(study))
+
+
+def _trained(study: Setup) -> list[tuple[str, TrainConfig]]:
+    """Methods and configurations."""
+    if isinstance(study, Study):
+        return [(study.method, study.train_config())]
+    assert isinstance(study, (Comparison, MemoryStudy))
+    return [(row.method, row.config) for row in table_rows(study)]

@@ -1,0 +1,138 @@
+"""What a ledger keeps of a study: options, stream, the seal of its evaluation, and what it was before it grew."""
+
+import itertools
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from epsearch.failures.errors import UsageError
+from epsearch.ledger.damage import Unreadable, reading
+from epsearch.preparation.build import restore
+from epsearch.study.disjointness import Proof
+from epsearch.study.kinds import ASKED, Setup, Study
+from results.ledger.errors import StoreUnavailable, conflict
+from results.ledger.store import Store, StoreError, StudyRow
+from results.ledger.url import LedgerUrl
+from trainers.plugins.calls import listed
+from trainers.plugins.source import changed
+from trainers.streams.plugin import SOURCE
+
+# What may change when a search grows; everything else would make its runs another study's.
+GROWS = ("strategy", "strategy_seed", "search", "interval", "race", "repeats", "points", "seeds", "eval_seeds")
+COMPARED = ("kind", "study", "stream", "numeric_path")
+
+
+class Stored(NamedTuple):
+    """A study as a ledger knows it, and what it was before, oldest first."""
+
+    study: Setup
+    earlier: tuple[Study, ...]
+    proof: Proof
+
+
+def find(store: Store, name: str) -> StudyRow | None:
+    """The study's row, None where there is none. Raises UsageError where it is damaged: nothing may go on from it."""
+    row = store.study(name)
+    if row is not None and row.damage:
+        raise UsageError(f"{Unreadable(name, f'damaged: {row.damage}')}; choose another --name")
+    return row
+
+
+def read(row: StudyRow, storage: LedgerUrl, out: Path) -> Stored:
+    """With today's places. Raises Unreadable."""
+
+    def one(identity: Mapping[str, Any]) -> Setup:
+        return restore({**row.config, "study": identity}, row.name, out, storage)
+
+    with reading(row):
+        earlier = (one(identity) for identity in row.config.get("earlier", ()))
+        return Stored(
+            one(row.config["study"]),
+            tuple(study for study in earlier if isinstance(study, Study)),
+            Proof(**row.config.get("seal", {})),
+        )
+
+
+def keep(
+    store: Store, study: Setup, images: Mapping[str, Any], proof: Proof, extend: bool, write: bool = True
+) -> tuple[Study, ...]:
+    """Writes the study down, or finds it there, or lets it grow; returns what it was before. Raises UsageError."""
+    described: dict[str, Any] = {
+        "study": study.identity(),
+        "stream": dict(images),
+        "numeric_path": study.numeric_path,
+        "seal": proof._asdict(),
+    }
+    described = json.loads(json.dumps(described))  # tuples are lists, as in the ledger
+    asked = {name: getattr(study, name) for name in ASKED if hasattr(study, name)}
+    if not isinstance(study, Study):
+        described["kind"] = study.kind  # searches are stored as they were before there were other kinds
+    try:
+        row = find(store, study.name)
+        if row is None:
+            if write:
+                store.save_study(study.name, described | asked)
+            return ()
+        there = read(row, study.storage, study.out)
+        if there.study.identity() == study.identity():
+            described["study"] = row.config["study"]  # an older ledger names fewer options
+        old, new = ({name: one.get(name) for name in COMPARED} for one in (row.config, described))
+        if old == new:
+            kept = {"seal": described["seal"], **row.config, **asked}  # ledgers of older versions have neither
+            if write and kept != row.config:
+                store.change_study(row, kept)
+            return there.earlier
+        _check_source(store, study.name, old["stream"] or {}, new["stream"] or {})
+        if not extend or not _grows(old, new):
+            raise _conflict(study.name, old, new)
+        described |= {"earlier": [*row.config.get("earlier", ()), row.config["study"]], **asked}
+        if write:
+            store.change_study(row, described)
+        return read(StudyRow(row.name, described, row.created), study.storage, study.out).earlier
+    except StoreUnavailable:
+        raise
+    except StoreError as error:
+        raise UsageError(str(error)) from error
+
+
+def check_growth(old: Study, new: Study) -> None:
+    """Raises UsageError where a study would not grow but become another one."""
+    there, here = old.identity(), new.identity()
+    for name in dict.fromkeys((*there, *here)):
+        if name not in GROWS and there.get(name) != here.get(name):
+            raise UsageError(
+                f"extend can change {', '.join(GROWS)}; {name} is {there.get(name)} there, {here.get(name)} here"
+            )
+    if old.space.names != new.space.names:
+        raise UsageError(
+            f"extend goes on searching {', '.join(old.space.names)}, got {', '.join(new.space.names)}; "
+            "choose another --name"
+        )
+    for name, before, now in (("seeds", old.seeds, new.seeds), ("eval-seeds", old.final_seeds, new.final_seeds)):
+        if now[: len(before)] != before:  # a race begins with the first ones
+            raise UsageError(f"{name} can only grow at their end; got {list(now)}, which were {list(before)}")
+
+
+def _check_source(store: Store, name: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
+    """A user's own code that has changed would make the study another one. Raises UsageError."""
+    files = changed(there.get(SOURCE, {}), here.get(SOURCE, {}))
+    if files and SOURCE in here:
+        free = next(f"{name}-{number}" for number in itertools.count(2) if store.study(f"{name}-{number}") is None)
+        raise UsageError(
+            f"study {name!r} was made with another {listed(files)}; it can be shown and reported, but not gone on "
+            f"with: put the source back, or choose another --name, such as --name {free}"
+        )
+
+
+def _conflict(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> StoreError:
+    found = conflict(name, old, new)
+    return StoreError(f"{found}, or let it grow with --extend") if _grows(old, new) else found
+
+
+def _grows(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether only that differs which may: on other data or with other arithmetic no run could be reused."""
+    if any(old[name] != new[name] for name in COMPARED if name != "study"):
+        return False
+    there, here = old["study"], new["study"]
+    return all(there.get(name) == here.get(name) for name in {*there, *here} if name not in GROWS)

@@ -1,0 +1,114 @@
+"""How long Ray may take to start and to end: its own limits, of 1 to 30 seconds, are too short for a busy machine."""
+
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from importlib import import_module
+from typing import Any
+
+from epsearch.failures.errors import UsageError
+
+VARIABLE, LONGEST = "EPSEARCH_RAY_SECONDS", 3600
+
+
+def _given(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= LONGEST:
+        raise UsageError(f"{VARIABLE} must be a whole number of seconds from 1 to {LONGEST}, got {text!r}")
+    return int(text)
+
+
+START_SECONDS = _given(os.environ.get(VARIABLE, "120"))  # for each of the steps of a start
+
+# Read by Ray when it is imported, or by the processes that it starts.
+SETTINGS = {
+    "RAY_gcs_server_port_wait_time_s": str(START_SECONDS),
+    "RAY_worker_register_timeout_seconds": str(START_SECONDS),
+    "RAY_agent_register_timeout_ms": str(1000 * START_SECONDS),
+    "RAY_health_check_timeout_ms": str(1000 * START_SECONDS),  # slow is not dead: a process that ended is seen at once
+    "TUNE_FUNCTION_THREAD_TIMEOUT_S": str(START_SECONDS),  # a busy machine may take its time to end a trial
+}
+# Of processes that the raylet starts. Where they have to tell it the port it waits for 15 seconds, then aborts.
+PORTS = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port", "runtime_env_agent_port")
+NEEDED = ("gcs_server", "raylet")
+
+
+@contextmanager
+def starting() -> Iterator[None]:
+    """Within it, `ray.init` waits START_SECONDS for the node that it starts; two limits of Ray's cannot be set.
+
+    With a Ray whose inner parts have other names these two are as Ray has them.
+    """
+    node_class = _inner("_private.node").Node
+    original = node_class.start_ray_processes
+
+    def start(node: Any) -> None:
+        with suppress(AttributeError):
+            choose_ports(node)
+        original(node)
+        with suppress(AttributeError):
+            wait_for(node, START_SECONDS)
+
+    node_class.start_ray_processes = start
+    try:
+        yield
+    finally:
+        node_class.start_ray_processes = original
+
+
+def choose_ports(node: Any) -> None:
+    """Gives those processes free ports, where no port is given, before the node's raylet starts."""
+    raylet, parameters = _inner("_raylet"), node._ray_params
+    with ExitStack() as all_at_once:
+        for name in PORTS:
+            if not getattr(parameters, name, None):
+                found = all_at_once.enter_context(socket.socket())
+                found.bind(("127.0.0.1", 0))
+                setattr(parameters, name, found.getsockname()[1])
+    # The only one that Ray does not hand on to its raylet, which looks for it in a file.
+    listening = parameters.dashboard_agent_listen_port
+    name = raylet.DASHBOARD_AGENT_LISTEN_PORT_NAME
+    raylet.persist_port(node.get_session_dir_path(), node._node_id, name, listening)
+
+
+def wait_for(
+    node: Any,
+    seconds: float,
+    now: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> None:
+    """Returns once the node is known, or so many seconds have passed, or what it needs has ended.
+
+    Ray then asks for the node itself, and has the words for what went wrong.
+    """
+    services, until = _inner("_private.services"), now() + seconds
+    while now() < until and not any(kind in NEEDED for kind, _ in node.dead_processes()):
+        try:
+            services.get_node(node.gcs_address, node._node_id)
+            return
+        except RuntimeError:  # not yet
+            sleep(0.1)
+
+
+def started() -> list[subprocess.Popen[bytes]]:
+    """The processes of the Ray that this process has started."""
+    node = _inner("_private.worker")._global_node
+    return [one.process for group in node.all_processes.values() for one in group] if node else []
+
+
+def shut_down() -> None:
+    """Ends this process's Ray and waits for what it started, which Ray kills and forgets where it takes a second."""
+    import ray
+
+    processes = started()
+    ray.shutdown()
+    for process in processes:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(START_SECONDS)
+
+
+def _inner(module: str) -> Any:
+    """A module of Ray that it shows nobody."""
+    return import_module(f"ray.{module}")

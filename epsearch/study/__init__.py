@@ -1,0 +1,1 @@
+"""What a study is: its kinds, the options that describe it, their parsers and bounds."""

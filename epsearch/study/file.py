@@ -1,0 +1,70 @@
+"""A YAML file of options, read with limits: what it should not hold is refused in one line, not worked on for hours."""
+
+from collections.abc import Hashable, Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from epsearch.failures.errors import UsageError
+
+# Far more than a study has to say.
+LARGEST_FILE = 2**20  # bytes
+DEEPEST = 20  # lists and mappings within each other
+MOST_VALUES = 20_000  # where every alias counts as all that it stands for
+LONGEST_VALUE = 3500  # characters: a whole number of more digits is one that Python cannot write as a decimal
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The options of the file, under their names with underscores. Raises UsageError, one line."""
+    text = _text(path)
+    try:
+        for problem in _problems(text):
+            raise UsageError(f"{path} {problem}; a study's file takes none of this: give `option: value` lines")
+        content = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError) as error:
+        # PyYAML lets escape what Python says to a value that its tag does not fit, such as the date 2001-99-99.
+        raise UsageError(f"{path} is not YAML: {' '.join(str(error).split()) or type(error).__name__}") from error
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise UsageError(f"{path} must hold `option: value` lines, got a {type(content).__name__}")
+    return {str(key).replace("-", "_"): value for key, value in content.items()}
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(LARGEST_FILE + 1)
+        if len(data) > LARGEST_FILE:
+            raise UsageError(f"the config file {path} must have at most {LARGEST_FILE // 2**20} MiB, it is larger")
+        return data.decode("utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot read the config file {path}: {error}") from error
+
+
+def _problems(text: str) -> Iterator[str]:
+    """What is too much, in words, found before anything is composed."""
+    values, sizes = 0, dict[Hashable, int]()  # of all; of what each anchor names
+    inside: list[tuple[str | None, int]] = []  # anchor and values before, of every list or mapping that is open
+    for event in yaml.parse(text, yaml.SafeLoader):
+        if isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = inside.pop()
+            sizes[anchor] = values - before
+            continue
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor in (anchor for anchor, _ in inside):
+                yield f"holds an anchor that contains itself, {event.anchor!r}"
+            values += sizes.get(event.anchor, 0)
+        elif isinstance(event, yaml.NodeEvent):
+            values += 1
+        if isinstance(event, yaml.CollectionStartEvent):
+            inside.append((event.anchor, values - 1))
+        if isinstance(event, yaml.ScalarEvent):
+            sizes[event.anchor] = 1
+            if len(event.value) > LONGEST_VALUE:
+                yield f"holds a value of {len(event.value):,} characters, allowed are {LONGEST_VALUE:,}"
+        if len(inside) > DEEPEST:
+            yield f"is nested more than {DEEPEST} deep"
+        if values > MOST_VALUES:
+            yield f"holds more than {MOST_VALUES:,} values, aliases written out"

@@ -1,0 +1,39 @@
+"""The largest numbers that options take: more than anybody trains, and few enough that a mistyped zero is told at once.
+
+What lies below them is planned in seconds. Whatever the data limits by itself (a batch by the examples of a task) is
+told by whoever knows the data.
+"""
+
+from epsearch.failures.errors import UsageError
+from trainers.cohort import LARGEST_SEED as LARGEST_SEED
+
+SEEDS = 10_000
+ROUNDS = 10_000
+VALUES = 10_000  # that a search tries in all: points × repeats
+CHOICES = 1_000  # of one hyperparameter
+MEMBERS = 100_000  # of a study's search, or of a table
+TASKS = 1_000  # each is tested after every later one
+STREAMS = 100_000  # tasks that are made before the training: seeds × tasks
+CLASSES = 100_000
+SIDE = 4_096  # pixels
+LARGE = 10_000  # members, or different tasks, of which a study is told before it is looked at: that takes seconds
+COUNT = 10**9  # examples or steps: beyond all data, and no sum of them leaves 64 bits
+FLOAT = 1e30  # learning rates and the like: float32 has twice as much, too
+WORKERS = 4_096
+STRATEGY_SEED = 2**32 - 1  # of Optuna's generators
+
+
+def check_product(what: str, limit: int, **factors: int) -> None:
+    """Raises UsageError where numbers that fit alone are too many together; `what` is what they make.
+
+    >>> check_product("values", 10, points=5, repeats=3)
+    Traceback (most recent call last):
+    epsearch.failures.errors.UsageError: points × repeats must be <= 10 values, got 5 × 3 = 15
+    """
+    product = 1
+    for factor in factors.values():
+        product *= factor
+    if product > limit:
+        names = " × ".join(factors).replace("_", "-")
+        numbers = " × ".join(map(str, factors.values()))
+        raise UsageError(f"{names} must be <= {limit} {what}, got {numbers} = {product}")

@@ -1,0 +1,1 @@
+"""Records of runs, the database they stand in, and what seals them."""

@@ -1,0 +1,215 @@
+"""The tables of the ledger, and records as their rows.
+
+Arrays are JSON text: nested lists, null for NaN. Python prints a float64 with the shortest digits that read
+back to the same number, so the round trip is exact and any other tool can read it. A checksum seals every row:
+one that does not fit its row, or values that cannot be, mean that the row is damaged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import BigInteger, Column, Double, Integer, MetaData, Row, String, Table, Text
+
+from results.ledger.certificate import Certificate
+from results.ledger.record import ARRAYS, RunRecord, content_key
+
+VERSION = 3
+
+metadata = MetaData()
+
+
+def _added(name: str) -> Column[str]:
+    """A column that came later. A default of the database: programs of the version before that still have the ledger
+    open keep adding rows.
+    """
+    return Column(name, String(64), nullable=False, server_default="")
+
+
+# The prefix keeps clear of other programs in a shared database: "studies" and "runs" are names that tuners
+# and trackers use.
+versions = Table(
+    "epsearch_schema",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("version", Integer, nullable=False),
+)
+
+runs = Table(
+    "epsearch_runs",
+    metadata,
+    Column("key", String(64), primary_key=True),
+    Column("phase", String(16), nullable=False),
+    Column("method", String(64), nullable=False),
+    Column("epsilon", Double, nullable=False),
+    Column("seed", BigInteger, nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("diverged_task", Integer),
+    Column("diverged_step", BigInteger),
+    Column("steps", BigInteger, nullable=False),
+    Column("seconds", Double, nullable=False),
+    *(Column(name, Text, nullable=False) for name in ARRAYS),
+    Column("content", Text, nullable=False),
+    Column("created", String(64), nullable=False),
+    *map(_added, ("fingerprint", "cohort", "checksum")),
+)
+
+studies = Table(
+    "epsearch_studies",
+    metadata,
+    Column("name", String(255), primary_key=True),
+    Column("config", Text, nullable=False),
+    Column("created", String(64), nullable=False),
+    _added("checksum"),
+)
+
+certificates = Table(
+    "epsearch_certificates",
+    metadata,
+    Column("key", String(64), primary_key=True),
+    Column("accuracy_difference", Double, nullable=False),
+    Column("parameter_difference", Double, nullable=False),
+    Column("created", String(64), nullable=False),
+    _added("checksum"),
+)
+
+TEXTS = ("key", "phase", "method", "status", "created", "fingerprint", "cohort")
+
+ADDED_COLUMNS = {
+    2: (runs.c.fingerprint, runs.c.cohort),
+    3: (runs.c.checksum, studies.c.checksum, certificates.c.checksum),
+}
+"""Version -> the columns it added to tables that were there before."""
+
+ADDED_TABLES = {2: (certificates,)}
+
+NAMED_TWICE = ("method", "epsilon", "seed")
+"""Columns that a content may name as well."""
+
+UNREADABLE = (ValueError, TypeError, ArithmeticError, RecursionError)
+"""What Python raises where a text is not what it should be."""
+
+
+class Damaged(ValueError):
+    """A row that cannot be what was written; the message says why."""
+
+
+def seal(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with its checksum; −0 is 0, as SQLite returns it."""
+    values = {name: value + 0.0 if isinstance(value, float) else value for name, value in row.items()}
+    return {**values, "checksum": _checksum(values)}
+
+
+def unseal(table: Table, row: Row[Any]) -> dict[str, Any]:
+    """The row's values without the checksum. Damaged where they do not fit it, or their column; rows of older ledgers
+    have no checksum.
+    """
+    values = dict(row._mapping)
+    for name, value in values.items():
+        column = table.c[name]
+        kinds = (int, float) if column.type.python_type is float else (column.type.python_type,)
+        if not (isinstance(value, kinds) or (value is None and column.nullable)):
+            raise Damaged(f"{name} must be {_kind(kinds[-1])}, got {_kind(type(value))}")
+    checksum = values.pop("checksum")
+    if checksum and checksum != _checksum(values):
+        raise Damaged("it is not what its checksum says")
+    return values
+
+
+def _checksum(values: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(dict(values), sort_keys=True).encode()).hexdigest()
+
+
+def _kind(kind: type) -> str:
+    return {str: "text", int: "a whole number", float: "a number", type(None): "nothing"}.get(kind, kind.__name__)
+
+
+def to_row(record: RunRecord) -> dict[str, Any]:
+    """The record as a sealed row of `runs`; numpy scalars become plain numbers, because drivers store those as
+    bytes.
+    """
+    row: dict[str, Any] = {name: array_to_json(getattr(record, name)) for name in ARRAYS}
+    row |= {name: str(getattr(record, name)) for name in TEXTS}
+    row |= {name: _integer(getattr(record, name)) for name in ("seed", "steps", "diverged_task", "diverged_step")}
+    row |= {"epsilon": float(record.epsilon), "seconds": float(record.seconds)}
+    return seal(row | {"content": mapping_to_json(record.content)})
+
+
+def from_row(row: Row[Any]) -> RunRecord:
+    """The record of one row of `runs`. Raises Damaged."""
+    values = unseal(runs, row)
+    content = content_of(row)
+    try:
+        arrays = {name: json_to_array(values[name]) for name in ARRAYS}
+        return RunRecord(**{**values, **arrays, "content": content})
+    except UNREADABLE as error:
+        raise Damaged(" ".join(str(error).split())) from error
+
+
+def to_certificate(row: Row[Any]) -> Certificate:
+    """The certificate of one row of `certificates`. Raises Damaged."""
+    try:
+        return Certificate(**unseal(certificates, row))
+    except UNREADABLE as error:
+        raise Damaged(str(error)) from error
+
+
+def content_of(row: Row[Any]) -> dict[str, Any]:
+    """The content of a row of `runs` that has been unsealed. Damaged where it is not that of the row."""
+    content = json_object("content", row.content)
+    if row.checksum:
+        return content
+    other = [name for name in NAMED_TWICE if content.get(name) not in (None, getattr(row, name))]
+    if other or _key(content) != row.key:
+        raise Damaged(f"its {other[0] if other else 'key'} is not that of its content")
+    return content
+
+
+def _key(content: Mapping[str, Any]) -> str:
+    try:
+        return content_key(content)
+    except RecursionError as error:
+        raise Damaged("content is too deep") from error
+
+
+def json_object(name: str, text: str) -> dict[str, Any]:
+    """The object of a column's JSON. Damaged where it is none."""
+    try:
+        found = json.loads(text)
+    except UNREADABLE as error:
+        raise Damaged(f"{name} is no JSON") from error
+    if not isinstance(found, dict):
+        raise Damaged(f"{name} is no JSON object")
+    return found
+
+
+def array_to_json(array: NDArray[np.float64]) -> str:
+    """Nested lists, null for NaN.
+
+    >>> array_to_json(np.array([[0.1, np.nan]]))
+    '[[0.1, null]]'
+    """
+    plain = np.asarray(array, dtype=np.float64).astype(object)
+    plain[np.isnan(array)] = None
+    return json.dumps(plain.tolist(), allow_nan=False)
+
+
+def json_to_array(text: str) -> NDArray[np.float64]:
+    """The inverse of `array_to_json`, exact."""
+    return np.array(json.loads(text), dtype=np.float64)
+
+
+def mapping_to_json(mapping: Mapping[str, Any]) -> str:
+    """One JSON object, keys in their order. ValueError or TypeError where a value is no JSON (NaN and ∞ are
+    none).
+    """
+    return json.dumps(dict(mapping), ensure_ascii=False, allow_nan=False)
+
+
+def _integer(value: int | None) -> int | None:
+    return None if value is None else int(value)

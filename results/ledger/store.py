@@ -1,0 +1,257 @@
+"""The ledger: every record ever trained and every certificate, by content key, and the configuration of every study."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Generic, TypeVar
+
+from sqlalchemy import Column, Connection, Engine, Row, Table, func, literal, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from results.ledger import layout, schema
+from results.ledger.certificate import Certificate
+from results.ledger.database import connect, one_line_errors
+from results.ledger.errors import StoreError, StudyConflict, conflict
+from results.ledger.reading import connect_to_read
+from results.ledger.record import RunRecord
+from results.ledger.retry import Patience, tried_again
+from results.ledger.url import LedgerUrl
+
+__all__ = ["Found", "Store", "StoreError", "StudyConflict", "StudyRow"]
+
+KEYS_PER_QUERY = 500
+
+One = TypeVar("One")
+
+
+@dataclass(frozen=True)
+class StudyRow:
+    """One study of the ledger."""
+
+    name: str
+    config: Mapping[str, Any]
+    """Empty where the row is damaged."""
+    created: str
+    """ISO-8601 time, UTC."""
+    damage: str = ""
+    """Why the row cannot be used; "" where it can."""
+
+
+class Found(dict[str, One], Generic[One]):
+    """What the ledger knows of what it was asked for, by key. damaged: key -> why its row cannot be used."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.damaged: dict[str, str] = {}
+
+
+class Store:
+    """A ledger opened with `Store.open`, or with `Store.read`. Safe to use from several threads and processes at once;
+    usable in a `with` statement.
+
+    Every method raises StoreError, one line, where the database does. What a damaged row says is never returned.
+    """
+
+    def __init__(self, engine: Engine, url: LedgerUrl, prepare: Callable[[Connection], layout.Columns]) -> None:
+        self._engine, self._url = engine, url
+        self.patience = Patience()  # none; a run has some
+        try:
+            with self._transaction("open") as connection:
+                self._there = prepare(connection)
+        except BaseException:
+            self.close()
+            raise
+
+    @classmethod
+    def open(cls, url: LedgerUrl | str) -> Store:
+        """Open `sqlite:///FILE` or `postgresql://…`, make the tables where they are missing, and bring those of an
+        older ledger up to date.
+
+        StoreError where the URL, the driver, the folder or the file is wrong or damaged, or a newer program made the
+        ledger.
+        """
+        return cls(connect(url), LedgerUrl.of(url), layout.prepare)
+
+    @classmethod
+    def read(cls, url: LedgerUrl | str) -> Store:
+        """The same to read from, without writing anything: an older ledger stays one, and where there is none it is
+        empty.
+        """
+        return cls(connect_to_read(url), LedgerUrl.of(url), layout.look)
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._engine.dispose()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def get(self, keys: Iterable[str]) -> Found[RunRecord]:
+        """The records of those keys that the ledger knows."""
+        return self._find(schema.runs, schema.from_row, keys)
+
+    def add(self, records: Iterable[RunRecord]) -> int:
+        """Add records in one transaction: all or none. A key already there keeps its first record, unless that is
+        damaged. Returns the number added.
+        """
+        return self._add_rows(schema.runs, schema.from_row, map(schema.to_row, records))
+
+    def certify(self, certificates: Iterable[Certificate]) -> int:
+        """Add certificates in one transaction, as `add` adds records. Returns the number added."""
+        rows = (schema.seal(asdict(certificate)) for certificate in certificates)
+        return self._add_rows(schema.certificates, schema.to_certificate, rows)
+
+    def certificates(self, keys: Iterable[str]) -> Found[Certificate]:
+        """The certificates of those keys that have one."""
+        return self._find(schema.certificates, schema.to_certificate, keys)
+
+    @tried_again
+    def all_runs(self) -> list[RunRecord]:
+        """Every record, in the order of creation, then key."""
+        return [record for _, record in self._sound(schema.runs, schema.from_row, schema.runs.c.key)]
+
+    @tried_again
+    def count(self) -> int:
+        """Number of records, damaged ones included."""
+        if not self._there.get(schema.runs.name):
+            return 0
+        with self._transaction("read") as connection:
+            return int(connection.execute(select(func.count()).select_from(schema.runs)).scalar_one())
+
+    @tried_again
+    def save_study(self, name: str, config: Mapping[str, Any]) -> None:
+        """Remember a study. The same configuration again changes nothing; another one under the name raises
+        StudyConflict.
+        """
+        row = _study_row(name, config, datetime.now(UTC).isoformat())
+        with self._transaction("write to") as connection:
+            _insert_new(connection, schema.studies, [row], schema.studies.c.name)
+            there = _to_study(connection.execute(select(schema.studies).where(schema.studies.c.name == name)).one())
+        if there.damage:
+            raise StoreError(f"study {name!r} is damaged: {there.damage}; choose another --name")
+        new = json.loads(row["config"])
+        if there.config != new:
+            raise conflict(name, there.config, new)
+
+    @tried_again
+    def change_study(self, before: StudyRow, config: Mapping[str, Any]) -> None:
+        """Give a study another configuration. StudyConflict where it is no longer as it was read."""
+        there = schema.studies.c
+        known = (there.name == before.name) & (there.config == schema.mapping_to_json(before.config))
+        new = _study_row(before.name, config, before.created)
+        with self._transaction("write to") as connection:
+            changed = connection.execute(schema.studies.update().where(known).values(new))
+            now = connection.execute(select(there.config).where(there.name == before.name)).scalar_one_or_none()
+            # It is the new one where a first try came through, and its answer did not.
+            if changed.rowcount != 1 and now != new["config"]:
+                raise StudyConflict(f"study {before.name!r} has been changed meanwhile; run the command again")
+
+    @tried_again
+    def described(self, phase: str) -> list[tuple[dict[str, Any], str]]:
+        """(content, time of creation) of every run on the streams of a phase, "cv" or "eval", oldest first."""
+        found = self._sound(schema.runs, _content, schema.runs.c.key, schema.runs.c.phase == phase)
+        return [(content, row.created) for row, content in found]
+
+    def study(self, name: str) -> StudyRow | None:
+        """The study of that name, or None."""
+        return next((row for row in self.studies() if row.name == name), None)
+
+    @tried_again
+    def studies(self) -> list[StudyRow]:
+        """Every study, in the order of creation, then name."""
+        return [study for _, study in self._sound(schema.studies, _to_study, schema.studies.c.name)]
+
+    def _find(self, table: Table, make: Callable[[Row[Any]], One], keys: Iterable[str]) -> Found[One]:
+        return self._find_all(table, make, sorted(set(keys)))
+
+    @tried_again
+    def _find_all(self, table: Table, make: Callable[[Row[Any]], One], keys: Sequence[str]) -> Found[One]:
+        with self._transaction("read") as connection:
+            return self._known(connection, table, make, keys)
+
+    def _known(
+        self, connection: Connection, table: Table, make: Callable[[Row[Any]], One], keys: Sequence[str]
+    ) -> Found[One]:
+        found: Found[One] = Found()
+        for some in _batches(keys, KEYS_PER_QUERY):
+            for row in self._rows(connection, table, table.c.key.in_(some)):
+                try:
+                    found[row.key] = make(row)
+                except schema.Damaged as error:
+                    found.damaged[str(row.key)] = str(error)
+        return found
+
+    def _sound(
+        self, table: Table, make: Callable[[Row[Any]], One], key: Column[str], where: Any = None
+    ) -> list[tuple[Row[Any], One]]:
+        """Every row that is not damaged with what is made of it, in the order of creation."""
+        found = []
+        with self._transaction("read") as connection:
+            for row in self._rows(connection, table, where, table.c.created, key):
+                with suppress(schema.Damaged):
+                    found.append((row, make(row)))
+        return found
+
+    def _rows(self, connection: Connection, table: Table, where: Any = None, *order: Column[str]) -> list[Row[Any]]:
+        """Columns that came later than the ledger have their default; a table that did has no rows."""
+        there = self._there.get(table.name)
+        if not there:
+            return []
+        columns = (column if column.name in there else literal("").label(column.name) for column in table.columns)
+        query = select(*columns).order_by(*order)
+        return list(connection.execute(query if where is None else query.where(where)))
+
+    def _add_rows(self, table: Table, make: Callable[[Row[Any]], object], rows: Iterable[dict[str, Any]]) -> int:
+        # Sorted, so that two writers of the same keys take the same locks in the same order.
+        ordered = sorted(rows, key=lambda row: str(row["key"]))
+        return self._insert(table, make, ordered) if ordered else 0
+
+    @tried_again
+    def _insert(self, table: Table, make: Callable[[Row[Any]], object], rows: list[dict[str, Any]]) -> int:
+        with self._transaction("write to") as connection:
+            if damaged := self._known(connection, table, make, [str(row["key"]) for row in rows]).damaged:
+                connection.execute(table.delete().where(table.c.key.in_(damaged)))
+            return _insert_new(connection, table, rows, table.c.key)
+
+    @contextmanager
+    def _transaction(self, action: str) -> Iterator[Connection]:
+        with one_line_errors(self._url, action), self._engine.begin() as connection:
+            yield connection
+
+
+def _study_row(name: str, config: Mapping[str, Any], created: str) -> dict[str, Any]:
+    return schema.seal({"name": name, "config": schema.mapping_to_json(config), "created": created})
+
+
+def _to_study(row: Row[Any]) -> StudyRow:
+    try:
+        values = schema.unseal(schema.studies, row)
+        return StudyRow(row.name, schema.json_object("config", values["config"]), row.created)
+    except schema.Damaged as error:
+        return StudyRow(str(row.name), {}, str(row.created), str(error))
+
+
+def _content(row: Row[Any]) -> dict[str, Any]:
+    schema.unseal(schema.runs, row)
+    return schema.content_of(row)
+
+
+def _insert_new(connection: Connection, table: Table, rows: list[dict[str, Any]], key: Column[Any]) -> int:
+    """Insert the rows whose key is not there yet; returns their number."""
+    build = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    statement = build(table).on_conflict_do_nothing().returning(key)
+    return len(connection.execute(statement, rows).all())
+
+
+def _batches(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    return (items[i : i + size] for i in range(0, len(items), size))

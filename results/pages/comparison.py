@@ -1,0 +1,136 @@
+"""The page of a comparison of methods, and every number of it in files beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from results.export import export_runs
+from results.figures import curves, transfer
+from results.labels import METRIC_DIGITS, count_text, dataset_label, number_text
+from results.ledger.files import write_atomically, write_csv
+from results.metrics import METRICS
+from results.pages.cells import count_cell, label_cell, metric_cell, metric_header, remarks, warnings
+from results.pages.comparison_numbers import Comparison, Ranking, comparison_table, ranking, row_notes
+from results.pages.sheet import Sheet, as_html, as_latex, as_markdown, numbered
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["comparison_sheet", "write_comparison"]
+
+
+def write_comparison(comparison: Comparison, folder: Path) -> Path:
+    """Write comparison.html, comparison.csv, ranking.csv, comparison.md, comparison.tex, figures/*.csv and the
+    exported runs into `folder`.
+
+    Every file is written atomically, the page last. Returns the page's path.
+    """
+    table, ranked = comparison_table(comparison), ranking(comparison)
+    figures = _figures(comparison, table)
+    write_csv(folder / "comparison.csv", table)
+    write_csv(folder / "ranking.csv", ranked.table)
+    for module, numbers in figures.values():
+        for name, data in module.tables(numbers).items():
+            write_csv(folder / "figures" / f"{name}.csv", data)
+    export_runs({r.key: r for row in comparison.rows for r in row.records}.values(), folder)
+    plain = comparison_sheet(comparison, table)
+    # Alone in a document, the table has to carry the notes that stand at the top of the page.
+    sheet = replace(plain, remarks=(*plain.remarks, *comparison.notes))
+    write_atomically(folder / "comparison.md", as_markdown(sheet).encode())
+    write_atomically(folder / "comparison.tex", as_latex(sheet).encode())
+    return write_atomically(folder / "comparison.html", _page(comparison, table, ranked, figures).encode())
+
+
+def comparison_sheet(comparison: Comparison, table: pd.DataFrame) -> Sheet:
+    """The printed table, from the `comparison_table`."""
+    notes, marks = numbered(row_notes(comparison))
+    comparable = comparison.comparable
+    rows = tuple(
+        (
+            label_cell(row, mark, comparable),
+            *(metric_cell(row, metric, comparable) for metric in METRICS),
+            count_cell(row),
+        )
+        for (_, row), mark in zip(table.iterrows(), marks, strict=True)
+    )
+    title = f"Methods on the evaluation stream of {dataset_label(comparison.dataset)}"
+    header = (("method", ""), *metric_header(), ("n", "seeds"))
+    below = tuple(remarks(table, comparable, "the paper's main table"))
+    return Sheet(title, header, rows, notes, below)
+
+
+def _figures(comparison: Comparison, table: pd.DataFrame) -> dict[str, tuple[ModuleType, Any]]:
+    """name -> (the figure's module, its numbers). A new figure is one line here."""
+    rows = [(row.label, row.records) for row in comparison.rows]
+    return {
+        "accuracy_curve": (curves, curves.numbers(rows, "A_k")),
+        "forgetting_curve": (curves, curves.numbers(rows, "F_k")),
+        "transfer": (transfer, transfer.numbers(table)),
+    }
+
+
+def _page(
+    comparison: Comparison, table: pd.DataFrame, ranked: Ranking, figures: dict[str, tuple[ModuleType, Any]]
+) -> str:
+    from results.html import appendix, page
+
+    dataset, tasks = dataset_label(comparison.dataset), _tasks(comparison)
+    drawn = [page.figure(name, m.draw(numbers), m.caption(numbers)) for name, (m, numbers) in figures.items()]
+    nothing = page.paragraphs("No row has a measured member yet.")
+    body = [
+        page.tiles(_headlines(table, ranked)) + page.notes(warnings(table, comparison.comparable, comparison.notes)),
+        page.section("Results beside the printed table", as_html(comparison_sheet(comparison, table))),
+        _ranking_section(ranked),
+        page.section("While learning, and transfer", *(drawn if (table["n"] > 0).any() else [nothing])),
+        appendix.configuration(comparison.config),
+        appendix.machine(comparison.facts),
+    ]
+    heading = f"Continual-learning methods on {dataset}"
+    stream = f"the evaluation stream ({count_text(tasks, 'task')})" if tasks else "the evaluation stream"
+    lead = f"{count_text(len(table), 'row')} on {stream}, our results beside the paper's printed table."
+    title = f"{heading} — {comparison.name}"
+    return page.page(title, comparison.name, heading, lead, "\n".join(body), "Comparison of methods ·")
+
+
+def _tasks(comparison: Comparison) -> int:
+    """Tasks of the stream; 0 where nothing was trained."""
+    return max((r.tasks for row in comparison.rows for r in row.records), default=0)
+
+
+def _headlines(table: pd.DataFrame, ranked: Ranking) -> Iterator[tuple[str, str, str]]:
+    measured = table[table["n"] > 0]
+    if len(measured):
+        best = measured.sort_values("A_T_mean", ascending=False).iloc[0]
+        yield "Highest A_T", f"{number_text(best['A_T_mean'], METRIC_DIGITS['A_T'])} %", str(best["row"])
+    yield "Rows measured", f"{len(measured)} of {len(table)}", count_text(int(table["n"].sum()), "member")
+    if not math.isnan(ranked.tau):
+        yield "Kendall's τ, ranking by A_T", number_text(ranked.tau, 2), f"ours and printed, {ranked.methods} methods"
+
+
+def _ranking_section(ranked: Ranking) -> str:
+    from results.html import page
+
+    if ranked.table.empty:
+        return page.section("Ranking", page.paragraphs("No row has both a measured and a printed A_T."))
+    header = [("method", ""), ("rank", "ours"), ("A_T", "ours, %"), ("A_T", "printed, %"), ("rank", "printed")]
+    rows = [
+        ("", [f"{r['row']}", f"{r['rank']}", *_ranked_values(r), f"{r['printed_rank']}"])
+        for _, r in ranked.table.iterrows()
+    ]
+    tau = (
+        f"Kendall's τ-b = {number_text(ranked.tau, 2)} over {count_text(ranked.methods, 'method')}, each by its first "
+        "row in the table of results: 1 is the printed order, 0 no relation, −1 the reverse. "
+        if not math.isnan(ranked.tau)
+        else ""
+    )
+    text = f"By A_T. {tau}Rows of one method share its printed rank; rows without either value take no part."
+    return page.section("Ranking", page.table(header, rows), page.small(text))
+
+
+def _ranked_values(row: pd.Series) -> tuple[str, str]:
+    return number_text(float(row["A_T"]), METRIC_DIGITS["A_T"]), number_text(float(row["printed_A_T"]), 1)

@@ -1,0 +1,116 @@
+"""The section of the report that shows the evaluation beside the paper's printed rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from results.html import page
+from results.labels import (
+    METRIC_DIGITS,
+    METRIC_UNITS,
+    MISSING,
+    epsilon_text,
+    mean_std_text,
+    method_label,
+    number_text,
+    signed_text,
+)
+from results.metrics import METRICS
+from results.paper.reference import footnotes
+from results.search import StudyResults
+from results.search_tables import difference_table, evaluation_table, printed_methods
+from results.verdict import wording
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PAPER_TASKS = 17
+METRIC_COLUMNS = [(metric, METRIC_UNITS[metric]) for metric in METRICS]
+
+
+def evaluation(results: StudyResults) -> str:
+    """The chosen setting and the baseline beside the paper's printed rows."""
+    frame = evaluation_table(results)
+    if frame.empty:
+        return page.section(
+            "Evaluation",
+            page.paragraphs("The evaluation has not run yet, and the paper prints no row for this dataset."),
+        )
+    measured, printed = frame[frame["source"] != "paper"], frame[frame["source"] == "paper"]
+    differences = _difference_rows(results)
+    of_epsilon = results.of_epsilon
+    rows = [*_evaluation_rows(measured, of_epsilon), *differences, *_evaluation_rows(printed, of_epsilon)]
+    header = [("", ""), *METRIC_COLUMNS, ("n", "seeds")]
+    return page.section(
+        "Evaluation", page.table(header, rows), *(page.small(text) for text in _remarks(results, frame))
+    )
+
+
+def metric_text(row: pd.Series, metric: str) -> str:
+    """mean ± std of a row of `by_setting`."""
+    return mean_std_text(float(row[f"{metric}_mean"]), float(row[f"{metric}_std"]), METRIC_DIGITS[metric])
+
+
+def _evaluation_rows(frame: pd.DataFrame, of_epsilon: bool) -> Iterator[tuple[str, list[str]]]:
+    for position, (_, row) in enumerate(frame.iterrows()):
+        paper = row["source"] == "paper"
+        kind = "paper" if paper else "chosen" if position == 0 else ""
+        n = MISSING if math.isnan(float(row["n"])) else str(int(row["n"]))
+        label = str(row["row"])
+        if paper and of_epsilon and row["epsilon"] > 0:
+            label += f", ε = {epsilon_text(row['epsilon'])}"
+        yield kind, [label, *(metric_text(row, metric) for metric in METRICS), n]
+
+
+def _difference_rows(results: StudyResults) -> Iterator[tuple[str, list[str]]]:
+    pairs = difference_table(results).set_index("metric")
+    if not pairs.empty:
+        yield (
+            "",
+            [
+                "difference, paired ± s.e.",
+                *(_difference_cell(pairs, m) for m in METRICS),
+                str(pairs["n"].iloc[0]),
+            ],
+        )
+
+
+def _difference_cell(pairs: pd.DataFrame, metric: str) -> str:
+    if metric not in pairs.index:
+        return MISSING
+    digits = METRIC_DIGITS[metric]
+    mean, error = (float(pairs[name][metric]) for name in ("mean", "standard_error"))
+    return f"{signed_text(mean, digits)} ± {number_text(error, digits)}"
+
+
+def _remarks(results: StudyResults, frame: pd.DataFrame) -> Iterator[str]:
+    if not results.evaluation:
+        yield "The evaluation of this study has not run yet; only the paper's printed rows are shown."
+    yield (
+        "Mean ± population standard deviation over seeds; F_T and LCA_10 are fractions, the rest percent. "
+        f"F_T is better when lower.{_difference_remark(results)}"
+    )
+    if (frame["source"] == "paper").any():
+        of_epsilon = " and gives ε only for Permuted MNIST and Split CIFAR-100" if results.zero_is_agem else ""
+        tasks = results.evaluation[0].tasks if results.evaluation else PAPER_TASKS
+        other = (
+            f" This evaluation has {tasks} tasks, so the printed rows are no yardstick for it."
+            if tasks != PAPER_TASKS
+            else ""
+        )
+        yield (
+            f"Printed rows: the paper's main tables, {PAPER_TASKS} tasks, 5 runs, full training sets; "
+            f"comparable only where the configuration below has the same sizes.{other} "
+            f"The paper prints no LCA_10{of_epsilon}."
+        )
+    for method in printed_methods(results):
+        yield from (f"On the printed {method_label(method)} row: {note}" for note in footnotes(results.dataset, method))
+
+
+def _difference_remark(results: StudyResults) -> str:
+    if not wording.has_baseline(results):
+        return ""
+    pair = f"chosen {wording.subject(results)} minus {wording.baseline_name(results)}"
+    return f" The difference row is {pair} on the same seeds, ± the standard error of its mean."

@@ -1,0 +1,177 @@
+"""The sections of the report, as HTML, from the results of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from results.html import page
+from results.labels import (
+    MISSING,
+    STREAM_LABELS,
+    about_text,
+    count_text,
+    dataset_label,
+    interval_text,
+    method_label,
+    network_label,
+    number_text,
+    signed_text,
+    strategy_label,
+)
+from results.ledger.record import RunRecord
+from results.pages.search_evaluation import metric_text
+from results.pages.search_trust import KIND_LABELS, looks_text
+from results.points import parameter_label, value_text
+from results.search import StudyResults
+from results.search_tables import baseline_pair, by_setting, search_table
+from results.verdict import equivalence, wording
+from results.verdict.answer import answer
+from results.verdict.assessment import trust
+from results.verdict.peak import is_inert
+
+
+def overview(results: StudyResults) -> str:
+    """Headline numbers, warnings and the answer in words."""
+    text = f'<div class="answer">{page.paragraphs(answer(results))}</div>'
+    return page.tiles(_headlines(results)) + page.notes(warnings(results)) + text
+
+
+def warnings(results: StudyResults) -> list[str]:
+    """What a reader must not miss: on which stream was chosen, an unfinished evaluation, other looks at the
+    evaluation stream, members that alone come out otherwise, then the caller's notes.
+    """
+    found = []
+    if results.score_on == "eval" and not is_inert(results):
+        found.append(
+            f"{_selected(results)} on the evaluation stream itself. The evaluation figures on this page are "
+            "therefore flattered: the same test data chose the winner and scored it."
+        )
+    if not results.evaluation:
+        found.append("The evaluation has not run yet; the sections about it are empty.")
+    if looked := looks_text(results):
+        found.append(looked)
+    changed = equivalence.warning(results)
+    if changed:
+        found.append(changed)
+    return [*found, *results.notes]
+
+
+def what_was_run(results: StudyResults) -> str:
+    """The study in one list."""
+    members = results.search
+    subject = wording.heading(wording.subject(results))
+    items = {
+        "Dataset": dataset_label(results.dataset),
+        "Method": method_label(results.method),
+        "Network": network_label(results.config),
+        f"{subject} chosen on": STREAM_LABELS[results.score_on]
+        + (f", {count_text(members[0].tasks, 'task')}" if members else ""),
+        "Strategy": strategy_label(results.strategy),
+        **dict(_domains(results)),
+        wording.heading(wording.round_nouns(results)): f"{len(results.rounds)} ({_different(results)})",
+        "Seeds": ", ".join(map(str, results.seeds)),
+        "Members trained": f"{len(members)} in the search, {_evaluated(results)}",
+        **({"Before it was extended": "; ".join(results.grown)} if results.grown else {}),
+        "SGD steps": f"{sum(r.steps for r in _members(results)):,}",
+    }
+    return page.section("What was run", page.facts(items))
+
+
+def _selected(results: StudyResults) -> str:
+    return "ε was selected" if results.of_epsilon else f"The {wording.subject(results)} was selected"
+
+
+def _different(results: StudyResults) -> str:
+    if len(results.parameters) > 1:
+        return count_text(len(results.settings), "different setting")
+    of = f" of {wording.subject(results)}"
+    return count_text(len(results.settings), "different value") + of
+
+
+def _domains(results: StudyResults) -> Iterator[tuple[str, str]]:
+    """What was searched, an item a parameter."""
+    for i, (name, ends) in enumerate(zip(results.parameters, results.domain, strict=True)):
+        of = "" if results.of_epsilon else f" of {parameter_label(name)}"
+        if ends is None:
+            tried = dict.fromkeys(setting[i] for r in results.rounds for setting in r.settings)
+            yield f"Choices{of}", ", ".join(map(value_text, tried))
+        else:
+            scale = ", logarithmic" if name in results.log else ""
+            yield f"Searched interval{of}", f"{interval_text(ends)}{scale}"
+
+
+def search(results: StudyResults) -> str:
+    """Every round and every setting."""
+    header = [
+        *((parameter_label(name), "") for name in results.parameters),
+        ("A_T", "%"),
+        ("F_T", ""),
+        ("a_1", "%"),
+        ("a_t", "%"),
+        ("n", "seeds"),
+        ("diverged", "seeds"),
+        ("", ""),
+    ]
+    remark = "Mean ± population standard deviation over the seeds that did not diverge. F_T: lower is better."
+    return page.section("The search, point by point", page.table(header, _search_rows(results)), page.small(remark))
+
+
+def certificates(results: StudyResults) -> str:
+    """What training members again, alone, showed; nothing where that was not done."""
+    text = equivalence.summary(results)
+    return page.section("Equivalence", page.paragraphs(text)) if text else ""
+
+
+def _headlines(results: StudyResults) -> Iterator[tuple[str, str, str]]:
+    for i, (name, value) in enumerate(zip(results.parameters, results.chosen, strict=True)):
+        yield f"Chosen {parameter_label(name)}", value_text(value), "" if i else _detail(results)
+    stream = STREAM_LABELS[results.score_on]
+    members = results.members_of(results.chosen)
+    selected = "" if is_inert(results) else f" ({wording.subject(results)} selected on them)"
+    yield from _score_tile(f"A_T, {stream}", members, selected)
+    if results.score_on != "eval":
+        yield from _score_tile(f"A_T, {STREAM_LABELS['eval']}", results.evaluation_of(results.chosen), "")
+    pair = baseline_pair(results, evaluation=True)
+    if pair.n:
+        error = f" ± {number_text(pair.error, 2)}" if pair.n > 1 else ""
+        detail = f"points, paired{', ± standard error' if error else ''}; higher in {pair.wins} of {pair.n}"
+        yield f"A_T minus {wording.baseline_name(results)}'s, evaluation", f"{signed_text(pair.mean, 2)}{error}", detail
+
+
+def _detail(results: StudyResults) -> str:
+    """The verdict in a word or two, and its interval."""
+    found = trust(results)
+    where = f"; best in {about_text((found.peak.low, found.peak.high))}" if found.peak is not None else ""
+    return f"{KIND_LABELS[found.verdict.kind]}{where}"
+
+
+def _score_tile(label: str, members: Sequence[RunRecord], remark: str) -> Iterator[tuple[str, str, str]]:
+    if members:
+        size = f"{count_text(members[0].tasks, 'task')}, {count_text(len(members), 'seed')}"
+        yield label, f"{metric_text(by_setting({(): members}, ()).iloc[0], 'A_T')} %", f"{size}{remark}"
+
+
+def _search_rows(results: StudyResults) -> Iterator[tuple[str, list[str]]]:
+    table = search_table(results)
+    for r in results.rounds:
+        span = f": {interval_text(r.span)}" if r.span else ""
+        note = f" — {r.note}" if r.note else ""
+        yield "group", [f"{wording.heading(wording.round_noun(r))} {r.number}{span}{note}"]
+        rows = table[table["repeat"] == r.number]
+        for setting, (_, row) in zip(r.settings, rows.iterrows(), strict=True):
+            cells = [metric_text(row, metric) for metric in ("A_T", "F_T", "a_1", "a_t")]
+            rank = "" if is_inert(results) else {1: "best", 2: "second"}.get(int(row["best"]), "")
+            kind = "chosen" if setting == results.chosen else ""
+            values = [value_text(value) for value in setting]
+            values[0] += " (A-GEM)" if results.zero_is_agem and setting[0] == 0 else ""
+            yield kind, [*values, *cells, str(int(row["n"])), str(int(row["diverged"]) or MISSING), rank]
+
+
+def _members(results: StudyResults) -> Iterable[RunRecord]:
+    return {r.key: r for r in (*results.search, *results.evaluation)}.values()
+
+
+def _evaluated(results: StudyResults) -> str:
+    shared = {r.key for r in results.search} & {r.key for r in results.evaluation}
+    text = f"{len(results.evaluation)} in the evaluation"
+    return f"{text} (of these {len(shared)} are members of the search)" if shared else text

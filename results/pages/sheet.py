@@ -1,0 +1,176 @@
+"""One description of a printed table, and the three formats it is written in: HTML, Markdown, LaTeX.
+
+Texts are in the house notation (A_T, ε, ±, true minus signs); each format escapes them and sets them its own way.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import NamedTuple
+
+from results.html import page
+from results.labels import METRIC_NAME, subscripts
+
+
+class Line(NamedTuple):
+    """One line of a cell."""
+
+    text: str
+    look: str = ""
+    """"" as it is, "soft" (less important), or "apart" (to be noticed)."""
+    marks: tuple[str, ...] = ()
+    """Raised signs after the text: numbers of footnotes, or "*"."""
+
+
+Cell = tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table as it is printed: the lines of a cell stand below each other."""
+
+    title: str
+    header: tuple[tuple[str, str], ...]
+    """(name, unit) a column; the first column is set left, the others right."""
+    rows: tuple[tuple[Cell, ...], ...]
+    footnotes: tuple[str, ...] = ()
+    """Numbered from 1."""
+    remarks: tuple[str, ...] = ()
+    """Paragraphs below the table."""
+
+    def __post_init__(self) -> None:
+        for cells in self.rows:
+            if len(cells) != len(self.header):
+                raise ValueError(f"a row must have {len(self.header)} cells, got {len(cells)}")
+
+
+def numbered(groups: Iterable[Sequence[str]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """All different texts in the order they come, and for each group the numbers (from 1) of its texts.
+
+    >>> numbered([["a"], [], ["b", "a"]])
+    (('a', 'b'), [('1',), (), ('2', '1')])
+    """
+    kept = [tuple(group) for group in groups]
+    texts = tuple(dict.fromkeys(text for group in kept for text in group))
+    return texts, [tuple(str(texts.index(text) + 1) for text in group) for group in kept]
+
+
+def as_html(sheet: Sheet) -> str:
+    """The table with its footnotes and remarks, for `page.section`."""
+    rows = "".join(f"<tr>{''.join(f'<td>{_html_cell(cell)}</td>' for cell in cells)}</tr>" for cells in sheet.rows)
+    notes = "".join(f"<li>{page.prose(note)}</li>" for note in sheet.footnotes)
+    listed = f'<ol class="after">{notes}</ol>' if notes else ""
+    return page.grid(sheet.header, rows, "sheet") + listed + "".join(page.small(text) for text in sheet.remarks)
+
+
+def as_markdown(sheet: Sheet) -> str:
+    """A document with a pipe table; lines of a cell are parted by <br>."""
+    head = [f"{_markdown(name)} ({_markdown(unit)})" if unit else _markdown(name) for name, unit in sheet.header]
+    aligned = [":--", *["--:"] * (len(head) - 1)]
+    body = [["<br>".join(_line(line, _markdown) for line in cell) for cell in cells] for cells in sheet.rows]
+    table = "\n".join(f"| {' | '.join(cells)} |" for cells in (head, aligned, *body))
+    notes = "\n".join(f"{i}. {_markdown(note)}" for i, note in enumerate(sheet.footnotes, start=1))
+    parts = [f"# {_markdown(sheet.title)}", table, notes, *map(_markdown, sheet.remarks)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def as_latex(sheet: Sheet) -> str:
+    r"""A table environment for a document with \usepackage{booktabs}, in pdfLaTeX or any newer engine; lines of a
+    cell become lines of the table.
+    """
+    head = [_latex(f"{name} ({unit})" if unit else name) for name, unit in sheet.header]
+    body = "\n\\addlinespace\n".join("\n".join(_latex_lines(cells)) for cells in sheet.rows)
+    numbers = (rf"$^{{{i}}}$ {_latex(note)}" for i, note in enumerate(sheet.footnotes, start=1))
+    below = "\\par\n".join([*numbers, *map(_latex, sheet.remarks)])
+    return "\n".join(
+        [
+            r"% Needs \usepackage{booktabs}.",
+            r"\begin{table}[p]",
+            r"\centering\scriptsize\setlength{\tabcolsep}{3pt}",
+            rf"\caption{{{_latex(sheet.title)}}}",
+            rf"\begin{{tabular}}{{@{{}}l{'r' * (len(head) - 1)}@{{}}}}",
+            r"\toprule",
+            rf"{' & '.join(head)} \\",
+            r"\midrule",
+            *([body] if body else []),
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\par\medskip",
+            r"\begin{minipage}{\linewidth}\raggedright",
+            below,
+            r"\end{minipage}",
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+LATEX = {
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
+    # At the start of a line a bare [ or * would belong to the \\ before it.
+    **{sign: f"{{{sign}}}" for sign in "[]*"},
+    **{"<": "$<$", ">": "$>$", "|": "$|$", "±": r"$\pm$", "−": "$-$", "×": r"$\times$", "·": r"$\cdot$"},
+    **{
+        "≤": r"$\le$",
+        "≥": r"$\ge$",
+        "≈": r"$\approx$",
+        "√": r"$\surd$",
+        "∞": r"$\infty$",
+        "²": "$^{2}$",
+        "ₚ": "$_{p}$",
+    },
+    **{"–": "--", "—": "---", "…": r"\ldots{}", "ε": r"$\varepsilon$"},
+}
+
+
+def _html_cell(cell: Cell) -> str:
+    return "".join(f'<span class="line {line.look}">{_line(line, page.prose)}</span>' for line in cell)
+
+
+def _line(line: Line, escaped: Callable[[str], str]) -> str:
+    """A line in HTML or Markdown, which share the tag for raised signs."""
+    raised = f"<sup>{escaped(','.join(line.marks))}</sup>" if line.marks else ""
+    return escaped(line.text) + raised
+
+
+def _markdown(text: str) -> str:
+    signs = re.sub(r"([\\`*|\[\]#~])", r"\\\1", text)
+    lowered = subscripts(signs.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))
+    return lowered.replace("_", r"\_")
+
+
+def _latex_lines(cells: Sequence[Cell]) -> Iterable[str]:
+    """The lines of one row; a cell with fewer lines leaves the rest empty."""
+    for lines in zip_longest(*cells, fillvalue=Line("")):
+        yield rf"{' & '.join(map(_latex_line, lines))} \\"
+
+
+def _latex_line(line: Line) -> str:
+    text = _latex(line.text) + (f"$^{{{','.join(line.marks)}}}$" if line.marks else "")
+    return rf"\textbf{{{text}}}" if line.look == "apart" else text
+
+
+def _latex(text: str) -> str:
+    """Escaped text with metric names and Greek letters as mathematics.
+
+    >>> _latex("A_T of x_y: ε = 5 %, λ − 1, LCA_10")
+    '$A_T$ of x\\\\_y: $\\\\varepsilon$ = 5 \\\\%, $\\\\lambda$ $-$ 1, $\\\\mathrm{LCA}_{10}$'
+    """
+    return re.sub(rf"{METRIC_NAME}|.", _latex_token, text.replace("\n", " "))
+
+
+def _latex_token(found: re.Match[str]) -> str:
+    letter, index = found.group(1), found.group(2)
+    if letter is not None:
+        name = letter if len(letter) == 1 else rf"\mathrm{{{letter}}}"
+        return f"${name}_{index if len(index) == 1 else f'{{{index}}}'}$"
+    sign = found.group()
+    greek = unicodedata.name(sign, "").removeprefix("GREEK SMALL LETTER ")
+    if sign not in LATEX and "α" <= sign <= "ω" and greek.isalpha():
+        return rf"$\{greek.lower().replace('lamda', 'lambda')}$"
+    return LATEX.get(sign, sign)

@@ -1,0 +1,165 @@
+"""The page that sets several finished searches side by side, and every number of it in files beside it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from results.figures import races, tried
+from results.labels import (
+    METRIC_DIGITS,
+    MISSING,
+    STREAM_LABELS,
+    about_text,
+    count_text,
+    dataset_label,
+    mean_std_text,
+    method_label,
+    number_text,
+    signed_text,
+    strategy_label,
+)
+from results.ledger.files import write_atomically, write_csv
+from results.pages.search_trust import KIND_LABELS, looks_words
+from results.pages.sheet import Cell, Line, Sheet, as_html, as_latex, as_markdown
+from results.pages.strategies_numbers import all_looks, check_studies, differing, row_labels, strategies_table
+from results.search import StudyResults
+from results.verdict import wording
+from results.verdict.assessment import trust
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["strategies_sheet", "write_strategies"]
+
+DIGITS = METRIC_DIGITS["A_T"]
+ONE_DRAW = (
+    "One run of each strategy is one draw: another seed of the strategy, or of the training, may reverse the order. "
+    "docs/strategies.md has the benchmark over many runs."
+)
+
+
+def write_strategies(studies: Sequence[StudyResults], folder: Path) -> Path:
+    """Write strategies.html, strategies.csv, strategies.md, strategies.tex and figures/*.csv into `folder`.
+
+    Every file is written atomically, the page last. Returns the page's path. Raises ValueError where the studies
+    cannot be set side by side, see `strategies.check_studies`.
+    """
+    check_studies(studies)
+    table = strategies_table(studies)
+    labelled = list(zip(row_labels(studies), studies, strict=True))
+    figures: dict[str, tuple[ModuleType, Any]] = {
+        "tried": (tried, tried.numbers(labelled)),
+        "best_so_far": (races, races.numbers(labelled)),
+    }
+    write_csv(folder / "strategies.csv", table)
+    for module, numbers in figures.values():
+        for name, data in module.tables(numbers).items():
+            write_csv(folder / "figures" / f"{name}.csv", data)
+    sheet = strategies_sheet(studies, table)
+    # Alone in a document, the table has to carry the notes that stand at the top of the page.
+    alone = replace(sheet, remarks=(*sheet.remarks, *_warnings(studies)))
+    write_atomically(folder / "strategies.md", as_markdown(alone).encode())
+    write_atomically(folder / "strategies.tex", as_latex(alone).encode())
+    return write_atomically(folder / "strategies.html", _page(studies, sheet, figures).encode())
+
+
+def strategies_sheet(studies: Sequence[StudyResults], table: pd.DataFrame | None = None) -> Sheet:
+    """The printed table, from the `strategies_table` where that is at hand."""
+    table = strategies_table(studies) if table is None else table
+    rows = tuple(
+        _cells(label, study, row)
+        for label, study, (_, row) in zip(row_labels(studies), studies, table.iterrows(), strict=True)
+    )
+    header = (
+        ("strategy", ""),
+        ("chosen", ""),
+        ("verdict", ""),
+        ("A_T", "evaluation, %"),
+        ("difference", "to the first, ± s.e."),
+        ("A_T", "search, %"),
+        ("member runs", "search"),
+        ("settings", "tried"),
+    )
+    remark = (
+        f"A_T: mean ± population standard deviation over the seeds, on the {STREAM_LABELS[studies[0].score_on]} of the "
+        "search (where the setting was chosen, so that it flatters) and on the evaluation stream. Difference: A_T of "
+        "the evaluation minus the first row's, mean over the seeds of both ± its standard error. The interval under a "
+        "verdict is where the best value may lie (95 % confidence)."
+    )
+    return Sheet(f"Strategies on {dataset_label(studies[0].dataset)}", header, rows, (), (remark,))
+
+
+def _cells(label: str, study: StudyResults, row: pd.Series) -> tuple[Cell, ...]:
+    kind, peak = str(row["kind"]), trust(study).peak
+    where = (Line(about_text((peak.low, peak.high)), "soft"),) if peak is not None else ()
+    chosen = str(row["chosen"]).split(", ")
+    return (
+        (Line(label), Line(study.name, "soft")) if label == strategy_label(study.strategy) else (Line(label),),
+        tuple(Line(text) for text in chosen),
+        (Line(KIND_LABELS.get(kind, kind)), *where),
+        (Line(mean_std_text(row["evaluation_mean"], row["evaluation_std"], DIGITS)),),
+        (Line(_difference(row)),),
+        (Line(mean_std_text(row["search_mean"], row["search_std"], DIGITS)),),
+        (Line(str(row["members"])),),
+        (Line(str(row["settings"])),),
+    )
+
+
+def _difference(row: pd.Series) -> str:
+    if math.isnan(row["difference"]):
+        return MISSING
+    return f"{signed_text(row['difference'], DIGITS)} ± {number_text(row['standard_error'], DIGITS)}"
+
+
+def _page(studies: Sequence[StudyResults], sheet: Sheet, figures: dict[str, tuple[ModuleType, Any]]) -> str:
+    from results.html import page
+
+    drawn = {name: page.figure(name, m.draw(numbers), m.caption(numbers)) for name, (m, numbers) in figures.items()}
+    first = studies[0]
+    body = [
+        page.notes(_warnings(studies)),
+        page.section("Side by side", as_html(sheet)),
+        page.section("Every tried setting", drawn["tried"]),
+        page.section("What the searches spent", drawn["best_so_far"]),
+        page.section(
+            "The verdicts", *(_verdict(label, s) for label, s in zip(row_labels(studies), studies, strict=True))
+        ),
+    ]
+    what = wording.searched(first) if len({s.parameters for s in studies}) == 1 else "Settings"
+    methods = " and ".join(dict.fromkeys(method_label(s.method) for s in studies))
+    heading = f"{wording.heading(what)} for {methods} on {dataset_label(first.dataset)}: strategies compared"
+    lead = f"{count_text(len(studies), 'search')}, scored by A_T on the {STREAM_LABELS[first.score_on]}."
+    names = ", ".join(s.name for s in studies)
+    return page.page(heading, names, heading, lead, "\n".join(body), "Comparison of strategies ·")
+
+
+def _verdict(label: str, study: StudyResults) -> str:
+    from results.html import page
+
+    found = trust(study).verdict
+    return page.banner(found.kind, f"{label}: {KIND_LABELS[found.kind]}", found.text, found.advice)
+
+
+def _warnings(studies: Sequence[StudyResults]) -> list[str]:
+    """One draw only; other differences than the strategy; looks at the evaluation stream; chosen on it."""
+    found = [ONE_DRAW]
+    compared: dict[str, set[object]] = {
+        "method": {s.method for s in studies},
+        "searched parameters": {s.parameters for s in studies},
+        "seeds of the search": {s.seeds for s in studies},
+    }
+    others = [*(what for what, values in compared.items() if len(values) > 1), *differing(studies)]
+    if others:
+        found.append(f"They differ in more than the strategy: {', '.join(others)}.")
+    if studies[0].score_on == "eval":
+        found.append("All chose on the evaluation stream itself: its figures are flattered.")
+    missing = [s.name for s in studies if not s.evaluation]
+    if missing:
+        found.append(f"Not evaluated yet: {', '.join(missing)}.")
+    looks = looks_words(all_looks(studies))
+    return [*found, looks] if looks else found

@@ -1,0 +1,150 @@
+"""Several finished searches of one dataset, side by side: what each spent, chose, and can be trusted for."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from results.labels import strategy_label
+from results.ledger.record import RunRecord
+from results.points import setting_text
+from results.search import Look, StudyResults
+from results.search_tables import by_seed
+from results.statistics.paired import Paired, paired
+from results.verdict.assessment import trust
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STREAM_KEYS = (
+    *("cv_tasks", "tasks", "classes_per_task", "image_size", "examples_per_task", "skip_corrupt"),
+    *("batch_size", "memory_batch"),
+)
+"""Options that decide which data a member sees, and in which steps."""
+
+STRATEGY_KEYS = ("strategy", "strategy_seed", "name", "method", "search", "seeds")
+"""Options that may differ, or are told in words of their own."""
+
+PLACES = ("out", "storage", "data_dir", "runner", "workers", "address", "certify")
+"""Options that change no figure."""
+
+MOST_SHOWN = 40
+"""Characters of values beyond which a differing option is only named."""
+
+
+def check_studies(studies: Sequence[StudyResults]) -> None:
+    """Raises ValueError, with one line that names an option and the studies, unless there are two or more, with
+    different names, of one dataset, on the same streams.
+    """
+    names = ", ".join(s.name for s in studies)
+    if len(studies) < 2:
+        raise ValueError(f"searches side by side must be two or more, got {names or 'none'}")
+    if len({s.name for s in studies}) < len(studies):
+        raise ValueError(f"searches side by side must be different ones, got {names}")
+    for what, values in _shared(studies):
+        if len(set(values.values())) > 1:
+            got = ", ".join(f"{value} ({name})" for name, value in values.items())
+            raise ValueError(f"searches side by side must have the same {what}, got {got}")
+
+
+def _shared(studies: Sequence[StudyResults]) -> Iterator[tuple[str, dict[str, str]]]:
+    """What decides the data that members see: an option or a quantity, and its value by study where it is known."""
+    yield "dataset", {s.name: s.dataset for s in studies}
+    yield "score-on", {s.name: s.score_on for s in studies}
+    searched = {name for s in studies for name in s.parameters}
+    for key in STREAM_KEYS:
+        if key not in searched:
+            yield key.replace("_", "-"), {s.name: _value(s, key) for s in studies if key in s.config}
+    for what, groups in (
+        ("search", {s.name: s.search for s in studies}),
+        ("evaluation", {s.name: s.evaluation for s in studies}),
+    ):
+        yield f"tasks of the {what}", {name: _tasks(group) for name, group in groups.items() if group}
+    yield "images", {s.name: found for s in studies if (found := _images(s))}
+
+
+def _value(study: StudyResults, key: str) -> str:
+    """As JSON, but words as they are."""
+    value = study.config[key]
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _tasks(records: Sequence[RunRecord]) -> str:
+    return " and ".join(map(str, sorted({record.tasks for record in records})))
+
+
+def _images(study: StudyResults) -> str:
+    """The fingerprints of the images that the members of the search have seen; "" where none is known."""
+    streams = (record.content.get("stream", {}) for record in study.search)
+    return " and ".join(sorted({str(stream["images"]) for stream in streams if "images" in stream}))
+
+
+def differing(studies: Sequence[StudyResults]) -> list[str]:
+    """Configuration keys, other than the strategy and where things are, that the studies do not share; with the values
+    where these are short.
+    """
+    keys = dict.fromkeys(key for s in studies for key in s.config if key not in (*STRATEGY_KEYS, *PLACES))
+    found = {key: list(dict.fromkeys(_value(s, key) for s in studies if key in s.config)) for key in keys}
+    texts = {key: ", ".join(values) for key, values in found.items() if len(values) > 1}
+    return [f"{key} ({text})" if len(text) <= MOST_SHOWN else key for key, text in texts.items()]
+
+
+def all_looks(studies: Sequence[StudyResults]) -> tuple[Look, ...]:
+    """Every choice that any of the studies knows to be evaluated on the evaluation stream, oldest first."""
+    known = {(look.when, look.setting): look for s in studies for look in s.looks}
+    return tuple(known[key] for key in sorted(known))
+
+
+def row_labels(studies: Sequence[StudyResults]) -> list[str]:
+    """The strategy of each study; with the study's name where another has the same strategy."""
+    labels = [strategy_label(s.strategy) for s in studies]
+    return [
+        f"{label} ({s.name})" if labels.count(label) > 1 else label for label, s in zip(labels, studies, strict=True)
+    ]
+
+
+def strategies_table(studies: Sequence[StudyResults]) -> pd.DataFrame:
+    """One row a study: study, strategy, settings (tried), members (runs of the search), chosen (text), kind, low, high
+    (the verdict and its interval), then A_T of the chosen setting in percent: search_mean, search_std, search_n,
+    evaluation_mean, evaluation_std, evaluation_n, and difference, standard_error, pairs: the evaluation's A_T minus the
+    first study's, paired by seed. Population standard deviations. NaN where there is nothing.
+    """
+    import pandas as pd
+
+    return pd.DataFrame([_row(study, studies[0]) for study in studies])
+
+
+def difference(study: StudyResults, first: StudyResults) -> Paired:
+    """A_T in percent of the chosen setting on the evaluation stream minus that of another study's, by seed."""
+    return paired(*(by_seed(s.evaluation_of(s.chosen), "A_T") for s in (study, first)))
+
+
+def _row(study: StudyResults, first: StudyResults) -> dict[str, object]:
+    found = trust(study).verdict
+    pair = difference(study, first)
+    nothing = study is first or not pair.n
+    return {
+        "study": study.name,
+        "strategy": study.strategy,
+        "settings": len(study.settings),
+        "members": len({r.key for r in study.search}),
+        "chosen": setting_text(study.parameters, study.chosen),
+        "kind": found.kind,
+        "low": found.low,
+        "high": found.high,
+        **_spread("search", study.members_of(study.chosen)),
+        **_spread("evaluation", study.evaluation_of(study.chosen)),
+        "difference": math.nan if nothing else pair.mean,
+        "standard_error": math.nan if nothing else pair.error,
+        "pairs": 0 if nothing else pair.n,
+    }
+
+
+def _spread(name: str, members: Sequence[RunRecord]) -> dict[str, object]:
+    from results.statistics.spread import spread
+
+    found = spread(list(by_seed(members, "A_T").values()))
+    std = found.population_std if found.n > 1 else math.nan
+    return {f"{name}_mean": found.mean, f"{name}_std": std, f"{name}_n": found.n}

@@ -1,0 +1,1 @@
+"""The printed tables, and ours beside them."""

@@ -1,0 +1,126 @@
+"""Settings: values of the searched hyperparameters, how a record tells its own, and how they are printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from results.labels import epsilon_text, method_label
+
+if TYPE_CHECKING:
+    from results.ledger.record import RunRecord
+
+Value: TypeAlias = float | int | str
+Setting: TypeAlias = tuple[Value, ...]
+"""One value of each searched hyperparameter, in the order of their names."""
+
+EPSILON = "epsilon"
+SOFT_AGEM = "soft_agem"
+PARAMETER_LABELS = {EPSILON: "ε", "lr": "learning rate", "strength": "λ"}
+IN_THE_CONFIGURATION = {"lr": "learning_rate"}
+"""Name of a searched hyperparameter -> its name in a record's configuration, where they differ."""
+
+
+def value(record: RunRecord, name: str) -> Value | None:
+    """The record's value of a hyperparameter; None where its method does not use it, so that any value gives the same
+    result: A-GEM, which is ε-SOFT-GEM at ε = 0, knows no trigger.
+    """
+    if name == EPSILON:
+        return record.epsilon
+    if name == "strength":
+        found: Value | None = record.content.get("strength")
+        return found
+    return record.content.get("config", {}).get(IN_THE_CONFIGURATION.get(name, name))  # type: ignore[no-any-return]
+
+
+def setting(record: RunRecord, names: Sequence[str]) -> tuple[Value | None, ...]:
+    """The record's values of the named hyperparameters; None as in `value`."""
+    return tuple(value(record, name) for name in names)
+
+
+def matches(found: Sequence[Value | None], wanted: Sequence[Value]) -> bool:
+    """Whether a record with the values `found` is a member of the setting `wanted`: None fits every value.
+
+    >>> matches((0.0, None), (0.0, "raw")), matches((0.1, "mean"), (0.1, "raw"))
+    (True, False)
+    """
+    return all(one is None or one == other for one, other in zip(found, wanted, strict=True))
+
+
+def group(
+    records: Iterable[RunRecord], names: Sequence[str], settings: Iterable[Setting]
+) -> dict[Setting, tuple[RunRecord, ...]]:
+    """Setting -> its records, in their order. A record whose method does not use one of the hyperparameters belongs
+    to every setting that agrees in the others.
+    """
+    exact: dict[tuple[Value | None, ...], list[RunRecord]] = {}
+    loose: list[tuple[tuple[Value | None, ...], RunRecord]] = []
+    for record in records:
+        found = setting(record, names)
+        if None in found:
+            loose.append((found, record))
+        else:
+            exact.setdefault(found, []).append(record)
+    return {s: (*exact.get(s, ()), *(r for found, r in loose if matches(found, s))) for s in settings}
+
+
+def parameter_label(name: str) -> str:
+    """A hyperparameter as people write it.
+
+    >>> parameter_label("epsilon"), parameter_label("lr"), parameter_label("memory_batch")
+    ('ε', 'learning rate', 'memory batch')
+    """
+    return PARAMETER_LABELS.get(name, name.replace("_", " "))
+
+
+def value_text(value: Value | None) -> str:
+    """A value as people write it: six significant digits; a dash where it is not used.
+
+    >>> value_text(0.1 + 0.2), value_text(25), value_text("raw"), value_text(None)
+    ('0.3', '25', 'raw', '–')
+    """
+    if value is None:
+        return "–"
+    return epsilon_text(value) if isinstance(value, float) else str(value)
+
+
+def setting_text(names: Sequence[str], setting: Sequence[Value | None]) -> str:
+    """A setting in words.
+
+    >>> setting_text(("epsilon", "lr"), (0.1 + 0.2, 0.1))
+    'ε = 0.3, learning rate = 0.1'
+    """
+    return ", ".join(f"{parameter_label(n)} = {value_text(v)}" for n, v in zip(names, setting, strict=True))
+
+
+def is_agem(method: str, names: Sequence[str], setting: Sequence[Value | None]) -> bool:
+    """Whether a setting is A-GEM: ε = 0 of ε-SOFT-GEM. The ε of another method is another thing.
+
+    >>> is_agem("soft_agem", ("lr", "epsilon"), (0.1, 0.0)), is_agem("mine", ("epsilon",), (0.0,))
+    (True, False)
+    """
+    return method == SOFT_AGEM and dict(zip(names, setting, strict=True)).get(EPSILON) == 0
+
+
+def setting_label(method: str, names: Sequence[str], setting: Sequence[Value]) -> str:
+    """A method at one setting, by the name of A-GEM where it is that.
+
+    >>> setting_label("soft_agem", ("epsilon",), (0.1,)), setting_label("soft_agem", ("epsilon",), (0.0,))
+    ('ε-SOFT-GEM, ε = 0.1', 'A-GEM (ε = 0)')
+    >>> setting_label("soft_agem", ("lr", "epsilon"), (0.1, 0.0)), setting_label("ewc", ("strength",), (10.0,))
+    ('A-GEM (ε = 0), learning rate = 0.1', 'EWC, λ = 10')
+    """
+    if not is_agem(method, names, setting):
+        return f"{method_label(method)}, {setting_text(names, setting)}"
+    known = {name: value for name, value in zip(names, setting, strict=True) if name != EPSILON}
+    others = setting_text(tuple(known), tuple(known.values()))
+    return f"A-GEM (ε = 0), {others}" if others else "A-GEM (ε = 0)"
+
+
+def is_number(value: Value) -> bool:
+    """Whether a value has a place on an axis: a number, but no truth value.
+
+    >>> is_number(3), is_number("raw"), is_number(True)
+    (True, False, False)
+    """
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -1,0 +1,159 @@
+"""The tables of the report: the search, the evaluation beside the printed rows, and comparisons by seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from results.labels import method_label
+from results.ledger.certificate import Certificate
+from results.ledger.record import RunRecord
+from results.metrics import METRICS, mean_std, summarize
+from results.paper.reference import PRINTED_EPSILON, printed_row
+from results.points import EPSILON, Setting, setting_label
+from results.search import StudyResults
+from results.statistics.paired import Paired, paired
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def by_seed(members: Iterable[RunRecord], metric: str) -> dict[int, float]:
+    """seed -> metric (units of `summarize`) of the members of one setting that did not diverge."""
+    frame = summarize(r for r in members if r.status == "ok")
+    return dict(zip(frame["seed"].tolist(), frame[metric].astype(float).tolist(), strict=True))
+
+
+def compare(first: Iterable[RunRecord], second: Iterable[RunRecord], metric: str = "A_T") -> Paired:
+    """Metric of the first setting's members minus that of the second's, over the seeds both have (units of
+    `summarize`).
+    """
+    return paired(by_seed(first, metric), by_seed(second, metric))
+
+
+def baseline_pair(results: StudyResults, metric: str = "A_T", evaluation: bool = False) -> Paired:
+    """Chosen setting minus baseline by seed, in the search or in the evaluation; no pair where they are the same or
+    there is no baseline.
+    """
+    members = results.evaluation_of if evaluation else results.members_of
+    if results.baseline is None or results.baseline == results.chosen:
+        return paired({}, {})
+    return compare(members(results.chosen), members(results.baseline), metric)
+
+
+def by_setting(groups: Mapping[Setting, Sequence[RunRecord]], names: Sequence[str]) -> pd.DataFrame:
+    """One row a setting, in order: a column a name, n (seeds averaged), diverged, then <metric>_mean and <metric>_std
+    (see `mean_std`). A setting without members has n = 0.
+    """
+    import pandas as pd
+
+    kept = [(i, record) for i, members in enumerate(groups.values()) for record in members]
+    frame = summarize(record for _, record in kept).assign(position=[i for i, _ in kept])
+    table = mean_std(frame, by=["position"]).set_index("position").reindex(range(len(groups))).reset_index(drop=True)
+    counts = table[["n", "diverged"]].fillna(0).astype(int)
+    values = pd.DataFrame({name: [setting[i] for setting in groups] for i, name in enumerate(names)})
+    return pd.concat([values, counts, table.drop(columns=["n", "diverged"])], axis=1)
+
+
+def search_table(results: StudyResults) -> pd.DataFrame:
+    """One row a round and setting: repeat, low, high (NaN where the strategy searches no interval), a column a searched
+    parameter, best (1 = best, 2 = second of the round's winners, 0 = neither), n, diverged, then mean and std of every
+    metric. A setting without members yet has n = 0.
+    """
+    import pandas as pd
+
+    tried = dict.fromkeys(setting for r in results.rounds for setting in r.settings)
+    stats = by_setting({setting: results.members_of(setting) for setting in tried}, results.parameters)
+    rows = [
+        (r.number, *(r.span or (math.nan, math.nan)), rank, list(tried).index(setting))
+        for r in results.rounds
+        for setting, rank in zip(r.settings, _ranks(r.winners, r.scores), strict=True)
+    ]
+    table = pd.DataFrame(rows, columns=["repeat", "low", "high", "best", "position"])
+    table = table.merge(stats, left_on="position", right_index=True, how="left")
+    first = ["repeat", "low", "high", *results.parameters, "best"]
+    return table[[*first, *(c for c in stats.columns if c not in first)]]
+
+
+def evaluation_table(results: StudyResults) -> pd.DataFrame:
+    """The chosen setting and the baseline on the evaluation stream, then the paper's printed
+    rows where they exist.
+
+    Columns: row, source ("this study" | "paper"), a column a searched parameter, n (seeds averaged), diverged, then
+    <metric>_mean and <metric>_std for A_T, F_T, a_1, a_t, LCA_10, BWT, FWT (percent, but F_T and LCA_10 fractions;
+    population std). Empty `evaluation` leaves only printed rows.
+    """
+    import pandas as pd
+
+    groups = {s: members for s in results.evaluated if (members := results.evaluation_of(s))}
+    measured = by_setting(groups, results.parameters)
+    labels = [setting_label(results.method, results.parameters, setting) for setting in groups]
+    measured.insert(0, "row", labels)
+    measured.insert(1, "source", "this study")
+    printed = [row for method in printed_methods(results) for row in _printed_rows(results, method)]
+    return pd.DataFrame([*measured.to_dict("records"), *printed], columns=measured.columns)
+
+
+def printed_methods(results: StudyResults) -> tuple[str, ...]:
+    """Methods whose printed rows stand beside the evaluation: the study's, and A-GEM where that is ε = 0 of it."""
+    return (results.method, "agem") if results.zero_is_agem else (results.method,)
+
+
+def evaluated_rows(results: StudyResults) -> list[tuple[str, tuple[RunRecord, ...]]]:
+    """(label, members) of the evaluated settings, the chosen one first; none for one that was not evaluated. Labels are
+    short: of several parameters the values are left out.
+    """
+    groups = [(setting, results.evaluation_of(setting)) for setting in results.evaluated]
+    return [(_short_label(results, setting), members) for setting, members in groups if members]
+
+
+def difference_table(results: StudyResults) -> pd.DataFrame:
+    """Chosen setting minus baseline by seed on the evaluation stream: metric, mean, standard_error, n, seeds_higher.
+    Empty where the baseline was chosen, or there is none.
+    """
+    import pandas as pd
+
+    columns = ["metric", "mean", "standard_error", "n", "seeds_higher"]
+    pairs = {m: baseline_pair(results, m, evaluation=True) for m in METRICS}
+    rows = [(m, p.mean, p.error, p.n, p.wins) for m, p in pairs.items() if p.n]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def certificates_table(results: StudyResults) -> pd.DataFrame:
+    """One row a member that was trained again alone: key, accuracy_difference (fraction), parameter_difference,
+    created; a difference may be inf.
+    """
+    import pandas as pd
+
+    return pd.DataFrame(results.certificates, columns=[field.name for field in fields(Certificate)])
+
+
+def _ranks(winners: tuple[int, int] | None, scores: tuple[float | None, ...]) -> list[int]:
+    """1 at the better winner, 2 at the other, 0 elsewhere."""
+    ranks = [0] * len(scores)
+    if winners is not None:
+        ordered = sorted(winners, key=lambda i: math.inf if (s := scores[i]) is None else -s)
+        for place, position in enumerate(ordered, start=1):
+            ranks[position] = place
+    return ranks
+
+
+def _short_label(results: StudyResults, setting: Setting) -> str:
+    if len(results.parameters) == 1:
+        return setting_label(results.method, results.parameters, setting)
+    return "chosen setting" if setting == results.chosen else "baseline"
+
+
+def _printed_rows(results: StudyResults, method: str) -> list[dict[str, object]]:
+    printed = printed_row(results.dataset, method)
+    if printed is None:
+        return []
+    cells: dict[str, object] = {name: math.nan for name in results.parameters}
+    if results.of_epsilon:
+        known = {"agem": 0.0, "soft_agem": PRINTED_EPSILON.get(results.dataset, math.nan)}
+        cells[EPSILON] = known.get(method, math.nan)
+    for metric, mean, std in zip(printed["metric"], printed["mean"], printed["std"], strict=True):
+        cells |= {f"{metric}_mean": mean, f"{metric}_std": std}
+    return [{"row": f"{method_label(method)}, printed", "source": "paper", "n": math.nan, **cells}]

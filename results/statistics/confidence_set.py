@@ -1,0 +1,211 @@
+"""Where the best value of one hyperparameter can lie, given a few paired seeds.
+
+A quadratic curve is fitted (`results.statistics.curve`), over all tried values if it suits them, else over a window
+around the best. Values that a test of the slope does not exclude, and tried values beyond the window that cannot be
+told from the top of the curve, make up the confidence set of the maximiser.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from results.statistics.bootstrap import resamples, weighted_quantile
+from results.statistics.paired import RELATIVE_ZERO
+from results.statistics.racing import leader
+from results.statistics.slope_tests import NOTHING, Open, open_points, open_rivals, open_slopes
+from results.statistics.window import LocalFit, Window, local_fit
+
+LEVEL = 0.95
+
+
+class Maximum(NamedTuple):
+    """The confidence set of the maximiser, as its hull, and the curve behind it."""
+
+    low: float
+    high: float
+    at_low: bool
+    """Whether the low end of the searched interval is itself open; low may reach it without, where nothing between it
+    and the next open value was tried."""
+    at_high: bool
+    worse_ends: tuple[bool, bool]
+    """Whether a value that lies apart at the low or high end (ε = 0) is surely worse than the curve's top. Then an
+    open end means "as near to it as one likes", not the end itself."""
+    best: float
+    """Where the curve is highest over its window; without a curve the best tried value, NaN without a score."""
+    peak: float
+    """Height of the curve there, or the mean of the best tried value."""
+    vertex: float
+    """Of the fitted curve; may lie outside the interval. NaN without a curve or where it does not bend down."""
+    curvature: float
+    """Coefficient of x²; NaN without a curve."""
+    curvature_error: float
+    bootstrap_low: float
+    """Percentile interval of the maximiser under resampling of the seeds: what the seeds at hand disagree about. Too
+    short with few seeds, so [low, high] is the one to trust. NaN without a curve."""
+    bootstrap_high: float
+    window: Window | None
+    """None where there is no curve: one seed, fewer than four values, or no window that a parabola suits."""
+    fitted: tuple[float, ...]
+    """[K] the curve at x; NaN outside the window."""
+    seeds: int
+    effective_seeds: float
+    """Seeds that the t quantile counts: fewer than `seeds` where some trained only a few values."""
+    seeds_needed: float
+    """Roughly how many seeds would exclude both ends, with even odds, if what was measured is true; infinite where
+    what was measured speaks against that."""
+
+
+def best_interval(
+    x: Sequence[float],
+    scores: np.ndarray,
+    low: float,
+    high: float,
+    *,
+    apart: Collection[int] = (),
+    level: float = LEVEL,
+) -> Maximum:
+    """The set of maximisers on [low, high] that x [K] and scores [K, R] leave open, with confidence `level`.
+
+    apart    indices of x that follow another formula (ε = 0 is A-GEM): never part of the curve; each extends the set
+             to itself unless it is told from the top of the curve
+    x        on a scale on which the curve resembles a parabola: pass the logarithm of a learning rate
+
+    With a curve: see `openness.open_slopes`; tried values outside its window are excluded by a one-sided t test of
+    the paired differences to the curve's top. Where the curve suits only a window, its set reaches to the next tried
+    values on both sides, because finer than the grid it is a guess. Without a curve: see `openness.open_points`, with
+    the same reach. With one seed everything is open.
+
+    Raises ValueError for shapes that do not fit, x outside [low, high], or unless low < high.
+    """
+    points, table = _checked(x, scores, low, high)
+    ends = (float(low), float(high))
+    local, found = _search(points, table, ends, apart, level)
+    first, seeds = leader(table), int((~np.isnan(table)).any(axis=0).sum())
+    curve = NO_CURVE if local is None else _curve(points[_usual(table, apart)], local, ends, level)
+    if local is None and first is not None:
+        curve = curve._replace(best=float(points[first]), peak=float(np.nanmean(table[first])))
+    return Maximum(
+        *found[:4],
+        (False, False) if local is None else _worse_ends(points, table, local, ends, apart, level),
+        *curve,
+        window=local.window if local else None,
+        fitted=tuple(np.where(local.rows, local.fit.at(points), math.nan).tolist()) if local else (math.nan,) * len(x),
+        seeds=seeds,
+        effective_seeds=local.fit.effective_seeds if local else float(seeds),
+        seeds_needed=_in_seeds(found, seeds, local),
+    )
+
+
+def confidence_hull(
+    x: Sequence[float], scores: np.ndarray, low: float, high: float, *, apart: Collection[int] = ()
+) -> tuple[float, float] | None:
+    """The hull of `best_interval`'s set of level 95 %, or None where there is no curve to rest it on."""
+    points, table = _checked(x, scores, low, high)
+    local, found = _search(points, table, (float(low), float(high)), apart, LEVEL)
+    return None if local is None else (found.low, found.high)
+
+
+class Curve(NamedTuple):
+    """The fields of `Maximum` that come from the curve alone."""
+
+    best: float
+    peak: float
+    vertex: float
+    curvature: float
+    curvature_error: float
+    bootstrap_low: float
+    bootstrap_high: float
+
+
+NO_CURVE = Curve(*7 * (math.nan,))
+
+
+def _search(
+    x: np.ndarray, scores: np.ndarray, ends: tuple[float, float], apart: Collection[int], level: float
+) -> tuple[LocalFit | None, Open]:
+    """The curve, if any, and the open set."""
+    scored = ~np.isnan(scores).all(axis=1)
+    local = local_fit(x, scores, _usual(scores, apart))
+    if local is None:
+        found = open_points(x, scores, ends, level)
+        # A best value that lies apart has no neighbours: the next values follow another formula.
+        near = {found.low, found.high} - {*x[list(apart)].tolist()}
+        return None, found.to_neighbours(x[scored], ends) if near else found
+    window = local.window
+    found = open_slopes(local.fit, *_reach(x[_usual(scores, apart)], window, ends), ends, level)
+    found = found if window.whole else found.to_neighbours(x[scored], ends)
+    best = local.fit.best(window.low, window.high)  # beyond the tried values the set may begin without it
+    found = found.joined(Open(best, best, False, False, 0.0))
+    return local, found.joined(_rivals(x, scores, local, ~local.rows, ends, level))
+
+
+def _in_seeds(found: Open, seeds: int, local: LocalFit | None) -> float:
+    """Needed seeds were reckoned in effective ones; what is open with all there are takes one more at least."""
+    effective = local.fit.effective_seeds if local else float(seeds)
+    if not found.seeds_needed or math.isinf(found.seeds_needed):
+        return found.seeds_needed
+    return float(max(math.ceil(found.seeds_needed * seeds / effective - 1e-9), seeds + 1))
+
+
+def _rivals(
+    x: np.ndarray, scores: np.ndarray, local: LocalFit, rows: np.ndarray, ends: tuple[float, float], level: float
+) -> Open:
+    best = local.fit.best(local.window.low, local.window.high)
+    return open_rivals(local.fit, best, x, scores, rows, ends, level)
+
+
+def _worse_ends(
+    x: np.ndarray,
+    scores: np.ndarray,
+    local: LocalFit,
+    ends: tuple[float, float],
+    apart: Collection[int],
+    level: float,
+) -> tuple[bool, bool]:
+    measured = ~np.isnan(scores).all(axis=1) & ~_usual(scores, apart)
+    low, high = (
+        bool((measured & (x == end)).any()) and _rivals(x, scores, local, measured & (x == end), ends, level) == NOTHING
+        for end in ends
+    )
+    return low, high
+
+
+def _curve(usual: np.ndarray, local: LocalFit, ends: tuple[float, float], level: float) -> Curve:
+    fit, bend = local.fit, local.fit.curvature()
+    best = fit.best(local.window.low, local.window.high)
+    b1, b2 = fit.beta.tolist()
+    vertex = fit.centre - fit.scale * b1 / (2 * b2) if bend.value < 0 else math.nan
+    drawn = resamples(len(fit.seeds))
+    tops = fit.highest(fit.resampled(drawn.counts), *_reach(usual, local.window, ends))
+    there = ~np.isnan(tops)
+    tails = ((1 - level) / 2, (1 + level) / 2)
+    below, above = (weighted_quantile(tops[there], drawn.weights[there], tail) for tail in tails)
+    curvature, error = bend.value / fit.scale**2, bend.error / fit.scale**2
+    return Curve(best, float(fit.at(best)), vertex, curvature, error, below, above)
+
+
+def _usual(scores: np.ndarray, apart: Collection[int]) -> np.ndarray:
+    """bool [K]: values with a score that are not apart."""
+    return np.asarray(~np.isnan(scores).all(axis=1) & ~np.isin(np.arange(len(scores)), list(apart)))
+
+
+def _reach(usual: np.ndarray, window: Window, ends: tuple[float, float]) -> tuple[float, float]:
+    """How far the curve speaks: to the next tried values beyond its window, or to the ends of the interval."""
+    low, high = max(usual[usual < window.low], default=ends[0]), min(usual[usual > window.high], default=ends[1])
+    return float(low), float(high)
+
+
+def _checked(x: Sequence[float], scores: np.ndarray, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
+    points, table = np.asarray(x, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+    if points.ndim != 1 or table.ndim != 2 or len(points) != len(table):
+        raise ValueError(f"x must be [K] and scores [K, R], got shapes {points.shape} and {table.shape}")
+    if not low < high:
+        raise ValueError(f"low must be < high, got {low} and {high}")
+    slack = RELATIVE_ZERO * max(abs(low), abs(high))
+    if len(points) and not (low - slack <= points.min() and points.max() <= high + slack):
+        raise ValueError(f"x must lie in [{low}, {high}], got {points.min()} to {points.max()}")
+    return np.clip(points, low, high), table

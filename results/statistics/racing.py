@@ -1,0 +1,101 @@
+"""Settings with unequal numbers of seeds: a fair ranking of them, and which deserve no further seed.
+
+Scores are [K, R], one row a setting and one column a seed, seeds paired; NaN marks a member that was not trained
+or was lost. In a race all settings get the first two seeds, and only those not yet `separated` from the best get
+the next.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from results.statistics.anova import residuals
+from results.statistics.paired import RELATIVE_ZERO, student_quantile
+
+
+def leader(scores: np.ndarray) -> int | None:
+    """The row with the highest mean among those with the most seeds; the first of equals, None if all are NaN.
+
+    >>> leader(np.array([[9.0, np.nan], [1.0, 2.0], [2.0, 2.0]]))
+    2
+    """
+    there = ~np.isnan(scores)
+    counts = there.sum(axis=1)
+    if not counts.any():
+        return None
+    means = np.where(there, scores, 0.0).sum(axis=1) / np.maximum(counts, 1)
+    return int(np.argmax(np.where(counts == counts.max(), means, -np.inf)))
+
+
+def differences_to_leader(scores: np.ndarray) -> np.ndarray:
+    """scores − those of the `leader`, seed by seed [K, R]; NaN where either is missing."""
+    table = np.asarray(scores, dtype=np.float64)
+    first = leader(table)
+    return np.full(table.shape, math.nan) if first is None else table - table[first]
+
+
+def adjusted_means(scores: np.ndarray) -> np.ndarray:
+    """[K] means as if every setting had the leader's seeds, so that settings with few seeds rank fairly.
+
+    The leader's mean over all its seeds plus the mean paired difference to it on the seeds that both have: an easy
+    or hard draw of the first seeds cancels. Equal to the plain means where the table is complete; NaN without a
+    seed in common with the leader.
+
+    >>> adjusted_means(np.array([[5.0, 5.0, 1.0], [4.0, 5.0, np.nan]])).round(3).tolist()  # plain: 3.667 and 4.5
+    [3.667, 3.167]
+    """
+    table = np.asarray(scores, dtype=np.float64)
+    first = leader(table)
+    if first is None:
+        return np.full(len(table), math.nan)
+    gaps = differences_to_leader(table)
+    there = ~np.isnan(gaps)
+    shared = there.sum(axis=1)
+    mean = float(np.nanmean(table[first]))
+    sums = np.where(there, gaps, 0.0).sum(axis=1)
+    return np.where(shared > 0, mean + sums / np.maximum(shared, 1), math.nan)
+
+
+def separated(scores: np.ndarray, looks: int, level: float = 0.05, starters: int | None = None) -> np.ndarray:
+    """bool [K]: the settings that are worse than the present best beyond doubt; train them on no further seed.
+
+    `looks` is how often the question will be asked in the whole race, `starters` how many settings began it: left out,
+    as many as the table has rows. A setting without a score of the latest seed (the last column with any) counts as
+    dropped before, and stays so. The others are compared with the best of them by a one-sided t test on the residual
+    variance of the two-way layout (setting + seed, both removed) of those still in, with Bonferroni's correction over
+    the starters − 1 comparisons and the looks.
+
+    If the noise is normal, independent and equal for all settings, the probability that the truly best setting is
+    ever dropped is at most `level`: whichever setting looks best, each of the (starters − 1)·looks comparisons wrongs
+    the true best with probability at most level/((starters − 1)·looks). Fewer rows than began, without `starters`,
+    would be corrected for too few. A common effect of the seed does no harm. If the noise
+    of some settings is larger than that of others, this is not promised.
+
+    Nothing is separated below two seeds. Without any noise, every smaller mean is. ValueError for looks < 1, a level
+    outside (0, 1), or fewer starters than rows.
+    """
+    if looks < 1 or not 0 < level < 1:
+        raise ValueError(f"looks must be >= 1 and level in (0, 1), got {looks} and {level}")
+    began = len(scores) if starters is None else starters
+    if began < len(scores):
+        raise ValueError(f"starters must be >= the {len(scores)} settings of the table, got {began}")
+    table = np.asarray(scores, dtype=np.float64)
+    seeds = table[:, ~np.isnan(table).all(axis=0)]
+    inside = ~np.isnan(seeds[:, -1]) if seeds.size else np.zeros(len(table), dtype=bool)
+    # A member lost on the way leaves its row incomplete: the two-way layout takes the seeds that all have.
+    race = seeds[inside]
+    race = race[:, ~np.isnan(race).any(axis=0)]
+    out = ~inside
+    if min(race.shape) >= 2:
+        out[inside] = _worse(race, level / ((began - 1) * looks))
+    return out
+
+
+def _worse(race: np.ndarray, alpha: float) -> np.ndarray:
+    """Of a complete table, the rows below the best one by a one-sided test of level alpha."""
+    means, noise = race.mean(axis=1), residuals(race)
+    error = math.sqrt(2 * noise.pure / noise.spare / race.shape[1])
+    slack = RELATIVE_ZERO * float(np.abs(race).max())
+    return np.asarray(means.max() - means > student_quantile(1 - alpha, noise.spare) * error + slack)

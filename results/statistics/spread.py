@@ -1,0 +1,146 @@
+"""What a few seeds say: the spread of one setting, every setting against a baseline, how often each is the best.
+
+Scores are [K, R], one row a setting and one column a seed. Seeds are paired: the same seed means the same data
+for every setting. NaN marks a member that was not trained or was lost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from results.statistics.bootstrap import SEED, resamples
+from results.statistics.paired import RELATIVE_ZERO, holm, sign_flip_p, smallest_sign_flip_p, student_quantile
+from results.statistics.racing import differences_to_leader
+
+LEVEL = 0.95
+
+
+class Spread(NamedTuple):
+    """One setting over its seeds, in the units of the values. What n does not allow is NaN."""
+
+    n: int
+    mean: float
+    std: float
+    """Sample standard deviation (ddof 1): estimates the spread of seeds not yet tried."""
+    population_std: float
+    """ddof 0: the spread of these seeds, which the paper prints behind ±."""
+    low: float
+    """Student's t interval of the mean; right for normal noise."""
+    high: float
+    bootstrap_low: float
+    """BCa bootstrap interval of the mean over the seeds; too short with few seeds (ten or less)."""
+    bootstrap_high: float
+
+
+class Against(NamedTuple):
+    """One setting minus the baseline, over the seeds that both have."""
+
+    n: int
+    mean: float
+    error: float
+    """Standard error of the mean difference (ddof 1)."""
+    p: float
+    """Two-sided sign-flip test, see `statistics.sign_flip_p`; NaN without a common seed."""
+    p_holm: float
+    """The same after Holm's correction over all settings compared."""
+    smallest_p: float
+    """The smallest p that n pairs can reach at all."""
+    smallest_p_holm: float
+    """The smallest p_holm that n pairs can reach: smallest_p times the number of comparisons, at most 1."""
+
+
+def spread(values: Sequence[float], level: float = LEVEL) -> Spread:
+    """Mean, standard deviations and intervals of level `level` over the seeds; NaN values are left out.
+
+    t interval: mean ± t(n−1)·s/√n. Bootstrap: bias-corrected and accelerated (Efron 1987) with 9,999 resamples
+    of a fixed generator. One value has no spread: std and intervals are NaN. Equal values have none either, and
+    every interval is that value, which says nothing about seeds not tried.
+
+    >>> one = spread([1.0, 2.0, 3.0])
+    >>> one.n, one.mean, one.std, round(one.low, 3), round(one.high, 3)
+    (3, 2.0, 1.0, -0.484, 4.484)
+    """
+    kept = np.asarray(values, dtype=np.float64)
+    kept = kept[~np.isnan(kept)]
+    n = len(kept)
+    if n < 2:
+        mean = float(kept[0]) if n else math.nan
+        return Spread(n, mean, math.nan, 0.0 if n else math.nan, *4 * (math.nan,))
+    mean = float(kept.mean())
+    if np.ptp(kept) <= RELATIVE_ZERO * np.abs(kept).max():
+        return Spread(n, mean, 0.0, 0.0, *4 * (mean,))
+    # On their own scale, because squares and cubes of tiny values underflow.
+    unit = float(np.abs(kept).max())
+    std, population = (unit * float((kept / unit).std(ddof=ddof)) for ddof in (1, 0))
+    below, above = (mean + std * edge for edge in _bootstrap((kept - mean) / std, level))
+    half = student_quantile((1 + level) / 2, n - 1) * std / math.sqrt(n)
+    return Spread(n, mean, std, population, mean - half, mean + half, below, above)
+
+
+def against(scores: np.ndarray, baseline: Sequence[float]) -> tuple[Against, ...]:
+    """Every setting [K, R] against one baseline [R] (such as ε = 0), paired by seed, in the order of the rows.
+
+    Holm's correction counts the settings that share a seed with the baseline: leave the baseline's own row out.
+    With few seeds no p can be small: see `smallest_p_holm` before reading a large p as "no difference".
+
+    >>> one, two = against(np.array([[2.0, 3.0, 5.0], [1.0, 0.0, 3.0]]), [0.0, 1.0, 2.0])
+    >>> one.n, round(one.mean, 3), one.p, one.p_holm, one.smallest_p, one.smallest_p_holm
+    (3, 2.333, 0.25, 0.5, 0.25, 0.5)
+    """
+    gaps = np.asarray(scores, dtype=np.float64) - np.asarray(baseline, dtype=np.float64)
+    kept = [row[~np.isnan(row)] for row in gaps]
+    raw = [sign_flip_p(row.tolist()) if len(row) else math.nan for row in kept]
+    compared = sum(not math.isnan(p) for p in raw)
+    return tuple(_against(row, p, p_holm, compared) for row, p, p_holm in zip(kept, raw, holm(raw), strict=True))
+
+
+def probability_best(scores: np.ndarray) -> np.ndarray:
+    """[K], sums to 1: the share of bootstrap resamples of the seeds in which each setting [K, R] has the highest
+    mean. Every resample draws the same seeds for all settings; ties share the point.
+
+    Where cells are missing, means are compared as `racing.adjusted_means` does: by differences to the leader on
+    the seeds that both have. In a resample that draws none of those, a setting cannot win. A setting without a
+    seed in common with the leader gets 0.
+
+    Its weakness: it is the share of resamples, not the probability that the setting is truly the best. Few seeds
+    (below about ten) make it too sure of the winner, a setting that won by luck takes the share of its
+    neighbours, and with one seed it is 1 for whichever happened to be first.
+
+    >>> probability_best(np.array([[1.0, 4.0], [2.0, 2.0], [0.0, 0.0]])).tolist()
+    [0.75, 0.25, 0.0]
+    """
+    gaps = differences_to_leader(scores)
+    if not gaps.size:
+        return np.zeros(len(gaps))
+    counts, weights = resamples(gaps.shape[1])
+    there = ~np.isnan(gaps)
+    drawn = counts @ there.T
+    with np.errstate(invalid="ignore"):
+        means = np.where(drawn > 0, (counts @ np.where(there, gaps, 0.0).T) / drawn, -np.inf)
+    top = means.max(axis=1, keepdims=True)
+    slack = RELATIVE_ZERO * np.abs(np.where(there, gaps, 0.0)).max(initial=0.0)
+    first = np.isfinite(means) & (means >= top - slack)
+    voted = first.any(axis=1)
+    shares = first[voted] / first[voted].sum(axis=1, keepdims=True)
+    total = weights[voted].sum()
+    return weights[voted] @ shares / total if total > 0 else np.zeros(len(gaps))
+
+
+def _bootstrap(values: np.ndarray, level: float) -> tuple[float, float]:
+    from scipy.stats import bootstrap
+
+    generator = np.random.default_rng(SEED)
+    interval = bootstrap((values,), np.mean, confidence_level=level, rng=generator).confidence_interval
+    return float(interval.low), float(interval.high)
+
+
+def _against(row: np.ndarray, p: float, p_holm: float, compared: int) -> Against:
+    n = len(row)
+    mean = float(row.mean()) if n else math.nan
+    error = float(row.std(ddof=1) / math.sqrt(n)) if n > 1 else math.nan
+    smallest = smallest_sign_flip_p(n) if n else math.nan
+    return Against(n, mean, error, p, p_holm, smallest, min(1.0, compared * smallest) if n else math.nan)

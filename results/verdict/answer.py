@@ -1,0 +1,251 @@
+"""The answer of a search in words: what was chosen, by how much, and how far to trust it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from results.labels import (
+    METRIC_DIGITS,
+    STREAM_LABELS,
+    about_text,
+    count_text,
+    interval_text,
+    mean_std_text,
+    number_text,
+    signed_text,
+)
+from results.ledger.record import RunRecord
+from results.points import Setting, is_number, setting_label, setting_text, value_text
+from results.points import setting as setting_of
+from results.search import StudyResults
+from results.search_tables import baseline_pair, by_setting
+from results.statistics.paired import Paired, sign_flip_name, sign_flip_p, smallest_sign_flip_p
+from results.verdict import wording
+from results.verdict.assessment import trust
+from results.verdict.peak import is_inert
+
+LEVEL = 0.05
+MOST_LISTED = 6
+
+
+def answer(results: StudyResults) -> str:
+    """Paragraphs of plain text with blank lines between: the choice with the verdict on it, comparison with the
+    baseline, evaluation, and what else bears on how far to trust it.
+    """
+    first = " ".join(part for part in (_choice(results), *_verdict(results)) if part)
+    parts = (first, _against_baseline(results), _evaluation(results), _trust(results))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _choice(results: StudyResults) -> str:
+    members = results.members_of(results.chosen)
+    stream = STREAM_LABELS[results.score_on]
+    spread = "; mean ± standard deviation over seeds" if len(members) > 1 else ""
+    inert = is_inert(results)
+    tried = f"{wording.tried(results)} tried in {wording.rounds(results)}"
+    best = f"by the rule for ties among the {tried}" if inert else f"{_rank(results)} {tried}{_highest(results)}"
+    chosen = f"The search {'kept' if inert else 'chose'} {setting_text(results.parameters, results.chosen)}"
+    if results.chosen == results.baseline:
+        chosen += ", which is plain A-GEM" if wording.is_agem(results) else ", which is the baseline"
+    if not members:
+        return f"{chosen}, {best}: mean A_T {number_text(100 * results.chosen_score, 2)} % on the {stream}."
+    size = f"{count_text(members[0].tasks, 'task')}, {_seeds(members)}"
+    return f"{chosen}, {best}: A_T {_metric(members, 'A_T')} % on the {stream} ({size}{spread})."
+
+
+def _rank(results: StudyResults) -> str:
+    return "one of" if wording.higher(results) else "the best of"
+
+
+def _highest(results: StudyResults) -> str:
+    """Which setting has the highest mean, where it is not the chosen one: a strategy may rule it out, or a study have
+    grown.
+    """
+    higher = wording.higher(results)
+    if not higher:
+        return ""
+    named = setting_text(results.parameters, higher[0])
+    return f" (the highest mean of a round is that of {named})"
+
+
+def _against_baseline(results: StudyResults) -> str:
+    if results.baseline is None or is_inert(results):
+        return ""
+    if results.chosen == results.baseline:
+        left = " that the search left open" if wording.higher(results) else ""
+        if wording.is_agem(results):
+            none = f"No ε > 0{left}" if left else "No tried ε > 0"
+            return f"{none} scored higher than A-GEM: on this evidence the soft constraint brings nothing."
+        return f"None of the other {wording.others(results)}{left} scored higher than the baseline."
+    if results.score_on == "eval" and results.evaluation:
+        return ""  # the same members as in the evaluation, whose paragraph compares them
+    baseline, subject = wording.baseline(results), wording.subject(results)
+    pair = baseline_pair(results)
+    if not pair.n:
+        name = baseline[:1].upper() + baseline[1:] if baseline.startswith("the ") else baseline
+        return f"{name} shares no measured seed with the chosen {subject}, so the search cannot compare them."
+    selected = (
+        f"The chosen {subject} is the maximum of noisy means, so the selection itself biases this difference upwards"
+        if len(results.settings) > 2 and not wording.higher(results)
+        else f"The same data chose the {subject}, so the selection itself biases this difference upwards"
+    )
+    if results.of_epsilon:
+        selected = selected.replace("chose the ε", "chose ε")
+    remedy = "; the evaluation below is free of that." if results.score_on == "cv" and results.evaluation else "."
+    seeds = count_text(pair.n, "seed")
+    return f"Against {baseline} on the same {seeds} of the search: {_points(pair)}. {selected}{remedy}"
+
+
+def _evaluation(results: StudyResults) -> str:
+    subject = wording.subject(results)
+    if not results.evaluation:
+        return f"The evaluation has not run yet: how the chosen {subject} does on the evaluation stream is unknown."
+    stream = f"On the evaluation stream ({count_text(results.evaluation[0].tasks, 'task')})"
+    chosen = results.evaluation_of(results.chosen)
+    base = results.evaluation_of(results.baseline) if results.baseline is not None else ()
+    if not chosen:
+        name = wording.baseline_name(results)
+        return f"{stream} only {name} was evaluated: A_T {_metric(base, 'A_T')} %; the chosen {subject} was not."
+    text = f"{stream} {_result(results, results.chosen, chosen)}"
+    if wording.has_baseline(results) and base:
+        assert results.baseline is not None
+        text += f"; {_result(results, results.baseline, base)}. {_difference(results)}"
+    else:
+        text += _without_baseline(results)
+    flattered = results.score_on == "eval" and not is_inert(results)  # by a choice, where there was one
+    return (text + (_flattered(results) if flattered else "")).strip()
+
+
+def _difference(results: StudyResults) -> str:
+    """The chosen setting minus the baseline on the evaluation stream, and a test where one is valid."""
+    pair = baseline_pair(results, evaluation=True)
+    seeds = count_text(pair.n, "seed")
+    if pair.n and not any(pair.differences):
+        return f"Both score the same bit for bit on the same {seeds}: there is nothing to test."
+    test = "" if results.score_on == "eval" else f" {_test(pair)}"
+    return f"Difference on the same {seeds}: {_points(pair)}.{test}"
+
+
+def _without_baseline(results: StudyResults) -> str:
+    if not wording.has_baseline(results):
+        return "."
+    return "; ε = 0 was not evaluated." if wording.is_agem(results) else "; the baseline was not evaluated."
+
+
+def _flattered(results: StudyResults) -> str:
+    subject = "ε" if results.of_epsilon else f"The {wording.subject(results)}"
+    return (
+        f" {subject} was chosen on this very stream: its figures are flattered, the difference is biased upwards, "
+        "and no test is given, because none would be valid after the selection."
+    )
+
+
+def _trust(results: StudyResults) -> str:
+    sentences = [_share(results), _at_the_end(results), _diverged(results)]
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _verdict(results: StudyResults) -> tuple[str, str]:
+    found = trust(results).verdict
+    return found.text, found.advice
+
+
+def _share(results: StudyResults) -> str:
+    """How often the chosen setting is the best of the tried ones."""
+    found = trust(results)
+    if found.seeds < 2 or math.isnan(found.probability) or len(results.settings) < 2:
+        return ""
+    share = f"{100 * found.probability:.0f} %"
+    drawn = f"resamples of the {found.seeds} seeds"
+    text = f"The chosen {wording.subject(results)} is the best of the tried ones in {share} of {drawn}."
+    return f"{text} {_outside(results)}".strip()
+
+
+def _outside(results: StudyResults) -> str:
+    """A sentence where the chosen value is not among those that the curve leaves open."""
+    peak = trust(results).peak
+    if peak is None or peak.curve is None or peak.low <= float(results.chosen[0]) <= peak.high:
+        return ""
+    ends, best = about_text((peak.low, peak.high)), f"{peak.best:.3g}"
+    luck = "" if wording.higher(results) else ", as the highest of noisy means may"
+    return (
+        f"It lies outside the interval {ends} that the curve through all values leaves open{luck}; "
+        f"the curve itself is highest at {best}."
+    )
+
+
+def _at_the_end(results: StudyResults) -> str:
+    """A warning where the best lies on an edge that a narrowing cannot cross any more; the verdict tells of the edge of
+    what was searched.
+    """
+    last, own = results.rounds[-1], results.domain[0] or ()
+    if is_inert(results) or last is results.rounds[0] or last.span is None:
+        return ""
+    if results.chosen[0] in last.span and results.chosen[0] not in own:
+        what = f"the interval of {wording.round_noun(last)} {last.number} {interval_text(last.span)}"
+        return f"The chosen {wording.subject(results)} is an end of {what}: the rule cannot look beyond it again."
+    return ""
+
+
+def _diverged(results: StudyResults) -> str:
+    members = {r.key: r for r in (*results.search, *results.evaluation)}.values()
+    broken = [r for r in members if r.status != "ok"]
+    if not broken:
+        return ""
+    found = dict.fromkeys(setting_of(r, results.parameters) for r in broken)
+    listed = sorted(found, key=lambda s: [(not is_number(v), v) for v in s])  # type: ignore[arg-type]
+    return f"{len(broken)} of {count_text(len(members), 'member')} diverged ({_listed(results, listed)}); {COUNTED}"
+
+
+COUNTED = "they are counted, not averaged."
+
+
+def _listed(results: StudyResults, settings: list[tuple[Any, ...]]) -> str:
+    """A few settings, and how many more there are: "ε = 0.5, 0.6 and 3 more"."""
+    shown = settings[:MOST_LISTED]
+    if len(results.parameters) == 1:
+        text = f"{wording.subject(results)} = {', '.join(value_text(s[0]) for s in shown)}"
+    else:
+        text = "; ".join(setting_text(results.parameters, s) for s in shown)
+    return text + (f" and {len(settings) - len(shown)} more" if len(settings) > len(shown) else "")
+
+
+def _test(pair: Paired) -> str:
+    """The sign-flip test, and what it cannot show with so few seeds."""
+    if pair.n < 2:
+        return ""
+    smallest = smallest_sign_flip_p(pair.n)
+    text = f"{wording.heading(sign_flip_name(pair.n))}: p = {sign_flip_p(pair.differences):.3g}"
+    if smallest >= LEVEL:
+        bound = f"the smallest possible p is 2/2^{pair.n} = {smallest:.4g}"
+        return f"{text}; {pair.n} seeds cannot reach p < {LEVEL}, because {bound}."
+    return f"{text} ({pair.n} seeds, one comparison)."
+
+
+def _points(pair: Paired) -> str:
+    if not pair.n:
+        return "no seed measured for both"
+    error = f" ± {number_text(pair.error, 2)}" if math.isfinite(pair.error) else ""
+    kind = "mean of the paired differences ± its standard error; " if error else "one pair, no standard error; "
+    difference = f"{signed_text(pair.mean, 2)}{error}"
+    return f"{difference} percentage points of A_T ({kind}higher in {pair.wins} of {pair.n})"
+
+
+def _result(results: StudyResults, setting: Setting, members: Sequence[RunRecord]) -> str:
+    label = setting_label(results.method, results.parameters, setting).replace(", ", " with ", 1)
+    if results.zero_is_agem and setting == (0.0,):
+        label = "A-GEM"
+    return f"{label} reaches A_T {_metric(members, 'A_T')} % and F_T {_metric(members, 'F_T')}"
+
+
+def _metric(members: Sequence[RunRecord], metric: str) -> str:
+    row = by_setting({(): members}, ()).iloc[0]
+    if len(members) == 1:
+        return number_text(float(row[f"{metric}_mean"]), METRIC_DIGITS[metric])
+    return mean_std_text(float(row[f"{metric}_mean"]), float(row[f"{metric}_std"]), METRIC_DIGITS[metric])
+
+
+def _seeds(members: Sequence[RunRecord]) -> str:
+    return count_text(len({r.seed for r in members}), "seed")

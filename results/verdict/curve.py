@@ -1,0 +1,159 @@
+"""How far the answer of a search can be trusted, in words with figures: resolved, edge, flat, diverging or inert."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from results.inert import INERT, inert
+from results.labels import count_text, epsilon_text
+from results.statistics.anova import no_difference
+from results.statistics.confidence_set import LEVEL, Maximum
+from results.statistics.curve import FEWEST_POINTS
+from results.statistics.rivals import rivals
+
+LOST_SHARE = 0.25
+"""From this share of lost members on, the search says more about divergence than about the parameter."""
+
+MANY_SEEDS = 100
+"""Needs beyond this are told as "more than"."""
+
+
+class Verdict(NamedTuple):
+    """kind, the values that may be the best, and what to say."""
+
+    kind: str
+    """resolved   neither end of the interval is open
+    edge       one end is, the other is not: the best lies there or cannot be told from it
+    flat       both ends are open: no value can be told from the best
+    diverging  too many members were lost to say anything
+    inert      all scores are equal bit for bit: nothing was measured"""
+    low: float
+    high: float
+    text: str
+    advice: str
+
+
+def verdict(
+    found: Maximum,
+    scores: np.ndarray,
+    lost: np.ndarray | None = None,
+    *,
+    label: str = "ε",
+    natural: tuple[str, str] = ("", ""),
+    members: int | None = None,
+) -> Verdict:
+    """What `best_interval` found in scores [K, R], told for people; rows in ascending order of the values.
+
+    lost     bool [K, R]: members that diverged; others without a score were never trained, or share a value with one
+             that was lost
+    members  how many were trained; where it is left out, those with a score and those lost
+    natural  names of the limits that cannot be crossed, such as ("A-GEM", "ε = 1"); "" where the interval could be
+             wider
+
+    "resolved" needs both ends closed. An end is closed by a slope that surely points inwards there, or by the
+    comparison with the other end (`openness.open_slopes`). Both cannot be closed by each other, because each would
+    have to lie below the other; so one slope at least points inwards, and as the other end lies below or points inwards
+    too, the fitted curve bends down. Where an end is truly the best, closing it is an error of one of two tests, which
+    happens in at most 2 % + 1 % of the searches (level 95 %); on a flat curve both ends are, so "resolved" is as seldom
+    there. In a race seeds count as fewer than were trained, and the interval is wider than it need be.
+    """
+    if nothing := inert(scores, f"values of {label}", label):
+        return Verdict(INERT, found.low, found.high, *nothing)
+    if reason := diverging(scores, lost, FEWEST_POINTS, "value", members):
+        return Verdict("diverging", found.low, found.high, reason, stable(label))
+    span = f"[{epsilon_text(found.low)}, {epsilon_text(found.high)}]"
+    seeds = count_text(found.seeds, "seed")
+    if found.seeds < 2:
+        text = f"{seeds.capitalize()} gave scores, so there is no estimate of the noise: the best {label} is unknown."
+        return Verdict("flat", found.low, found.high, text, "Train at least 3 seeds of every value.")
+    if found.at_low and found.at_high:
+        return _flat(found, scores, label, seeds)
+    if found.at_low or found.at_high:
+        return _edge(found, label, natural, span, seeds)
+    text = (
+        f"The best {label} lies in {span} with {100 * LEVEL:.0f} % confidence ({seeds}); best estimate {_best(found)}."
+    )
+    return Verdict("resolved", found.low, found.high, text, f"Take {label} = {_best(found)}.")
+
+
+def _flat(found: Maximum, scores: np.ndarray, label: str, seeds: str) -> Verdict:
+    """Both ends are open. That every value will do is said only where those between do not differ."""
+    low, high = (epsilon_text(end) for end in (found.low, found.high))
+    closed = found.worse_ends
+    span = f"{'(' if closed[0] else '['}{low}, {high}{')' if closed[1] else ']'}"
+    usual = scores[~np.isnan(scores).all(axis=1)][closed[0] : -1 if closed[1] else None]
+    text, ends = f"The best {label} cannot be told with {seeds}: ", "" if any(closed) else ", both ends included"
+    quarter = len(usual) // 4
+    inner = rivals(usual, LEVEL).worse[quarter : len(usual) - quarter]
+    if len(inner) and inner.all():  # a single value among many may be worse for other reasons
+        text += f"it may lie near either end of {span}, while values between are surely worse."
+        advice = "Take the better end, or search both by themselves."
+    elif no_difference(usual) <= 1 - LEVEL:
+        text += f"it may lie anywhere in {span}{ends}, and yet the values differ."
+        advice = "Take the best tried value."
+    else:
+        text += f"it may lie anywhere in {span}{ends}."
+        advice = f"Any {_which(label, low, high, closed)} will do as well on this evidence."
+    return Verdict("flat", found.low, found.high, text, _more(found, advice))
+
+
+def _which(label: str, low: str, high: str, closed: tuple[bool, bool]) -> str:
+    """The values that are not surely worse: "value", "ε > 0"."""
+    limits = [f"{sign} {end}" for sign, end, shut in ((">", low, closed[0]), ("<", high, closed[1])) if shut]
+    return f"{label} {' and '.join(limits)}" if limits else "value"
+
+
+def _edge(found: Maximum, label: str, natural: tuple[str, str], span: str, seeds: str) -> Verdict:
+    side, value, name = ("low", found.low, natural[0]) if found.at_low else ("high", found.high, natural[1])
+    end = epsilon_text(value)
+    text = f"The best {label} lies in {span} with {100 * LEVEL:.0f} % confidence ({seeds}): "
+    text += f"at the {side} end or too near to be told from it."
+    if found.worse_ends[side == "high"]:
+        advice = f"{name or f'{label} = {end}'} itself is surely worse: try values nearer to {end}."
+    elif name:
+        advice = _more(found, f"{label} cannot go beyond {end}, so the end is itself an answer: take {name}.")
+    else:
+        beyond = "below" if side == "low" else "above"
+        advice = f"Better values may lie {beyond} {end}: search a wider interval."
+    return Verdict("edge", found.low, found.high, text, advice)
+
+
+def diverging(scores: np.ndarray, lost: np.ndarray | None, fewest: int, label: str, members: int | None) -> str:
+    """Why too much was lost, or "": a share of the members, or all but a few values."""
+    gone = 0 if lost is None else int(lost.sum())
+    if not gone:
+        return ""
+    all_of_them = gone + int((~np.isnan(scores)).sum()) if members is None else members
+    of = f"{gone} of {count_text(all_of_them, 'member')}"
+    if gone / all_of_them >= LOST_SHARE:
+        return f"{of} ({100 * gone / all_of_them:.0f} %) diverged: too little is left to judge by."
+    values = int((~np.isnan(scores)).any(axis=1).sum())
+    if values >= fewest:
+        return ""
+    left = f"{count_text(values, label)} of {len(scores)} {'has' if values == 1 else 'have'} a score"
+    return f"{left}, as {of} diverged: too little is left to judge by."
+
+
+def stable(label: str) -> str:
+    """Advice where members diverge."""
+    away = "" if "learning rate" in label else f" before the {label} is judged"
+    return f"Lower the learning rate{away}, or leave out the values that diverge."
+
+
+def _more(found: Maximum, otherwise: str) -> str:
+    return seeds_advice(found.seeds_needed, otherwise)
+
+
+def seeds_advice(needed: float, otherwise: str) -> str:
+    """How many seeds would settle it, if any number would."""
+    if math.isinf(needed) or not needed:
+        return otherwise
+    number = f"about {needed:.0f}" if needed <= MANY_SEEDS else f"more than {MANY_SEEDS}"
+    return f"{otherwise} To tell it apart would take {number} seeds, if what these seeds show is true."
+
+
+def _best(found: Maximum) -> str:
+    return epsilon_text(found.best)

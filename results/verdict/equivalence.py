@@ -1,0 +1,49 @@
+"""What the certificates of a study say, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from results.labels import count_text, difference_text, points_text
+from results.ledger.certificate import Certificate
+from results.search import StudyResults
+
+
+def summary(results: StudyResults) -> str:
+    """How far the members that were trained again alone are from what they gave among others; "" where there
+    were none.
+    """
+    known = results.certificates
+    if not known:
+        return ""
+    again = (
+        "was trained again alone, and compared with the result it"
+        if len(known) == 1
+        else "were trained again alone, and compared with the results they"
+    )
+    allowed = f" {_allowed(results.tolerance)}" if results.tolerance > 0 else ""
+    return f"{count_text(len(known), 'member')} {again} had among others: {_largest(known)}.{allowed}"
+
+
+def warning(results: StudyResults) -> str:
+    """What is wrong where a member differs by more than is allowed; "" where none does."""
+    known = results.certificates
+    outside = [c for c in known if not c.within(results.tolerance)]
+    if not outside:
+        return ""
+    return (
+        f"Trained again alone, {len(outside)} of {count_text(len(known), 'member')} came out otherwise than among "
+        f"others: {_largest(outside)}. {_allowed(results.tolerance)}"
+    )
+
+
+def _largest(certificates: Sequence[Certificate]) -> str:
+    accuracy = points_text(max(c.accuracy_difference for c in certificates))
+    parameter = difference_text(max(c.parameter_difference for c in certificates))
+    return f"the largest difference of any accuracy is {accuracy}, of any parameter {parameter}"
+
+
+def _allowed(tolerance: float) -> str:
+    if tolerance > 0:
+        return f"Allowed is a difference of an accuracy of up to {points_text(tolerance)}."
+    return "Allowed is none."

@@ -1,0 +1,127 @@
+"""The verdict on a search: by the curve where one number was searched, else by its settings."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from results.inert import INERT, Inert, inert
+from results.points import EPSILON, Setting, is_number, value_text
+from results.search import StudyResults
+from results.statistics.confidence_set import Maximum
+from results.statistics.racing import adjusted_means
+from results.verdict import wording
+from results.verdict.curve import Verdict, verdict
+from results.verdict.peak import Peak, complete
+from results.verdict.points import verdict_of_settings
+
+NEAR = 0.05
+"""Values that lie so close to an end, as a part of the axis, count as at the end."""
+
+
+def judge(results: StudyResults, peak: Peak | None) -> tuple[Verdict, tuple[Setting, ...]]:
+    """The verdict, its interval in values of the parameter (NaN where settings lie on no curve), and which other
+    settings cannot be told from the best; these only where there is no curve.
+    """
+    scores = complete(results)
+    if nothing := _inert(results, scores):
+        others = tuple(s for s, row in zip(results.settings, scores, strict=True) if not np.isnan(row).all())
+        return Verdict(INERT, math.nan, math.nan, *nothing), tuple(s for s in others if s != results.chosen)
+    if peak is not None:
+        return _on_the_curve(results, peak, scores), ()
+    found = verdict_of_settings(
+        scores,
+        _diverged(results),
+        at_bound=np.array([_at_bound(results, setting) for setting in results.settings], dtype=bool),
+        label="value" if len(results.parameters) == 1 else "setting",
+        members=_members(results),
+    )
+    rivals = tuple(results.settings[k] for k in found.rivals)
+    return Verdict(found.kind, math.nan, math.nan, found.text, found.advice), rivals
+
+
+def _inert(results: StudyResults, scores: np.ndarray) -> Inert | None:
+    searched = wording.searched(results)
+    of = f"values of {searched}" if len(results.parameters) == 1 else f"settings of {searched}"
+    ends: dict[int, set[str]] = {}
+    for record in results.search:
+        ends.setdefault(record.seed, set()).add(record.fingerprint)
+    return inert(
+        scores, of, searched, same_networks=all(len(found) == 1 and "" not in found for found in ends.values())
+    )
+
+
+def _on_the_curve(results: StudyResults, peak: Peak, scores: np.ndarray) -> Verdict:
+    """Figures of an estimate are told with three significant digits."""
+    low, high, best = (float(f"{value:.3g}") for value in (peak.low, peak.high, peak.best))
+    told = peak.maximum._replace(low=low, high=high, best=best)
+    label, names = wording.subject(results), _natural(results)
+    found = verdict(told, scores, _diverged(results), label=label, natural=names, members=_members(results))
+    within = peak.low <= float(results.chosen[0]) <= peak.high
+    if found.kind == "resolved":
+        # Else the advice would name the top of the curve, a value that nobody trained.
+        text = f"The chosen {label} lies within it: take it." if within else _inside(results, peak, scores)
+        found = found._replace(advice=text)
+    elif found.kind == "edge" and within:
+        found = found._replace(advice=_chosen_or_end(results, told, names) or found.advice)
+    return found._replace(low=peak.low, high=peak.high)
+
+
+def _inside(results: StudyResults, peak: Peak, scores: np.ndarray) -> str:
+    """What to do where the chosen value lies outside a resolved interval."""
+    label, means = wording.subject(results), adjusted_means(scores)
+    values = [float(setting[0]) for setting in results.settings]
+    tried = [k for k, v in enumerate(values) if peak.low <= v <= peak.high and not math.isnan(means[k])]
+    if tried:
+        best = values[max(tried, key=lambda k: float(means[k]))]
+        return f"Take {label} = {value_text(best)}, the best tried value within it."
+    low, high = (f"{end:.3g}" for end in (peak.low, peak.high))
+    how = f" (--extend --interval {low} {high})" if results.of_epsilon else ""
+    return f"No tried value lies within it: search that interval again{how}."
+
+
+def _chosen_or_end(results: StudyResults, found: Maximum, names: tuple[str, str]) -> str:
+    """Advice where the open end cannot be crossed and the chosen value is as good as it; "" elsewhere."""
+    assert results.domain[0] is not None
+    side = 0 if found.at_low else 1
+    name, end, label = names[side], results.domain[0][side], wording.subject(results)
+    if not name or found.worse_ends[side] or results.chosen[0] == end:
+        return ""
+    return f"The chosen {label} lies within it: take it, or {name}, beyond which {label} cannot go."
+
+
+def _diverged(results: StudyResults) -> np.ndarray:
+    """bool [K, R]."""
+    seeds = sorted({r.seed for r in results.search})
+    rows = [{r.seed for r in results.members_of(s) if r.status != "ok"} for s in results.settings]
+    return np.array([[seed in row for seed in seeds] for row in rows], dtype=bool).reshape(len(rows), len(seeds))
+
+
+def _members(results: StudyResults) -> int:
+    return sum(len(results.members_of(setting)) for setting in results.settings)
+
+
+def _natural(results: StudyResults) -> tuple[str, str]:
+    """Names of the ends that ε cannot cross."""
+    ends = results.domain[0]
+    if not results.of_epsilon or ends is None:
+        return "", ""
+    lowest = "A-GEM" if results.zero_is_agem else "ε = 0"
+    return lowest if ends[0] == 0 else "", "ε = 1" if ends[1] == 1 else ""
+
+
+def _at_bound(results: StudyResults, setting: Setting) -> bool:
+    """Whether a value lies at an end of its interval that could be moved: ε cannot go below 0 or beyond 1."""
+    return any(
+        _near_an_end(float(value), ends, name in results.log, name == EPSILON)
+        for name, value, ends in zip(results.parameters, setting, results.domain, strict=True)
+        if ends is not None and is_number(value)
+    )
+
+
+def _near_an_end(value: float, ends: tuple[float, float], log: bool, of_epsilon: bool) -> bool:
+    """Within `NEAR` of the axis: a sampler hardly ever draws the very end of a continuous one."""
+    low, high, at = (math.log10(v) if log else v for v in (*ends, value))
+    near = (at - low <= NEAR * (high - low), high - at <= NEAR * (high - low))
+    return any(close and not (of_epsilon and end in (0, 1)) for close, end in zip(near, ends, strict=True))

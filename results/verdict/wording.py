@@ -1,0 +1,95 @@
+"""Nouns of a study: what it searched, in which rounds, against what. Of a search of ε they are the paper's words."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from results.labels import count_text
+from results.points import Setting, parameter_label, setting_text
+from results.search import SearchRound, StudyResults
+from results.statistics.paired import RELATIVE_ZERO
+
+
+def subject(results: StudyResults) -> str:
+    """What was chosen: "ε", "learning rate", or "setting" where there are several parameters."""
+    return parameter_label(results.parameters[0]) if len(results.parameters) == 1 else "setting"
+
+
+def searched(results: StudyResults) -> str:
+    """All that was searched: "ε", "learning rate and λ", "ε, learning rate and memory"."""
+    *first, last = map(parameter_label, results.parameters)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def heading(text: str) -> str:
+    """Words at the start of a line; a Greek letter stays as it is.
+
+    >>> heading("learning rate"), heading("ε"), heading("λ and margin")
+    ('Learning rate', 'ε', 'λ and margin')
+    """
+    return text[:1].upper() + text[1:] if text[:1].isascii() else text
+
+
+def tried(results: StudyResults) -> str:
+    """How many settings: "51 values", "40 settings"."""
+    return count_text(len(results.settings), "value" if len(results.parameters) == 1 else "setting")
+
+
+def others(results: StudyResults) -> str:
+    """Tried settings, as a plural: "tried ε", "tried values", "tried settings"."""
+    if results.of_epsilon:
+        return "tried ε"
+    return "tried values" if len(results.parameters) == 1 else "tried settings"
+
+
+def round_noun(one: SearchRound) -> str:
+    """A round: a repeat of a narrowing, which has an interval of its own, else a batch. A study may have grown by
+    another strategy.
+    """
+    return "batch" if one.span is None else "repeat"
+
+
+def rounds(results: StudyResults) -> str:
+    """How many rounds: "5 repeats", "1 batch", "3 repeats and 2 batches"."""
+    return " and ".join(count_text(count, noun) for noun, count in Counter(map(round_noun, results.rounds)).items())
+
+
+def round_nouns(results: StudyResults) -> str:
+    """Rounds as a plural: "repeats", "batches", or "rounds" where there are both."""
+    nouns = {round_noun(one) for one in results.rounds}
+    return "rounds" if len(nouns) > 1 else "repeats" if "repeat" in nouns else "batches"
+
+
+def baseline(results: StudyResults) -> str:
+    """The baseline in a sentence: "ε = 0 (A-GEM)", "the baseline ε = 0" of another method, "the baseline λ = 10"."""
+    if results.baseline is None:
+        return "no baseline"
+    text = setting_text(results.parameters, results.baseline)
+    return f"{text} (A-GEM)" if is_agem(results) else f"the baseline {text}"
+
+
+def baseline_name(results: StudyResults) -> str:
+    """The baseline, shortly: "A-GEM", "the baseline"."""
+    return "A-GEM" if is_agem(results) else "the baseline"
+
+
+def is_agem(results: StudyResults) -> bool:
+    """Whether the baseline is A-GEM, of a search of ε alone."""
+    return results.zero_is_agem and results.baseline == (0.0,)
+
+
+def has_baseline(results: StudyResults) -> bool:
+    """Whether there is a baseline that is not the chosen setting itself."""
+    return results.baseline is not None and results.baseline != results.chosen
+
+
+def higher(results: StudyResults) -> tuple[Setting, ...]:
+    """Settings that scored higher in their round than the chosen one in any of its own, the highest first."""
+    best: dict[Setting, float] = {}
+    for one in results.rounds:
+        for setting, score in zip(one.settings, one.scores, strict=True):
+            if score is not None:
+                best[setting] = max(score, best.get(setting, score))
+    chosen = max(results.chosen_score, best.get(results.chosen, results.chosen_score))
+    above = [s for s, score in best.items() if s != results.chosen and score > chosen + RELATIVE_ZERO]
+    return tuple(sorted(above, key=lambda s: -best[s]))

@@ -1,1 +1,0 @@
-"""One YAML file a dataset, and grids.yaml; read by search_spaces.definition."""

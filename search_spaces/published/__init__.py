@@ -1,0 +1,1 @@
+"""The published settings of every dataset, as data."""

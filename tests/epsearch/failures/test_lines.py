@@ -1,0 +1,238 @@
+"""Whatever is raised is one line: status 2 for the user's, 1 for the surroundings', 70 and a crash report for ours."""
+
+import errno
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+import torch
+
+from epsearch.failures import crash_report, lines
+from epsearch.failures.errors import Interrupted, TrainingFailed, Unavailable, UsageError
+from epsearch.findings import listing as ledger
+from epsearch.runners import local
+from epsearch.session import session
+from results.ledger import schema
+from results.ledger.errors import StoreError, StoreGone, StoreUnavailable, StudyConflict
+from results.ledger.retry import Patience
+from results.ledger.store import Store
+from results.ledger.url import LedgerUrl
+from tests.support.ledgers import ARGUMENTS, NAME, finished
+from trainers.streams import DataError
+
+GO_ON = "what was trained is stored, and the same command goes on from there"
+
+
+def os_error(code, name=None):
+    return OSError(code, os.strerror(code), name)
+
+
+@pytest.fixture
+def listing(epsearch, monkeypatch):
+    """Runs `epsearch list` where it raises an error."""
+
+    def call(error, *arguments):
+        def fail(*rest):
+            raise error
+
+        monkeypatch.setattr(ledger, "list_studies", fail)
+        return epsearch("list", *arguments)
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "parts"),
+    [
+        (UsageError("repeats must be >= 1"), 2, ["repeats must be >= 1"]),
+        (DataError("no such images"), 2, ["no such images"]),
+        (StudyConflict("another configuration"), 2, ["another configuration"]),
+        (StoreError("cannot write to the ledger: readonly"), 1, ["readonly", GO_ON]),
+        (StoreUnavailable("cannot write to the ledger: disk is full"), 1, ["disk is full", GO_ON]),
+        (StoreGone("cannot write to the ledger: connection refused"), 1, ["connection refused", GO_ON]),
+        (Unavailable("Ray does not start here; try --runner local"), 1, ["--runner local", GO_ON]),
+        (TrainingFailed("a cohort could not be trained: no room"), 1, ["no room", GO_ON]),
+        (os_error(errno.ENOSPC, "runs/report.html"), 1, ["runs/report.html: No space left on device", GO_ON]),
+        (os_error(errno.EACCES, "runs"), 1, ["runs: Permission denied", GO_ON]),
+        (os_error(errno.EMFILE), 1, ["Too many open files", GO_ON]),
+        (os_error(errno.EPIPE), 1, ["broken pipe", GO_ON]),
+        (MemoryError(), 1, ["out of memory", "--workers", GO_ON]),
+        (torch.OutOfMemoryError("CUDA out of memory"), 1, ["CUDA out of memory", GO_ON]),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), 1, ["out of memory", GO_ON]),
+        (RuntimeError("can't start new thread"), 1, ["out of memory", GO_ON]),
+        (KeyboardInterrupt(), 130, ["stopped", GO_ON]),
+        (Interrupted(), 130, ["stopped", GO_ON]),
+        (ZeroDivisionError("division by zero"), 70, ["a fault of epsearch: ZeroDivisionError: division by zero"]),
+        (RecursionError("too deep"), 70, ["RecursionError"]),
+        (OSError("what no system says"), 70, ["what no system says"]),
+        (GeneratorExit("odd"), 70, ["GeneratorExit"]),
+        (TrainingFailed("a cohort: ValueError", "Traceback of a worker"), 70, ["a cohort: ValueError", GO_ON]),
+        (ValueError("two\n  lines\x1b[31m and [/red] " + "x" * 5000), 70, ["two lines\\x1b[31m and [/red] xxx"]),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
+)
+def test_every_exception_is_one_line(listing, error, status, parts):
+    answer = listing(error)
+    assert answer.status == status and answer.out == ""
+    line = answer.err.strip()
+    assert line.startswith("epsearch: ") and "\n" not in line and len(line) < 1300
+    assert all(part in line for part in parts), line
+    assert ("crash report" in line) == (status == 70)
+
+
+def report_of(answer):
+    return Path(re.search(r"crash report (\S+)", answer.err)[1])
+
+
+def test_a_crash_report_has_what_is_needed_to_mend_it(listing, cache):
+    report = report_of(listing(ZeroDivisionError("division by zero"), "--json", "--out", "some where"))
+    assert report.parent == cache / "crashes"
+    text = report.read_text(encoding="utf-8")
+    for part in (
+        "Traceback",
+        "in list_",
+        "ZeroDivisionError: division by zero",
+        "  --json",
+        "  some where",
+        "Python 3",
+    ):
+        assert part in text
+    assert f"torch {torch.__version__.partition('+')[0]}" in text
+
+
+def test_a_crash_report_has_the_workers_traceback(listing):
+    error = TrainingFailed("a cohort could not be trained: ValueError: no", "Traceback of a worker\n  line 7")
+    assert "Traceback of a worker\n  line 7" in report_of(listing(error)).read_text(encoding="utf-8")
+
+
+def test_no_password_in_a_line_or_a_crash_report(listing, monkeypatch):
+    monkeypatch.setenv("EPSEARCH_STORAGE", "postgresql://me:fr%40mEnv@host/db")
+    error = ValueError("password fr@mEnv of postgresql://me:fr%40mEnv@host/db: s3cret:!@; also=1&password=third!")
+    answer = listing(error, "--storage", "postgresql://me:s3cret:!@host/db")
+    text = answer.err + report_of(answer).read_text(encoding="utf-8")
+    for secret in ("s3cret", "fr%40mEnv", "third!"):
+        assert secret not in text
+    assert "fr@mEnv" not in report_of(answer).read_text(encoding="utf-8")
+    assert "postgresql://me:***@host/db" in text
+
+
+@pytest.mark.parametrize("name", ["passwd", "token", "pass%77ord", "password"])
+def test_no_secret_parameter_in_a_crash_report(listing, name):
+    url = f"postgresql://host/db?user=me&{name}=s3cret"
+    text = report_of(listing(ZeroDivisionError("s3cret is wrong"), "--storage", url)).read_text(encoding="utf-8")
+    assert "s3cret" not in text and f"  postgresql://host/db?user=me&{name}=***\n" in text
+
+
+def test_a_password_with_a_space_is_in_no_crash_report(listing):
+    answer = listing(ZeroDivisionError("pass word"), "--storage=postgresql://me:pass word@host/db")
+    text = report_of(answer).read_text(encoding="utf-8")
+    assert "pass word" not in text and "  --storage=postgresql://me:***@host/db\n" in text
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "storage is postgresql://me:***@server1/db, but EPSEARCH_STORAGE is postgresql://you:***@server2/db; make one",
+        'cannot open the ledger postgresql://me:***@h/db: FATAL: password authentication failed for user "x@y"',
+        "no folder /data/password=1/x of sqlite:////data/pass=1/x.sqlite",
+    ],
+)
+def test_what_is_masked_already_stays_as_it_is(listing, message):
+    assert listing(UsageError(message)).err == f"epsearch: {message}\n"
+
+
+@pytest.mark.parametrize("error", [StoreGone, StoreUnavailable])
+@pytest.mark.parametrize("command", ["list", "show", "report", "run --extend --name first"])
+def test_a_database_that_cannot_be_reached_is_of_the_surroundings(epsearch, monkeypatch, error, command):
+    def fail(url):
+        raise error("cannot open the ledger: connection refused")
+
+    monkeypatch.setattr(Store, "read", fail)
+    answer = epsearch(*command.split(), "--storage", "postgresql://me@host/db")
+    assert answer.status == 1 and "connection refused" in answer.err and answer.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["list", "show", "report"])
+def test_a_database_that_goes_while_it_is_read_is_not_damage(epsearch, monkeypatch, tmp_path, command):
+    def fail(store, keys):
+        raise StoreGone("cannot read the ledger: connection lost")
+
+    shutil.copytree(finished(), tmp_path / "runs")
+    monkeypatch.setattr(Store, "get", fail)
+    answer = epsearch(command)
+    assert answer.status == 1 and "connection lost" in answer.err and "damaged" not in answer.err
+
+
+@pytest.mark.parametrize(("goes", "of"), [("read", LedgerUrl), ("_sound", Store)], ids=["opened", "read"])
+def test_the_final_report_waits_for_a_database_that_has_gone(epsearch, monkeypatch, tmp_path, goes, of):
+    """Both when the ledger is opened for it, and when its runs are read."""
+    shutil.copytree(finished(), tmp_path / "runs")
+    original, failures_left = getattr(Store, goes), [StoreGone("connection refused")]
+
+    def once(first, *rest):
+        assert isinstance(first, of)
+        if failures_left and (not rest or rest[0] is schema.runs):
+            raise failures_left.pop()
+        return original(first, *rest)
+
+    monkeypatch.setattr(Store, goes, once)
+    monkeypatch.setattr(session, "Patience", partial(Patience, sleep=lambda seconds: None))
+    answer = epsearch("run", *ARGUMENTS, "--name", NAME)
+    assert answer.status == 0 and not failures_left and "connection refused; tried again" in answer.err
+
+
+def test_a_crash_report_lies_elsewhere_where_the_cache_takes_none(listing, monkeypatch, tmp_path):
+    (tmp_path / "file").touch()
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path / "file"))
+    monkeypatch.setattr(crash_report.tempfile, "tempdir", str(tmp_path / "tmp"))
+    assert report_of(listing(ZeroDivisionError())).parent == tmp_path / "tmp"
+    monkeypatch.setattr(crash_report.tempfile, "tempdir", str(tmp_path / "file"))
+    answer = listing(ZeroDivisionError())
+    assert answer.status == 70 and "no crash report could be written" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "parts"),
+    [
+        (os_error(errno.ENOSPC, "kept.npz"), 1, ["a cohort could not be trained", "No space left", GO_ON]),
+        (MemoryError("no room"), 1, ["out of memory (no room)", GO_ON]),
+        (DataError("t10k is not an IDX file"), 1, ["DataError: t10k is not an IDX file", GO_ON]),
+        (UsageError("your stream raised"), 2, ["your stream raised"]),
+        (IndexError("off by one"), 70, ["IndexError: off by one", "crash report"]),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
+)
+def test_what_ends_a_cohort(epsearch, small_options, monkeypatch, error, status, parts):
+    def execute(job, progress):
+        raise error
+
+    monkeypatch.setattr(local, "execute", execute)
+    answer = epsearch("run", *small_options, "--quiet")
+    assert answer.status == status and answer.err.strip().count("\n") == 0
+    assert all(part in answer.err for part in parts), answer.err
+    if status == 70:
+        assert "in execute" in report_of(answer).read_text(encoding="utf-8")
+
+
+def test_output_that_nobody_reads(tmp_path):
+    """As `epsearch datasets | head -0`: the reader has gone before anything is written."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "epsearch", "datasets", "--json"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    os.close(writer)
+    assert done.returncode == 1
+    assert done.stderr == f"epsearch: nobody reads the output any longer (broken pipe); {GO_ON}\n"
+
+
+def test_what_the_terminal_cannot_show_is_escaped(monkeypatch):
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), "ascii", errors="strict"))
+    assert lines.answered(lambda: print("ε of \udcff.zip")) == 0
+    assert sys.stdout.buffer.getvalue() == rb"\u03b5 of \udcff.zip" + b"\n"

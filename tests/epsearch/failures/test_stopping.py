@@ -1,0 +1,109 @@
+"""Ctrl-C once, twice, five times, at any moment: one line and status 130."""
+
+import os
+import signal
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from epsearch.failures import stopping
+from epsearch.failures.stopping import SIGNALS, Stop, listen
+
+LINE = f"epsearch: {stopping.WORDS}\n".encode()
+
+
+class Ended(BaseException):
+    """In place of the end of the process."""
+
+
+@pytest.fixture
+def process(monkeypatch):
+    """What is written to the terminal, and with which status the process ends."""
+    seen = SimpleNamespace(written=b"", status=None)
+
+    def write(place, data):
+        assert place == 2
+        seen.written += data
+
+    def leave(status):
+        seen.status = status
+        raise Ended
+
+    monkeypatch.setattr(stopping.os, "write", write)
+    monkeypatch.setattr(stopping.os, "_exit", leave)
+    return seen
+
+
+def press(stop):
+    stop(signal.SIGINT, None)
+
+
+def test_the_first_is_an_exception_and_the_second_the_end(process):
+    stop = Stop()
+    with pytest.raises(KeyboardInterrupt):
+        press(stop)
+    assert process.written == b""
+    with pytest.raises(Ended):
+        press(stop)
+    assert process.written == LINE and process.status == 130
+
+
+def test_nothing_comes_between_the_last_words(process):
+    stop = Stop()
+    stop.telling()
+    press(stop)
+    assert process.status is None
+    stop.told()
+    with pytest.raises(Ended):
+        press(stop)
+    assert process.written == b""
+
+
+def test_an_interrupt_that_nobody_can_catch_is_the_end(process):
+    """Python prints and forgets what a destructor or a callback raises."""
+    with pytest.raises(Ended):
+        Stop().unraisable(SimpleNamespace(exc_type=KeyboardInterrupt))
+    assert process.written == LINE and process.status == 130
+
+
+def test_ignored_signals_stay_ignored(monkeypatch):
+    handlers = {number: signal.default_int_handler for number in SIGNALS} | {signal.SIGHUP: signal.SIG_IGN}
+    monkeypatch.setattr(stopping.signal, "getsignal", handlers.get)
+    monkeypatch.setattr(stopping.signal, "signal", handlers.__setitem__)
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    stop = listen()
+    assert handlers == {signal.SIGINT: stop, signal.SIGTERM: stop, signal.SIGHUP: signal.SIG_IGN}
+
+
+CLEARING_UP = """
+import signal, threading
+from epsearch.failures.stopping import listen
+listen()
+try:
+    print("ready", flush=True)
+    while True:
+        signal.pause()
+except KeyboardInterrupt:
+    print("clearing up", flush=True)
+    while True:
+        signal.pause()
+"""
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+def test_a_second_one_while_the_first_is_cleared_up(number):
+    def listening():  # a test run in the background ignores Ctrl-C, and its children would inherit that
+        for one in SIGNALS:
+            signal.signal(one, signal.SIG_DFL)
+
+    command = [sys.executable, "-c", CLEARING_UP]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=listening
+    ) as running:
+        for word in ("ready\n", "clearing up\n"):
+            assert running.stdout.readline() == word
+            os.kill(running.pid, number)
+        out, err = running.communicate()
+    assert (running.returncode, out, err) == (130, "", LINE.decode())

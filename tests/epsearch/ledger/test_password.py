@@ -1,0 +1,222 @@
+"""The ledger's password: nothing that a study writes, prints or starts has it."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+import traceback
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+import yaml
+from sqlalchemy import create_engine
+
+from epsearch.ledger import location
+from epsearch.ledger.location import VARIABLE, kept_within
+from epsearch.session import session
+from results.ledger import database
+from results.ledger.store import Store, StoreError
+from tests.support.ledgers import ARGUMENTS
+
+PASSWORD = "s3cr&t wörd"
+ENCODED = "s3cr%26t%20w%C3%B6rd"
+FORMS = (PASSWORD, ENCODED, "s3cr%26t+w", "s3cr", "wörd")
+URLS = {
+    "login": f"postgresql://me:{ENCODED}@db.example/ledger",
+    "parameter": f"postgresql://db.example/ledger?user=me&password={ENCODED}&connect_timeout=3",
+    "encoded parameter": f"postgresql://db.example/ledger?user=me&pass%77ord={ENCODED}",
+}
+
+
+@pytest.fixture(autouse=True)
+def server(monkeypatch, tmp_path):
+    """A PostgreSQL server that is an SQLite file, and lets in whoever knows the password."""
+
+    def connected(url, **options):
+        if url.drivername != "postgresql+psycopg":
+            return create_engine(url, **options)
+        assert PASSWORD in (url.password, url.query.get("password"))
+        return create_engine(f"sqlite:///{tmp_path / 'server.sqlite'}")
+
+    monkeypatch.setattr(database, "create_engine", connected)
+
+
+def everything(folder):
+    """Every byte of every file, besides the names."""
+    return b"\n".join(bytes(path) + path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def nothing_has_the_password(*texts):
+    for text in texts:
+        found = text if isinstance(text, bytes) else text.encode()
+        for form in FORMS:
+            assert form.encode() not in found, form
+
+
+@pytest.mark.parametrize(
+    ("given", "url"),
+    [("option", URLS["login"]), ("environment", URLS["encoded parameter"])],
+    ids=["option", "environment"],
+)
+def test_no_file_and_no_command_shows_it(epsearch, tmp_path, monkeypatch, given, url):
+    options, location = [*ARGUMENTS, "--name", "first"], ["--storage", url]
+    if given == "environment":
+        monkeypatch.setenv(VARIABLE, url)
+        location = []
+    run = ["run", *options, *location]
+    done = [
+        epsearch(*run),
+        epsearch(*run, "--json"),
+        epsearch(*run, "--print-config"),
+        epsearch("plan", *options, *location, "--json"),
+        epsearch("list", *location),
+        epsearch("show", *location),
+        epsearch("show", *location, "--json"),
+        epsearch("report", *location, "--json"),
+    ]
+    refused = [epsearch(*run, "--lr", "0.2"), epsearch("show", "none", *location)]
+    assert {answer.status for answer in done} == {0} and {answer.status for answer in refused} == {2}
+    nothing_has_the_password(everything(tmp_path), *(text for one in done + refused for text in (one.out, one.err)))
+    written = yaml.safe_load((tmp_path / "runs" / "first" / "study.yaml").read_text(encoding="utf-8"))
+    printed = yaml.safe_load(done[2].out)
+    assert written.get("storage") == printed.get("storage")
+    if given == "environment":
+        assert "storage" not in written and "storage" not in done[6].out
+        assert "storage:" not in (tmp_path / "runs" / "first" / "report.html").read_text(encoding="utf-8")
+        assert os.environ[VARIABLE] == url
+    else:
+        assert written["storage"] == "postgresql://me:***@db.example/ledger"
+
+
+@pytest.mark.parametrize("url", URLS.values(), ids=URLS)
+def test_a_url_of_a_file_is_masked_in_what_is_printed(epsearch, tmp_path, url):
+    (tmp_path / "mine.yaml").write_text(f"storage: {url}\n", encoding="utf-8")
+    printed = epsearch("run", "--config", "mine.yaml", "--print-config")
+    assert "***" in yaml.safe_load(printed.out)["storage"]
+    nothing_has_the_password(printed.out, printed.err)
+
+
+def test_a_written_study_runs_again_where_the_environment_has_the_url(epsearch, monkeypatch):
+    epsearch("run", *ARGUMENTS, "--name", "first", "--storage", URLS["login"], "--quiet")
+    again = ["run", "--config", "runs/first/study.yaml", "--json"]
+    refused = epsearch(*again)
+    assert refused.status == 2 and refused.err.count("\n") == 1
+    assert "storage postgresql://me:***@db.example/ledger has *** for its password" in refused.err
+    assert f"set {VARIABLE}" in refused.err
+    monkeypatch.setenv(VARIABLE, URLS["login"].replace("db.example", "other.example"))
+    other = epsearch(*again)
+    assert other.status == 2 and "other.example" in other.err and "db.example" in other.err
+    nothing_has_the_password(other.err, refused.err)
+    monkeypatch.setenv(VARIABLE, URLS["login"])
+    assert epsearch(*again).json["effort"]["trained"] == 0
+
+
+def test_what_is_given_goes_before_the_environment(epsearch, small_options, monkeypatch):
+    monkeypatch.setenv(VARIABLE, "sqlite:////nowhere/at/all.sqlite")
+    assert "/nowhere/at" in epsearch("list").err
+    assert "here.sqlite" in epsearch("list", "--storage", "sqlite:///here.sqlite").err
+    printed = epsearch("run", *small_options, "--storage", "sqlite:///here.sqlite", "--print-config").out
+    assert yaml.safe_load(printed)["storage"] == "sqlite:///here.sqlite"
+
+
+WRONG = {
+    "another kind": f"mysql://me:{ENCODED}@db.example/ledger",
+    "no kind": f"me:{ENCODED}@db.example/ledger",
+    "libpq's form": f"host=db.example password={ENCODED}",
+    "no port": f"postgresql://me:{ENCODED}@db.example:port/ledger",
+    "no folder": f"sqlite:///nowhere/x?password={ENCODED}",
+}
+
+
+@pytest.mark.parametrize("url", WRONG.values(), ids=WRONG)
+def test_errors_do_not_show_it(epsearch, small_options, url):
+    answers = [epsearch("run", *small_options, "--storage", url), epsearch("list", "--storage", url)]
+    if "://" in url:
+        answers.append(epsearch("list", url))
+    for answer in answers:
+        assert answer.status == 2 and answer.out == "" and answer.err.count("\n") == 1
+        nothing_has_the_password(answer.err)
+
+
+def test_what_the_driver_says_does_not_show_it(epsearch, monkeypatch):
+    def refuse(*_):
+        raise sqlite3.OperationalError(f"no connection to 'host=db.example password={PASSWORD}' nor with {ENCODED}")
+
+    monkeypatch.setattr(
+        database, "create_engine", lambda *_, **__: create_engine("sqlite://", creator=refuse, hide_parameters=True)
+    )
+    answer = epsearch("list", "--storage", URLS["login"])
+    assert answer.status == 2 and "no connection to 'host=db.example" in answer.err
+    nothing_has_the_password(answer.err)
+    with pytest.raises(StoreError) as caught:
+        Store.read(URLS["login"])
+    nothing_has_the_password("".join(traceback.format_exception(caught.value)))
+
+
+def test_a_study_in_a_traceback_does_not_show_it(small_study):
+    study = small_study(storage=URLS["login"])
+    nothing_has_the_password(repr(study), str(asdict(study)), str(vars(study)), study.to_yaml())
+    assert study.storage.revealed == URLS["login"]
+
+
+@pytest.mark.parametrize("stars", ["*", "**", "****"])
+def test_any_run_of_stars_is_a_masked_password(epsearch, monkeypatch, stars):
+    url = f"postgresql://me:{stars}@db.example/ledger"
+    answer = epsearch("list", "--storage", url)
+    assert answer.status == 2 and "storage postgresql://me:***@db.example/ledger has *** for" in answer.err
+    monkeypatch.setenv(VARIABLE, URLS["login"])
+    assert location.storage(url).revealed == URLS["login"]
+
+
+def test_a_path_is_not_searched_for_passwords(epsearch, tmp_path):
+    folder = tmp_path / "pass=1"
+    folder.mkdir()
+    url = f"sqlite:///{folder}/x.sqlite"
+    assert str(location.storage(url)) == url
+    assert str(location.storage(f"{url}?password=secret")) == f"{url}?password=***"
+    assert epsearch("run", *ARGUMENTS, "--storage", url, "--quiet").status == 0
+    assert epsearch("list", "--storage", url, "--json").json[0]["status"] == "finished"
+
+
+SHOW = """
+import os, subprocess, sys
+from pathlib import Path
+from epsearch.ledger.location import kept_within
+with kept_within(sys.argv):
+    print(Path("/proc/self/cmdline").read_bytes())
+    print(subprocess.run([sys.executable, "-c", "import os; print(dict(os.environ))"], capture_output=True, text=True))
+print(os.environ["EPSEARCH_STORAGE"] == sys.argv[2])
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="only Linux shows processes this way")
+@pytest.mark.parametrize("url", URLS.values(), ids=URLS)
+def test_neither_the_processs_title_nor_processes_that_it_starts_have_it(url):
+    started = subprocess.run(
+        [sys.executable, "-c", SHOW, "--storage", url, f"--storage={url}"],
+        env=os.environ | {VARIABLE: url},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    *shown, kept = started.stdout.splitlines()
+    assert "db.example" in shown[0] and "PATH" in shown[1] and kept == "True"
+    nothing_has_the_password(*shown)
+
+
+def test_training_takes_it_out_of_the_environment(small_study, console, monkeypatch):
+    """Also where no command line is: what Ray starts inherits the environment of its driver."""
+    seen = []
+    monkeypatch.setenv(VARIABLE, URLS["login"])
+    monkeypatch.setattr(session, "_runner", lambda study: seen.append(dict(os.environ)) or pytest.skip("seen"))
+    with pytest.raises(pytest.skip.Exception):
+        session.train(small_study(), console)
+    assert VARIABLE not in seen[0] and os.environ[VARIABLE] == URLS["login"]
+
+
+def test_the_environment_is_as_it_was_behind_it(monkeypatch):
+    monkeypatch.setenv(VARIABLE, "sqlite:///a")
+    with kept_within(), kept_within():
+        assert VARIABLE not in os.environ
+    assert os.environ[VARIABLE] == "sqlite:///a"

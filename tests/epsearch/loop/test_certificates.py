@@ -1,0 +1,107 @@
+"""How many members a study certifies: no figure depends on it, but whether the study is finished does."""
+
+from dataclasses import replace
+
+import pytest
+
+from epsearch import api, terminal
+from epsearch.findings import listing
+from epsearch.preparation import growth
+from epsearch.preparation.build import build_study, grow
+from epsearch.preparation.data import prepare
+from epsearch.session.session import make_folder, unfinished
+from results.ledger.store import Store
+from tests.support.drive import fake, finish, make
+
+train = fake(lambda member, config: 0.9 - 0.1 * member.epsilon)
+
+
+@pytest.fixture
+def one(small_study):
+    """A function that describes the one study of these tests."""
+    return lambda **options: small_study(name="mine", repeats=1, points=3, seeds=2, **options)
+
+
+@pytest.fixture
+def run(console):
+    """A function that trains what `epsearch run` would, with accuracies that are made up; returns the loop."""
+
+    def train_it(study, extend=False):
+        prepared = prepare(study, console, quiet=True)
+        make_folder(study.out)
+        with Store.open(study.storage) as store:
+            described = (study, prepared.images, prepared.proof, extend)
+            loop = make(study, store, earlier=growth.keep(store, *described))
+            finish(loop, train)
+        return loop
+
+    return train_it
+
+
+def states(study):
+    """What list, show and report say of the one study."""
+    (listed,) = listing.list_studies(study.storage, study.out)
+    loop = api.load("mine", study.storage, study.out)
+    assert listed.status == loop.state() and loop.study.certify == terminal.study_as_json(loop)["config"]["certify"]
+    return listed.status, loop.done, unfinished(loop)
+
+
+def rewritten(study, change):
+    """The ledger's row of the study becomes change(row's configuration)."""
+    with Store.open(study.storage) as store:
+        row = store.study("mine")
+        store.change_study(row, change(dict(row.config)))
+
+
+FINISHED = ("finished", True, [])
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_a_study_is_finished_with_as_many_as_it_asked_for(one, run, count):
+    study = one(certify=count)
+    assert len(run(study).certificates) == count
+    assert states(study) == FINISHED
+    assert api.load("mine", study.storage, study.out).study.certify == count
+
+
+def test_a_run_that_asks_for_more_or_fewer_is_the_same_study(one, run):
+    loops = [run(one(certify=count)) for count in (0, 3, 1)]
+    assert [len(loop.certificates) for loop in loops] == [0, 3, 1]
+    assert loops[0].trained > 0 and [loop.trained for loop in loops[1:]] == [0, 0]
+    assert states(one()) == FINISHED
+    assert api.load("mine", one().storage, one().out).study.certify == 1
+
+
+def test_what_is_still_to_be_certified_is_said(one, run):
+    study = one(certify=0)
+    run(study)
+    rewritten(study, lambda config: config | {"certify": 3})  # as a run that was stopped has left it
+    status, done, (note,) = states(study)
+    assert status == "evaluation: 2 of 2 members trained, 3 to be trained once more, alone" and not done
+    assert status in note
+
+
+def test_a_ledger_of_an_older_version_learns_it_from_the_next_run(one, run):
+    study = one(certify=0)
+    run(study)
+    rewritten(study, lambda config: {name: value for name, value in config.items() if name != "certify"})
+    assert not states(study)[1]  # it may as well have been stopped before its certificates
+    assert run(study).trained == 0
+    assert states(study) == FINISHED
+
+
+def test_a_study_that_grows_keeps_it(one, run):
+    run(one(certify=0))
+    before = api.load("mine", one().storage, one().out).study
+    run(grow(before, {"points": 5}), extend=True)
+    assert states(before) == FINISHED
+    assert api.load("mine", before.storage, before.out).study.certify == 0
+    run(grow(before, {"points": 5, "repeats": 2, "certify": 1}), extend=True)
+    assert states(before) == FINISHED
+    assert api.load("mine", before.storage, before.out).study.certify == 1
+
+
+def test_it_identifies_no_study():
+    study = build_study({})
+    assert replace(study, certify=0).digest() == study.digest()
+    assert build_study({"certify": 0}).name == study.name

@@ -1,0 +1,248 @@
+"""Local threads and Ray Tune store the same results; a killed or interrupted run goes on from the ledger."""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from epsearch import api
+from epsearch.failures import stopping
+from epsearch.failures.errors import Interrupted, TrainingFailed
+from epsearch.runners import local
+from epsearch.runners.progress import Monitor
+from results.ledger.record import same_result
+from results.ledger.store import Store
+from results.pages.search import evaluation_table
+from search_spaces import STRATEGIES
+from tests.epsearch.conftest import SMALL
+from tests.support import halting
+from tests.support.descendants import descendants
+from tests.support.limits import HANGS
+
+
+def ledger(study):
+    with Store.open(study.storage) as store:
+        return {record.key: record for record in store.all_runs()}
+
+
+def equal(one, other):
+    return one.keys() == other.keys() and all(same_result(one[key], other[key]) for key in one)
+
+
+FIRST = "narrowing"
+TABLES = ("chosen", "chosen_score", "rounds", "evaluation")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        pytest.param({"race": True, "seeds": 3}, marks=pytest.mark.slow),
+        *(pytest.param({"strategy": name, "seeds": 3}, marks=pytest.mark.slow) for name in STRATEGIES if name != FIRST),
+    ],
+    ids=str,
+)
+def test_both_runners_store_the_same_results(small_study, console, tmp_path, ray_address, options):
+    """With different cohorts: four for each of two workers, and four for the one thread."""
+    pool = small_study(runner="tune", address=ray_address, workers=2, out=tmp_path / "tune", **options)
+    threads = small_study(runner="local", workers=1, out=tmp_path / "local", **options)
+    by_tune, by_threads = api.train_and_report(pool, console), api.train_and_report(threads, console)
+    assert equal(ledger(pool), ledger(threads))
+    assert by_tune.results.chosen == by_threads.results.chosen
+    assert by_tune.results.rounds == by_threads.results.rounds
+    assert evaluation_table(by_tune.results).equals(evaluation_table(by_threads.results))
+    assert by_tune.effort.trained == by_threads.effort.trained > 0
+
+
+def arguments(out, runner):
+    options = SMALL | {"runner": runner, "out": out, "workers": 2}
+    return ["run", "--json", *(part for name, value in options.items() for part in (flag(name), str(value)))]
+
+
+def flag(name):
+    return "--" + name.replace("_", "-")
+
+
+def finished(out, runner):
+    """What a run that nobody disturbs prints, in a process of its own."""
+    command = [sys.executable, "-m", "epsearch", *arguments(out, runner)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=HANGS)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("EPSEARCH_CACHE", str(tmp_path_factory.mktemp("cache")))
+        return finished(tmp_path_factory.mktemp("undisturbed"), "local")
+
+
+def rows(out):
+    """Members in the ledger of a run that has ended."""
+    with closing(sqlite3.connect(f"file:{out / 'epsearch.sqlite'}?mode=ro", uri=True)) as connection:
+        return connection.execute("select count(*) from epsearch_runs").fetchone()[0]
+
+
+@pytest.mark.parametrize("runner", ["local", "tune"])
+def test_a_killed_run_goes_on_to_the_same_table(runner, undisturbed, tmp_path):
+    process, go_on = halting.start(4, *arguments(tmp_path, runner))
+    process.send_signal(signal.SIGKILL)
+    go_on()
+    process.communicate(timeout=HANGS)
+    stored = rows(tmp_path)
+    resumed = finished(tmp_path, runner)
+    assert resumed["effort"]["reused"] >= stored >= 4 and resumed["effort"]["trained"] > 0
+    assert all(resumed[field] == undisturbed[field] for field in TABLES)
+
+
+@pytest.mark.parametrize("runner", ["local", "tune"])
+def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(runner, tmp_path):
+    process, go_on = halting.start(4, *arguments(tmp_path, runner))
+    process.send_signal(signal.SIGINT)
+    go_on()
+    out, err = process.communicate(timeout=HANGS)
+    assert process.returncode == 130
+    assert err.decode().strip().splitlines()[-1].startswith("epsearch: stopped; ")
+    assert "the same command goes on from there" in err.decode() and "Traceback" not in err.decode()
+    assert out == b"" and rows(tmp_path) >= 4
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds Ray's processes in /proc")
+def test_a_ray_that_loses_its_head_ends_the_run_in_one_line(undisturbed, tmp_path):
+    """Ray would end it a minute later; and the same command goes on with threads."""
+    process, go_on = halting.start(4, *arguments(tmp_path, "tune"), "--quiet")
+    (head,) = (pid for pid, name in descendants(process.pid) if name == "gcs_server")
+    os.kill(head, signal.SIGKILL)
+    out, err = process.communicate(timeout=HANGS)
+    go_on()
+    line = f"epsearch: Ray was lost (its gcs_server has ended); try --runner local; {stopping.KEPT}\n"
+    assert (process.returncode, out, err.decode()) == (1, b"", line)
+    resumed = finished(tmp_path, "local")
+    assert resumed["effort"]["reused"] >= 4
+    assert all(resumed[field] == undisturbed[field] for field in TABLES)
+
+
+def test_an_error_in_a_cohort_ends_the_run_and_keeps_what_is_done(small_study, console, monkeypatch):
+    study = small_study()
+    original = local.execute
+    calls = []
+
+    def failing(job, progress):
+        calls.append(job)
+        if len(calls) == 3:
+            raise MemoryError("no room")
+        return original(job, progress)
+
+    monkeypatch.setattr(local, "execute", failing)
+    with pytest.raises(TrainingFailed, match="no room"):
+        api.train_and_report(study, console)
+    assert 0 < len(ledger(study)) < 8
+    monkeypatch.setattr(local, "execute", original)
+    assert api.train_and_report(study, console).effort.reused > 0
+
+
+def test_an_error_in_a_worker_is_one_line(small_study, console, tmp_path, capfd, ray_address):
+    """The driver reads MNIST from its cache; the workers find the file damaged since."""
+    from tests.trainers.streams.test_permuted import write_idx
+    from trainers.streams.pixels import mnist
+
+    mnist.load.cache_clear()
+    folder = write_idx(tmp_path / "data", images=(100, 20))
+    study = small_study(dataset="permuted_mnist", data_dir=tmp_path / "data", runner="tune", address=ray_address)
+    mnist.load(study.data_dir)
+    (folder / "t10k-labels-idx1-ubyte.gz").write_bytes(b"")
+    with pytest.raises(
+        TrainingFailed, match=r"a cohort could not be trained: DataError: .*t10k-labels.* is not an IDX file"
+    ):
+        api.train_and_report(study, console)
+    mnist.load.cache_clear()
+    shown = capfd.readouterr()
+    assert "Traceback" not in shown.err + shown.out
+
+
+def actors():
+    """Process numbers of Tune's workers in every Ray that this process has started."""
+    return {pid for pid, name in descendants(os.getpid()) if name.startswith("ray::Impl")}
+
+
+def killing(relay):
+    """A Relay that kills the only worker once while it starts, once while it trains and once while it is idle.
+
+    Tune calls it between two of its steps, so it cannot miss these moments on a slow machine. The idle worker dies
+    after Tune has its result for good, and before the next trial is handed to it.
+    """
+
+    others = actors()  # of tests before, which may still be ending
+
+    class Killer(relay):
+        killed, errors = [], 0
+
+        def kill(self, moment, pid):
+            os.kill(pid, signal.SIGKILL)
+            self.killed.append(moment)
+
+        def on_step_begin(self, iteration, trials, **info):
+            if not self.killed and (starting := actors() - others):
+                self.kill("starting", starting.pop())
+
+        def on_trial_result(self, iteration, trials, trial, result, **info):
+            super().on_trial_result(iteration, trials, trial, result)
+            if self.killed == ["starting"]:
+                self.kill("training", result["pid"])
+
+        def on_trial_complete(self, iteration, trials, trial, **info):
+            if self.killed == ["starting", "training"]:
+                self.kill("idle", trial.last_result["pid"])
+
+        def on_trial_error(self, iteration, trials, trial, **info):
+            type(self).errors += 1
+
+    return Killer
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds the starting worker in /proc")
+def test_a_worker_that_dies_is_replaced(epsearch, small_options, monkeypatch, ray_address):
+    """SIGKILL, whenever it comes, costs one attempt, and the run ends as it should."""
+    from epsearch.runners import trials
+
+    killer = killing(trials.Relay)
+    monkeypatch.setattr(trials, "Relay", killer)
+    answer = epsearch("run", "--json", *small_options, "--runner", "tune", "--workers", 1, "--address", ray_address)
+    assert (killer.killed, killer.errors) == (["starting", "training", "idle"], 3)
+    assert answer.status == 0 and answer.json["evaluation"], answer.err
+    assert "Traceback" not in answer.err
+
+
+def test_interrupting_the_local_runner_stops_its_threads(small_study, console, monkeypatch):
+    study = small_study(examples_per_task=1000)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def update(self, loop):
+        original(self, loop)
+        if loop.trained:
+            signal.raise_signal(signal.SIGINT)
+
+    original = Monitor.update
+    monkeypatch.setattr(Monitor, "update", update)
+    try:
+        with pytest.raises(Interrupted):
+            api.train_and_report(study, console)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert ledger(study)
+
+
+def test_a_cluster_that_is_not_there_is_one_line(small_study, console):
+    from epsearch.failures.errors import UsageError
+
+    with pytest.raises(UsageError, match=r"cannot join the Ray cluster at '127.0.0.1:1'") as error:
+        api.train_and_report(small_study(runner="tune", address="127.0.0.1:1"), console)
+    assert "\n" not in str(error.value)

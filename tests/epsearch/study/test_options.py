@@ -1,0 +1,150 @@
+"""Options, YAML files and what identifies a study."""
+
+import pytest
+import yaml
+
+from epsearch.failures.errors import UsageError
+from epsearch.preparation.build import build_study, restore
+from epsearch.study.kinds import KINDS, Study
+from epsearch.study.options import OPTIONS
+from search_spaces.published.definition import load_definition
+
+
+def test_defaults_are_the_definition():
+    study = build_study({})
+    definition = load_definition("permuted_digits")
+    assert study.dataset == "permuted_digits" and study.method == "soft_agem"
+    assert (study.repeats, study.points, study.seeds) == (5, 11, (0, 1, 2, 3, 4))
+    assert (study.cv_tasks, study.tasks, study.memory, study.memory_batch, study.batch_size) == (3, 20, 25, 40, 10)
+    assert study.lr == definition.learning_rate and study.interval == (0.0, 1.0)
+    assert study.examples_per_task is None and study.score_on == "cv" and study.runner == "tune"
+    assert study.device in ("cpu", "cuda") and str(study.storage).startswith("sqlite:///")
+
+
+def test_every_option_is_a_field_and_the_other_way_round():
+    fields = {name for kind in KINDS.values() for name in kind.__dataclass_fields__ if name != "kind"}
+    assert {option.name for option in OPTIONS} == fields
+
+
+@pytest.mark.parametrize(
+    ("given", "seeds"),
+    [("5", (0, 1, 2, 3, 4)), (3, (0, 1, 2)), ("0,1,7", (0, 1, 7)), ("2..4", (2, 3, 4)), ([4, 2], (4, 2)), ("3,", (3,))],
+)
+def test_seeds_are_a_count_a_list_or_a_range(given, seeds):
+    assert build_study({"seeds": given}).seeds == seeds
+
+
+@pytest.mark.parametrize("name", ["permuted_mnist", "permuted-mnist", "perm-mnist", "Perm_MNIST"])
+def test_dataset_names_may_be_written_in_many_ways(name):
+    assert build_study({"dataset": name}).dataset == "permuted_mnist"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dataset": "permuted_mnits"}, "no dataset 'permuted_mnits'; known: .*; did you mean 'permuted_mnist'?"),
+        ({"method": "soft_gem"}, "no method 'soft_gem'; known: .*; did you mean 'soft_agem'?"),
+        (
+            {"method": "agem"},
+            "method 'agem' has no ε; name what --search is to try: lr, batch_size, memory, memory_batch",
+        ),
+        ({"interval": ("0", "1.5")}, "interval must satisfy 0 <= low < high <= 1, got 0 1.5"),
+        ({"interval": (0.5, 0.2)}, "interval must satisfy 0 <= low < high <= 1, got 0.5 0.2"),
+        ({"interval": "0"}, "interval must be two numbers LOW HIGH, got '0'"),
+        ({"points": 2}, "points must be >= 3, got 2"),
+        ({"points": "many"}, "points must be a whole number >= 3, got 'many'"),
+        ({"repeats": 0}, "repeats must be >= 1, got 0"),
+        ({"repeats": 2.5}, "repeats must be a whole number >= 1, got 2.5"),
+        ({"cv_tasks": 20}, "cv-tasks must be < tasks, .* got 20 and 20"),
+        ({"examples_per_task": 5}, "examples-per-task must be >= batch-size, got 5 and 10"),
+        ({"memory": 0}, "memory must be >= 1 for soft_agem, .* got 0"),
+        ({"memory": -1}, "memory must be >= 0, got -1"),
+        ({"memory_batch": 0}, "memory-batch must be >= 1, got 0"),
+        ({"memory_batch": "some"}, "memory-batch must be a whole number >= 1, got 'some'; or all"),
+        ({"lr": "-0.1"}, "lr must be a number > 0, got '-0.1'"),
+        ({"lr": "nan"}, "lr must be a number > 0, got 'nan'"),
+        ({"seeds": "0,0"}, "seeds must be a count >= 1, a list like 0,1,2 or a range like 0..4, got '0,0'"),
+        ({"seeds": "0"}, "seeds must be"),
+        ({"seeds": "4..2"}, "seeds must be"),
+        ({"score_on": "test"}, "no score-on 'test'; known: cv, eval"),
+        ({"device": "gpu"}, "no device 'gpu'; known: auto, cpu, cuda"),
+        ({"precision": "tf32", "device": "cpu"}, "precision tf32 is arithmetic of NVIDIA GPUs; with device cpu only"),
+        ({"precision": "half"}, "no precision 'half'; known: float32, tf32"),
+        ({"numeric_path": "cpu-mkl"}, "no numeric path 'cpu-mkl'; one is cpu-float32-mkl-sparse"),
+        ({"certify": -1}, "certify must be >= 0, got -1"),
+        ({"runner": "ray"}, "no runner 'ray'; known: tune, local"),
+        ({"trigger": "zer"}, "no trigger 'zer'; known: zero, epsilon; did you mean 'zero'?"),
+        ({"name": "a/b"}, "name must consist of letters, digits, '.', '_' and '-', got 'a/b'"),
+    ],
+)
+def test_bad_values_are_refused_in_one_line(options, message):
+    with pytest.raises(UsageError, match=message.replace("?", r"\?")) as error:
+        build_study(options)
+    assert "\n" not in str(error.value)
+
+
+def test_cuda_is_refused_where_there_is_none(monkeypatch):
+    monkeypatch.setattr("epsearch.preparation.build.cuda_present", lambda: False)
+    with pytest.raises(UsageError, match="device is 'cuda', but torch finds no CUDA GPU here; allowed here: cpu, auto"):
+        build_study({"device": "cuda"})
+    assert build_study({"device": "auto"}).device == "cpu"
+
+
+def test_yaml_round_trip(tmp_path):
+    study = build_study({"seeds": "1,2", "memory_batch": "all", "examples_per_task": 100, "interval": (0.1, 0.4)})
+    path = tmp_path / "study.yaml"
+    path.write_text(study.to_yaml(), encoding="utf-8")
+    assert build_study({}, path) == study
+    assert set(yaml.safe_load(study.to_yaml())) == {option.name for option in Study.options()}
+
+
+def test_the_command_line_wins_over_the_file(tmp_path):
+    path = tmp_path / "study.yaml"
+    path.write_text("points: 5\nrepeats: 2\nexamples-per-task: 100\n", encoding="utf-8")
+    study = build_study({"points": "7"}, path)
+    assert (study.points, study.repeats, study.examples_per_task) == (7, 2, 100)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("pionts: 5\n", "no option 'pionts'; known: .*; did you mean 'points'"),
+        ("points: [5\n", "is not YAML"),
+        ("- points\n", "must hold `option: value` lines, got a list"),
+        ("points: 2\n", "points must be >= 3, got 2"),
+    ],
+)
+def test_bad_files_are_refused_in_one_line(tmp_path, text, message):
+    path = tmp_path / "study.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match=message) as error:
+        build_study({}, path)
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_or_empty_file(tmp_path):
+    with pytest.raises(UsageError, match="cannot read the config file"):
+        build_study({}, tmp_path / "none.yaml")
+    (tmp_path / "empty.yaml").touch()
+    assert build_study({}, tmp_path / "empty.yaml") == build_study({})
+
+
+def test_the_name_follows_from_what_identifies_the_study(tmp_path):
+    first = build_study({})
+    assert first.name.startswith("permuted_digits-")
+    assert build_study({"runner": "local", "out": tmp_path, "workers": 3}).name == first.name
+    for change in ({"repeats": 4}, {"seeds": 4}, {"lr": 0.2}, {"score_on": "eval"}, {"trigger": "epsilon"}):
+        assert build_study(change).name != first.name
+    assert build_study({"interval": ("0", "1")}).name == first.name
+
+
+def test_a_stored_study_comes_back(tmp_path):
+    study = build_study({"memory_batch": "all", "name": "mine", "out": tmp_path, "seeds": "1,5"})
+    again = restore({"study": study.identity()}, study.name, study.out, study.storage)
+    assert again.identity() == study.identity() and again.name == "mine"
+
+
+def test_streams_of_the_two_phases_are_disjoint():
+    study = build_study({})
+    assert list(study.stream_tasks("cv")) == [0, 1, 2]
+    assert list(study.stream_tasks("eval")) == list(range(3, 20))

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from results.figures import curves, parameter_curve, shrinking
+from results.metrics import average_accuracy, average_accuracy_curve
+from results.pages.search import write_report
+from results.search_tables import evaluated_rows
+from results.verdict import wording
+from results.verdict.answer import answer
+from results.verdict.assessment import trust, trust_as_json
+from tests.support.synthetic import study
+from tests.support.synthetic_points import learning_rates
+
+
+def test_epsilon_curve_numbers() -> None:
+    results = study(repeats=3)
+    curve = parameter_curve.numbers(results, "A_T")
+    assert len(curve.points) == 33 and len(curve.members) == 165
+    assert (curve.baseline, curve.chosen) == (0.0, results.chosen_epsilon)
+    values = [100 * float(average_accuracy(r.accuracies)) for r in results.search if r.epsilon == 0.5]
+    point = curve.points[(curve.points["epsilon"] == 0.5) & (curve.points["repeat"] == 1)].iloc[0]
+    assert (point["mean"], point["std"], point["n"]) == pytest.approx((np.mean(values), np.std(values), 5))
+    zero = [100 * float(average_accuracy(r.accuracies)) for r in results.search if r.epsilon == 0]
+    assert curve.at_baseline == pytest.approx(np.mean(zero))
+
+
+def test_diverged_members_are_counted_not_averaged() -> None:
+    curve = parameter_curve.numbers(study(repeats=1, diverged=(0.5,)), "A_T")
+    point = curve.points.set_index("epsilon").loc[0.5]
+    assert (point["n"], point["diverged"]) == (4, 1)
+
+
+def test_shrinking_numbers() -> None:
+    results = study(repeats=3)
+    shrunk = shrinking.numbers(results)
+    assert shrunk.intervals["width"].tolist() == pytest.approx(
+        [r.span[1] - r.span[0] for r in results.rounds if r.span]
+    )
+    best = shrunk.points[(shrunk.points["repeat"] == 1) & (shrunk.points["best"] == 1)].iloc[0]
+    first = results.rounds[0]
+    assert best["epsilon"] == first.settings[int(np.argmax(first.scores))][0]
+    assert best["position"] == pytest.approx(best["epsilon"])
+    assert shrunk.points.groupby("repeat")["position"].agg(["min", "max"]).to_numpy() == pytest.approx(
+        np.tile([0.0, 1.0], (3, 1))
+    )
+    assert (shrunk.points["best"] > 0).sum() == 6
+
+
+def test_a_study_that_grew_by_another_search_has_two_chains() -> None:
+    first, second = study(repeats=3), study(repeats=2, peak=0.8)
+    later = tuple(replace(r, number=r.number + 3) for r in second.rounds)
+    batch = replace(later[0], number=6, span=None, winners=None)
+    grown = replace(first, rounds=(*first.rounds, *later, batch), search=(*first.search, *second.search))
+    shrunk = shrinking.numbers(grown)
+    text = shrinking.caption(shrunk)
+    widths = shrunk.intervals["width"].tolist()
+    assert f"From repeat 4 to the last repeat the interval became {widths[3] / widths[4]:.3g} times narrower." in text
+    assert "a search began anew" in text and "began anew" not in shrinking.caption(shrinking.numbers(first))
+    funnels = [t for t in json.loads(shrinking.draw(shrunk).to_json())["data"] if t.get("fill") == "toself"]
+    assert len(funnels) == 3
+    assert wording.rounds(grown) == "5 repeats and 1 batch" and wording.round_nouns(grown) == "rounds"
+    assert [wording.round_noun(r) for r in grown.rounds[3:]] == ["repeat", "repeat", "batch"]
+    curve = parameter_curve.numbers(grown, "A_T")
+    assert curve.intervals == (1, 2, 3, 4, 5) and "every round over the whole" in parameter_curve.caption(curve)
+    names = [t.get("name") for t in json.loads(parameter_curve.draw(curve).to_json())["data"]]
+    assert "repeat 5" in names and "batch 6" in names
+
+
+def test_rounds_without_a_member_do_no_harm(tmp_path: Path) -> None:
+    for results in (study(repeats=2, points=4, seeds=2), learning_rates()):
+        bare = replace(results, search=())
+        assert trust(bare).peak is None and trust(bare).seeds == 0
+        assert "The search chose" in answer(bare) and trust_as_json(trust(bare))["tests"] == []
+        assert write_report(bare, tmp_path).exists()
+    one_round = study(repeats=2, points=4, seeds=2)
+    first = {setting[0] for setting in one_round.rounds[0].settings}
+    write_report(replace(one_round, search=tuple(r for r in one_round.search if r.epsilon in first)), tmp_path)
+
+
+def test_winners_may_come_in_any_order() -> None:
+    results = study(repeats=1)
+    p, q = results.rounds[0].winners or (0, 0)
+    swapped = replace(results, rounds=(replace(results.rounds[0], winners=(q, p)),))
+    assert shrinking.numbers(swapped).points.equals(shrinking.numbers(results).points)
+
+
+def test_accuracy_curve_numbers() -> None:
+    results = study(repeats=1)
+    chosen, zero = curves.numbers(evaluated_rows(results)).curves
+    stack = np.stack([r.accuracies for r in results.evaluation if r.epsilon == 0])
+    assert zero.mean == pytest.approx(100 * average_accuracy_curve(stack).mean(axis=0))
+    assert zero.std == pytest.approx(100 * average_accuracy_curve(stack).std(axis=0))
+    assert (chosen.epsilon, zero.epsilon, zero.n, len(zero.mean)) == (results.chosen_epsilon, 0.0, 5, 17)
+
+
+def test_accuracy_curve_without_spread_or_evaluation() -> None:
+    found = curves.numbers(evaluated_rows(study(repeats=1, seeds=1))).curves
+    assert all(math.isnan(s) for s in found[0].std)
+    assert curves.numbers(evaluated_rows(study(repeats=1, evaluated=False))).curves == ()
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 1), (2, 4, 1), (6, 7, 2)])
+def test_every_figure_draws_valid_json(shape: tuple[int, int, int]) -> None:
+    repeats, points, seeds = shape
+    results = study(repeats=repeats, points=points, seeds=seeds, tasks=2)
+    pairs = [(parameter_curve, parameter_curve.numbers(results, m)) for m in ("A_T", "F_T")]
+    pairs.append((shrinking, shrinking.numbers(results)))
+    pairs += [(curves, curves.numbers(evaluated_rows(results), m)) for m in ("A_k", "F_k")]
+    for module, numbers in pairs:
+        drawn = json.loads(module.draw(numbers).to_json())
+        assert drawn["data"] and module.caption(numbers) and module.tables(numbers)
+
+
+def test_the_last_repeats_get_a_panel_each_on_one_scale() -> None:
+    layout = json.loads(parameter_curve.draw(parameter_curve.numbers(study(repeats=5), "A_T")).to_json())["layout"]
+    assert [a for a in layout if a.startswith("xaxis")] == ["xaxis", "xaxis2", "xaxis3", "xaxis4", "xaxis5"]
+    assert layout["yaxis2"]["range"] == layout["yaxis5"]["range"]

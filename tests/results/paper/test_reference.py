@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from results.paper.reference import (
+    DATASETS,
+    METHODS,
+    footnotes,
+    main_memory,
+    paper_tables,
+    printed_memory_row,
+    printed_row,
+)
+
+
+def printed(dataset: str, method: str, metric: str) -> float:
+    row = printed_row(dataset, method)
+    assert row is not None
+    return float(row.set_index("metric").loc[metric, "mean"])
+
+
+def test_all_rows_are_there() -> None:
+    tables = paper_tables()
+    assert tables.shape == (372, 8)
+    assert len(tables.drop_duplicates(["table", "dataset", "variant", "method", "memory", "metric"])) == 372
+    assert set(METHODS.values()) == set(tables["method"])
+
+
+@pytest.mark.parametrize(
+    ("dataset", "method", "metric", "value"),
+    [
+        ("permuted_mnist", "soft_agem", "A_T", 91.3),
+        ("permuted_mnist", "agem", "A_T", 89.8),  # the main table's, not the memory study's 89.6
+        ("split_cifar", "soft_agem", "A_T", 63.9),
+        ("split_cub", "a_agem", "A_T", 66.7),
+        ("split_cub_je", "a_agem", "BWT", -2.80),
+        ("split_awa_je", "rwalk", "a_t", 44.0),
+        ("permuted_mnist", "van", "F_T", 0.21),
+    ],
+)
+def test_printed_values(dataset: str, method: str, metric: str, value: float) -> None:
+    assert printed(dataset, method, metric) == value
+
+
+def test_every_printed_row_has_six_metrics() -> None:
+    rows = [printed_row(d, m) for d in DATASETS for m in METHODS]
+    assert sum(row is not None for row in rows) == 9 + 9 + 4 * 8
+    for row in rows:
+        assert row is None or row["metric"].tolist() == ["A_T", "F_T", "a_1", "a_t", "FWT", "BWT"]
+
+
+def test_out_of_memory_is_no_number() -> None:
+    row = printed_row("split_cub", "prognn")
+    assert row is not None and row["mean"].map(math.isnan).all()
+    assert row["printed"].tolist() == ["OoM"] * 6
+
+
+def test_the_variant_comes_from_the_name_or_the_argument() -> None:
+    one, other = printed_row("split_cub", "agem", variant="JE"), printed_row("split_cub_je", "agem")
+    assert one is not None and other is not None
+    assert one.equals(other)
+    assert printed("split_cub", "agem", "A_T") == 61.1
+
+
+def test_what_the_paper_does_not_print() -> None:
+    assert printed_row("permuted_digits", "soft_agem") is None
+    assert printed_row("permuted_mnist", "pi") is None
+    assert printed_row("permuted_mnist", "gem") is None
+
+
+def test_footnotes_concern_the_row() -> None:
+    assert "0.51" in footnotes("permuted_mnist", "van")[0]
+    assert footnotes("permuted_mnist", "soft_agem") == ()
+
+
+def test_the_memory_study_of_the_paper() -> None:
+    row = printed_memory_row("permuted_mnist", "agem", 25)
+    assert row is not None
+    assert dict(zip(row["metric"], row["printed"], strict=True)) == {
+        "A_T": "89.6 ± 0.32",
+        "a_1": "84.6 ± 0.43",
+        "a_t": "96.0 ± 0.25",
+        "F_T": "0.07 ± 0.003",
+    }
+    cifar = printed_memory_row("split_cifar", "soft_agem", 50)
+    assert cifar is not None and cifar["mean"].tolist() == [69.3, 68.5, 73.4, 0.03]
+    assert printed_memory_row("permuted_mnist", "agem", 26) is None
+    assert printed_memory_row("permuted_mnist", "er", 25) is None
+    assert printed_memory_row("split_cub", "agem", 5) is None
+    assert printed_memory_row("permuted_digits", "agem", 25) is None
+
+
+def test_the_memory_of_the_main_tables() -> None:
+    assert (main_memory("permuted_mnist", "agem"), main_memory("split_cifar", "er")) == (25, 13)
+    assert (main_memory("permuted_mnist", "van"), main_memory("permuted_digits", "agem")) == (None, None)
+    assert main_memory("split_awa_je", "a_agem") == 20

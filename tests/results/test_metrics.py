@@ -1,0 +1,144 @@
+"""Metrics against loops written from the definitions, hand-computed examples, and properties."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from results.metrics import (
+    METRICS,
+    average_accuracy,
+    average_accuracy_curve,
+    backward_transfer,
+    first_task_accuracy,
+    forgetting,
+    forgetting_curve,
+    forward_transfer,
+    last_task_accuracy,
+    learning_curve_area,
+    mean_std,
+    summarize,
+)
+from tests.support.synthetic import record
+
+# Rows: after task 1, 2, 3. The entry right of the diagonal is the zero-shot accuracy on the next task.
+HAND = np.array([[0.9, 0.2, np.nan], [0.95, 0.8, 0.3], [0.6, 0.5, 0.7]])
+
+
+def test_by_hand() -> None:
+    assert average_accuracy_curve(HAND) == pytest.approx([0.9, 0.875, 0.6])
+    assert average_accuracy(HAND) == pytest.approx(0.6)
+    # F_2: task 1 has only row 1 before: 0.9 - 0.95. F_3: rows 1 and 2: (0.95 - 0.6 + 0.8 - 0.5) / 2.
+    assert forgetting_curve(HAND)[1:] == pytest.approx([-0.05, 0.325])
+    assert math.isnan(forgetting_curve(HAND)[0])
+    assert first_task_accuracy(HAND) == 0.6
+    assert last_task_accuracy(HAND) == 0.7
+    assert backward_transfer(HAND) == pytest.approx(((0.6 - 0.9) + (0.5 - 0.8)) / 2)
+    assert forward_transfer(HAND, np.array([0.5, 0.1, 0.1])) == pytest.approx((0.1 + 0.2) / 2)
+
+
+def test_forgetting_takes_rows_before_the_task_was_learned() -> None:
+    """max over l from 1, not from j: the zero-shot 0.99 on task 2 counts."""
+    a = np.array([[0.9, 0.99, np.nan], [0.9, 0.8, 0.1], [0.9, 0.5, 0.7]])
+    assert forgetting(a) == pytest.approx((0.0 + 0.99 - 0.5) / 2)
+
+
+def loop_forgetting(a: np.ndarray, k: int) -> float:
+    total = 0.0
+    for j in range(1, k):
+        best = max(a[row - 1, j - 1] for row in range(1, k) if not math.isnan(a[row - 1, j - 1]))
+        total += best - a[k - 1, j - 1]
+    return total / (k - 1)
+
+
+@pytest.mark.parametrize("tasks", [2, 5, 17])
+def test_against_loops(tasks: int) -> None:
+    rng = np.random.default_rng(tasks)
+    a = rng.random((2, 3, tasks, tasks))
+    a[..., *np.triu_indices(tasks, k=2)] = np.nan
+    initial, within = rng.random((2, 3, tasks)), rng.random((2, 3, tasks, 11))
+    for index in np.ndindex(2, 3):
+        one, fresh, curve = a[index], initial[index], within[index]
+        for k in range(1, tasks + 1):
+            wanted = sum(one[k - 1, j] for j in range(k)) / k
+            assert average_accuracy_curve(a)[index][k - 1] == pytest.approx(wanted)
+            if k > 1:
+                assert forgetting_curve(a)[index][k - 1] == pytest.approx(loop_forgetting(one, k))
+        assert first_task_accuracy(a)[index] == one[tasks - 1, 0]
+        assert last_task_accuracy(a)[index] == one[tasks - 1, tasks - 1]
+        bwt = sum(one[tasks - 1, i] - one[i, i] for i in range(tasks - 1)) / (tasks - 1)
+        assert backward_transfer(a)[index] == pytest.approx(bwt)
+        fwt = sum(one[i - 1, i] - fresh[i] for i in range(1, tasks)) / (tasks - 1)
+        assert forward_transfer(a, initial)[index] == pytest.approx(fwt)
+        for beta in (0, 3, 10):
+            z = [sum(curve[k, b] for k in range(tasks)) / tasks for b in range(beta + 1)]
+            assert learning_curve_area(within, beta)[index] == pytest.approx(sum(z) / (beta + 1))
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(2, 6).flatmap(lambda t: arrays(np.float64, (t, t), elements=st.floats(0, 1))))
+def test_forgetting_is_at_least_minus_backward_transfer(a: np.ndarray) -> None:
+    assert forgetting(a) >= -backward_transfer(a) - 1e-12
+
+
+def test_one_task_and_missing_values_neither_crash_nor_warn() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        single = np.array([[0.5]])
+        assert average_accuracy(single) == 0.5
+        undefined = (forgetting(single), backward_transfer(single), forward_transfer(single, np.array([0.1])))
+        assert all(math.isnan(value) for value in undefined)
+        missing = np.full((3, 3), np.nan)
+        missing[0, 0] = 0.9
+        assert average_accuracy_curve(missing)[0] == 0.9
+        undefined = (average_accuracy(missing), forgetting(missing), backward_transfer(missing))
+        assert all(math.isnan(value) for value in undefined)
+        frame = summarize([record(tasks=1), record(diverged=True)])
+    assert frame["F_T"].isna().all()
+    assert frame["A_T"].notna().tolist() == [True, False]
+    assert frame.loc[1, list(METRICS)].isna().all()
+
+
+def test_a_diverged_member_has_no_metric_even_where_all_was_measured() -> None:
+    import dataclasses
+
+    assert summarize([dataclasses.replace(record(), status="diverged")])[list(METRICS)].isna().all(axis=None)
+
+
+def test_wrong_shapes_are_refused() -> None:
+    with pytest.raises(ValueError, match="accuracies must have shape"):
+        forgetting(np.zeros((3, 2)))
+    with pytest.raises(ValueError, match="initial must have shape"):
+        forward_transfer(np.zeros((3, 3)), np.zeros(2))
+    with pytest.raises(ValueError, match="beta must be in"):
+        learning_curve_area(np.zeros((3, 10)), beta=10)
+
+
+def test_summarize_uses_the_papers_units() -> None:
+    member = record(epsilon=0.3, seed=4, tasks=5)
+    row = summarize([member]).iloc[0]
+    assert list(row.index) == ["method", "epsilon", "seed", "phase", "status", *METRICS]
+    assert row["A_T"] == pytest.approx(100 * float(average_accuracy(member.accuracies)))
+    assert row["BWT"] == pytest.approx(100 * float(backward_transfer(member.accuracies)))
+    assert row["FWT"] == pytest.approx(100 * float(forward_transfer(member.accuracies, member.initial)))
+    assert (row["a_1"], row["a_t"]) == (100 * member.accuracies[4, 0], 100 * member.accuracies[4, 4])
+    assert row["F_T"] == pytest.approx(float(forgetting(member.accuracies)))
+    assert row["LCA_10"] == pytest.approx(0.35)
+    assert (row["epsilon"], row["seed"], row["phase"], row["status"]) == (0.3, 4, "cv", "ok")
+
+
+def test_mean_std_is_the_population_spread_of_the_survivors() -> None:
+    members = [record(seed=s) for s in range(3)] + [record(seed=3, diverged=True), record(epsilon=0.5)]
+    table = mean_std(summarize(members)).set_index("epsilon")
+    values = summarize(members[:3])["A_T"].to_numpy()
+    assert table.loc[0.1, "A_T_mean"] == pytest.approx(values.mean())
+    assert table.loc[0.1, "A_T_std"] == pytest.approx(math.sqrt(((values - values.mean()) ** 2).sum() / 3))
+    assert (table.loc[0.1, "n"], table.loc[0.1, "diverged"]) == (3, 1)
+    assert (table.loc[0.5, "n"], table.loc[0.5, "diverged"]) == (1, 0)
+    assert math.isnan(table.loc[0.5, "A_T_std"])

@@ -1,0 +1,278 @@
+"""How far to trust a search: the numbers, the words, the section, the JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from results.figures import parameter_curve
+from results.metrics import average_accuracy
+from results.pages.search import write_report
+from results.pages.search_sections import warnings
+from results.pages.search_trust import how_far
+from results.points import value
+from results.search import Look, Race, StudyResults
+from results.statistics.spread import spread
+from results.verdict.answer import answer
+from results.verdict.assessment import trust, trust_as_json, trust_rows
+from results.verdict.peak import complete, peak, table
+from tests.support.synthetic import study
+from tests.support.synthetic_points import learning_rates, mixed, search
+
+LOOKS = (Look("ε = 0.3", "2025-11-20T08:00:00+00:00", False), Look("ε = 0.135", "2025-11-21T09:00:00+00:00", True))
+
+
+def plain(html: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
+
+
+def test_the_table_is_a_t_by_setting_and_seed() -> None:
+    results = study(repeats=1, seeds=3, diverged=(0.5,))
+    scores = table(results)
+    assert scores.shape == (11, 3)
+    member = next(r for r in results.members_of((0.2,)) if r.seed == 1)
+    assert scores[2, 1] == pytest.approx(100 * float(average_accuracy(member.accuracies)))
+    lost = results.settings.index((0.5,))
+    assert np.isnan(scores[lost]).tolist() == [True, False, False]
+    assert np.isnan(complete(results)[lost]).all() and np.isnan(complete(results)).sum() == 3
+
+
+def test_the_peak_lies_where_it_was_put() -> None:
+    found = peak(study(repeats=1))
+    assert found is not None and found.window is not None
+    assert found.low < 0.12 < found.high and found.best == pytest.approx(0.12, abs=0.02)
+    assert found.window[0] == 0.1, "ε = 0 is no part of the curve"
+    assert found.at(found.maximum.best) == pytest.approx(found.maximum.peak)
+    assert found.at(0.5) < found.at(0.12)
+
+
+def test_the_peak_of_a_logarithmic_parameter_is_in_its_values() -> None:
+    found = peak(learning_rates(seeds=5))
+    assert found is not None and found.log
+    assert 0.05 < found.low < 0.1 < found.high < 0.2
+    assert found.window == (0.001, 1.0)
+    assert found.at(math.log10(0.1)) == pytest.approx(found.maximum.peak, abs=0.01)
+
+
+def test_forgetting_has_its_best_where_it_is_lowest() -> None:
+    found = peak(study(repeats=1, tasks=8), "F_T")
+    assert found is not None and found.sign == -1
+    assert found.best == pytest.approx(0.12, abs=0.05)
+    assert found.at(0.9) > found.at(0.12) > 0
+
+
+def test_values_beyond_the_interval_of_today_widen_it() -> None:
+    found = peak(replace(study(repeats=1, peak=0.9), domain=((0.2, 0.6),)))
+    assert found is not None and 0.6 < found.low <= found.high <= 1
+
+
+def test_no_peak_without_an_interval() -> None:
+    assert peak(mixed()) is None
+    assert peak(replace(study(repeats=1), domain=(None,))) is None
+
+
+def test_trust_holds_what_its_parts_say() -> None:
+    results = study(repeats=1)
+    found = trust(results)
+    assert trust(results) is found
+    assert [one.setting for one in found.settings] == list(results.settings)
+    zero, one = found.settings[0], found.settings[3]
+    assert zero.against is None and one.against is not None
+    assert one.spread == spread(table(results)[3].tolist())
+    assert one.against.mean == pytest.approx(one.spread.mean - zero.spread.mean)
+    assert sum(s.probability for s in found.settings) == pytest.approx(1)
+    assert found.comparisons == 10
+    assert (found.smallest_p, found.smallest_p_holm) == (0.0625, 0.625)
+    assert found.probability == max(s.probability for s in found.settings)
+    assert one.adjusted == pytest.approx(one.spread.mean)
+
+
+def test_a_race_ranks_as_if_every_setting_had_all_seeds() -> None:
+    results = study(repeats=1, seeds=4)
+    short = replace(results, search=tuple(r for r in results.search if r.seed < 2 or r.epsilon < 0.4))
+    found = trust(replace(short, race=Race(len(short.search), len(results.search), 0.05)))
+    slow = found.settings[-1]
+    assert slow.spread.n == 2
+    assert slow.adjusted != pytest.approx(slow.spread.mean)
+    text = plain(how_far(replace(short, race=Race(len(short.search), len(results.search), 0.05))))
+    assert f"{len(short.search)} of 44 member runs ({100 - 100 * len(short.search) / 44:.0f} % saved)" in text
+    assert "probability of at most 5 % in each round" in text and "adjusted" in text
+
+
+def test_without_a_baseline_there_is_no_test() -> None:
+    found = trust(mixed())
+    assert found.comparisons == 0 and math.isnan(found.smallest_p)
+    assert "Holm" not in plain(how_far(mixed()))
+
+
+def kind(results: StudyResults) -> str:
+    return trust(results).verdict.kind
+
+
+def test_verdicts_on_one_number() -> None:
+    found = trust(study(repeats=1)).verdict
+    assert found.kind == "resolved" and 0.1 < found.low < 0.12 < found.high < 0.14
+    edge = trust(study(repeats=1, peak=1.0)).verdict
+    assert edge.kind == "edge" and edge.high == 1
+    assert edge.advice.startswith("ε cannot go beyond 1, so the end is itself an answer: take ε = 1.")
+    slow = search(("lr",), [(r,) for r in (0.001, 0.003, 0.01, 0.03)], seeds=5, log=("lr",))
+    assert kind(slow) == "edge" and "Better values may lie above 0.03: search a wider" in trust(slow).verdict.advice
+    rates = trust(learning_rates(seeds=5)).verdict
+    assert rates.kind == "resolved" and "lies in [0.0974, 0.104] with 95 %" in rates.text
+    assert rates.advice == "The chosen learning rate lies within it: take it."
+    outside = trust(study(repeats=5))
+    assert outside.verdict.high < outside.chosen[0] == 0.135
+    assert outside.verdict.advice == "Take ε = 0.117, the best tried value within it."
+    assert kind(study(repeats=1, seeds=1)) == "flat"
+    assert kind(study(repeats=1, diverged=tuple(i / 10 for i in range(1, 9)))) == "diverging"
+
+
+def test_a_resolved_interval_without_a_tried_value_is_to_be_searched() -> None:
+    results = study(repeats=1)
+    beside = replace(results, chosen=(0.2,))
+    low, high = trust(beside).verdict[1:3]
+    assert 0.1 < low < high < 0.2
+    again = f"No tried value lies within it: search that interval again (--extend --interval {low:.3g} {high:.3g})."
+    assert trust(beside).verdict.advice == again
+    rates = replace(learning_rates(seeds=5), chosen=(0.3,))
+    rates = replace(rates, search=tuple(r for r in rates.search if value(r, "lr") != 0.1))
+    assert trust(rates).verdict.advice == "No tried value lies within it: search that interval again."
+
+
+def test_a_chosen_value_and_the_natural_end_are_both_answers() -> None:
+    results = study(repeats=1, peak=1.0)
+    assert trust(results).verdict.low < 0.995 < results.chosen[0] == 1.0
+    near = replace(results, chosen=(0.995,))
+    beyond = "The chosen ε lies within it: take it, or ε = 1, beyond which ε cannot go."
+    assert trust(near).verdict.advice == beyond
+
+
+def test_a_gem_that_is_surely_worse_is_not_contradicted() -> None:
+    results = study(repeats=1, peak=-0.05)  # with its best near 0, and A-GEM itself far below
+    found = trust(results).verdict
+    assert found.kind == "edge" and found.low == 0 and results.chosen[0] > 0
+    assert found.advice == "A-GEM itself is surely worse: try values nearer to 0."
+
+
+def test_a_few_diverged_members_are_not_a_quarter() -> None:
+    few = trust(study(repeats=1, diverged=(0.8, 0.9, 1.0))).verdict  # 3 of 55 members, 15 in the values they belong to
+    assert few.kind != "diverging"
+
+
+def test_values_near_an_end_count_as_at_the_bound() -> None:
+    names, domain = ("memory", "lr"), ((1.0, 1000.0), (0.001, 1.0))
+    places = [(m, r) for m in (25, 400) for r in (0.0012, 0.03, 0.1)]
+    results = replace(search(names, places, seeds=5, log=("lr",)), domain=domain)
+    assert results.chosen == (25, 0.1) and kind(results) == "edge", "25 is within 5 % of 1, as far as 1000"
+    assert kind(replace(results, log=("lr", "memory"))) == "resolved"
+
+
+def test_verdicts_on_several_parameters() -> None:
+    names = ("epsilon", "memory")
+    grid = [(e, m) for e in (0.0, 0.12, 0.5, 1.0) for m in (5, 25, 125)]
+    results = search(names, grid, seeds=4)
+    assert results.chosen == (0.12, 25) and kind(results) == "resolved"
+    assert trust(results).rivals == ((0.0, 25),), "which is next to the best"
+    assert math.isnan(trust(results).verdict.low)
+    assert kind(search(names, [s for s in grid if s[1] <= 25], seeds=4)) == "edge"
+    assert kind(search(names, grid, diverged=grid[:3] + grid[5:11], seeds=3)) == "diverging"
+    same = [(0.12, 25), (0.1201, 25), (0.1199, 25), (0.12005, 25)]
+    wide = replace(search(names, same, seeds=5), domain=((0.0, 1.0), (1.0, 99.0)))
+    assert kind(wide) == "flat" and len(trust(wide).rivals) == 3
+    assert trust_as_json(trust(wide))["rivals"][0] in [list(s) for s in same]
+
+
+def test_numbers_as_choices_lie_on_no_curve(tmp_path: Path) -> None:
+    results = replace(search(("memory",), [(5,), (25,), (100,)], (25,), seeds=4), domain=(None,))
+    assert results.is_curve and trust(results).peak is None
+    assert "The best value is told from all 2 others (4 seeds)." in answer(results)
+    text = plain(write_report(results, tmp_path).read_text(encoding="utf-8").split("<h2>Accuracy and")[1])
+    assert "Fitted curve" not in text and "best may lie here" not in text
+
+
+def test_the_answer_begins_with_choice_and_verdict() -> None:
+    for results in (study(repeats=2), learning_rates(), mixed()):
+        first = answer(results).split("\n\n")[0]
+        found = trust(results).verdict
+        assert first.startswith("The search chose ") and found.text in first and found.advice in first
+    assert "% of resamples of the 5 seeds" in answer(study(repeats=1))
+    assert "resamples" not in answer(study(repeats=1, seeds=1))
+
+
+def test_a_choice_outside_the_open_interval_is_told() -> None:
+    results = study(repeats=1)
+    low, high = peak(results).low, peak(results).high  # type: ignore[union-attr]
+    assert ("lies outside" in answer(results)) is not (low <= float(results.chosen[0]) <= high)
+    moved = answer(replace(results, chosen=(0.9,)))
+    assert "It lies outside the interval" in moved and "the curve itself is highest at 0.12" in moved
+
+
+def test_looks_are_told_when_there_are_several() -> None:
+    results = study(repeats=1)
+    assert not [w for w in warnings(replace(results, looks=LOOKS[1:])) if "look" in w]
+    (told,) = (w for w in warnings(replace(results, looks=LOOKS)) if "look" in w)
+    assert told.startswith("This is look 2 of 2 at this evaluation stream. Also evaluated on it: ε = 0.3 (2025-11-20)")
+    text = plain(how_far(replace(results, looks=LOOKS, seal="Tasks 0 to 2 are not among tasks 3 to 19.")))
+    assert "ε = 0.135 (2025-11-21, this study)" in text and "Tasks 0 to 2 are not among" in text
+
+
+def test_the_section_and_the_files(tmp_path: Path) -> None:
+    results = study(repeats=1, diverged=(0.5,))
+    html = write_report(replace(results, grown=("3 seeds until 2025-11-20",)), tmp_path).read_text(encoding="utf-8")
+    section = html.split("<h2>How far to trust it</h2>")[1].split("</section>")[0]
+    text = plain(section)
+    found = trust(results)
+    assert f'class="banner {found.verdict.kind}"' in section
+    assert "0.0625 in one comparison, 0.625 after Holm" in text
+    assert "4 (1 lost)" in text and "nan" not in text
+    assert section.count('<tr class="chosen">') == 1 and section.count("<tr") == 12
+    assert "3 seeds until 2025-11-20" in html
+    rows = pd.read_csv(tmp_path / "trust.csv")
+    assert rows["epsilon"].tolist() == [s[0] for s in results.settings]
+    assert rows["p_holm"].isna().sum() == 1 and rows["probability_best"].sum() == pytest.approx(1)
+    assert list(rows.columns[:3]) == ["epsilon", "n", "diverged"]
+
+
+def test_a_long_table_is_folded() -> None:
+    assert "<details open>" in how_far(study(repeats=1)) and "<details>" in how_far(study(repeats=2))
+
+
+@pytest.mark.parametrize("make", [lambda: study(repeats=1, seeds=1), mixed, learning_rates])
+def test_json_has_no_nan(make: object) -> None:
+    found = trust_as_json(trust(make()))  # type: ignore[operator]
+    again = json.loads(json.dumps(found, allow_nan=False))
+    assert again["kind"] in ("resolved", "flat", "edge", "diverging") and again["text"]
+    assert len(again["tests"]) == len(trust_rows(trust(make())))  # type: ignore[operator]
+
+
+def test_json_of_one_seed_is_null_where_nothing_is_known() -> None:
+    found = trust_as_json(trust(study(repeats=1, seeds=1)))
+    assert found["tests"][0]["std"] is None and found["tests"][0]["p"] is None
+    assert found["curve"]["window"] is None and found["curve"]["lack_of_fit_p"] is None
+    full = trust_as_json(trust(study(repeats=1)))
+    low, high = full["curve"]["interval"]
+    assert low < full["curve"]["best"] < high and full["tests"][1]["epsilon"] == 0.1
+
+
+def test_the_band_is_drawn_and_told() -> None:
+    results = study(repeats=3)
+    curve = parameter_curve.numbers(results, "A_T")
+    assert curve.peak is not None
+    drawn = json.loads(parameter_curve.draw(curve).to_json())
+    bands = [s for s in drawn["layout"]["shapes"] if s["type"] == "rect"]
+    assert (bands[0]["x0"], bands[0]["x1"]) == (curve.peak.low, curve.peak.high)
+    assert {"fitted curve", "its best", "best may lie here"} <= {t.get("name") for t in drawn["data"]}
+    text = parameter_curve.caption(curve)
+    assert "95 % confidence set of where A_T is highest" in text and "quadratic curve" in text
+    assert "ε = 0 is left out because another formula holds there" in text
+    row = parameter_curve.tables(curve)["epsilon_A_T_curve"].iloc[0]
+    assert row["low"] == curve.peak.low and row["c2"] < 0
+    one = parameter_curve.numbers(study(repeats=1, seeds=1), "A_T")
+    assert "one seed gives no measure of noise" in parameter_curve.caption(one)

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from results.statistics.confidence_set import best_interval
+from results.verdict.curve import Verdict, verdict
+from results.verdict.points import SettingsVerdict, verdict_of_settings
+from tests.support.seed_tables import parabola, table
+
+X = np.linspace(0, 1, 11)
+NAN = math.nan
+
+
+def told(top: float, bend: float, seeds: int = 5, seed: int = 1, natural: tuple[str, str] = ("", "")) -> Verdict:
+    scores = table(np.random.default_rng(seed), X, parabola(top, bend), seeds)
+    return verdict(best_interval(X, scores, 0, 1), scores, natural=natural)
+
+
+def test_a_clear_top_is_resolved() -> None:
+    found = told(0.4, 0.25)
+    assert found.kind == "resolved" and 0.3 < found.low < 0.4 < found.high < 0.5
+    assert found.text.startswith("The best ε lies in [0.3") and "95 % confidence (5 seeds)" in found.text
+    assert found.advice.startswith("Take ε = 0.4") or found.advice.startswith("Take ε = 0.3")
+
+
+def test_a_top_at_an_end_says_what_lies_there() -> None:
+    low, high = told(-0.3, 0.1, natural=("A-GEM", "")), told(1.4, 0.1, natural=("A-GEM", ""))
+    assert (low.kind, low.low, high.kind, high.high) == ("edge", 0, "edge", 1)
+    assert "at the low end or too near" in low.text and "take A-GEM" in low.advice and "seeds" not in low.advice
+    assert "at the high end" in high.text and high.advice == "Better values may lie above 1: search a wider interval."
+
+
+def test_an_end_that_is_worse_than_its_neighbourhood_is_not_recommended() -> None:
+    scores = table(np.random.default_rng(1), X, parabola(-0.3, 0.1), 5)
+    scores[0] -= 0.05  # ε = 0 follows another formula
+    found = verdict(best_interval(X, scores, 0, 1, apart=[0]), scores, natural=("A-GEM", ""))
+    assert (found.kind, found.low) == ("edge", 0)
+    assert found.advice == "A-GEM itself is surely worse: try values nearer to 0."
+
+
+def test_a_flat_curve_asks_for_seeds_only_where_they_may_help() -> None:
+    weak, one = told(0.5, 0.004, seeds=4), told(0.5, 0.25, seeds=1)
+    assert (weak.kind, weak.low, weak.high) == ("flat", 0, 1) == (one.kind, one.low, one.high)
+    assert "cannot be told with 4 seeds" in weak.text
+    assert "no estimate of the noise" in one.text and one.advice == "Train at least 3 seeds of every value."
+    hopeless = np.full((11, 3), 0.5)
+    assert "seeds" not in verdict(best_interval(X, hopeless, 0, 1), hopeless).advice
+    asking = [told(0.5, 0.01, seeds=4, seed=s) for s in range(10)]
+    assert any("would take about" in v.advice for v in asking if v.kind == "flat")
+
+
+def test_lost_members_beyond_a_quarter_leave_no_answer() -> None:
+    scores = table(np.random.default_rng(1), X, parabola(0.4, 0.25), 4)
+    lost = np.zeros((11, 4), dtype=bool)
+    lost[8:, :] = True
+    lost[8, 0] = False  # 11 of 44, exactly a quarter
+    few = np.where(lost, NAN, scores)
+    found = verdict(best_interval(X, few, 0, 1), few, lost)
+    assert found.kind == "diverging" and found.text.startswith("11 of 44 members (25 %) diverged")
+    assert "learning rate" in found.advice
+    fewer = lost.copy()
+    fewer[8, 1] = False
+    holed = np.where(fewer, NAN, scores)
+    assert verdict(best_interval(X, holed, 0, 1), holed, fewer).kind == "resolved"
+    raced = few  # the same holes, but never trained
+    assert verdict(best_interval(X, raced, 0, 1), raced).kind == "resolved"
+
+
+def test_three_values_left_are_too_few_for_a_curve_that_lost_others() -> None:
+    scores = np.full((4, 12), 0.5)
+    scores[0] = 0.6  # all equal they would be inert
+    scores[3] = NAN
+    lost = np.isnan(scores)
+    lost[3, 1:] = False  # one lost member of 37, but a whole value is gone
+    found = verdict(best_interval(X[:4], scores, 0, 1), scores, lost, label="learning rate")
+    assert found.kind == "diverging" and "before" not in found.advice
+    assert found.text == "3 values of 4 have a score, as 1 of 37 members diverged: too little is left to judge by."
+
+
+def flat(curve: Callable[[np.ndarray], np.ndarray], zero: float = 0.0) -> Verdict:
+    scores = table(np.random.default_rng(1), X, curve, 5)
+    scores[0] += zero  # ε = 0 follows another formula
+    return verdict(best_interval(X, scores, 0, 1, apart=[0] if zero else []), scores, natural=("A-GEM", "ε = 1"))
+
+
+def test_a_valley_or_two_bumps_do_not_make_any_value_as_good() -> None:
+    valley = flat(parabola(0.5, -0.1))
+    bumps = flat(lambda x: 0.9 + 0.02 * np.exp(-(((x - 0.1) / 0.1) ** 2)) + 0.02 * np.exp(-(((x - 0.9) / 0.1) ** 2)))
+    assert valley.kind == "flat" and "near either end of [0, 1], while values between are surely worse" in valley.text
+    assert valley.advice.startswith("Take the better end, or search both by themselves.")
+    assert "Any value" not in bumps.advice
+    assert "Any value will do" in flat(parabola(0.5, 0.0)).advice
+
+
+def test_without_a_gem_any_other_value_may_do() -> None:
+    found = flat(parabola(0.5, 0.0), zero=-0.05)
+    assert found.kind == "flat" and "anywhere in (0, 1]." in found.text
+    assert found.advice.startswith("Any ε > 0 will do as well on this evidence.")
+
+
+def test_a_flat_verdict_asks_for_more_seeds_than_there_are() -> None:
+    for seed in range(20):
+        scores = table(np.random.default_rng(seed), X, parabola(0.5, 0.01), 8)
+        scores[5:, 2:] = NAN  # a race: six seeds know five values
+        found = best_interval(X, scores, 0, 1)
+        assert found.effective_seeds < 8
+        assert not (found.at_low or found.at_high) or found.seeds_needed >= 9
+
+
+def settings(gap: float, seed: int = 1, **more: np.ndarray) -> SettingsVerdict:
+    """Six settings with six seeds, of which 1 and 4 are better than the others by `gap`."""
+    rng = np.random.default_rng(seed)
+    means = 0.9 - gap * ~np.isin(np.arange(6), [1, 4])
+    return verdict_of_settings(means[:, None] + rng.normal(0, 0.003, (6, 6)) + rng.normal(0, 0.02, 6), **more)
+
+
+def test_settings_without_a_curve() -> None:
+    clear = settings(0.05)
+    assert clear.kind == "resolved" and clear.best in (1, 4) and {clear.best, *clear.rivals} == {1, 4}
+    assert clear.text == "1 other setting of 5 cannot be told from the best (6 seeds)."
+    assert settings(0.05, at_bound=np.arange(6) == 4).kind == "edge"
+    assert settings(0.05, at_bound=np.arange(6) == 0).kind == "resolved"
+    level = settings(0.0)
+    assert level.kind == "flat" and len(level.rivals) == 5
+    assert settings(0.05, lost=np.ones((6, 6), dtype=bool)).kind == "diverging"
+    assert level.text == "All 5 other settings cannot be told from the best (6 seeds)."
+    needed = [int(m[0]) for v in map(settings, [0.0] * 20, range(20)) if (m := re.findall(r"about (\d+)", v.advice))]
+    assert needed and min(needed) > 6, "never fewer than there are"
+    nothing = verdict_of_settings(np.full((3, 2), NAN))
+    assert (nothing.kind, nothing.best, nothing.rivals) == ("flat", None, ())
+
+
+def test_settings_of_one_seed_or_without_another() -> None:
+    one = verdict_of_settings(np.array([[0.5], [0.6], [0.7]]))
+    assert (one.kind, one.advice) == ("flat", "Train at least 3 seeds of every setting.") and "no estimate" in one.text
+    alone = verdict_of_settings(np.array([[0.5, 0.6]]), label="value")
+    assert (alone.kind, alone.text) == ("flat", "Only one value has a score: there is nothing to compare it with.")
+    two = verdict_of_settings(np.array([[0.5, 0.6, 0.7], [0.51, 0.59, 0.7]]))
+    assert two.text == "The two settings cannot be told apart (3 seeds)."
+    clear = verdict_of_settings(np.array([[0.5, 0.6, 0.7], [0.301, 0.4, 0.499], [0.3, 0.399, 0.5]]))
+    assert clear.text == "The best setting is told from all 2 others (3 seeds)." and clear.advice.endswith("setting.")
+
+
+def test_equal_settings_are_seldom_told_apart() -> None:
+    # Random seeds 0…299, 12 settings, 5 seeds; promised: at most 5 %, margin 3 standard errors. Measured: 4.7 %.
+    draws = (np.random.default_rng(seed).normal(size=(12, 5)) for seed in range(300))
+    assert np.mean([verdict_of_settings(scores).kind != "flat" for scores in draws]) <= 0.087
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_few_seeds_say_nothing_too_sure(seeds: int) -> None:
+    assert told(0.5, 0.01, seeds=seeds).kind == "flat"
+    assert settings(0.0).kind == "flat"
+
+
+def test_a_slow_start_is_no_valley() -> None:
+    """Only a middle that is worse as a whole says that the best lies at one of the two ends."""
+    x = np.linspace(0, 1, 12)
+    scores = table(np.random.default_rng(3), x, lambda v: np.minimum(v, 0.3) * 0.08, 5)
+    scores[1] -= 0.05  # one value among many
+    found = verdict(best_interval(x, scores, 0, 1)._replace(at_low=True, at_high=True), scores)
+    assert found.kind == "flat" and "near either end" not in found.text
+    valley = table(np.random.default_rng(3), x, lambda v: 0.2 * (v - 0.5) ** 2, 5)
+    found = verdict(best_interval(x, valley, 0, 1), valley)
+    assert found.kind == "flat" and "near either end" in found.text

@@ -1,0 +1,47 @@
+"""Ways to drive a loop in tests: really, or with accuracies that are made up."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from epsearch.loop.jobs import JobResult, execute
+from epsearch.preparation.data import open_evaluation
+from epsearch.session.session import make_loop
+from trainers.cohort import CohortResult
+
+
+def make(study, store, workers=2, earlier=()):
+    loop = make_loop(study, open_evaluation(study)[0].describe(), store, earlier)
+    loop.workers = workers
+    return loop
+
+
+def finish(loop, train=execute):
+    """Trains whatever the loop asks for; returns the jobs."""
+    jobs = []
+    while not loop.done:
+        asked = loop.ask()
+        jobs += asked
+        loop.tell([train(job) for job in asked])
+    return jobs
+
+
+def fake(score):
+    """A trainer that makes up accuracies: score(member), the same on every task; NaN diverges.
+
+    A member's learning rate is filled in from its cohort's.
+    """
+
+    def train(job):
+        tasks, members = len(job.stream.tasks), job.cohort.members
+        rate = job.config.learning_rate
+        values = np.array([score(replace(one, learning_rate=one.learning_rate or rate), job.config) for one in members])
+        lost = np.isnan(values)
+        accuracies = np.where(np.tri(tasks, dtype=bool), values[:, None, None], np.nan)
+        where = np.where(lost, 0, -1)
+        result = replace(
+            CohortResult.empty(len(members), tasks), accuracies=accuracies, diverged_task=where, diverged_step=where
+        )
+        return JobResult(job.number, result, seconds=1.0)
+
+    return train

@@ -1,0 +1,76 @@
+"""Whole runs on streams of images by a plain loop over one member of torch.nn modules, each example under its mask."""
+
+import numpy as np
+import torch
+
+from tests.support.plain_run import run_of
+from tests.support.reference import PlainLearner
+from tests.support.torch_resnet import TorchResNet
+from trainers.networks import make_resnet
+from trainers.schedule import generator
+
+
+def plain_image_run(method, member, stream, config):
+    """As `plain_run`, for a residual network, in float64."""
+    net = make_resnet(config, stream)
+    row = torch.from_numpy(net.init(generator(member.seed, "init", stream.tasks.start))).double()
+    attributes = None if stream.attributes is None else torch.tensor(stream.attributes)
+    learner = ImageLearner(torch_twin(net, row, attributes), stream.heads(member.seed), stream.balanced)
+
+    def examples(positions, labels):
+        x = torch.from_numpy(stream.pixels[positions] / 255 - stream.mean)
+        return x.permute(0, 3, 1, 2), torch.from_numpy(labels)
+
+    return run_of(learner, examples, method, member, stream, config)
+
+
+def torch_twin(net, row, attributes):
+    """The network of torch.nn with a row's parameters; names and order are those of torchvision."""
+    made = TorchResNet(net.widths, net.large, net.head.outputs, attributes).to(row.dtype)
+    named, views = dict(made.named_parameters()), net.layout.views(row[None])
+    assert named.keys() == views.keys()
+    with torch.no_grad():
+        for name, view in views.items():
+            named[name].copy_(view[0])
+    return made
+
+
+def flat_row(net, row):
+    """One member's parameters [D] in the order of `PlainLearner.flat`."""
+    views = net.layout.views(row)
+    made = TorchResNet(net.widths, net.large, net.head.outputs, getattr(net.head, "_attributes", None))
+    return torch.cat([views[name].reshape(-1) for name, _ in made.named_parameters()])
+
+
+class ImageLearner(PlainLearner):
+    """A residual network that sees, of every example, its own task's outputs alone."""
+
+    normalises = True
+
+    def __init__(self, network, heads, balanced):
+        self.network, self._heads, self._balanced = network, torch.from_numpy(heads), balanced
+
+    def gradient(self, x, y):
+        self.network.train()
+        logits = self.network(x)
+        losses = [
+            torch.nn.functional.cross_entropy(z[mine][None], (torch.nonzero(mine)[:, 0] == label).nonzero()[:, 0])
+            for z, label, mine in zip(logits, y, self._allowed(y), strict=True)
+        ]
+        return self._flat_gradient(torch.stack(losses).mean())
+
+    def sensitivity(self, x, y):
+        self.network.eval()
+        return self._flat_gradient((self.network(x)[self._allowed(y)] ** 2).sum())
+
+    def accuracy(self, x, y):
+        self.network.eval()
+        with torch.no_grad():
+            logits = self.network(x).masked_fill(~self._allowed(y), -torch.inf)
+        hits = (logits.argmax(1) == y).double().numpy()
+        if self._balanced:
+            return float(np.mean([hits[y.numpy() == label].mean() for label in np.unique(y)]))
+        return float(hits.mean())
+
+    def _allowed(self, y):
+        return self._heads[y][:, None] == self._heads

@@ -1,0 +1,49 @@
+"""A finished study's ledger for tests to copy and to damage, trained once."""
+
+import atexit
+import os
+import shutil
+import sqlite3
+import tempfile
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+from unittest.mock import patch
+
+from rich.console import Console
+
+from epsearch import api
+from epsearch.preparation.build import build_study
+from tests.epsearch.conftest import SMALL
+
+STUDY = SMALL | {"repeats": 1, "points": 3}
+ARGUMENTS = [part for name, value in STUDY.items() for part in ("--" + name.replace("_", "-"), str(value))]
+NAME = "first"
+
+
+@cache
+def finished() -> Path:
+    """The out folder of the study NAME: SQLite ledger and report."""
+    folder = Path(tempfile.mkdtemp(prefix="ledgers-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    with patch.dict(os.environ, {"EPSEARCH_CACHE": str(folder / "cache")}):
+        api.train_and_report(build_study(STUDY | {"out": folder / "runs", "name": NAME}), Console(quiet=True))
+    return folder / "runs"
+
+
+def execute(folder: Path, *statements: str, **values: object) -> None:
+    """Changes the ledger of an out folder behind the program's back."""
+    with closing(sqlite3.connect(folder / "epsearch.sqlite")) as connection, connection:
+        for statement in statements:
+            connection.execute(statement, values)
+
+
+def query(folder: Path, statement: str) -> list[tuple]:
+    with closing(sqlite3.connect(folder / "epsearch.sqlite")) as connection:
+        return connection.execute(statement).fetchall()
+
+
+def results(folder: Path) -> list[tuple]:
+    """What a ledger knows of members, but for when and how long they were trained, and together with whom."""
+    columns = "key, phase, method, epsilon, seed, status, steps, accuracies, initial, within, violations, fingerprint"
+    return query(folder, f"SELECT {columns} FROM epsearch_runs ORDER BY key")

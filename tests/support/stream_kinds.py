@@ -1,0 +1,27 @@
+"""Every kind of stream that must keep the promises of `stream_checks`: one line each."""
+
+from functools import cache
+
+from tests.support.made_images import made_images
+from tests.support.toy_streams import digits
+from trainers.streams.images.split import ReoccurringStream, SplitStream
+
+
+@cache
+def images():
+    """25 classes with 9 to 13 training images, 3 test images and one of neither."""
+    return made_images(25, train=[9 + label % 5 for label in range(25)], test=3, size=4, attributes=6, unused=1)
+
+
+def cut(kind, embedding=False):
+    return lambda tasks, examples: kind(images(), tasks, 3, examples, embedding)
+
+
+# Name -> factory(tasks, examples_per_task), as for `--dataset module:factory`; tasks are those of CV and EV below.
+KINDS = {
+    "permuted": digits,
+    "split": cut(SplitStream),
+    "split, embedding": cut(SplitStream, embedding=True),
+    "re-occurring": cut(ReoccurringStream),
+    "re-occurring, embedding": cut(ReoccurringStream, embedding=True),
+}

@@ -1,0 +1,128 @@
+"""The compiled kernels against float64 NumPy, on batches with empty rows, empty pixels and every remainder of four."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from trainers.engines.compiled import kernels, sparse
+from trainers.engines.compiled.inputs import DenseInputs, Layer, SparseInputs
+from trainers.engines.compiled.products import PRODUCTS
+
+SCALE = (np.arange(256) / 255).astype(np.float32)
+
+
+def batch(seed, rows, current, pixels, width, density):
+    """(bytes, float64 inputs, float32 delta [rows, width], rng)."""
+    rng = np.random.default_rng(seed)
+    stored = rng.integers(1, 256, (rows, pixels), dtype=np.uint8) * (rng.random((rows, pixels)) < density)
+    stored = stored.astype(np.uint8)
+    return stored, SCALE[stored].astype(np.float64), rng.standard_normal((rows, width)).astype(np.float32), rng
+
+
+def layer(weight, bias):
+    """A copy that the engine can work on."""
+    return Layer.of(*(torch.from_numpy(np.array(part, dtype=np.float32)) for part in (weight, bias)))
+
+
+def close(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-5)
+
+
+shapes = st.tuples(
+    st.integers(0, 99),
+    st.integers(2, 20),
+    st.integers(1, 9),
+    st.integers(1, 40),
+    st.sampled_from([16, 48]),
+    st.floats(0, 1),
+)
+
+
+@given(shapes)
+@settings(max_examples=60, deadline=None)
+def test_both_kinds_of_inputs_do_the_same_arithmetic(shape):
+    seed, rows, current, pixels, width, density = shape
+    current = min(current, rows - 1)
+    stored, x, delta, rng = batch(seed, rows, current, pixels, width, density)
+    order = rng.permutation(rows)
+    stored[order], expected_x = stored.copy(), x
+    weight, bias = (rng.standard_normal(size).astype(np.float32) for size in ((pixels, width), (width,)))
+    g, r = x[:current].T @ delta[:current], x[current:].T @ delta[current:]
+    g_bias, r_bias = (part.sum(0, dtype=np.float64) for part in (delta[:current], delta[current:]))
+    for inputs in (SparseInputs(stored, SCALE), DenseInputs(stored, SCALE, PRODUCTS["mkl"])):
+        inputs.take(order)
+        inputs.split(current)
+        out, g_ref = torch.empty(rows, width), layer(np.full((pixels, width), 7.0), np.full(width, 7.0))
+        inputs.forward(layer(weight, bias), out)
+        close(out, np.maximum(expected_x @ weight + bias, 0))
+        products = inputs.products(delta, g_ref)
+        close(g_ref.weight, r)
+        close(g_ref.bias, r_bias)
+        close(products, [(a * b).sum() + (c * d).sum() for a, b, c, d in
+                         ((g, g, g_bias, g_bias), (g, r, g_bias, r_bias), (r, r, r_bias, r_bias))])  # fmt: skip
+        changed = layer(weight, bias)
+        inputs.update(changed, g_ref, np.float32(-0.5), delta[:current], np.float32(0.25))
+        close(changed.weight, weight - 0.5 * r + 0.25 * g)
+        close(changed.bias, bias - 0.5 * r_bias + 0.25 * g_bias)
+        changed, nothing = layer(weight, bias), layer(np.full_like(weight, np.nan), np.full_like(bias, np.nan))
+        inputs.update(changed, nothing, np.float32(0), delta[:current], np.float32(0.25))
+        close(changed.weight, weight + 0.25 * g)  # where b is zero, g_ref may hold anything
+        close(changed.bias, bias + 0.25 * g_bias)
+
+
+def test_hidden_layers_products_and_updates():
+    _, _, delta, rng = batch(0, 17, 5, 1, 32, 1)
+    hidden = np.maximum(rng.standard_normal((17, 48)), 0).astype(np.float32)
+    now, ref = slice(0, 5), slice(5, 17)
+    g, r = hidden[now].T.astype(np.float64) @ delta[now], hidden[ref].T.astype(np.float64) @ delta[ref]
+    g_bias, r_bias = delta[now].sum(0, dtype=np.float64), delta[ref].sum(0, dtype=np.float64)
+    r32, written = r.astype(np.float32), np.full(32, 7, dtype=np.float32)
+    expected = [(g * g).sum() + (g_bias**2).sum(), (g * r).sum() + (g_bias * r_bias).sum()]
+    expected.append((r * r).sum() + (r_bias**2).sum())
+    close(kernels.layer_products(hidden[now], delta, 5, r32, written), expected)
+    close(written, r_bias)
+    weight, bias = rng.standard_normal((48, 32)).astype(np.float32), rng.standard_normal(32).astype(np.float32)
+    changed, changed_bias = weight.copy(), bias.copy()
+    kernels.update_layer(changed, changed_bias, r32, written, np.float32(0.3), hidden[now], delta[now], np.float32(-2))
+    close(changed, weight + 0.3 * r - 2 * g)
+    close(changed_bias, bias + 0.3 * r_bias - 2 * g_bias)
+
+
+@pytest.mark.parametrize("spread", [1, 30, 1000])
+def test_output_delta_is_the_gradient_of_both_mean_losses(spread):
+    rng = np.random.default_rng(0)
+    logits, labels = (spread * rng.standard_normal((12, 16))).astype(np.float32), rng.integers(0, 10, 12)
+    delta = np.zeros((12, 16), dtype=np.float32)
+    loss = kernels.output_delta(logits, labels, 10, 4, delta, False)
+    z = torch.tensor(logits[:, :10], dtype=torch.float64, requires_grad=True)
+    y = torch.from_numpy(labels)
+    expected = torch.nn.functional.cross_entropy(z[:4], y[:4]) + torch.nn.functional.cross_entropy(z[4:], y[4:])
+    expected.backward()
+    close(loss, expected.item())
+    close(delta[:, :10], z.grad)
+    assert not delta[:, 10:].any()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_stays_so(bad):
+    """A compiler that assumed finite numbers would let a diverged member pass for a healthy one."""
+    logits, delta = np.zeros((3, 16), dtype=np.float32), np.zeros((3, 16), dtype=np.float32)
+    logits[1, 2] = bad
+    loss = kernels.output_delta(logits, np.array([0, 2, 1]), 10, 1, delta, False)
+    assert not np.isfinite(loss)
+    hidden = np.array([[1, 0, bad, -1]], dtype=np.float32)
+    out = np.array([[5, 5, 5, bad]], dtype=np.float32)
+    kernels.mask(out, hidden)
+    assert out[0, 0] == 5 and out[0, 1] == 0 and out[0, 3] == 0
+    inputs = SparseInputs(np.array([[0, 3]], dtype=np.uint8), SCALE)
+    inputs.take(np.array([0]))
+    out = torch.zeros(1, 16)
+    inputs.forward(layer(np.full((2, 16), np.nan), np.zeros(16)), out)
+    assert torch.isnan(out).all()
+
+
+def test_images_without_any_pixel():
+    found = sparse.without_zeros(np.zeros((3, 5), dtype=np.uint8), SCALE)
+    assert len(found.pixel) == 0 and not found.starts.any()

@@ -1,0 +1,109 @@
+"""Sealed files: what is read is what was written, under the name it was written for; else one line, and nothing."""
+
+import os
+
+import numpy as np
+import pytest
+
+from trainers.kept import sealed
+from trainers.kept.array_store import Kept
+
+CONTENT = bytes(range(256))
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "file"
+    sealed.write(path, "mark", CONTENT)
+    return path
+
+
+def read(path, mark="mark"):
+    return sealed.read(path, mark, "made again")
+
+
+def test_what_is_written_is_read(file, told):
+    assert read(file) == CONTENT and not told
+    sealed.write(file, "mark", b"")
+    assert read(file) == b"" and not told
+    assert os.listdir(file.parent) == ["file"]
+
+
+def test_what_is_not_there_is_no_news(tmp_path, file, told):
+    assert read(tmp_path / "other") is None and read(file / "below") is None and not told
+
+
+def test_every_changed_byte_is_seen(file, told):
+    whole = file.read_bytes()
+    for at in range(len(whole)):
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        assert read(file) is None
+    assert told == [f"{file} cannot be used, it is damaged: made again"] * len(whole)
+
+
+def test_every_other_length_is_seen(file, told):
+    whole = file.read_bytes()
+    others = [whole[:length] for length in range(len(whole))] + [whole + b"x", whole * 2]
+    for other in others:
+        file.write_bytes(other)
+        assert read(file) is None
+    assert len(told) == len(others)
+
+
+def test_what_was_written_for_something_else_is_not_taken(file, told):
+    assert read(file, "another mark") is None and len(told) == 1
+
+
+def test_what_is_no_file_is_neither_read_nor_waited_for(tmp_path, told):
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "endless").symlink_to("/dev/zero")
+    for name in ("folder", "pipe", "endless"):
+        assert read(tmp_path / name) is None
+        assert told.pop() == f"{tmp_path / name} cannot be used, it is no regular file: made again"
+
+
+def test_what_cannot_be_written_leaves_what_was_there(file, monkeypatch, told):
+    def full(*given):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="No space"):
+        sealed.write(file, "mark", b"new")
+    assert read(file) == CONTENT and os.listdir(file.parent) == ["file"]
+
+
+def test_no_arrays_come_from_a_damaged_file(tmp_path, told):
+    """Some bytes of an .npz file say how many numbers there are, and its own checksum is then never looked at."""
+    kept, arrays = Kept(tmp_path), {"params": np.arange(100, dtype=np.float32), "task": np.array(3)}
+    kept.save({"key": 1}, arrays)
+    (file,) = tmp_path.iterdir()
+    whole = file.read_bytes()
+    for at in range(len(whole)):
+        file.write_bytes(whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :])
+        assert kept.load({"key": 1}) is None
+    assert len(told) == len(whole)
+    kept.save({"key": 1}, arrays)
+    np.testing.assert_array_equal(kept.load({"key": 1})["params"], arrays["params"])
+
+
+def test_arrays_of_another_key_are_not_taken(tmp_path, told):
+    kept = Kept(tmp_path)
+    kept.save({"key": 1}, {"params": np.zeros(3)})
+    (first,) = tmp_path.iterdir()
+    kept.save({"key": 2}, {"params": np.ones(3)})
+    (second,) = set(tmp_path.iterdir()) - {first}
+    first.write_bytes(second.read_bytes())
+    assert kept.load({"key": 1}) is None and len(told) == 1
+
+
+def test_arrays_that_cannot_be_marked_as_used_are_used(tmp_path, monkeypatch):
+    """They may be somebody else's."""
+    kept = Kept(tmp_path)
+    kept.save({"key": 1}, {"params": np.zeros(3)})
+
+    def forbidden(*given):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "utime", forbidden)
+    np.testing.assert_array_equal(kept.load({"key": 1})["params"], np.zeros(3))

@@ -1,0 +1,105 @@
+"""The update rules against an independent float64 reference, their identities and their guards."""
+
+import numpy as np
+import pytest
+import torch
+
+from tests.support.reference import step_direction
+from trainers.cohort import TrainConfig
+from trainers.methods import METHODS, Mixing, Products
+
+MIXING = [name for name, method in METHODS.items() if isinstance(method.rule, Mixing)]
+G, R = (3.0, 0.0), (-2.0, 2.0)  # the worked example: cosine −0.70711
+
+
+def update(method, g, g_ref, epsilon, config=TrainConfig(), sizes=(1, 1)):  # noqa: B008
+    """The direction [M, D] of a mixing method."""
+    mix = METHODS[method].rule.mix(Products.of(g, g_ref, sizes[0] / sum(sizes)), epsilon, config)
+    return mix.a[:, None] * g + mix.b[:, None] * g_ref
+
+
+def direction(method, g, r, epsilon=0.0, dtype=torch.float64, **options):
+    to_row = lambda vector: torch.tensor(np.array(vector), dtype=dtype)[None]  # noqa: E731
+    epsilons = torch.tensor([epsilon], dtype=dtype)
+    return update(method, to_row(g), to_row(r), epsilons, TrainConfig(**options))[0].numpy()
+
+
+@pytest.mark.parametrize(
+    ("method", "epsilon", "expected"),
+    [
+        ("van", 0.0, (3.0, 0.0)),
+        ("agem", 0.0, (1.5, 1.5)),
+        ("soft_agem", 0.0, (1.5, 1.5)),
+        ("soft_agem", 0.5, (0.146447, 0.853553)),
+        ("a_agem", 0.0, (0.146447, 0.353553)),
+    ],
+)
+def test_worked_example(method, epsilon, expected):
+    assert direction(method, G, R, epsilon) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("scale", ["unit", "raw"])
+@pytest.mark.parametrize("method", MIXING)
+def test_random_gradients_agree_with_the_reference(method, scale):
+    rng = np.random.default_rng(0)
+    for size in (2, 17, 1000):
+        g = rng.standard_normal((64, size)) * 10.0 ** rng.uniform(-4, 2, (64, 1))
+        r = rng.standard_normal((64, size)) * 10.0 ** rng.uniform(-4, 2, (64, 1))
+        epsilon = np.where(np.arange(64) % 8 == 0, 0.0, rng.uniform(0, 1, 64))
+        sizes, config = (10, 256), TrainConfig(scale=scale, a_agem_scale=scale)
+        expected = np.stack([step_direction(method, *rows, scale, sizes) for rows in zip(g, r, epsilon, strict=True)])
+        got = update(method, *map(torch.tensor, (g, r, epsilon)), config, sizes).numpy()
+        # 1e-6 of the direction's length, for the smallest directions too
+        assert (np.abs(got - expected) <= 1e-6 * np.linalg.norm(expected, axis=1, keepdims=True)).all()
+        singles = (torch.tensor(values, dtype=torch.float32) for values in (g, r, epsilon))
+        single = update(method, *singles, config, sizes).numpy()
+        assert np.abs(single - expected).max() <= 1e-5 * np.abs(expected).max()
+
+
+def test_projected_direction_meets_its_identities():
+    rng = np.random.default_rng(1)
+    seen = 0
+    for _ in range(200):
+        g, r, epsilon = rng.standard_normal(5), rng.standard_normal(5), rng.uniform(0.01, 1)
+        unit_g, unit_r = g / np.linalg.norm(g), r / np.linalg.norm(r)
+        c = unit_g @ unit_r
+        soft, average = direction("soft_agem", g, r, epsilon), direction("a_agem", g, r)
+        if c >= 0:
+            assert (soft == g).all() and (average == g).all()
+            continue
+        seen += 1
+        assert soft @ unit_r == pytest.approx(epsilon)
+        assert np.linalg.norm(soft) == pytest.approx(np.sqrt(1 - c**2 + epsilon**2))
+        assert soft @ unit_g == pytest.approx(1 - c**2 + c * epsilon)
+        assert average @ unit_r == pytest.approx((1 + c) / 2) == pytest.approx(average @ unit_g)
+    assert seen > 50
+
+
+@pytest.mark.parametrize("method", [name for name in MIXING if name != "er"])
+@pytest.mark.parametrize(("g", "r"), [(0.0, 1.0), (1.0, 0.0), (0.0, 0.0), (1e-22, -1.0), (1.0, -1e-22)])
+def test_a_vanishing_gradient_leaves_the_raw_one(method, g, r):
+    g_row, r_row = np.full(4, g), np.full(4, r)
+    got = direction(method, g_row, r_row, 0.5, dtype=torch.float32)
+    assert (got == g_row.astype(np.float32)).all()
+
+
+def test_members_of_a_batch_take_their_own_branch():
+    g = torch.tensor([G, G, G, G], dtype=torch.float64)
+    r = torch.tensor([R, R, (2.0, 2.0), (0.0, 0.0)], dtype=torch.float64)
+    got = update("soft_agem", g, r, torch.tensor([0.0, 0.5, 0.5, 0.5], dtype=torch.float64))
+    expected = [(1.5, 1.5), (0.146447, 0.853553), G, G]
+    assert got.numpy() == pytest.approx(np.array(expected), abs=1e-6)
+
+
+def test_trigger_epsilon_projects_a_small_positive_cosine():
+    g, r = (1.0, 0.2), (0.0, 1.0)  # cosine 0.196
+    unit_g = np.array(g) / np.hypot(*g)
+    assert (direction("soft_agem", g, r, 0.5) == g).all()
+    expected = unit_g - (unit_g[1] - 0.5) * np.array(r)
+    assert direction("soft_agem", g, r, 0.5, trigger="epsilon") == pytest.approx(expected)
+    assert (direction("a_agem", g, r, 0.5, trigger="epsilon") == g).all()
+
+
+def test_satisfied_unit_normalises_the_raw_step():
+    assert direction("soft_agem", G, (1.0, 1.0), 0.5, satisfied="unit") == pytest.approx((1.0, 0.0))
+    assert (direction("soft_agem", G, (1.0, 1.0), 0.0, satisfied="unit") == G).all()  # ε = 0 is A-GEM

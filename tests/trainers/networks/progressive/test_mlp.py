@@ -1,0 +1,426 @@
+"""Progressive networks against the uncollapsed network: explicit W, b, U and c in torch.nn, and in float64 NumPy."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+import trainers.engines.columns.mlp as engine_module
+from tests.support.toy_streams import digits, toy
+from trainers import TrainConfig
+from trainers.engines import make_engine
+from trainers.engines.base import Learners
+from trainers.engines.columns.mlp import ColumnsEngine, frozen_units, train_column
+from trainers.engines.compiled.products import PRODUCTS
+from trainers.networks import MLP
+from trainers.networks.mlp import ALIGNMENT, BIAS_START
+from trainers.networks.progressive.mlp import Columns
+from trainers.numeric_path import NumericPath
+from trainers.schedule import generator
+
+SMALL = TrainConfig(batch_size=4, hidden=(24, 16))
+PATHS = (NumericPath(products="mkl"), NumericPath(products="onednn"), NumericPath())
+AFFINE = PRODUCTS["mkl"].affine
+on_every_path = pytest.mark.parametrize("path", PATHS, ids=str)
+
+
+@pytest.fixture(autouse=True)
+def without_gradients():
+    with torch.inference_mode():
+        yield
+
+
+def learners(engine, rates=(0.1,), seed=None):
+    """Members on the way, as the training loop has them: their seeds are indices into the engine's."""
+    chosen = torch.tensor(seed or [0] * len(rates))
+    params = engine.start()
+    chosen = chosen.to(params.device)
+    none = [None] * len(rates)
+    return Learners.of(params[chosen], chosen, none, rates, none, engine.state(params))
+
+
+def trained(engine, members, tasks):
+    for task in range(tasks):
+        engine.load_task(task)
+        engine.train(members, 0, engine.steps)
+        engine.finish(members, task == 0)
+        engine.remember(task)
+    return members
+
+
+def unpadded(net, column, number):
+    """The layers of a column as lists of (one matrix [out, in] a source, bias [out]); one source in the first layer."""
+    found = []
+    for index, (weight, bias) in enumerate(column):
+        k, n = net.sizes[index : index + 2]
+        stride = net.widths[index]
+        sources = [weight[j * stride : j * stride + k, :n].T for j in range(number + 1 if index else 1)]
+        found.append((sources, bias[:n]))
+    return found
+
+
+def summands(total, count, rng):
+    """`count` random tensors whose sum is the total."""
+    parts = [torch.randn(total.shape, generator=rng, dtype=total.dtype) * 0.1 for _ in range(count - 1)]
+    return [*parts, total - sum(parts)]
+
+
+def split(layers, number, rng):
+    """[layer][source] = (weight [out, in], bias [out]): W, b and every U, c; they add up to the collapsed layers."""
+    return [
+        list(
+            zip(
+                sources if index else summands(sources[0], number + 1, rng),
+                summands(bias, number + 1, rng),
+                strict=True,
+            )
+        )
+        for index, (sources, bias) in enumerate(layers)
+    ]
+
+
+class Progressive(torch.nn.Module):
+    """The network of Rusu et al. as anyone would write it: columns[k][l][j] is W and b for j = k, else U and c."""
+
+    def __init__(self, columns):
+        super().__init__()
+        self.columns = torch.nn.ModuleList(
+            torch.nn.ModuleList(torch.nn.ModuleList(linear(*pair) for pair in layer) for layer in column)
+            for column in columns
+        )
+
+    def forward(self, x, number):
+        below = [x] * (number + 1)
+        for index in range(len(self.columns[0])):
+            above = [
+                sum(part(h) for part, h in zip(self.columns[k][index], below, strict=False)) for k in range(number + 1)
+            ]
+            below = [torch.relu(z) for z in above]
+        return above[number]
+
+    def step(self, x, y, number, rate):
+        trainable = list(self.columns[number].parameters())
+        loss = torch.nn.functional.cross_entropy(self(x, number), y)
+        for parameter, gradient in zip(trainable, torch.autograd.grad(loss, trainable), strict=True):
+            parameter.data -= rate * gradient
+
+    def collapsed(self, number):
+        """The parameters that act, in the order of `unpadded`, as one vector."""
+        parts = []
+        for index, layer in enumerate(self.columns[number]):
+            weights = [part.weight for part in layer]
+            parts += weights if index else [sum(weights)]
+            parts.append(sum(part.bias for part in layer))
+        return torch.cat([part.detach().reshape(-1) for part in parts])
+
+
+def linear(weight, bias):
+    made = torch.nn.Linear(weight.shape[1], weight.shape[0], dtype=weight.dtype)
+    made.weight.data, made.bias.data = weight.clone(), bias.clone()
+    return made
+
+
+def flat(net, column, number):
+    layers = unpadded(net, column, number)
+    return torch.cat([part.reshape(-1) for sources, bias in layers for part in (*sources, bias)])
+
+
+def progressive(net, row):
+    rng = torch.Generator().manual_seed(1)
+    return Progressive([split(unpadded(net, c, k), k, rng) for k, c in enumerate(net.columns(row))])
+
+
+@on_every_path
+@pytest.mark.parametrize("hidden", [(72, 56), (20,), (40, 40, 40)], ids=str)
+def test_three_tasks_agree_with_the_uncollapsed_network(hidden, path):
+    """17 steps a task, the last with a short batch: the parameters that act after every step; logits and accuracy."""
+    stream, rate = digits(examples=66), 0.1
+    config = TrainConfig(batch_size=4, hidden=hidden)
+    engine = ColumnsEngine(stream, (3,), config, path)
+    net = Columns((64, *hidden, 10), 3)
+    members = learners(engine, (rate,))
+    with torch.inference_mode(False), torch.enable_grad():
+        reference = progressive(net, members.params[0].clone())
+        for task in range(3):
+            engine.load_task(task)
+            pool, taken = engine._pools[0], 0
+            assert engine.steps == 17 and not engine.reference
+            for step in range(engine.steps):
+                with torch.inference_mode():
+                    engine.train(members, step, step + 1)
+                rows = slice(taken, taken := min(taken + 4, 66))
+                x = torch.from_numpy(pool.inputs[rows]).float() / stream.largest
+                reference.step(x, torch.from_numpy(pool.labels[rows]), task, rate)
+                found = flat(net, net.columns(members.params[0])[task], task)
+                assert torch.allclose(found, reference.collapsed(task), atol=1e-5, rtol=0), f"task {task}, step {step}"
+            test = stream.test(3, stream.tasks[task])
+            x = torch.from_numpy(test.inputs).float() / stream.largest
+            expected = reference(x, task).detach()
+            with torch.inference_mode():
+                found = net.logits(net.columns(members.params[0])[: task + 1], x, AFFINE)
+                share = engine.accuracy(members, task)
+            assert torch.allclose(found, expected, atol=1e-5, rtol=0)
+            assert share == (expected.argmax(1).numpy() == test.labels).mean()
+            assert share > 0.1 and len(expected.argmax(1).unique()) > 1  # enough was learnt to tell columns apart
+
+
+def numpy_step(columns, x, y, rate):
+    """One SGD step of the last column, from the text of the method in float64: columns[k][l] = [(W or U, b or c)…]."""
+    number, depth = len(columns) - 1, len(columns[0])
+    hidden = [[x] * (number + 1)]  # [layer][column]
+    for index in range(depth):
+        z = [
+            sum(h @ w.T + b for h, (w, b) in zip(hidden[index], columns[k][index], strict=False))
+            for k in range(number + 1)
+        ]
+        hidden.append([np.maximum(one, 0) if index < depth - 1 else one for one in z])
+    p = np.exp(hidden[-1][number])
+    p /= p.sum(1, keepdims=True)
+    losses = -np.log(p[np.arange(len(y)), y])
+    delta = (p - np.eye(p.shape[1])[y]) / len(y)
+    new = []
+    for index in reversed(range(depth)):
+        layer = columns[number][index]
+        new.insert(
+            0,
+            [(w - rate * delta.T @ h, b - rate * delta.sum(0)) for h, (w, b) in zip(hidden[index], layer, strict=True)],
+        )
+        delta = (delta @ layer[number][0]) * (hidden[index][number] > 0)
+    return new, losses.mean()
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-6)], ids=str)
+@pytest.mark.parametrize("number", [0, 1, 3])
+def test_a_step_on_random_tensors_agrees_with_numpy(number, dtype, tolerance):
+    """Relative to the length of the parameters, and in float64 to the length of the update, too."""
+    net, rate = Columns((9, 8, 7, 4), number + 1), 0.3
+    rng = torch.Generator().manual_seed(number)
+    row = torch.zeros(net.row, dtype=torch.float64)
+    for k, column in enumerate(net.columns(row)):
+        for sources, bias in unpadded(net, column, k):
+            for part in (*sources, bias):
+                part.copy_(torch.randn(part.shape, generator=rng, dtype=torch.float64) * 0.3)
+    row = row.to(dtype)
+    x = torch.rand(1, 5, 9, generator=rng, dtype=torch.float64).to(dtype)
+    y = torch.randint(0, 4, (1, 5), generator=rng)
+    explicit = [
+        [[(w.numpy(), b.numpy()) for w, b in layer] for layer in split(unpadded(net, column, k), k, rng)]
+        for k, column in enumerate(net.columns(row.double()))
+    ]
+    new, expected_loss = numpy_step(explicit, x[0].double().numpy(), y[0].numpy(), rate)
+    before = flat(net, net.columns(row.clone())[number], number).double().numpy()
+    columns = net.columns(row)
+    loss = train_column(net, columns, x, y, frozen_units(net, columns, x, AFFINE), range(1), rate, AFFINE)
+    parts = []
+    for index, layer in enumerate(new):
+        parts += [w for w, _ in layer] if index else [sum(w for w, _ in layer)]
+        parts.append(sum(b for _, b in layer))
+    expected = np.concatenate([part.ravel() for part in parts])
+    error = np.linalg.norm(flat(net, net.columns(row)[number], number).double().numpy() - expected)
+    assert error <= tolerance * np.linalg.norm(expected)
+    assert np.linalg.norm(expected - before) > 0.01 * np.linalg.norm(before)  # the step is no trifle
+    if dtype == torch.float64:
+        assert error <= tolerance * np.linalg.norm(expected - before)
+    assert loss.tolist() == pytest.approx([expected_loss], rel=max(tolerance, 1e-12))
+
+
+class TestStart:
+    def test_the_first_column_is_that_of_plain_sgd(self):
+        """Bit for bit at the start; after the first task up to rounding. The stream need not start with task 0."""
+        stream = toy(range(3, 6), examples=66)
+        engine = ColumnsEngine(stream, (5, 6), SMALL, PATHS[0])
+        mlp = MLP((9, 24, 16, 4))
+        for row, seed in zip(engine.start(), (5, 6), strict=True):
+            assert np.array_equal(row[: mlp.row].numpy(), mlp.init(generator(seed, "init", 3)))
+        found = trained(engine, learners(engine, (0.1,)), 1)
+        plain = make_engine("van", (5,), stream, SMALL, NumericPath())
+        expected = trained(plain, learners(plain, (0.1,)), 1)
+        assert torch.allclose(found.params[:, : mlp.row], expected.params, atol=1e-5, rtol=0)
+
+    def test_other_columns_are_sums_of_independent_draws(self):
+        """First layer: k+1 draws, whose standard deviations add up in squares; biases: k+1 times 0.1."""
+        stream = toy(range(2, 6), pixels=100)
+        net = Columns((100, 40, 30, 4), 4)
+        engine = ColumnsEngine(stream, (0,), TrainConfig(hidden=(40, 30)), PATHS[0])
+        (row,) = engine.start()
+        for number, column in enumerate(net.columns(row)):
+            (first, _), *_ = layers = unpadded(net, column, number)
+            assert float(first[0].std()) == pytest.approx(0.0880 * (number + 1) ** 0.5, rel=0.05)
+            for sources, bias in layers:
+                assert torch.allclose(bias, torch.full_like(bias, (number + 1) * BIAS_START))
+                assert all(not torch.equal(one, other) for one, other in itertools.combinations(sources, 2))
+            for sources, _ in layers[1:]:
+                assert all(0.075 < float(part.std()) < 0.1 and part.abs().max() <= 0.2 for part in sources)
+        alone = Columns((100, 40, 30, 4), 4).init(
+            [generator(0, "init", 2), *(generator(0, "column", task) for task in (3, 4, 5))]
+        )
+        assert np.array_equal(row.numpy(), alone)
+
+    def test_untrained_columns_can_be_tested(self):
+        """What FWT is made of: every column with its own parameters, at the start and later."""
+        stream = digits(examples=30)
+        engine = ColumnsEngine(stream, (0,), SMALL, PATHS[0])
+        members, net = learners(engine), Columns((64, 24, 16, 10), 3)
+        shares = []
+        for tasks in (0, 1):
+            trained(engine, members, tasks)
+            explicit = progressive(net, members.params[0].clone())
+            for task in range(3):
+                test = stream.test(0, task)
+                logits = explicit(torch.from_numpy(test.inputs).float() / stream.largest, task)
+                shares.append(engine.accuracy(members, task))
+                assert shares[-1] == (logits.argmax(1).numpy() == test.labels).mean()
+        assert shares[1] != shares[4]  # column 1 sees the first one, which was trained in between
+        members.params[0, net.slice(2)] = 0  # the answer is then class 0, always
+        assert engine.accuracy(members, 2) == (stream.test(0, 2).labels == 0).mean() != shares[5]
+
+
+def test_equal_networks_of_two_seeds_are_tested_on_their_own_images():
+    """What was measured once is known by its seed, too: the seeds' test images are permuted differently."""
+    stream = digits(examples=300)
+    engine = ColumnsEngine(stream, (0, 1), TrainConfig(hidden=(72, 56)), PATHS[0])
+    members = trained(engine, learners(engine, (0.1, 0.1), [0, 1]), 1)
+    members.params[1] = members.params[0]
+    own, other = engine.accuracy(members, 0)
+    assert own > other + 0.05
+
+
+def test_the_number_of_parameters_grows_as_counted():
+    """Column k of 784-256-256-10 has W, b and k pairs U, c of every layer; memory of its collapsed form is less."""
+    net, one = Columns((784, 256, 256, 10), 17), 784 * 256 + 256 + 256 * 256 + 256 + 2560 + 10
+    assert [net.parameters(task) for task in range(17)] == [one * (task + 1) for task in range(17)]
+    small = Columns((9, 24, 16, 4), 3)
+    module = progressive(small, torch.zeros(small.row))
+    for task, column in enumerate(module.columns):
+        assert sum(part.numel() for part in column.parameters()) == small.parameters(task)
+
+
+def test_rows_are_aligned_and_filled_without_overlap():
+    net = Columns((9, 24, 7, 4), 3)
+    row = torch.zeros(net.row)
+    for number, column in enumerate(net.columns(row)):
+        for view in itertools.chain(*column):
+            assert view.storage_offset() % ALIGNMENT == 0
+            view += 1
+        assert bool((row[net.slice(number)] == 1).all()) and not row[net.slice(number).stop :].any()
+    assert bool((row == 1).all()) and net.row % ALIGNMENT == 0
+
+
+@on_every_path
+def test_nothing_is_forgotten(path):
+    """Accuracy on earlier tasks to the last digit, in this engine and a fresh one; frozen columns to the last bit."""
+    config, stream = TrainConfig(hidden=(72, 56)), digits(examples=300)
+    engine, net = ColumnsEngine(stream, (0,), config, path), Columns((64, 72, 56, 10), 3)
+    members, kept, shares = learners(engine), [], []
+    for task in range(3):
+        before = members.params.clone()
+        engine.load_task(task)
+        engine.train(members, 0, engine.steps)
+        changed = members.params != before
+        assert changed[0, net.slice(task)].any()
+        changed[0, net.slice(task)] = False
+        assert not changed.any()  # neither frozen columns nor those to come
+        kept.append(members.params[0, net.slice(task)].clone())
+        shares.append(engine.accuracy(members, task))
+        assert shares[task] > 0.2
+        fresh = ColumnsEngine(stream, (0,), config, path)
+        for earlier in range(task + 1):
+            assert torch.equal(members.params[0, net.slice(earlier)], kept[earlier])
+            assert engine.accuracy(members, earlier) == fresh.accuracy(members, earlier) == shares[earlier]
+
+
+@on_every_path
+def test_a_member_is_bit_identical_alone_and_together(path):
+    """Seeds and rates in any mixture, as for the other engines; also two rates of one seed."""
+    stream, rates, seeds = digits(examples=66), (0.1, 0.03, 0.1, 0.3), [1, 1, 0, 1]
+    both = ColumnsEngine(stream, (7, 8), SMALL, path)
+    together = trained(both, learners(both, rates, seeds), 3)
+    assert len({row.numpy().tobytes() for row in together.params}) == 4
+    for row, (rate, seed) in enumerate(zip(rates, seeds, strict=True)):
+        single = ColumnsEngine(stream, (7 + seed,), SMALL, path)
+        alone = trained(single, learners(single, (rate,)), 3)
+        assert torch.equal(alone.params[0], together.params[row])
+        for task in range(3):
+            assert single.accuracy(alone, task)[0] == both.accuracy(together, task)[row]
+
+
+@on_every_path
+def test_how_the_steps_are_asked_for_changes_no_bit(path):
+    """One by one, as for a learning curve, or in any portions: 71 steps, so that blocks of 64 are cut in two."""
+    stream = toy(examples=71)
+    config = TrainConfig(batch_size=1, hidden=(200, 16))
+    engine = ColumnsEngine(stream, (0,), config, path)
+    whole = trained(engine, learners(engine), 2)
+    for portions in ([*range(72)], [0, 1, 2, 60, 70, 71]):
+        members = learners(engine)
+        for task in range(2):
+            engine.load_task(task)
+            for first, last in itertools.pairwise(portions):
+                engine.train(members, first, last)
+        assert torch.equal(members.params, whole.params)
+
+
+class TestDivergence:
+    def test_the_first_step_is_marked_and_nobody_else_disturbed(self):
+        engine = ColumnsEngine(toy(), (0,), SMALL, PATHS[0])
+        alone = trained(engine, learners(engine, (0.1,)), 2)
+        pair = trained(engine, learners(engine, (1e30, 0.1)), 2)
+        assert pair.first_bad.tolist() == [1, -1] and alone.first_bad.tolist() == [-1]
+        assert torch.equal(pair.params[1], alone.params[0])
+
+    @pytest.mark.parametrize("step", [0, 5, 7, 8, 16])
+    def test_steps_are_numbered_within_the_task(self, step, monkeypatch):
+        """In blocks of 4 steps: within one, at a border, and in the short batch at the end."""
+        monkeypatch.setattr(engine_module, "BLOCK", 4)
+        engine, net = ColumnsEngine(toy(examples=66), (0,), SMALL, PATHS[0]), Columns((9, 24, 16, 4), 3)
+        members = trained(engine, learners(engine), 1)
+        engine.load_task(1)
+        engine.train(members, 0, step)
+        assert members.first_bad.tolist() == [-1]
+        members.params[0, net.slice(1)] = float("nan")
+        engine.train(members, step, 17)
+        assert members.first_bad.tolist() == [step]
+        engine.train(members, 0, 17)
+        assert members.first_bad.tolist() == [step]  # the first one stays
+
+    def test_a_hopeless_prediction_is_no_divergence(self):
+        """A logit so far behind that its probability is 0 in float32 has a large loss, but a finite one."""
+        net = Columns((9, 8, 4), 1)
+        row = torch.zeros(net.row)
+        net.columns(row)[0][-1].bias[0] = 1000.0
+        columns, x = net.columns(row), torch.zeros(1, 2, 9)
+        hidden = frozen_units(net, columns, x, AFFINE)
+        loss = train_column(net, columns, x, torch.ones(1, 2).long(), hidden, range(1), 0.1, AFFINE)
+        assert loss.tolist() == [1000.0]
+
+
+@on_every_path
+def test_padding_stays_zero(path):
+    stream = toy(examples=66)
+    net = Columns((9, 12, 7, 4), 3)
+    engine = ColumnsEngine(stream, (0,), TrainConfig(batch_size=4, hidden=(12, 7)), path)
+    members = trained(engine, learners(engine), 3)
+    used = torch.zeros(net.row)
+    for number, column in enumerate(net.columns(used)):
+        for sources, bias in unpadded(net, column, number):
+            for part in (*sources, bias):
+                part.fill_(1)
+    assert int(used.sum()) < net.row
+    assert not members.params[0][used == 0].any()
+    assert torch.isfinite(members.params).all()
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
+def test_a_gpu_agrees():
+    finals = []
+    for path in (PATHS[0], NumericPath("cuda")):
+        engine = ColumnsEngine(toy(examples=66), (0, 1), SMALL, path)
+        members = learners(engine, (0.05, 0.1), [0, 1])
+        trained(engine, members, 3)
+        assert members.first_bad.tolist() == [-1, -1]
+        finals.append((members.params.cpu(), [engine.accuracy(members, task) for task in range(3)]))
+    (cpu, one), (gpu, other) = finals
+    assert torch.allclose(cpu, gpu, atol=1e-4, rtol=0)
+    assert np.allclose(one, other, atol=0.051)  # two of 40 test images

@@ -1,0 +1,1 @@
+"""What a run takes: FLOP counted, speed measured."""

@@ -1,0 +1,139 @@
+"""Floating point operations of a pass through a network, from the shapes of its products and convolutions alone."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from trainers.networks.base import Network
+from trainers.networks.heads import Linear
+from trainers.networks.mlp import MLP
+from trainers.networks.progressive.laterals import LOGITS, Laterals
+from trainers.networks.progressive.mlp import Columns
+from trainers.networks.progressive.resnet import ResNetColumns
+from trainers.networks.resnet import BLOCKS, Convolution, ResNet
+
+
+class Work(NamedTuple):
+    """FLOP of one example: of the forward pass, and of the backward pass that makes the gradient of the parameters.
+
+    A multiplication and an addition are two. fixed: of both passes of a batch besides, however many examples it has.
+    """
+
+    forward: float
+    backward: float
+    fixed_forward: float = 0.0
+    fixed_backward: float = 0.0
+
+    def plus(self, forward: float, backward: float = 0.0) -> "Work":
+        """With more to do for each example."""
+        return self._replace(forward=self.forward + forward, backward=self.backward + backward)
+
+    def trained(self, examples: float, batches: float) -> float:
+        """Both passes of so many examples in so many batches."""
+        fixed = self.fixed_forward + self.fixed_backward
+        return examples * (self.forward + self.backward) + batches * fixed
+
+
+def work_of(net: Network, size: int = 0) -> Work:
+    """Of a network, without the padding of its layers; size: side of the images of a residual one.
+
+    >>> work = work_of(MLP((784, 256, 256, 10)))
+    >>> work.forward == 2 * (784 * 256 + 256 * 256 + 256 * 10), work.backward == 2 * work.forward - 2 * 784 * 256
+    (True, True)
+    """
+    return _resnet(net, size) if isinstance(net, ResNet) else mlp_work(_mlp(net).sizes)
+
+
+def mlp_work(sizes: Sequence[int]) -> Work:
+    """Of a multilayer perceptron; its images need no gradient."""
+    first, *later = (2.0 * k * n for k, n in pairwise(sizes))
+    return Work(first + sum(later), first + 2 * sum(later))
+
+
+def column_works(net: MLP | ResNet, count: int, size: int = 0) -> list[Work]:
+    """Of each column of a progressive network: `forward` runs all columns before it, too, which have no gradient."""
+    if isinstance(net, ResNet):
+        return [_resnet_column(ResNetColumns(net, count), number, size) for number in range(count)]
+    return [_mlp_column(Columns(net.sizes, count), number) for number in range(count)]
+
+
+def _mlp(net: Network) -> MLP:
+    assert isinstance(net, MLP)
+    return net
+
+
+def _resnet(net: ResNet, size: int) -> Work:
+    sides = _sides(net, size)
+    stem = _convolution(net.stem, sides[0])
+    later = sum(_convolution(one, side) for one, side in _in_blocks(net, sides))
+    return _head(net).plus(stem + later, stem + 2 * later)
+
+
+def _head(net: ResNet) -> Work:
+    """The logits; a joint embedding makes its classes once a batch, of which the attributes need no gradient."""
+    logits = 2.0 * net.widths[-1] * net.head.outputs
+    if isinstance(net.head, Linear):
+        return Work(logits, 2 * logits)
+    (_, (attributes, features)), *_ = net.head.shapes(net.widths[-1])
+    made = 2.0 * net.head.outputs * attributes * features
+    return Work(logits, 2 * logits, made, made)
+
+
+def _mlp_column(net: Columns, number: int) -> Work:
+    """Earlier columns stop before their outputs. Layer l > 1 takes the units of all columns, its gradient its own."""
+    found = mlp_work(net.sizes)
+    for column in range(number + 1):
+        shapes = [(k * (column + 1) if layer else k, n) for layer, (k, n) in enumerate(pairwise(net.sizes))]
+        products = [2.0 * k * n for k, n in shapes]
+        if column < number:
+            found = found.plus(sum(products[:-1]))
+    own = sum(2.0 * k * n for k, n in list(pairwise(net.sizes))[1:])
+    return found.plus(number * own, number * own)
+
+
+def _resnet_column(net: ResNetColumns, number: int, size: int) -> Work:
+    """Laterals have the gradient of their weights alone; earlier columns stop before their logits."""
+    found = alone = _resnet(net.net, size)
+    for column in range(number + 1):
+        *stages, logits = _laterals(Laterals(net.net, column), _sides(net.net, size))
+        if column < number:
+            found = found.plus(alone.forward - _head(net.net).forward + sum(stages))
+        else:
+            found = found.plus(sum(stages) + logits, sum(stages) + logits)
+    return found
+
+
+def _laterals(laterals: Laterals, sides: list[int]) -> list[float]:
+    """Forward passes of the laterals of the stem, the stages and the logits; an image feeds all at once."""
+    widths, number = laterals.net.widths, laterals.number
+    if not number:
+        return [0.0] * (LOGITS + 1)
+    inputs = (3, *(number * width for width in (widths[0], *widths)))
+    outputs = (widths[0], *widths, laterals.net.head.outputs)
+    at = (*sides, 1)
+    return [2.0 * k * n * side**2 for k, n, side in zip(inputs, outputs, at, strict=True)]
+
+
+def _sides(net: ResNet, size: int) -> list[int]:
+    """Of the maps that the stem's convolution and the four stages put out."""
+    stem = -(-size // net.stem.stride)
+    found, side = [stem], -(-stem // 2) if net.large else stem
+    for block in net.blocks[::BLOCKS]:
+        side = -(-side // block.first.stride)
+        found.append(side)
+    return found
+
+
+def _in_blocks(net: ResNet, sides: list[int]) -> list[tuple[Convolution, int]]:
+    """(convolution, side of what it puts out) of all but the stem."""
+    return [
+        (one, sides[1 + number // BLOCKS])
+        for number, block in enumerate(net.blocks)
+        for one in block
+        if one is not None
+    ]
+
+
+def _convolution(one: Convolution, side: int) -> float:
+    """The forward pass; side of what it puts out."""
+    return 2.0 * one.outputs * side**2 * one.kernel**2 * one.inputs

@@ -1,0 +1,242 @@
+"""How fast cohorts of a kind train on this machine, measured for a few seconds, before a study that takes hours.
+
+Every thread opens a cohort as `train_cohort` does and takes the steps of one later task with the engine that would
+train it, at the same time as the others. The tasks before are skipped: the memory holds what it would hold, but
+networks are untrained. That matters to the time of a step with GEM alone, whose quadratic program is solved more often
+later. All threads train the same members.
+Steps begin at the task's first one again, with the parameters from before, when the task ends or diverges. Nothing is
+written, and no result is kept.
+
+What is timed are steps alone: not opening, not compiling, not the tests, whose FLOP `flops.run_flop` counts.
+"""
+
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from statistics import median
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from trainers.checkpoints import Checkpoints
+from trainers.cohort import Cohort, TrainConfig
+from trainers.cost.flops import run_flop, steps_of
+from trainers.engines import make_engine
+from trainers.engines.base import Engine, Learners
+from trainers.engines.fastest import fastest_for
+from trainers.numeric_path import NumericPath
+from trainers.population import CHECK_EVERY, REPORT_SECONDS, train_rest
+from trainers.streams.base import TaskStream
+
+WINDOWS = 8  # at most
+FEWEST = 2  # calls of the engine in each thread, so that there are two windows
+PATIENCE = 4  # times the seconds asked for, after which one call will do
+now = time.perf_counter  # a clock in seconds; tests put one of their own here
+WARM_UP = {"cpu": 1, "cuda": 64}  # steps: compiling, first use of libraries; on a GPU the recording of graphs
+
+
+class Took(NamedTuple):
+    """A call of the engine: when it began and ended, in seconds of a monotonic clock, and its member-steps."""
+
+    begin: float
+    end: float
+    steps: int
+
+
+class Rates(NamedTuple):
+    """Member-steps per second of all threads together, one of each of `windows` of equal length.
+
+    task: the stream's task, counted from 0, whose steps were taken. members: trained in lockstep by each thread, so
+    many as fit. threads: at a time. seconds: that all windows lasted together.
+    """
+
+    windows: tuple[float, ...]
+    task: int
+    members: int
+    threads: int
+    seconds: float
+
+    @property
+    def typical(self) -> float:
+        """The median window."""
+        return median(self.windows)
+
+
+class _Over(Exception):
+    """The measurement has ended; not an error that training knows how to handle."""
+
+
+def measure(
+    cohort: Cohort,
+    stream: TaskStream,
+    config: TrainConfig,
+    path: NumericPath | None,
+    transfer: bool,
+    seconds: float,
+    at_once: int,
+    room: int | None,
+    task: int | None = None,
+) -> Rates:
+    """Trains `at_once` such cohorts for about so many seconds besides opening them.
+
+    task: counted from 0; by default the later one whose steps have the FLOP nearest to the mean of all later tasks'.
+    0 is the first, which members of a seed share and have no reference batch in. path, transfer, room: as for
+    `train_cohort`. Takes longer where steps are slow: each thread takes two, after one to warm up; one where they last
+    longer than PATIENCE times `seconds`. Raises what training raises, in any thread.
+    """
+    if seconds <= 0 or at_once < 1:
+        raise ValueError(f"seconds must be > 0 and at_once >= 1, got {seconds} and {at_once}")
+    chosen = path or fastest_for(stream, config)
+    number = steady_task(cohort, stream, config) if task is None else task
+    clock, before = _Clock(seconds, at_once), torch.get_num_threads()
+    try:
+        with ThreadPoolExecutor(at_once, "probe") as pool, clock:
+            training = (cohort, stream, config, chosen, transfer, room, number, clock)
+            for future in [pool.submit(_train, *training, thread) for thread in range(at_once)]:
+                future.result()
+    finally:
+        torch.set_num_threads(before)
+    span, windows = rates_of(clock.took)
+    return Rates(windows, number, clock.members, at_once, span)
+
+
+def steady_task(cohort: Cohort, stream: TaskStream, config: TrainConfig) -> int:
+    """The later task, counted from 0, whose steps have the FLOP nearest to the mean of all later ones'; 0 of one."""
+    seed = cohort.members[0].seed
+    training = run_flop(cohort.method, config, stream, False, seed).training
+    steps = [steps_of(stream, config, seed, task) for task in range(len(training))]
+    if len(steps) == 1:
+        return 0
+    mean = sum(training[1:]) / sum(steps[1:])
+    return min(range(1, len(steps)), key=lambda task: abs(training[task] / steps[task] - mean))
+
+
+def rates_of(took: Sequence[Sequence[Took]]) -> tuple[float, tuple[float, ...]]:
+    """(seconds, rates of windows) of the time in which all threads were at work, by the calls of each.
+
+    So many windows that each holds as much time as a call of every thread takes; a call's steps are spread evenly.
+
+    >>> rates_of([[Took(0, 2, 10), Took(2, 4, 30)], [Took(0, 2, 20), Took(2, 4, 20)]])
+    (4, (15.0, 25.0))
+    """
+    begin, end = max(one[0].begin for one in took), min(one[-1].end for one in took)
+    count = max(1, min(WINDOWS, *(len(one) for one in took)))
+    length = (end - begin) / count
+    windows = [(begin + length * number, begin + length * (number + 1)) for number in range(count)]
+    calls = [call for one in took for call in one]
+    return end - begin, tuple(sum(_part(call, *window) for call in calls) / length for window in windows)
+
+
+def _part(call: Took, begin: float, end: float) -> float:
+    """Its steps within a window."""
+    shared = max(0.0, min(call.end, end) - max(call.begin, begin))
+    return call.steps * shared / (call.end - call.begin)
+
+
+class _Clock:
+    """What threads that measure together have in common; as a context, it stops them all when one of them fails.
+
+    members: of the cohort's part that each thread trains.
+    """
+
+    def __init__(self, seconds: float, threads: int) -> None:
+        self.took: list[list[Took]] = [[] for _ in range(threads)]
+        self.members = 0
+        self._seconds = seconds
+        self._ready, self._waited = threading.Barrier(threads), set[int]()
+
+    def __enter__(self) -> "_Clock":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        if kind is not None:
+            self.stop()
+
+    def stop(self) -> None:
+        """Nobody shall wait for anybody."""
+        self._ready.abort()
+
+    def start(self, thread: int) -> float:
+        """Waits until all threads are warm, once for each: one that opens a smaller cohort begins again alone."""
+        self.took[thread].clear()
+        if thread not in self._waited:
+            self._waited.add(thread)
+            try:
+                self._ready.wait()
+            except threading.BrokenBarrierError:
+                raise _Over from None
+        return now()
+
+    def over(self, begin: float) -> bool:
+        """Whether a thread that began then may stop: all have seen enough, or it has waited too long."""
+        spent, fewest = now() - begin, min(map(len, self.took))
+        enough = fewest >= FEWEST or (fewest >= 1 and spent >= PATIENCE * self._seconds)
+        return self._ready.broken or (spent >= self._seconds and enough)
+
+
+def _train(
+    cohort: Cohort,
+    stream: TaskStream,
+    config: TrainConfig,
+    path: NumericPath,
+    transfer: bool,
+    room: int | None,
+    task: int,
+    clock: _Clock,
+    thread: int,
+) -> None:
+    """Opens a cohort at the task and measures until the clock says that it is over."""
+    torch.set_num_threads(1)  # as workers train
+
+    def engine_of(*what: Any) -> Engine:
+        return cast(Engine, _Measured(make_engine(*what), WARM_UP[path.device], clock, thread))
+
+    nothing = Checkpoints(None, cohort, stream, config, path, transfer)
+    kept = {member: (task - 1, None) for member in cohort.members if task}
+    try:
+        train_rest(cohort, stream, config, path, None, transfer, nothing, kept, room, engine_of)
+    except _Over:
+        return
+    except BaseException:
+        clock.stop()
+        raise
+
+
+class _Measured:
+    """An engine that repeats the first task which it is to train, without tests, and then ends the training."""
+
+    def __init__(self, engine: Engine, warm_up: int, clock: _Clock, thread: int) -> None:
+        self._engine, self._warm_up, self._clock, self._thread = engine, warm_up, clock, thread
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
+        """Not measured."""
+        return np.full(len(learners.params), np.nan)
+
+    def train(self, learners: Learners, first: int, last: int) -> None:
+        """Takes steps, in calls that grow as those of the training loop do, until time is over."""
+        clock, steps, count = self._clock, self._engine.steps, len(learners.params)
+        arrays = [learners.params, *learners.state.values()]
+        start = [array.clone() for array in arrays]
+        self._engine.train(learners, 0, min(self._warm_up, steps))
+        at, stride, bad, clock.members = steps, 1, False, count
+        begin = clock.start(self._thread)
+        while not clock.over(begin):
+            if at == steps or bad:
+                at = 0
+                learners.reset()
+                for array, values in zip(arrays, start, strict=True):
+                    array.copy_(values)
+            until, started = min(at + stride, steps), now()
+            self._engine.train(learners, at, until)
+            bad = bool((learners.first_bad.cpu() >= 0).all())
+            ended = now()
+            clock.took[self._thread].append(Took(started, ended, (until - at) * count))
+            quick = ended - started < REPORT_SECONDS / 2
+            at, stride = until, min(2 * stride, CHECK_EVERY) if quick else max(stride // 2, 1)
+        raise _Over

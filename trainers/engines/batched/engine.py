@@ -1,0 +1,234 @@
+"""The engine of tensors: all members in one batch of matrices, for GPUs, where a step is replayed from a CUDA graph.
+
+Without a GPU the same code runs step by step on the CPU: its twin in the tests, and the way without Numba. Residual
+networks always run here; on a CPU their members can take each step one after another, in products of their own.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from trainers.cohort import TrainConfig
+from trainers.engines.base import Learners, accuracies, is_due, steps_between
+from trainers.engines.batched.feed import make_feed
+from trainers.engines.precision import set_precision
+from trainers.methods import Method, Mixing, Penalty, Products, Projection
+from trainers.methods.base import Number
+from trainers.methods.penalty import State, Step, TaskEnd
+from trainers.networks import make_network
+from trainers.networks.losses import masked
+from trainers.networks.weights import start_rows
+from trainers.numeric_path import NumericPath
+from trainers.pool import Pool
+from trainers.schedule import Segment
+from trainers.streams.base import TaskStream
+
+GRAPH_STEPS = 16  # steps in one CUDA graph: the cost of launching it is spread over them
+
+
+class BatchedEngine:
+    """Schedules, examples and parameters live on the device; a step reads its number there too."""
+
+    def __init__(
+        self, stream: TaskStream, seeds: tuple[int, ...], config: TrainConfig, method: Method, path: NumericPath
+    ) -> None:
+        self._stream, self._seeds, self._config, self._device = stream, seeds, config, torch.device(path.device)
+        self._path = path
+        self._rule = method.rule
+        self._net = make_network(config, stream, path.subtracted)
+        self._one_by_one = config.network != "mlp" and path.one_by_one
+        self._balanced = bool(getattr(stream, "balanced", False))
+        self._pools = [Pool(stream, seed, config, method.memory) for seed in seeds]
+        self._feed = make_feed(stream, self._pools, self._device)
+        self._step = torch.zeros(1, dtype=torch.int64, device=self._device)
+        self._graphs: dict[tuple[int, int], torch.cuda.CUDAGraph] = {}
+        self._warm: set[tuple[int, int]] = set()  # those that have taken a step
+        self.steps, self.reference = 0, False
+
+    def start(self) -> Tensor:
+        return start_rows(self._net, self._seeds, self._stream.tasks, self._config).to(self._device)
+
+    def state(self, params: Tensor) -> State:
+        kept = self._rule.start(params) if isinstance(self._rule, Penalty) else {}
+        return kept | self._net.statistics(params)
+
+    def load_task(self, task: int) -> None:
+        schedules = [pool.load_task(task) for pool in self._pools]
+        self._feed.load()
+        self._segments = [_Segment(parts, self._device) for parts in zip(*schedules, strict=True)]
+        self.steps = sum(segment.steps for segment in self._segments)
+        self.reference = self._segments[-1].reference > 0
+        self._graphs.clear()
+        self._warm.clear()
+
+    def train(self, learners: Learners, first: int, last: int) -> None:
+        set_precision(self._path)
+        for begin, end in self._between_refreshes(learners, first, last):
+            for number, start, steps in steps_between([segment.steps for segment in self._segments], begin, end):
+                self._step.fill_(steps.start)
+                self._advance(learners, number, len(steps), start)
+
+    def _between_refreshes(self, learners: Learners, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """The steps first…last−1 in pieces; a penalty's refresh, which no graph holds, comes between them."""
+        refresh = self._rule.refresh if isinstance(self._rule, Penalty) else None
+        if refresh is None:
+            yield first, last
+            return
+        begin = first
+        for step in range(first, last):
+            if is_due(step, self._config.fisher_every):
+                if step > begin:
+                    yield begin, step
+                refresh(learners.state, learners.params, self._config)
+                begin = step
+        yield begin, last
+
+    def finish(self, learners: Learners, first: bool) -> None:
+        set_precision(self._path)
+        if isinstance(self._rule, Penalty):
+            sensitivities = partial(self._sensitivities, learners)
+            real = self._net.real.to(self._device)
+            examples = self._pools[0].shown
+            end = TaskEnd(first, learners.params, real, examples, self._config, sensitivities)
+            self._rule.end_task(learners.state, end)
+
+    def _sensitivities(self, learners: Learners) -> Iterator[Tensor]:
+        gradient = torch.empty_like(learners.params)
+        for segment in self._segments:
+            for step in range(segment.steps):
+                rows = segment.rows[:, step, : segment.current]
+                for turn in self._turns(learners):
+                    some = learners.part(turn)
+                    x, _, allowed = self._feed.batch(rows, some.seed)
+                    self._net.sensitivity(some.params, some.state, x, allowed, gradient[turn])
+                yield gradient
+
+    def remember(self, task: int) -> None:
+        for pool in self._pools:
+            pool.remember(task)
+
+    def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
+        set_precision(self._path)
+        labels = self._feed.labels(task)
+        hits = torch.empty(len(learners.params), labels.shape[1], dtype=torch.bool, device=self._device)
+        for begin in range(0, labels.shape[1], self._feed.test_rows):
+            part = slice(begin, begin + self._feed.test_rows)
+            for turn in self._turns(learners):
+                some = learners.part(turn)
+                x, y, allowed = self._feed.test(task, part, some.seed)
+                logits = masked(self._net.logits(some.params, some.state, x), allowed)
+                hits[turn, part] = logits.argmax(dim=2) == y
+        return accuracies(hits.cpu().numpy(), labels[learners.seed.cpu().numpy()], self._balanced)
+
+    def _turns(self, learners: Learners) -> list[slice]:
+        """The members that are trained in one batch of products: all at once, or one after another."""
+        count = len(learners.params)
+        return [slice(row, row + 1) for row in range(count)] if self._one_by_one else [slice(count)]
+
+    def _advance(self, learners: Learners, number: int, steps: int, start: int) -> None:
+        """Takes steps of one segment: as many as possible from a graph, the rest one by one."""
+        per_graph, key = self._graph_steps, (learners.params.data_ptr(), number)
+        if self._device.type == "cuda" and per_graph > 1:
+            if key not in self._warm:  # a first step outside of the graph sets up the libraries
+                self._one_step(learners, number, start)
+                self._warm.add(key)
+                steps -= 1
+            if steps >= per_graph:
+                graph = self._graphs.get(key) or self._capture(learners, number, start)
+                for _ in range(steps // per_graph):
+                    graph.replay()
+                steps %= per_graph
+        for _ in range(steps):
+            self._one_step(learners, number, start)
+
+    def _capture(self, learners: Learners, number: int, start: int) -> torch.cuda.CUDAGraph:
+        """Records steps. Recording takes none of them; the parameters stay as they are."""
+        graph = torch.cuda.CUDAGraph()
+        torch.cuda.synchronize()
+        with torch.cuda.graph(graph):
+            for _ in range(self._graph_steps):
+                self._one_step(learners, number, start)
+        self._graphs[learners.params.data_ptr(), number] = graph
+        return graph
+
+    def _one_step(self, learners: Learners, number: int, start: int) -> None:
+        """One step of every learner, without a look at any value: what a CUDA graph can hold."""
+        segment = self._segments[number]
+        rows = segment.rows.index_select(1, self._step)[:, 0]
+        for turn in self._turns(learners):
+            self._step_of(learners.part(turn), segment, rows, start)
+        self._step.add_(1)
+
+    def _step_of(self, learners: Learners, segment: "_Segment", rows: Tensor, start: int) -> None:
+        params, (x, labels, allowed) = learners.params, self._feed.batch(rows, learners.seed)
+        sizes, weight = (segment.current, *segment.parts), segment.row_weight
+        if self._together:
+            sizes, weight = (sum(sizes),), torch.full_like(weight, 1 / sum(sizes))
+        gradients = [torch.empty_like(params) for _ in sizes]  # the network writes all of them
+        loss = self._net.gradients(params, learners.state, x, labels, allowed, weight[learners.seed], sizes, gradients)
+        bad = (learners.first_bad < 0) & ~torch.isfinite(loss)
+        learners.first_bad.copy_(torch.where(bad, self._step + start, learners.first_bad))
+        self._update(learners, segment, gradients[0], gradients[1:])
+
+    @property
+    def _together(self) -> bool:
+        return self._net.normalises and isinstance(self._rule, Mixing) and self._rule.together
+
+    def _update(self, learners: Learners, segment: "_Segment", g: Tensor, references: list[Tensor]) -> None:
+        """params −= rate · the rule's direction."""
+        params, rule = learners.params, self._rule
+        rate = learners.rate.to(params.dtype)[:, None]
+        if isinstance(rule, Penalty):
+            step = Step(params, g, rate, learners.strength.to(params.dtype)[:, None])
+            params.addcmul_(rule.direction(learners.state, step), -rate)
+        elif not references:
+            params.addcmul_(g, -rate)
+        elif isinstance(rule, Projection):
+            direction, projected = rule.direction(g, torch.stack(references, dim=1), self._config)
+            params.addcmul_(direction, -rate)
+            learners.projected.add_(projected)
+        elif isinstance(rule, Mixing):
+            products = Products.of(g, references[0], segment.current / (segment.current + segment.reference))
+            mix = rule.mix(products, learners.epsilon.to(params.dtype), self._config)
+            params.addcmul_(g, -rate * _column(mix.a))
+            params.addcmul_(references[0], -rate * _column(mix.b))
+            learners.projected.add_(mix.projected)
+
+    @property
+    def _graph_steps(self) -> int:
+        """Steps in one graph: as many as lie between two refreshes; one, so none, where the CPU takes part."""
+        if isinstance(self._rule, Projection):
+            return 1
+        refreshed = isinstance(self._rule, Penalty) and self._rule.refresh is not None
+        return min(GRAPH_STEPS, self._config.fisher_every) if refreshed else GRAPH_STEPS
+
+
+def _column(value: Number) -> Number:
+    """A number that is the same for all members, or [M] as [M, 1]."""
+    return value[:, None] if isinstance(value, Tensor) else value
+
+
+class _Segment:
+    """A schedule segment of all seeds on the device: rows [S, steps, B]; row_weight [S, B, 1] = 1/rows of its part.
+
+    A seed that has fewer examples stored than the others repeats a row, with weight 0.
+    """
+
+    def __init__(self, segments: tuple[Segment, ...], device: torch.device) -> None:
+        self.current, self.steps = segments[0].current, len(segments[0].rows)
+        self.parts = tuple(map(max, zip(*(segment.parts for segment in segments), strict=True)))
+        self.reference = sum(self.parts)
+        batch = self.current + self.reference
+        rows = np.zeros((len(segments), self.steps, batch), dtype=np.int64)
+        weight = np.zeros((len(segments), batch, 1), dtype=np.float32)
+        for seed, segment in enumerate(segments):
+            taken = into = 0
+            for wide, size in zip((self.current, *self.parts), (self.current, *segment.parts), strict=True):
+                rows[seed, :, into : into + size] = segment.rows[:, taken : taken + size]
+                weight[seed, into : into + size] = 1 / max(size, 1)
+                taken, into = taken + size, into + wide
+        self.rows, self.row_weight = torch.from_numpy(rows).to(device), torch.from_numpy(weight).to(device)

@@ -1,0 +1,102 @@
+"""What engines of networks that grow have in common: only the newest column trains, so finished ones never change."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from trainers.cohort import TrainConfig
+from trainers.engines.base import Learners
+from trainers.engines.precision import set_precision
+from trainers.kept.array_store import fingerprint
+from trainers.numeric_path import NumericPath
+from trainers.pool import Pool
+from trainers.schedule import Segment, generator
+from trainers.streams.base import TaskStream
+
+
+class GrowingNetwork(Protocol):
+    """A row of parameters has room for the columns of all tasks."""
+
+    def init(self, rngs: Sequence[np.random.Generator]) -> NDArray[np.float32]:
+        """One row, every column from its own generator."""
+        ...
+
+
+class GrowingEngine(ABC):
+    """Members one after another, each in products of its own: a result does not depend on who else is trained.
+
+    The columns of all tasks are initialised at the start. Task number i of the stream trains and tests column i,
+    whether it has been trained yet or not.
+    """
+
+    reference = False
+    _net: GrowingNetwork
+
+    def __init__(self, stream: TaskStream, seeds: tuple[int, ...], config: TrainConfig, path: NumericPath) -> None:
+        self._stream, self._seeds, self._device = stream, seeds, torch.device(path.device)
+        self._path = path
+        self._pools = [Pool(stream, seed, config, None) for seed in seeds]
+        self._segments: tuple[Segment, ...] = ()
+        self._known: dict[tuple[int, int, str], float] = {}
+        self._task = 0
+
+    @property
+    def steps(self) -> int:
+        return sum(len(segment.rows) for segment in self._segments)
+
+    def start(self) -> Tensor:
+        first, *others = self._stream.tasks
+        rows = []
+        for seed in self._seeds:
+            rngs = [generator(seed, "init", first), *(generator(seed, "column", task) for task in others)]
+            rows.append(self._net.init(rngs))
+        return torch.from_numpy(np.stack(rows)).to(self._device)
+
+    def load_task(self, task: int) -> None:
+        self._task = task
+        # Without a memory the schedule names the same rows for every seed; what the rows hold is the seed's.
+        schedules = [pool.load_task(task) for pool in self._pools]
+        self._segments = schedules[0]
+
+    def finish(self, learners: Learners, first: bool) -> None:  # noqa: B027
+        """Nothing: the next task's column is there from the start."""
+
+    def remember(self, task: int) -> None:  # noqa: B027
+        """Nothing: what was learnt of a task stays in its column."""
+
+    def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
+        set_precision(self._path)
+        return np.array([self._accuracy(learners, row, task) for row in range(len(learners.params))])
+
+    def _accuracy(self, learners: Learners, row: int, task: int) -> float:
+        """A finished column is tested again after every later task; what it is made of says whether it is the same."""
+        if task >= self._task:
+            return self._tested(learners, row, task)
+        used = self._used(learners, row, task).cpu().numpy()
+        key = (int(learners.seed[row]), task, fingerprint(used))
+        if key not in self._known:
+            self._known[key] = self._tested(learners, row, task)
+        return self._known[key]
+
+    @abstractmethod
+    def _used(self, learners: Learners, row: int, task: int) -> Tensor:
+        """All numbers of a member on which the test of column `task` depends."""
+
+    @abstractmethod
+    def _tested(self, learners: Learners, row: int, task: int) -> float:
+        """A member's accuracy on a task."""
+
+
+def note_bad(first_bad: Tensor, loss: Tensor, start: int) -> None:
+    """Writes the number of the first step without a finite loss, unless an earlier one is known; on the device.
+
+    first_bad []; loss [steps], of the steps from `start` on.
+    """
+    bad = ~torch.isfinite(loss)
+    found = torch.where(bad.any(), bad.int().argmax() + start, -1)
+    first_bad.copy_(torch.where(first_bad < 0, found, first_bad))

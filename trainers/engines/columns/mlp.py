@@ -1,0 +1,164 @@
+"""The engine of progressive networks, for CPUs and GPUs: each step trains the newest column of one member alone.
+
+Frozen columns do not change while a task is trained, so they run over the images of many steps at once, in large
+products. What is left of a step is the newest column's: a forward pass, a hand-derived backward pass and updates that
+go into the parameters directly, without a gradient in between.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from trainers.cohort import TrainConfig
+from trainers.engines.base import Learners, steps_between
+from trainers.engines.columns.base import GrowingEngine, note_bad
+from trainers.engines.compiled.products import PRODUCTS
+from trainers.engines.precision import set_precision
+from trainers.methods.penalty import State
+from trainers.networks.losses import one_hot, output_delta
+from trainers.networks.progressive.mlp import Affine, Column, Columns
+from trainers.numeric_path import NumericPath
+from trainers.pool import Pool
+from trainers.streams.base import PixelStream
+
+TEST_ROWS = 500  # test rows of one forward pass: their activations stay near the processor
+BLOCK = 64  # steps whose images the frozen columns see at once; what the training loop asks for at once
+
+
+class ColumnsEngine(GrowingEngine):
+    """For columns that are multilayer perceptrons."""
+
+    _stream: PixelStream
+    _net: Columns
+
+    def __init__(self, stream: PixelStream, seeds: tuple[int, ...], config: TrainConfig, path: NumericPath) -> None:
+        super().__init__(stream, seeds, config, path)
+        self._net = Columns((stream.inputs, *config.hidden, stream.outputs), len(stream.tasks), path.subtracted)
+        self._affine = PRODUCTS["onednn" if path.products == "onednn" else "mkl"].affine  # torch's own on a GPU
+        self._block, self._hidden = (-1, -1), dict[int, list[Tensor]]()
+
+    def state(self, params: Tensor) -> State:
+        """Nothing: all that is kept are columns."""
+        return {}
+
+    def load_task(self, task: int) -> None:
+        self._block = (-1, -1)
+        super().load_task(task)
+
+    def train(self, learners: Learners, first: int, last: int) -> None:
+        set_precision(self._path)
+        rates: list[float] = learners.rate.tolist()
+        seeds: list[int] = learners.seed.tolist()
+        members = [self._net.columns(row)[: self._task + 1] for row in learners.params]
+        for number, start, steps in steps_between([len(segment.rows) for segment in self._segments], first, last):
+            rows = self._segments[number].rows
+            for begin in range(steps.start // BLOCK * BLOCK, steps.stop, BLOCK):
+                wanted = range(max(steps.start - begin, 0), min(steps.stop - begin, BLOCK))
+                block = [self._batches(pool, rows[begin : begin + BLOCK]) for pool in self._pools]
+                for row, columns in enumerate(members):
+                    x, labels = block[seeds[row]]
+                    hidden = self._frozen_once(learners.params[row], columns, x, (number, begin))
+                    loss = train_column(self._net, columns, x, labels, hidden, wanted, rates[row], self._affine)
+                    note_bad(learners.first_bad[row], loss, start + begin + wanted.start)
+
+    def _frozen_once(self, row: Tensor, columns: Sequence[Column], x: Tensor, block: tuple[int, int]) -> list[Tensor]:
+        """A block is gone through once for each member, however few of its steps are asked for at a time."""
+        if block != self._block:
+            self._block, self._hidden = block, {}
+        if row.data_ptr() not in self._hidden:
+            self._hidden[row.data_ptr()] = frozen_units(self._net, columns, x, self._affine)
+        return self._hidden[row.data_ptr()]
+
+    def _used(self, learners: Learners, row: int, task: int) -> Tensor:
+        return learners.params[row, : self._net.slice(task).stop]
+
+    def _tested(self, learners: Learners, row: int, task: int) -> float:
+        columns = self._net.columns(learners.params[row])[: task + 1]
+        test, hits = self._pools[int(learners.seed[row])].test(task), 0
+        for begin in range(0, len(test.labels), TEST_ROWS):
+            part = slice(begin, begin + TEST_ROWS)
+            logits = self._net.logits(columns, self._scale(test.inputs[part]), self._affine)
+            hits += int((logits.argmax(dim=1).cpu().numpy() == test.labels[part]).sum())
+        return hits / len(test.labels)
+
+    def _batches(self, pool: Pool, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+        """Images [S, B, inputs] and labels [S, B] for rows [S, B] of a pool."""
+        return self._scale(pool.inputs[rows]), torch.from_numpy(pool.labels[rows]).to(self._device)
+
+    def _scale(self, stored: NDArray[np.uint8]) -> Tensor:
+        return torch.from_numpy(stored).to(self._device).to(torch.float32).div_(self._stream.largest)
+
+
+def frozen_units(net: Columns, columns: Sequence[Column], x: Tensor, affine: Affine) -> list[Tensor]:
+    """Hidden units of all columns but the last, for a block x [S, B, inputs], with room for those of the last.
+
+    They run over the whole block at once, also where few of its steps are wanted: products of another size may round
+    differently.
+    """
+    rows = x.flatten(0, 1)
+    hidden = net.room(rows, len(columns))
+    net.fill(columns[:-1], rows, hidden, affine)
+    return hidden
+
+
+def train_column(
+    net: Columns,
+    columns: Sequence[Column],
+    x: Tensor,
+    labels: Tensor,
+    hidden: list[Tensor],
+    steps: range,
+    rate: float,
+    affine: Affine,
+) -> Tensor:
+    """SGD steps of the last of these columns, in place; the others are frozen. Returns the loss of each step.
+
+    x [S, B, inputs] and labels [S, B] are a block of batches, of which `steps` are taken; hidden: its `frozen_units`.
+    """
+    number, classes = len(columns) - 1, net.sizes[-1]
+    units = [part.view(*x.shape[:2], -1) for part in hidden]
+    logits, delta = x.new_empty(*x.shape[:2], net.widths[-1]), x.new_zeros(x.shape[1], net.widths[-1])
+    target = one_hot(labels, delta)
+    # Unbound once: to make views in every step would be a good part of a small step.
+    inputs = list(zip(*(part.unbind() for part in (x, *units)), strict=True))
+    outputs = list(zip(*(part.unbind() for part in (*net.own(units, number), logits)), strict=True))
+    newest = _Newest(net, columns[-1], number, rate, x.new_ones(x.shape[1]))
+    for step in steps:
+        newest.forward(inputs[step], outputs[step], affine)
+        torch.softmax(outputs[step][-1][:, :classes], 1, out=delta[:, :classes])
+        newest.backward(inputs[step], outputs[step], output_delta(delta, target[step], net.subtracted))
+    taken = slice(steps.start, steps.stop)
+    log_p = torch.log_softmax(logits[taken, :, :classes], 2)
+    return -log_p.gather(2, labels[taken, :, None])[..., 0].mean(1)
+
+
+class _Newest:
+    """The column in training. The mean over the batch is in its rates; ones [B] sum over the batch."""
+
+    def __init__(self, net: Columns, column: Column, number: int, rate: float, ones: Tensor) -> None:
+        self._column, self._ones = column, ones
+        self._bias_rate = -rate * (number + 1) / len(ones)
+        self._rates = [self._bias_rate, *[-rate / len(ones)] * (len(column) - 1)]
+        self._above = net.own([layer.weight.T for layer in column[1:]], number)  # what the column itself feeds
+
+    def forward(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], affine: Affine) -> None:
+        """Writes the outputs of every layer; those of a hidden layer are a part of the next layer's inputs."""
+        for index, (layer, below, out) in enumerate(zip(self._column, inputs, outputs, strict=True)):
+            affine(below, layer.weight, layer.bias, out)
+            if index < len(self._column) - 1:
+                out.relu_()
+
+    def backward(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], delta: Tensor) -> None:
+        """Updates the column; delta [B, out] is the gradient of the losses' sum at the logits."""
+        for index in reversed(range(len(self._column))):
+            weight, bias = self._column[index]
+            if index:
+                below = torch.mm(delta, self._above[index - 1])  # with the weights from before their update
+                torch.ops.aten.threshold_backward(below, outputs[index - 1], 0, grad_input=below)
+            weight.addmm_(inputs[index].T, delta, alpha=self._rates[index])
+            bias.addmv_(delta.T, self._ones, alpha=self._bias_rate)
+            if index:
+                delta = below

@@ -1,0 +1,79 @@
+"""The engine of progressive networks whose columns are residual networks: the newest one trains, by autograd."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trainers.cohort import TrainConfig
+from trainers.engines.base import Learners, accuracies, steps_between
+from trainers.engines.batched.feed import ImageFeed
+from trainers.engines.columns.base import GrowingEngine, note_bad
+from trainers.engines.precision import set_precision
+from trainers.methods.penalty import State
+from trainers.networks import make_resnet
+from trainers.networks.losses import masked
+from trainers.networks.progressive.resnet import ResNetColumns
+from trainers.networks.weights import load, put
+from trainers.numeric_path import NumericPath
+from trainers.streams.base import ImageStream
+
+
+class ResNetColumnsEngine(GrowingEngine):
+    """Its state is the moving averages of all columns. One seed: another one's tasks may have another number of steps.
+
+    With pretrained weights every column starts from them. Raises ValueError where a stream has a joint embedding.
+    """
+
+    _net: ResNetColumns
+
+    def __init__(self, stream: ImageStream, seed: int, config: TrainConfig, path: NumericPath) -> None:
+        if stream.attributes is not None:
+            raise ValueError("prognn has no form with a joint embedding; train it on the stream without one")
+        super().__init__(stream, (seed,), config, path)
+        self._net = ResNetColumns(make_resnet(config, stream, path.subtracted), len(stream.tasks))
+        self._feed = ImageFeed(stream, self._pools, self._device)
+        self._balanced, self._pretrained = stream.balanced, config.pretrained
+
+    def start(self) -> Tensor:
+        rows = super().start()
+        if self._pretrained is not None:
+            for number in range(self._net.count):
+                put(self._net.net, self._net.backbone(rows, number), load(self._pretrained), self._pretrained)
+        return rows
+
+    def state(self, params: Tensor) -> State:
+        return self._net.statistics(params)
+
+    def load_task(self, task: int) -> None:
+        super().load_task(task)
+        self._feed.load()
+
+    def train(self, learners: Learners, first: int, last: int) -> None:
+        set_precision(self._path)
+        rates: list[float] = learners.rate.tolist()
+        members = [learners.part(slice(row, row + 1)) for row in range(len(rates))]
+        for number, start, steps in steps_between([len(segment.rows) for segment in self._segments], first, last):
+            rows = torch.from_numpy(self._segments[number].rows).to(self._device)
+            for step in steps:
+                x, labels, allowed = self._feed.batch(rows[step : step + 1], learners.seed)
+                for member, rate in zip(members, rates, strict=True):
+                    kept = member.state["statistics"]
+                    loss, found = self._net.gradients(member.params, kept, self._task, x, labels, allowed)
+                    for view, gradient in found:
+                        view.sub_(gradient, alpha=rate)
+                    note_bad(member.first_bad[0], loss, start + step)
+
+    def _used(self, learners: Learners, row: int, task: int) -> Tensor:
+        params = learners.params[row, : self._net.slice(task).stop]
+        averages = learners.state["statistics"][row, : self._net.statistics_slice(task).stop]
+        return torch.cat([params, averages])
+
+    def _tested(self, learners: Learners, row: int, task: int) -> float:
+        one, labels = learners.part(slice(row, row + 1)), self._feed.labels(task)
+        hits = np.empty(labels.shape, dtype=np.bool_)
+        for begin in range(0, labels.shape[1], self._feed.test_rows):
+            part = slice(begin, begin + self._feed.test_rows)
+            x, y, allowed = self._feed.test(task, part, one.seed)
+            logits = self._net.logits(one.params, one.state["statistics"], task, x)
+            hits[:, part] = (masked(logits, allowed).argmax(dim=2) == y).cpu().numpy()
+        return float(accuracies(hits, labels, self._balanced)[0])

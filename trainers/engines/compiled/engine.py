@@ -1,0 +1,188 @@
+"""The CPU engine: one member at a time, so that its result does not depend on who else is in the cohort.
+
+Of methods that mix two gradients, g is never made: its ten or so rows enter the inner products and the update as they
+are. g_ref is made once, as its batch is large, and is read once more for the update, which adds both to the parameters
+in one pass. The other rules are given whole gradients.
+"""
+
+import math
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from trainers.cohort import TrainConfig
+from trainers.engines.base import Learners, is_due, steps_between
+from trainers.engines.compiled.inputs import Inputs, Layer
+from trainers.engines.compiled.passes import Passes
+from trainers.engines.precision import set_precision
+from trainers.methods import Method, Mixing, Penalty, Projection
+from trainers.methods.penalty import State, Step, TaskEnd
+from trainers.networks import MLP
+from trainers.numeric_path import NumericPath
+from trainers.pool import Pool
+from trainers.schedule import Indices, Segment, generator
+from trainers.streams.base import PixelStream
+
+TEST_ROWS = 500  # test rows of one forward pass: their activations stay in the cache
+
+
+class CompiledEngine:
+    """Members of one seed. They take each step one after another, so that a batch is prepared once for all."""
+
+    def __init__(self, stream: PixelStream, seed: int, config: TrainConfig, method: Method, path: NumericPath) -> None:
+        self._stream, self._seed, self._config, self._rule = stream, seed, config, method.rule
+        self._path = path
+        self._net = MLP((stream.inputs, *config.hidden, stream.outputs), path.subtracted)
+        self._pool = Pool(stream, seed, config, method.memory)
+        self._passes = Passes(self._net, stream.largest, path)
+        self._inputs: Inputs | None = None
+        self._tests: dict[int, Inputs] = {}
+        self._segments: tuple[Segment, ...] = ()
+        self._gradients = torch.empty(0, self._net.row)
+
+    @property
+    def steps(self) -> int:
+        return sum(len(segment.rows) for segment in self._segments)
+
+    @property
+    def reference(self) -> bool:
+        return self._segments[-1].reference > 0
+
+    def start(self) -> Tensor:
+        return torch.from_numpy(self._net.init(generator(self._seed, "init", self._stream.tasks.start)))[None]
+
+    def state(self, params: Tensor) -> State:
+        return self._rule.start(params) if isinstance(self._rule, Penalty) else {}
+
+    def load_task(self, task: int) -> None:
+        self._segments = self._pool.load_task(task)
+        self._inputs = None  # made when the first step asks for it: a shared first task has none
+
+    def remember(self, task: int) -> None:
+        self._pool.remember(task)
+
+    def train(self, learners: Learners, first: int, last: int) -> None:
+        set_precision(self._path)
+        members = [
+            _Member(learners, row, self._passes.layers(learners.params[row])) for row in range(len(learners.seed))
+        ]
+        for number, start, steps in steps_between([len(part.rows) for part in self._segments], first, last):
+            segment = self._segments[number]
+            for step in steps:
+                self._step(members, segment, segment.rows[step], start + step)
+
+    def finish(self, learners: Learners, first: bool) -> None:
+        set_precision(self._path)
+        if isinstance(self._rule, Penalty):
+            sensitivities = partial(self._sensitivities, learners)
+            end = TaskEnd(first, learners.params, self._net.real, self._pool.shown, self._config, sensitivities)
+            self._rule.end_task(learners.state, end)
+
+    def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
+        set_precision(self._path)
+        test = self._pool.test(task)
+        if task not in self._tests:
+            self._tests[task] = self._passes.examples(test.inputs)
+        inputs, count = self._tests[task], len(test.labels)
+        members = [self._passes.layers(row) for row in learners.params]
+        correct = np.zeros(len(members), dtype=np.int64)
+        for begin in range(0, count, TEST_ROWS):
+            rows = np.arange(begin, min(begin + TEST_ROWS, count))
+            inputs.take(rows)
+            batch = self._passes.batch(len(rows), len(rows))
+            for row, member in enumerate(members):
+                logits = self._passes.logits(member, batch, inputs)
+                correct[row] += int((logits.argmax(dim=1).numpy() == test.labels[rows]).sum())
+        return correct / count
+
+    def _step(self, members: list["_Member"], segment: Segment, rows: Indices, step: int) -> None:
+        rule = self._rule
+        if isinstance(rule, Penalty):
+            self._penalise(members, rule, rows, step)
+        elif isinstance(rule, Projection) and segment.reference:
+            self._project(members, rule, segment, rows, step)
+        else:
+            self._mix(members, segment, rows, step)
+
+    def _mix(self, members: list["_Member"], segment: Segment, rows: Indices, step: int) -> None:
+        passes, batch = self._passes, self._passes.batch(len(rows), segment.current)
+        inputs, labels = self._take(rows, segment.current)
+        for member in members:
+            member.note(passes.forward(member.layers, batch, inputs, labels), step)
+            products = passes.backward(member.layers, batch, inputs, passes.g_ref)
+            a, b = 1.0, 0.0
+            if segment.reference and isinstance(self._rule, Mixing):
+                a, b, hit = self._rule.mix(products, member.epsilon, self._config)
+                member.projected[member.row] += hit
+            passes.update(member.layers, batch, inputs, -member.rate * a, -member.rate * b)
+
+    def _penalise(self, members: list["_Member"], rule: Penalty, rows: Indices, step: int) -> None:
+        inputs, labels = self._take(rows, 0)
+        g = self._room(1)
+        into = self._passes.layers(g[0])
+        for member in members:
+            if rule.refresh and is_due(step, self._config.fisher_every):
+                rule.refresh(member.state, member.params, self._config)
+            member.note(self._passes.gradient(member.layers, inputs, labels, into), step)
+            direction = rule.direction(member.state, Step(member.params, g, member.rate, member.strength))
+            member.params.add_(direction, alpha=-member.rate)
+
+    def _project(self, members: list["_Member"], rule: Projection, segment: Segment, rows: Indices, step: int) -> None:
+        sizes = (segment.current, *segment.parts)
+        batches = np.split(rows, np.cumsum(sizes)[:-1])
+        gradients = self._room(len(sizes))
+        into = [self._passes.layers(row) for row in gradients]
+        for member in members:
+            loss = 0.0
+            for part, layers in zip(batches, into, strict=True):
+                inputs, labels = self._take(part, 0)
+                loss += self._passes.gradient(member.layers, inputs, labels, layers)
+            member.note(loss, step)
+            direction, projected = rule.direction(gradients[:1], gradients[None, 1:], self._config)
+            member.projected[member.row] += float(projected)
+            member.params.add_(direction, alpha=-member.rate)
+
+    def _sensitivities(self, learners: Learners) -> Iterator[Tensor]:
+        gradient = torch.zeros_like(learners.params)
+        pairs = [tuple(map(self._passes.layers, rows)) for rows in zip(learners.params, gradient, strict=True)]
+        for segment in self._segments:
+            for rows in segment.rows:
+                inputs, labels = self._take(rows[: segment.current], 0)
+                for member, into in pairs:
+                    self._passes.sensitivity(member, inputs, len(labels), into)
+                yield gradient
+
+    def _room(self, gradients: int) -> Tensor:
+        """For whole gradients [., D]; made once for all members and steps."""
+        if len(self._gradients) < gradients:
+            self._gradients = torch.empty(gradients, self._net.row)
+        return self._gradients[:gradients]
+
+    def _take(self, rows: Indices, current: int) -> tuple[Inputs, NDArray[np.int64]]:
+        """Makes these rows of the pool the batch at hand."""
+        if self._inputs is None:
+            self._inputs = self._passes.examples(self._pool.inputs)
+        self._inputs.take(rows)
+        self._inputs.split(current)
+        return self._inputs, self._pool.labels[rows]
+
+
+class _Member:
+    """One row of the learners, as plain numbers and views."""
+
+    def __init__(self, learners: Learners, row: int, layers: list[Layer]) -> None:
+        self.row, self.layers, self.params = row, layers, learners.params[row : row + 1]
+        self.state = {name: array[row : row + 1] for name, array in learners.state.items()}
+        self.epsilon, self.rate, self.strength = (
+            float(values[row]) for values in (learners.epsilon, learners.rate, learners.strength)
+        )
+        self.projected, self._first_bad = learners.projected.numpy(), learners.first_bad.numpy()
+
+    def note(self, loss: float, step: int) -> None:
+        """Remembers the first step whose loss was not finite."""
+        if self._first_bad[self.row] < 0 and not math.isfinite(loss):
+            self._first_bad[self.row] = step

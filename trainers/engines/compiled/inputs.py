@@ -1,0 +1,125 @@
+"""The first layer's side of a CPU step: examples as dense rows, or as lists of their non-zero pixels."""
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from trainers.engines.compiled import kernels, sparse
+from trainers.engines.compiled.products import Products
+
+Bytes = NDArray[np.uint8]
+Floats = NDArray[np.float32]
+Rows = NDArray[np.int64]
+
+
+class Layer(NamedTuple):
+    """One member's layer, or g_ref of it: weight [K, N] and bias [N], each as a tensor and as an array."""
+
+    weight: Tensor
+    bias: Tensor
+    weight_array: Floats
+    bias_array: Floats
+
+    @classmethod
+    def of(cls, weight: Tensor, bias: Tensor) -> "Layer":
+        return cls(weight, bias, weight.numpy(), bias.numpy())
+
+    @property
+    def arrays(self) -> tuple[Floats, Floats]:
+        return self.weight_array, self.bias_array
+
+
+class Inputs(Protocol):
+    """A set of examples, and the batch of it that is at hand; what the first layer does with them."""
+
+    def take(self, rows: Rows) -> None:
+        """Makes these examples the batch."""
+        ...
+
+    def split(self, current: int) -> None:
+        """Says that the batch's first `current` examples make g and the rest g_ref; needed before what follows."""
+        ...
+
+    def forward(self, layer: Layer, out: Tensor) -> None:
+        """out [B, N] = ReLU(x·weight + bias)."""
+        ...
+
+    def products(self, delta: Floats, g_ref: Layer) -> tuple[float, float, float]:
+        """Writes g_ref from delta [B, N]; returns (‖g‖², g·g_ref, ‖g_ref‖²) over this layer."""
+        ...
+
+    def update(self, layer: Layer, g_ref: Layer, b: np.float32, delta: Floats, a: np.float32) -> None:
+        """Adds b·g_ref + a·g to the layer, g from the current rows of delta."""
+        ...
+
+
+class DenseInputs:
+    """For small or dense images: one gather a batch, then matrix products."""
+
+    def __init__(self, examples: Bytes, scale: Floats, products: Products) -> None:
+        self._examples, self._scale, self._products = examples, scale, products
+        self._buffer = torch.empty(0, examples.shape[1])
+        self._current = 0
+
+    def take(self, rows: Rows) -> None:
+        if len(self._buffer) < len(rows):
+            self._buffer = torch.empty(len(rows), self._examples.shape[1])
+        self._x = self._buffer[: len(rows)]
+        kernels.gather(rows, self._examples, self._scale, self._x.numpy())
+
+    def split(self, current: int) -> None:
+        self._current, self._now, self._ref = current, self._x[:current].numpy(), self._x[current:].T
+
+    def forward(self, layer: Layer, out: Tensor) -> None:
+        self._products.affine(self._x, layer.weight, layer.bias, out)
+        out.relu_()
+
+    def products(self, delta: Floats, g_ref: Layer) -> tuple[float, float, float]:
+        self._products.product(self._ref, torch.from_numpy(delta[self._current :]), g_ref.weight)
+        found: tuple[float, float, float] = kernels.layer_products(
+            self._now, delta, self._current, g_ref.weight_array, g_ref.bias_array
+        )
+        return found
+
+    def update(self, layer: Layer, g_ref: Layer, b: np.float32, delta: Floats, a: np.float32) -> None:
+        kernels.update_layer(*layer.arrays, *g_ref.arrays, b, self._now, delta, a)
+
+
+class SparseInputs:
+    """For images most of whose pixels are zero."""
+
+    def __init__(self, examples: Bytes, scale: Floats) -> None:
+        self._examples, self._pixels = sparse.without_zeros(examples, scale), examples.shape[1]
+        self._now = self._ref = sparse.ByPixel.empty(self._pixels, 0)
+
+    def take(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def split(self, current: int) -> None:
+        now, ref = self._rows[:current], self._rows[current:]
+        self._current = current
+        self._now = self._sorted(now, self._now)
+        self._ref = self._sorted(ref, self._ref)
+        self._gram: Floats = sparse.gram(*self._now, current)
+
+    def _sorted(self, rows: Rows, into: sparse.ByPixel) -> sparse.ByPixel:
+        """Buffers grow as needed and are used again."""
+        if len(into.value) < len(rows) * self._pixels:
+            into = sparse.ByPixel.empty(self._pixels, len(rows) * self._pixels)
+        sparse.sort_by_pixel(rows, self._examples, *into)
+        return into
+
+    def forward(self, layer: Layer, out: Tensor) -> None:
+        sparse.forward(self._rows, self._examples, *layer.arrays, out.numpy())
+
+    def products(self, delta: Floats, g_ref: Layer) -> tuple[float, float, float]:
+        found: tuple[float, float, float] = sparse.layer_products(
+            self._now, self._gram, self._ref, delta, self._current, *g_ref.arrays
+        )
+        return found
+
+    def update(self, layer: Layer, g_ref: Layer, b: np.float32, delta: Floats, a: np.float32) -> None:
+        sparse.update_layer(*layer.arrays, *g_ref.arrays, b, self._now, delta, a)

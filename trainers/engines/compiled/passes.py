@@ -1,0 +1,132 @@
+"""One member's forward and backward pass on a CPU: matrix products by MKL or oneDNN, everything else by Numba."""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from trainers.engines.compiled import kernels
+from trainers.engines.compiled.inputs import DenseInputs, Inputs, Layer, SparseInputs
+from trainers.engines.compiled.products import PRODUCTS
+from trainers.methods import Products
+from trainers.networks import MLP
+from trainers.numeric_path import NumericPath
+
+Labels = NDArray[np.int64]
+
+
+class Passes:
+    """The arithmetic of an MLP whose members' layers are given one at a time. `g_ref` is written by `backward`."""
+
+    def __init__(self, net: MLP, largest: float, path: NumericPath) -> None:
+        self._net, self._sparse = net, path.sparse
+        self._multiply = PRODUCTS[path.products]
+        self._scale = (torch.arange(256, dtype=torch.float32) / largest).numpy()
+        self._room = Room(net, 0)
+        self._batches: dict[tuple[int, int], Batch] = {}
+        self.g_ref = self.layers(torch.zeros(net.row))
+
+    def layers(self, row: Tensor) -> list[Layer]:
+        """Views of one row of parameters or of a gradient."""
+        return [Layer.of(weight[0], bias[0]) for weight, bias in self._net.layers(row[None])]
+
+    def examples(self, rows: NDArray[np.uint8]) -> Inputs:
+        """Examples in the form that the numeric path names."""
+        if self._sparse:
+            return SparseInputs(rows, self._scale)
+        return DenseInputs(rows, self._scale, self._multiply)
+
+    def batch(self, rows: int, current: int) -> "Batch":
+        """One room, made for the largest batch so far, is used for all; batches are views of it."""
+        if rows > self._room.rows:
+            self._room = Room(self._net, rows)
+            self._batches.clear()
+        if (rows, current) not in self._batches:
+            self._batches[rows, current] = Batch(self._room, rows, current)
+        return self._batches[rows, current]
+
+    def logits(self, member: list[Layer], batch: "Batch", inputs: Inputs) -> Tensor:
+        """Fills batch.hidden; returns the logits [B, classes]."""
+        hidden, last = batch.hidden, len(member) - 1
+        inputs.forward(member[0], hidden[0])
+        for number in range(1, last + 1):
+            self._multiply.affine(hidden[number - 1], member[number].weight, member[number].bias, hidden[number])
+            if number < last:
+                hidden[number].relu_()
+        return hidden[last][:, : self._net.sizes[-1]]
+
+    def forward(self, member: list[Layer], batch: "Batch", inputs: Inputs, labels: Labels) -> float:
+        """Fills batch.hidden and the last of batch.delta; returns the sum of both losses."""
+        self.logits(member, batch, inputs)
+        loss: float = kernels.output_delta(
+            batch.hidden_array[-1],
+            labels,
+            self._net.sizes[-1],
+            batch.current,
+            batch.delta_array[-1],
+            self._net.subtracted,
+        )
+        return loss
+
+    def backward(self, member: list[Layer], batch: "Batch", inputs: Inputs, g_ref: list[Layer]) -> Products:
+        """Fills batch.delta and g_ref; returns the inner products, zeros without a reference batch."""
+        found = []
+        for number in reversed(range(len(member))):
+            delta, reference = batch.delta_array[number], g_ref[number]
+            if number:
+                if batch.reference:
+                    self._multiply.product(batch.hidden_ref[number - 1].T, batch.delta_ref[number], reference.weight)
+                    now = batch.hidden_now[number - 1]
+                    found.append(kernels.layer_products(now, delta, batch.current, *reference.arrays))
+                self._multiply.product(batch.delta[number], member[number].weight.T, batch.delta[number - 1])
+                kernels.mask(batch.delta_array[number - 1], batch.hidden_array[number - 1])
+            elif batch.reference:
+                found.append(inputs.products(delta, reference))
+        gg, gr, rr = map(sum, zip(*found, strict=True)) if found else (0.0, 0.0, 0.0)
+        return Products(gg, gr, rr, batch.current / (batch.current + batch.reference))
+
+    def update(self, member: list[Layer], batch: "Batch", inputs: Inputs, of_g: float, of_ref: float) -> None:
+        """params += of_g·g + of_ref·g_ref."""
+        a, b = np.float32(of_g), np.float32(of_ref)
+        inputs.update(member[0], self.g_ref[0], b, batch.delta_now[0], a)
+        for number in range(1, len(member)):
+            arrays = (*member[number].arrays, *self.g_ref[number].arrays)
+            kernels.update_layer(*arrays, b, batch.hidden_now[number - 1], batch.delta_now[number], a)
+
+    def gradient(self, member: list[Layer], inputs: Inputs, labels: Labels, into: list[Layer]) -> float:
+        """Writes the whole gradient of the mean loss over the batch at hand; returns that loss.
+
+        The batch is taken as a reference batch, whose gradient is made anyway; `inputs.split(0)` must have said so.
+        """
+        batch = self.batch(len(labels), 0)
+        loss = self.forward(member, batch, inputs, labels)
+        self.backward(member, batch, inputs, into)
+        return loss
+
+    def sensitivity(self, member: list[Layer], inputs: Inputs, rows: int, into: list[Layer]) -> None:
+        """Writes the gradient of Σ ‖logits‖² over the batch at hand, of so many rows, split as for `gradient`."""
+        batch = self.batch(rows, 0)
+        self.logits(member, batch, inputs)
+        kernels.squares_delta(batch.hidden_array[-1], self._net.sizes[-1], batch.delta_array[-1])
+        self.backward(member, batch, inputs, into)
+
+
+class Room:
+    """For the activations of a batch and their gradients [rows, width], of all layers; padding is and stays zero."""
+
+    def __init__(self, net: MLP, rows: int) -> None:
+        self.rows = rows
+        self.hidden, self.delta = ([torch.zeros(rows, width) for width in net.widths[1:]] for _ in range(2))
+
+
+class Batch:
+    """One batch's part of the room, with views of the batch's two parts."""
+
+    def __init__(self, room: Room, rows: int, current: int) -> None:
+        self.current, self.reference = current, rows - current
+        self.hidden, self.delta = ([part[:rows] for part in all_] for all_ in (room.hidden, room.delta))
+        self.hidden_array, self.delta_array = ([part.numpy() for part in all_] for all_ in (self.hidden, self.delta))
+        self.hidden_now, self.delta_now = (
+            [part[:current] for part in all_] for all_ in (self.hidden_array, self.delta_array)
+        )
+        self.hidden_ref, self.delta_ref = ([part[current:] for part in all_] for all_ in (self.hidden, self.delta))

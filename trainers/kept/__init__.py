@@ -1,0 +1,1 @@
+"""Files that are kept between runs, sealed by a checksum."""

@@ -1,0 +1,1 @@
+"""Networks that grow by a column a task (Rusu et al., 2016)."""

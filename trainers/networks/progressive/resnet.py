@@ -1,0 +1,147 @@
+"""Progressive networks (Rusu et al., 2016) whose columns are residual networks: one of full width for each task.
+
+Stage s of column k, of the stem (s = 0) and the four stages of blocks, ends in
+
+    h^k_s = ReLU(stage_s(h^k_{s−1}) + Σ_{j<k} (U^{k,j}_s h^j_{s−1} + c^{k,j}_s)),    h^j_{−1} = the image,
+
+as in A-GEM's released code: stage_s is what precedes the last ReLU of its last block, U a 1×1 convolution with the
+stage's stride. A large stem is pooled afterwards. With the average over each map p^j of column j's last stage,
+
+    logits^k = W p^k + b + Σ_{j<k} (U^{k,j}_5 p^j + c^{k,j}_5).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from trainers.networks.base import Statistics
+from trainers.networks.heads import Views
+from trainers.networks.losses import cross_entropy
+from trainers.networks.progressive.laterals import LOGITS, Laterals
+from trainers.networks.resnet import BLOCKS, Layers, ResNet
+
+
+@dataclass(frozen=True)
+class ResNetColumns:
+    """A column for each of `count` tasks; net: one on its own, with a linear head.
+
+    A row of parameters holds the columns one after another, each in front of its laterals; a row of statistics holds
+    their moving averages. Methods take one member's as matrices, params [1, D] and statistics [1, S].
+    """
+
+    net: ResNet
+    count: int
+
+    @property
+    def row(self) -> int:
+        """Length D of a row of parameters, with padding."""
+        return int(self.slice(self.count - 1).stop)
+
+    def parameters(self, number: int) -> int:
+        """Trainable parameters of column `number`: a residual network, and U, c of every stage for each one before.
+
+        >>> from trainers.networks.heads import Linear
+        >>> columns = ResNetColumns(ResNet((20, 40, 80, 160), False, Linear(100, random_bias=True)), 17)
+        >>> columns.parameters(0), columns.parameters(16)
+        (1109240, 1648120)
+        """
+        return self.net.parameters + self._laterals[number].layout.parameters
+
+    def statistics_slice(self, number: int) -> slice:
+        """Where column `number` lies in a row of statistics."""
+        length = self.net.statistics_layout.row
+        return slice(number * length, (number + 1) * length)
+
+    def slice(self, number: int) -> slice:
+        """Where column `number` and its laterals lie in a row of parameters."""
+        lengths = [self.net.row + laterals.layout.row for laterals in self._laterals[: number + 1]]
+        return slice(sum(lengths[:-1]), sum(lengths))
+
+    def init(self, rngs: Sequence[np.random.Generator]) -> NDArray[np.float32]:
+        """One row, every column from its own generator: first as `ResNet` has it, then its laterals."""
+        row = torch.zeros(1, self.row)
+        for number, (laterals, rng) in enumerate(zip(self._laterals, rngs, strict=True)):
+            self.backbone(row, number).copy_(torch.from_numpy(self.net.init(rng)))
+            laterals.init(self._lateral_views(row, number), rng)
+        result: NDArray[np.float32] = row[0].numpy()
+        return result
+
+    def statistics(self, params: Tensor) -> Statistics:
+        """Moving averages [M, S] of untrained columns."""
+        one = self.net.statistics(params[:1].expand(self.count, -1))["statistics"]
+        return {"statistics": one.view(1, -1).repeat(len(params), 1)}
+
+    def backbone(self, params: Tensor, number: int) -> Tensor:
+        """Column `number` without its laterals: a row [1, `net.row`] such as `net` has."""
+        start = self.slice(number).start
+        return params[:, start : start + self.net.row]
+
+    def views(self, params: Tensor, number: int) -> Views:
+        """Parameters [1, …] of column `number` and its laterals, by name."""
+        return self.net.layout.views(self.backbone(params, number)) | self._lateral_views(params, number)
+
+    def averages(self, statistics: Tensor, number: int) -> Views:
+        """Moving averages [1, …] of column `number`, by name."""
+        return self.net.statistics_layout.views(statistics[:, self.statistics_slice(number)])
+
+    def logits(self, params: Tensor, statistics: Tensor, number: int, x: Tensor) -> Tensor:
+        """[1, B, outputs] of column `number` for images x [1, B, H, W, 3], by the moving averages."""
+        below = self._below(params, statistics, number, x)
+        layers = Layers(self.views(params, number), self.averages(statistics, number), training=False)
+        return self._logits(layers, number, x, below)
+
+    def gradients(
+        self, params: Tensor, statistics: Tensor, number: int, x: Tensor, labels: Tensor, allowed: Tensor | None
+    ) -> tuple[Tensor, list[tuple[Tensor, Tensor]]]:
+        """The mean cross-entropy [1] over a batch, and (view into params, gradient) of all that column `number` has.
+
+        x [1, B, H, W, 3], labels [1, B], allowed [1, B, outputs] or None. Earlier columns have no gradient, work by
+        their moving averages and stay as they are; those of column `number` move.
+        """
+        below = self._below(params, statistics, number, x)
+        leaves = {name: view.detach().requires_grad_() for name, view in self.views(params, number).items()}
+        with torch.enable_grad():
+            logits = self._logits(Layers(leaves, self.averages(statistics, number), training=True), number, x, below)
+            weight = logits.new_full(labels.shape, 1 / labels.shape[1])
+            loss = cross_entropy(logits, labels, allowed, weight, self.net.subtracted)
+            found = torch.autograd.grad(loss.sum(), list(leaves.values()))
+        return loss.detach(), [(leaf.detach(), gradient) for leaf, gradient in zip(leaves.values(), found, strict=True)]
+
+    def _below(self, params: Tensor, statistics: Tensor, number: int, x: Tensor) -> list[Tensor]:
+        """What columns before `number` offer its laterals: images, maps [B, H, W, number·C], pooled [B, number·C]."""
+        below = [x[0]]
+        for column in range(number):
+            layers = Layers(self.views(params, column), self.averages(statistics, column), training=False)
+            found = self._outputs(layers, column, x, below)
+            if column == 0:
+                below += [maps.new_empty(*maps.shape[:-1], number * maps.shape[-1]) for maps in found]
+            for room, maps in zip(below[1:], found, strict=True):
+                width = maps.shape[-1]
+                room[..., column * width : (column + 1) * width] = maps
+        return below
+
+    def _outputs(self, layers: Layers, number: int, x: Tensor, below: list[Tensor]) -> list[Tensor]:
+        """Of a column's stem and stages 1–3 [B, H, W, C], and of its last stage, pooled [B, C]."""
+        laterals, found = self._laterals[number], []
+        h = layers.stem(self.net, x, laterals.beside(layers.views, 0, below))
+        for stage in range(1, LOGITS):
+            found.append(h.permute(0, 2, 3, 1))
+            first, last = self.net.blocks[(stage - 1) * BLOCKS : stage * BLOCKS]
+            h = layers.block(last, layers.block(first, h), laterals.beside(layers.views, stage, below))
+        return [*found, layers.pooled(h)[0]]
+
+    def _logits(self, layers: Layers, number: int, x: Tensor, below: list[Tensor]) -> Tensor:
+        pooled = self._outputs(layers, number, x, below)[-1]
+        return self.net.head.logits(layers.views, pooled[None]) + self._laterals[number].logits(layers.views, below)
+
+    @cached_property
+    def _laterals(self) -> tuple[Laterals, ...]:
+        return tuple(Laterals(self.net, number) for number in range(self.count))
+
+    def _lateral_views(self, params: Tensor, number: int) -> Views:
+        return self._laterals[number].layout.views(params[:, self.slice(number)][:, self.net.row :])

@@ -1,0 +1,1 @@
+"""Code from outside of the package: imported, hashed, and what it raises."""

@@ -1,0 +1,188 @@
+"""Code that comes from outside of the package: imported by name, and never the end of a program.
+
+Whatever such code raises, SystemExit and KeyboardInterrupt included, becomes a ForeignError, whose message is one line:
+what was called, what it raised, and its last own line of code. A Ctrl-C of the user stays one.
+"""
+
+import importlib
+import linecache
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType, ModuleType
+from typing import Any
+
+from trainers.plugins.source import Source, SourceError, changed, source_of
+
+LONGEST = 300  # characters of what others have to say
+SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+_IMPORTED: dict[str, Source] = {}  # by this process: top-level module -> its source as it was then
+
+
+class ForeignError(Exception):
+    """Code that comes from outside failed, or cannot be had; the message is one line for the user."""
+
+
+def load(module: str, what: str, expected: Mapping[str, str] | None = None) -> tuple[ModuleType, Source]:
+    """The module and the source that it was made from; `what`: what it is for, in words.
+
+    expected: the hashes of the source that it must have, where a run has begun with one. Without them, a source that
+    has changed since this process imported it is imported anew. Raises ForeignError.
+    """
+    top = module.partition(".")[0]
+    source = _IMPORTED.get(top)
+    try:
+        if source is None or source.hashes != expected:
+            source = _latest(top, source, source_of(top))
+        if expected is not None and (files := changed(expected, source.hashes)):
+            raise ForeignError(
+                f"{listed(files)} of {what} changed after the run had begun; results belong to the source that it "
+                "began with: put it back, or choose another --name"
+            )
+        with blamed(f"cannot import {module!r} of {what}:", source):
+            found = importlib.import_module(module)
+        if expected is None and (files := changed(source.hashes, source_of(top).hashes)):
+            raise ForeignError(f"{listed(files)} of {what} changed while it was imported; run the command again")
+    except SourceError as error:
+        raise ForeignError(f"cannot import {module!r} of {what}: {error}") from error
+    return found, source
+
+
+def _latest(top: str, known: Source | None, now: Source) -> Source:
+    """The source as it is on the disk; modules that were made of another one are forgotten."""
+    if known is not None and known != now:
+        for name, module in list(sys.modules.items()):
+            path = getattr(module, "__file__", None)
+            if path and (known.name(path) or now.name(path)):
+                del sys.modules[name]
+    importlib.invalidate_caches()
+    _IMPORTED[top] = now
+    return now
+
+
+def listed(files: list[str]) -> str:
+    """Names of files, the first few.
+
+    >>> listed(["a.py"]), listed(["a.py", "b.py", "c.py", "d.py", "e.py"])
+    ('a.py', 'a.py, b.py, c.py and 2 more')
+    """
+    return ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
+
+
+class Foreign:
+    """A foreign object as it is, but for what its attributes and methods raise, which is a ForeignError.
+
+    clear: errors whose message is one line for the user already; they pass.
+    """
+
+    def __init__(self, made: Any, what: str, source: Source, clear: type[Exception] = ForeignError) -> None:
+        self._made, self._what, self._source, self._clear = made, what, source, clear
+
+    def __getattr__(self, name: str) -> Any:
+        """As the object's own. AttributeError where it has none of that name."""
+        with blamed(f"{name} of {self._what} failed with", self._source, self._clear, missing=name):
+            value = getattr(self._made, name)
+        return self._guarded(name, value) if callable(value) else value
+
+    def _guarded(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any, **more: Any) -> Any:
+            with blamed(f"{name}() of {self._what} failed with", self._source, self._clear):
+                return method(*given, **more)
+
+        return call
+
+
+@contextmanager
+def blamed(
+    subject: str, source: Source, clear: type[Exception] = ForeignError, missing: str | None = None
+) -> Iterator[None]:
+    """Turns whatever is raised in here into a ForeignError: `subject`, what it was, and where.
+
+    clear: passes. missing: the name of an attribute that may be lacking, here or where a `__getattr__` looks it up; an
+    AttributeError that names it, or none, passes. What a signal's handler raised, as Ctrl-C's does, is not the foreign
+    code's: it passes as well, whatever that code has made of it.
+    """
+    with _signals() as raised:
+        try:
+            yield
+        except (clear, ForeignError):
+            raise
+        except BaseException as error:
+            for one in _chain(error):
+                if any(one is other for other in raised):
+                    raise one from None
+            if missing and isinstance(error, AttributeError) and error.name in (missing, None):
+                raise
+            raise ForeignError(f"{subject} {in_one_line(error)}{_place(error, source)}") from error
+
+
+@contextmanager
+def _signals() -> Iterator[list[BaseException]]:
+    """Collects what handlers of signals raise meanwhile. They run in the main thread alone."""
+    raised: list[BaseException] = []
+
+    def watched(handler: Callable[[int, FrameType | None], Any]) -> Callable[[int, FrameType | None], Any]:
+        def handle(number: int, frame: FrameType | None) -> Any:
+            try:
+                return handler(number, frame)
+            except BaseException as error:
+                raised.append(error)
+                raise
+
+        return handle
+
+    before: dict[int, tuple[Any, Any]] = {}
+    try:
+        if threading.current_thread() is threading.main_thread():
+            for number in SIGNALS:
+                handler = signal.getsignal(number)
+                if callable(handler):
+                    before[number] = handler, watched(handler)
+                    signal.signal(number, before[number][1])
+        yield raised
+    finally:
+        for number, (handler, ours) in before.items():
+            if signal.getsignal(number) is ours:  # unless the foreign code has set one of its own
+                signal.signal(number, handler)
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """The error, and those that it came from."""
+    found = [error]
+    while (one := found[-1].__cause__ or found[-1].__context__) and not any(one is other for other in found):
+        found.append(one)
+    return found
+
+
+def in_one_line(error: BaseException) -> str:
+    """An error's type and message, whatever they are.
+
+    >>> in_one_line(SystemExit(0)), in_one_line(KeyboardInterrupt()), in_one_line(KeyError("x"))
+    ('SystemExit: 0', 'KeyboardInterrupt', "KeyError: 'x'")
+    >>> in_one_line(ValueError("two\\nlines"))
+    'ValueError: two lines'
+    """
+    try:
+        message = error.msg if isinstance(error, SyntaxError) else str(error)
+        text = " ".join(f"{type(error).__name__}: {message}".split()).removesuffix(":")
+    except BaseException:  # of its own making, too
+        text = f"{type(error).__name__}, which has no message"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def _place(error: BaseException, source: Source) -> str:
+    """The last line of the source that led to the error; "" where none did."""
+    frames = [(one.f_code.co_filename, number, one.f_globals) for one, number in traceback.walk_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError) and error.filename:
+        frames.append((error.filename, error.lineno or 0, {}))
+    for path, number, names in reversed(frames):
+        if name := source.name(path):
+            linecache.checkcache(path)
+            linecache.lazycache(path, names)  # the module's loader has the lines of what lies in a zip
+            line = " ".join(linecache.getline(path, number).split())
+            return f", at {name}:{number}" + (f": {line[:LONGEST]}" if line else "")
+    return ""

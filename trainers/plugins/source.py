@@ -1,0 +1,169 @@
+"""The source of code that comes from outside of the package: which files belong to a module, and a hash of each.
+
+Results of a user's own code belong to that code as much as to its name. What belongs to a module is its file, or all
+files of its top-level package, and modules of the same folder that they import, found from their import statements.
+"""
+
+import ast
+import hashlib
+import json
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec, all_suffixes
+from importlib.util import find_spec
+from pathlib import Path
+
+SUFFIXES = tuple(all_suffixes())  # of modules: sources, and what is compiled and has none
+LIBRARIES = ("site-packages", "dist-packages")  # what is installed beside a module is no part of it
+OURS = ("epsearch", "trainers", "search_spaces", "results")  # the protocol version stands for them
+HERE = Path(__file__).resolve().parents[2]
+DIGITS = 16  # hexadecimal, of a hash
+
+
+class SourceError(Exception):
+    """Source that cannot be read; the message is one line for the user."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """The files that belong to a module. hashes: SHA-256 by name, sorted; a name is relative to the folder in which
+    the module lies, so that it is the same wherever that is. paths: the name of each file by its path on this machine.
+    """
+
+    hashes: Mapping[str, str]
+    paths: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    def name(self, path: str) -> str | None:
+        """The name of one of the files, or of what lies in one of them, a zip; None of what is none of them."""
+        for known, name in self.paths.items():
+            if path == known or path.startswith(known + os.sep):
+                return name + path[len(known) :]
+        return None
+
+
+def source_of(module: str) -> Source:
+    """The files that belong to an importable module; none of one that is not found or built into Python.
+
+    Nothing is imported. Raises SourceError.
+    """
+    hashes: dict[str, str] = {}
+    paths: dict[str, str] = {}
+    waiting, seen = _places(module.partition(".")[0]), set[Path]()
+    while waiting:
+        place = waiting.pop(0)
+        if place in seen:
+            continue
+        seen.add(place)
+        for path in _files(place):
+            name = path.relative_to(place.parent).as_posix()
+            if str(path) in paths or name in hashes:  # of a package in several folders Python takes the first
+                continue
+            content = _read(path)
+            paths[str(path)], hashes[name] = name, hashlib.sha256(content).hexdigest()[:DIGITS]
+            if path.suffix == ".py" and place.parent.name not in LIBRARIES:
+                waiting += _neighbours(place.parent, content)
+    return Source(dict(sorted(hashes.items())), paths)
+
+
+def digest(hashes: Mapping[str, str]) -> str:
+    """One hash of all files.
+
+    >>> digest({"a.py": "01", "b.py": "23"}) == digest({"b.py": "23", "a.py": "01"}) != digest({"a.py": "01"})
+    True
+    """
+    return hashlib.sha256(json.dumps(hashes, sort_keys=True).encode()).hexdigest()[:DIGITS]
+
+
+def changed(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
+    """The names of files that are not the same, or on one side only.
+
+    >>> changed({"a.py": "01", "b.py": "23"}, {"a.py": "01", "b.py": "45", "c.py": "67"})
+    ['b.py', 'c.py']
+    """
+    return [name for name in sorted({*there, *here}) if there.get(name) != here.get(name)]
+
+
+def _places(top: str) -> list[Path]:
+    """Where a top-level module lies: a file, or the folder of a package, of which there may be several."""
+    try:
+        spec = find_spec(top)
+    except (ImportError, ValueError, AttributeError):  # ValueError of a module that was made by hand
+        return []
+    return [] if spec is None else [_on_disk(Path(place)) for place in _locations(spec)]
+
+
+def _locations(spec: ModuleSpec) -> list[str]:
+    if spec.submodule_search_locations is not None:
+        return list(spec.submodule_search_locations)
+    return [spec.origin] if spec.has_location and spec.origin else []
+
+
+def _on_disk(place: Path) -> Path:
+    """The place, or the archive in which it is."""
+    place = Path(os.path.abspath(place))
+    if place.exists():
+        return place
+    return next((parent for parent in place.parents if parent.is_file()), place)
+
+
+def _files(place: Path) -> Iterator[Path]:
+    """A file, or all files of a package that can be imported; links are followed, each folder is seen once."""
+    if not place.is_dir():
+        yield place
+        return
+    seen = set()
+    for folder, folders, names in os.walk(place, onerror=_refuse, followlinks=True):
+        if os.path.realpath(folder) in seen:
+            folders.clear()
+            continue
+        seen.add(os.path.realpath(folder))
+        # Of hidden ones nothing is imported; editors leave locks there, which look like modules.
+        folders[:] = sorted(name for name in folders if not name.startswith(".") and name != "__pycache__")
+        for name in sorted(names):
+            path = Path(folder, name)
+            if name.endswith(SUFFIXES) and not name.startswith(".") and path.is_file():
+                yield path
+
+
+def _neighbours(folder: Path, content: bytes) -> list[Path]:
+    """What a source imports of what lies in the folder."""
+    found = []
+    for name in sorted(_imported(content)):
+        if not (name in OURS and folder.resolve() == HERE):
+            places = [folder / name, *(folder / f"{name}{suffix}" for suffix in SUFFIXES)]
+            found += [place for place in places if place.exists()]
+    return found
+
+
+def _imported(content: bytes) -> set[str]:
+    """Top-level modules that a source names in import statements; none where it is not Python."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python says the same when it imports the module
+            tree = ast.parse(content)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return set()
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module)
+    return {name.partition(".")[0] for name in names}
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise _unreadable(error, path) from error
+
+
+def _refuse(error: OSError) -> None:
+    raise _unreadable(error, error.filename) from error
+
+
+def _unreadable(error: OSError, path: object) -> SourceError:
+    return SourceError(f"cannot read {path}, which belongs to its source: {error.strerror or error}")

@@ -1,0 +1,1 @@
+"""Streams of image classes: found, decoded once, cut into tasks."""

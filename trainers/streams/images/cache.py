@@ -1,0 +1,148 @@
+"""One folder of decoded images: made to the side and renamed, checked whenever it is opened, made again when damaged.
+
+A process reads all pixels once, before it maps them. A gigabyte takes a second, and training is to read it anyway.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Generator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainers.kept import sealed
+from trainers.notes import tell
+from trainers.streams.base import DataError, Pixels
+from trainers.streams.images.decoder import Chunk
+from trainers.streams.images.lock import beside
+from trainers.streams.images.sources.base import TRAIN, Source
+
+PIXELS, MEAN, FACTS = "pixels", "mean", "facts"
+BLOCK = 2**24  # bytes
+
+Progress = Callable[[int, int], None]  # images done, images in all
+
+
+class Cached(NamedTuple):
+    """A finished folder. mean [size, size, 3]: of the training images' pixels / 255.
+
+    facts: images, size, corrupt (names that were left out), fingerprint, and the pixels' checksum.
+    """
+
+    folder: Path
+    facts: dict[str, Any]
+    mean: NDArray[np.float32]
+
+    def pixels(self) -> Pixels:
+        """[images, size, size, 3], mapped from the file, read-only."""
+        size = self.facts["size"]
+        return np.memmap(self.folder / PIXELS, np.uint8, "r", shape=(self.facts["images"], size, size, 3))
+
+
+def reopen(folder: Path) -> Cached | None:
+    """A finished and undamaged folder, else None."""
+    try:
+        facts = json.loads(sealed.contents(folder / FACTS, folder.name))
+        mean = np.frombuffer(sealed.contents(folder / MEAN, facts["checksum"]), np.float32)
+        size, pixels = facts["size"], folder / PIXELS
+        if pixels.stat().st_size != facts["images"] * size * size * 3 or _checksum(pixels, size) != facts["checksum"]:
+            return None
+        return Cached(folder, facts, mean.reshape(size, size, 3))
+    except OSError:
+        return None
+
+
+def make(
+    folder: Path, source: Source, size: int, found: Generator[Chunk, None, None], progress: Progress | None
+) -> Cached:
+    """Writes the images to the folder. Raises OSError, and DataError where the disk is too small."""
+    needed, free = len(source.names) * size * size * 3, shutil.disk_usage(folder.parent).free
+    if needed > free:
+        raise DataError(
+            f"the decoded images need {needed / 1e9:.1f} GB and {folder.parent} has {free / 1e9:.1f} GB left; "
+            "EPSEARCH_CACHE names another folder"
+        )
+    if os.path.lexists(folder):
+        tell(f"{folder} is damaged or of an older version: its images are decoded again")
+    unfinished = Path(tempfile.mkdtemp(prefix=beside(folder), dir=folder.parent))
+    unfinished.chmod(0o755)  # others may share the cache
+    try:
+        facts = _write(unfinished, source, size, found, progress)
+        sealed.write(unfinished / FACTS, folder.name, json.dumps(facts).encode())
+        return _publish(unfinished, folder)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _write(
+    folder: Path, source: Source, size: int, found: Generator[Chunk, None, None], progress: Progress | None
+) -> dict[str, Any]:
+    """Writes pixels and mean; returns the facts."""
+    digest = _digest(size)
+    total = np.zeros((size, size, 3), np.int64)  # whole numbers: the mean does not depend on the order of sums
+    kept = np.zeros(len(source.names), np.bool_)
+    with closing(found), open(folder / PIXELS, "wb") as file:
+        for start, readable, pixels in found:
+            members = slice(start, start + len(readable))
+            kept[members] = readable
+            total += pixels[source.parts[members][readable] == TRAIN].sum(axis=0, dtype=np.int64)
+            block = pixels.data
+            file.write(block)
+            digest.update(block)
+            if progress:
+                progress(members.start + len(readable), len(kept))
+        file.flush()
+        os.fsync(file.fileno())
+    checksum = digest.hexdigest()
+    mean = (total / (255.0 * max(1, int((source.parts[kept] == TRAIN).sum())))).astype(np.float32)
+    sealed.write(folder / MEAN, checksum, mean.tobytes())
+    digest.update(source.labels[kept].tobytes() + source.parts[kept].tobytes())
+    return {
+        "images": int(kept.sum()),
+        "size": size,
+        "corrupt": [name for name, good in zip(source.names, kept, strict=True) if not good],
+        "checksum": checksum,
+        "fingerprint": digest.hexdigest()[:16],
+    }
+
+
+def _publish(unfinished: Path, folder: Path) -> Cached:
+    try:
+        os.rename(unfinished, folder)
+    except OSError:
+        other = reopen(folder)  # made by a process that could not be waited for
+        if other is not None:
+            return other
+        _remove(folder)
+        os.rename(unfinished, folder)
+    made = reopen(folder)
+    if made is None:
+        raise DataError(f"{folder} does not hold what was just written there; is the disk sound?")
+    return made
+
+
+def _remove(folder: Path) -> None:
+    """Or whatever stands in its place."""
+    if folder.is_dir() and not folder.is_symlink():
+        shutil.rmtree(folder)
+    else:
+        folder.unlink()
+
+
+def _checksum(pixels: Path, size: int) -> str:
+    digest = _digest(size)
+    with open(pixels, "rb") as file:
+        while block := file.read(BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _digest(size: int) -> "hashlib._Hash":
+    """Of pixels in this size; the fingerprint goes on from it, so that what is written is hashed once."""
+    return hashlib.sha256(repr(size).encode())

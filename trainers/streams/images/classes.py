@@ -1,0 +1,168 @@
+"""What streams of tasks that show a few classes each have in common; the kinds are in `split`."""
+
+import hashlib
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainers.schedule import training_order
+from trainers.streams.base import DataError, Examples, Labels, Pixels
+from trainers.streams.hashes import Hashes
+from trainers.streams.images.image_set import ImageSet
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """One seed's tasks: classes [tasks, c] and the positions of each task's training images."""
+
+    classes: Labels
+    train: tuple[Labels, ...]
+
+
+class ClassStream(ABC):
+    """Tasks of `classes_per_task` classes each; inputs are positions in `pixels`, labels are output units.
+
+    A stream that starts with task 0 takes the classes in the order of their numbers, whatever the seed; one that
+    starts later draws them, by seed, from those that the tasks before it cannot have. Where a class occurs in f
+    tasks of the stream, its training images are cut, in their order, into f chunks of ⌊n/f⌋, one for each of them: no
+    image is shown twice, and the remainder is not shown. The test set of a task is that of its classes, whole.
+
+    examples_per_task: shows so many of each task's training images, or all where there are fewer; None shows all.
+    embedding: offers `attributes`. Raises DataError when the images have too few classes, fewer examples in every task
+    (of seed 0) than wanted, or no attributes for the embedding.
+    """
+
+    kind: str
+    balanced: bool
+    content = "images"
+
+    def __init__(
+        self,
+        images: ImageSet,
+        tasks: range,
+        classes_per_task: int,
+        examples_per_task: int | None = None,
+        embedding: bool = False,
+    ) -> None:
+        self.tasks, self.classes = tasks, classes_per_task
+        self.pixels: Pixels = images.pixels
+        self.mean: NDArray[np.float32] = images.mean
+        self._images, self._at_most, self._embedding = images, examples_per_task, embedding
+        self._cuts: dict[int, _Cut] = {}
+        self._check_classes()
+        largest = max(len(shown) for shown in self._cut(0).train)
+        if examples_per_task is not None and not 1 <= examples_per_task <= largest:
+            raise DataError(
+                f"examples-per-task must lie in 1…{largest}, the size of the largest task, got {examples_per_task}"
+            )
+        if embedding and images.attributes is None:
+            raise DataError("a joint embedding needs attributes of the classes, which these images do not have")
+
+    @property
+    def outputs(self) -> int:
+        return len(self._images.classes)
+
+    @property
+    def attributes(self) -> NDArray[np.float32] | None:
+        table = self._images.attributes
+        if not self._embedding or table is None:
+            return None
+        return np.tile(table, (self.outputs // len(table), 1))
+
+    def heads(self, seed: int) -> Labels:
+        units = np.full(self.outputs, -1, dtype=np.int64)
+        for place, (task, classes) in enumerate(zip(self.tasks, self._cut(seed).classes, strict=True)):
+            units[self._units(place, classes)] = task
+        return units
+
+    def size(self, seed: int, task: int) -> int:
+        available = self._available(seed, task)
+        return available if self._at_most is None else min(self._at_most, available)
+
+    def order(self, seed: int, task: int) -> Labels:
+        return training_order(seed, task, self._available(seed, task), self.size(seed, task))
+
+    def train(self, seed: int, task: int, order: Labels) -> Examples:
+        place = self.tasks.index(task)
+        return self._examples(place, self._cut(seed).train[place][order])
+
+    def test(self, seed: int, task: int) -> Examples:
+        place = self.tasks.index(task)
+        classes = self._cut(seed).classes[place]
+        return self._examples(place, np.concatenate([self._images.test_of[label] for label in classes]))
+
+    def room(self, rows: int) -> Labels:
+        return np.zeros(rows, dtype=np.int64)
+
+    def contents(self, seed: int, task: int) -> Hashes:
+        """Of every image that the task shows, to train on and to test on."""
+        shown = self.train(seed, task, self.order(seed, task)), self.test(seed, task)
+        return self._images.hashes.of(np.concatenate([part.inputs for part in shown]))
+
+    def describe(self) -> dict[str, Any]:
+        """`examples_per_task` is the mean of seed 0, for estimates; what was asked for is `at_most`, None for all."""
+        attributes = self._images.attributes if self._embedding else None
+        return {
+            "kind": self.kind,
+            "images": self._images.fingerprint,
+            "pixels": list(self.pixels.shape[1:]),
+            "tasks": [self.tasks.start, self.tasks.stop],
+            "classes_per_task": self.classes,
+            "examples_per_task": round(sum(self.size(0, task) for task in self.tasks) / len(self.tasks)),
+            "at_most": self._at_most,
+            "joint_embedding": self._embedding,
+            # The fingerprint of the images does not cover them.
+            "attributes": None if attributes is None else hashlib.sha256(attributes.tobytes()).hexdigest()[:16],
+        }
+
+    @abstractmethod
+    def _draw(self, seed: int, labels: Labels) -> Labels:
+        """Classes [tasks, c] of a stream that starts later, out of `labels`."""
+
+    @abstractmethod
+    def _units(self, place: int, labels: Labels) -> Labels:
+        """Output units of classes in the stream's task number `place`, counted from 0."""
+
+    def _needed(self) -> int:
+        """Classes that there must be."""
+        return self.tasks.stop * self.classes
+
+    def _check_classes(self) -> None:
+        available = len(self._images.classes)
+        if available < self._needed():
+            raise DataError(
+                f"tasks {self.tasks.start}…{self.tasks.stop - 1} of {self.classes} classes each need {self._needed()} "
+                f"classes, the images have {available}"
+            )
+
+    def _available(self, seed: int, task: int) -> int:
+        return len(self._cut(seed).train[self.tasks.index(task)])
+
+    def _examples(self, place: int, positions: Labels) -> Examples:
+        return Examples(positions, self._units(place, self._images.labels[positions]))
+
+    def _cut(self, seed: int) -> _Cut:
+        if seed not in self._cuts:
+            labels = np.arange(self.tasks.start * self.classes, len(self._images.classes))
+            shape = (len(self.tasks), self.classes)
+            first = self.tasks.start == 0
+            classes = labels[: shape[0] * shape[1]].reshape(shape) if first else self._draw(seed, labels)
+            self._cuts[seed] = _Cut(classes, _chunks(self._images, classes))
+        return self._cuts[seed]
+
+
+def _chunks(images: ImageSet, classes: Labels) -> tuple[Labels, ...]:
+    """Positions of each task's training images, for the tasks' classes [tasks, c]."""
+    occurs, seen, tasks = np.bincount(classes.ravel()), np.zeros(classes.max() + 1, dtype=np.int64), []
+    for row in classes:
+        parts = []
+        for label in row:
+            of_class = images.train_of[label]
+            size = len(of_class) // occurs[label]
+            parts.append(of_class[seen[label] * size : (seen[label] + 1) * size])
+        seen[row] += 1
+        tasks.append(np.concatenate(parts))
+    return tuple(tasks)

@@ -1,0 +1,73 @@
+"""Images decoded once: their pixels lie in one file of a cache folder, which every process maps into its memory."""
+
+from pathlib import Path
+
+import numpy as np
+
+from trainers.streams.base import DataError
+from trainers.streams.images.cache import Cached, Progress, make, reopen
+from trainers.streams.images.decoder import chunks, told
+from trainers.streams.images.image_set import ImageSet
+from trainers.streams.images.lock import alone
+from trainers.streams.images.sources.base import TEST, UNUSED, Source
+
+HASHES = "hashes"  # beside the pixels, once someone has asked for them
+VERSION = 1  # raise it when the same files would give other pixels
+
+
+def decode(
+    source: Source, size: int, cache: Path, skip_corrupt: bool = False, progress: Progress | None = None
+) -> ImageSet:
+    """The source's images as RGB of size × size pixels, bilinear, the aspect ratio not kept.
+
+    Decodes only where `cache` does not have them yet; progress(done, total) is called as it does. Raises DataError
+    where images cannot be decoded, unless skip_corrupt leaves them out, and where the cache cannot be written.
+    """
+    cached = prepare(source, size, cache, progress)
+    corrupt = cached.facts["corrupt"]
+    if corrupt and not skip_corrupt:
+        raise DataError(
+            f"{len(corrupt):,} of {len(source.names):,} images cannot be decoded: {told(source, corrupt, size)}; "
+            "--skip-corrupt leaves them out"
+        )
+    if not cached.facts["images"]:
+        raise DataError(f"none of the {len(source.names):,} images in {source.where} can be decoded")
+    return _image_set(source, cached)
+
+
+def prepare(
+    source: Source, size: int, cache: Path, progress: Progress | None = None, workers: int | None = None
+) -> Cached:
+    """The folder in `cache` of all images that can be decoded, made if need be; workers: threads. Raises DataError."""
+    if size < 1:
+        raise DataError(f"images cannot be {size} pixels wide; at least 1 is needed")
+    folder = cache / f"{source.key}-{size}-v{VERSION}"
+    found = reopen(folder)
+    if found is not None:
+        return found
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        with alone(folder):
+            return reopen(folder) or make(folder, source, size, chunks(source, size, workers), progress)
+    except OSError as error:
+        raise DataError(
+            f"cannot write the decoded images to {cache}: {error.strerror or error}; "
+            "EPSEARCH_CACHE names another folder"
+        ) from error
+
+
+def _image_set(source: Source, cached: Cached) -> ImageSet:
+    corrupt = set(cached.facts["corrupt"])
+    kept = np.array([name not in corrupt for name in source.names])
+    parts = source.parts[kept]
+    return ImageSet(
+        pixels=cached.pixels(),
+        labels=source.labels[kept],
+        test=parts == TEST,
+        unused=parts == UNUSED,
+        classes=source.classes,
+        attributes=source.attributes,
+        mean=cached.mean,
+        fingerprint=cached.facts["fingerprint"],
+        hashed=cached.folder / HASHES,
+    )

@@ -1,0 +1,143 @@
+"""Encoded images to pixels of one size, on several threads."""
+
+import io
+import os
+import warnings
+from collections import deque
+from collections.abc import Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from trainers.notes import first_line
+from trainers.streams.base import DataError, Pixels
+from trainers.streams.images.sources.base import Damaged, Source, printable
+
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "PPM", "TIFF")  # of SUFFIXES; others may start programs (PostScript)
+MOST_PIXELS = 89_478_485  # of one image; from here on Pillow, too, suspects a decompression bomb
+PILLOW = r"PIL\."
+CHUNK = 64  # images of one piece of work
+SMALL_FILE = 16_384  # bytes; below, Python's part of decoding outweighs Pillow's, and threads take turns in it
+
+
+class Chunk(NamedTuple):
+    """Images start … start + len(readable) of a source. pixels [k, size, size, 3]: the readable ones, in order."""
+
+    start: int
+    readable: list[bool]
+    pixels: Pixels
+
+
+def decode_image(encoded: bytes | Pixels, size: int) -> Pixels:
+    """RGB bytes [size, size, 3] of a file's bytes or of pixels [H, W, 3]; bilinear, the aspect ratio is not kept.
+
+    Raises Damaged where the file is no whole image, or one of more than MOST_PIXELS.
+    """
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        if isinstance(encoded, np.ndarray):
+            return _resized(Image.fromarray(encoded), size) if encoded.shape[:2] != (size, size) else encoded
+        with Image.open(io.BytesIO(encoded), formats=FORMATS) as image:
+            if image.width * image.height > MOST_PIXELS:  # seen before they are unpacked
+                raise Image.DecompressionBombError
+            image.load()
+            return _resized(image, size)
+    except (MemoryError, Damaged):
+        raise
+    except Image.DecompressionBombError as error:  # Pillow's own limit is twice as high
+        raise Damaged(f"it has more than {MOST_PIXELS:,} pixels") from error
+    except UnidentifiedImageError as error:
+        raise Damaged(f"it is no {', '.join(FORMATS[:-1])} or {FORMATS[-1]}") from error
+    except Exception as error:  # Pillow's plugins raise whatever a damaged file makes them stumble over
+        raise Damaged(first_line(error)) from error
+
+
+def reasons(source: Source, names: Sequence[str], size: int) -> dict[str, str]:
+    """Why images cannot be decoded, by name, found by trying again. Raises DataError."""
+    return {name: _reason(source, name, size) for name in names}
+
+
+def told(source: Source, names: Sequence[str], size: int, count: int = 3) -> str:
+    """The first few images that cannot be decoded and why, for a message. Raises DataError."""
+    first = reasons(source, names[:count], size).items()
+    return ", ".join(f"{printable(name)} ({why})" for name, why in first) + (", …" if len(names) > count else "")
+
+
+def chunks(source: Source, size: int, workers: int | None = None) -> Generator[Chunk, None, None]:
+    """All images of a source, in order; workers None takes as many threads as help. Raises DataError."""
+    starts = iter(range(0, len(source.names), CHUNK))
+    workers = workers or useful_workers(source)
+    pending: deque[Future[Chunk]] = deque()
+    with ThreadPoolExecutor(workers, "decode") as pool, warnings.catch_warnings():
+        # What Pillow only warns of is decoded; what is not is told by name.
+        warnings.filterwarnings("ignore", module=PILLOW)
+        try:
+            # A few ahead of the one that is taken, so that memory stays small.
+            pending.extend(pool.submit(_chunk, source, size, start) for start in islice(starts, 2 * workers))
+            while pending:
+                yield pending.popleft().result()
+                pending.extend(pool.submit(_chunk, source, size, start) for start in islice(starts, 1))
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def useful_workers(source: Source) -> int:
+    """Threads that make decoding faster: one for small files, else as many as this process has cores."""
+    sample = [_length(source, name) for name in source.names[:: max(1, len(source.names) // 8)]]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return 1 if sum(sample) < SMALL_FILE * len(sample) else cores
+
+
+def _length(source: Source, name: str) -> int:
+    try:
+        encoded = source.read(name)
+    except Damaged:
+        return 0
+    return len(encoded) if isinstance(encoded, bytes) else 0
+
+
+def _chunk(source: Source, size: int, start: int) -> Chunk:
+    names: Sequence[str] = source.names[start : start + CHUNK]
+    pixels = np.empty((len(names), size, size, 3), np.uint8)
+    readable: list[bool] = []
+    for name in names:
+        try:
+            pixels[sum(readable)] = _decoded(source, name, size)
+            readable.append(True)
+        except Damaged:
+            readable.append(False)
+    return Chunk(start, readable, pixels[: sum(readable)])
+
+
+def _reason(source: Source, name: str, size: int) -> str:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=PILLOW)
+        try:
+            _decoded(source, name, size)
+        except Damaged as error:
+            return str(error)
+    return "it can be decoded by now"
+
+
+def _decoded(source: Source, name: str, size: int) -> Pixels:
+    try:
+        return decode_image(source.read(name), size)
+    except MemoryError as error:
+        raise DataError(f"there is too little memory to decode {name} in {source.where}") from error
+
+
+def _resized(image: Any, size: int) -> Pixels:
+    from PIL import Image
+
+    if image.mode.startswith("I;16"):  # Pillow would clip 16 bits to 255 instead of scaling them
+        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+    if image.mode == "P" and "transparency" in image.info:  # else Pillow warns
+        image = image.convert("RGBA")
+    if image.mode != "RGB":
+        image = image.convert("RGB")
+    if image.size != (size, size):
+        image = image.resize((size, size), Image.Resampling.BILINEAR)
+    return np.asarray(image)

@@ -1,0 +1,64 @@
+"""What a dataset of images holds, beside what its publishers say that it holds."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from trainers.streams.images.cache import Progress
+from trainers.streams.images.decode import prepare
+from trainers.streams.images.decoder import reasons
+from trainers.streams.images.sources.base import PARTS, Source
+
+
+class PerClass(NamedTuple):
+    """Images of the class with the fewest and of the one with the most."""
+
+    least: int
+    most: int
+
+
+class Inspection(NamedTuple):
+    """counts, per_class: by part, all parts that have images. corrupt: names of images that cannot be decoded; reasons:
+    why, by name. differences: one line for each count that is not the official one. attributes: columns, None without.
+    """
+
+    where: str
+    classes: int
+    counts: dict[str, int]
+    per_class: dict[str, PerClass]
+    corrupt: list[str]
+    reasons: dict[str, str]
+    differences: list[str]
+    attributes: int | None
+
+
+def inspect(source: Source, size: int, cache: Path, progress: Progress | None = None) -> Inspection:
+    """Decodes every image to the cache, unless that has been done, and counts. Raises DataError."""
+    corrupt = prepare(source, size, cache, progress).facts["corrupt"]
+    counts = {}
+    per_class = {}
+    for part, name in enumerate(PARTS):
+        of_class = np.bincount(source.labels[source.parts == part], minlength=len(source.classes))
+        if of_class.any():
+            counts[name] = int(of_class.sum())
+            per_class[name] = PerClass(int(of_class.min()), int(of_class.max()))
+    columns = None if source.attributes is None else source.attributes.shape[1]
+    different = differences(counts, len(source.classes), source.official)
+    why = reasons(source, corrupt, size)
+    return Inspection(source.where, len(source.classes), counts, per_class, corrupt, why, different, columns)
+
+
+def differences(counts: Mapping[str, int], classes: int, official: Mapping[str, int]) -> list[str]:
+    """A line for each official count that is not met.
+
+    >>> differences({"train": 5000, "test": 20}, 10, {"classes": 10, "test": 30, "images": 5020})
+    ['test: 20 here, 30 in the published dataset']
+    """
+    here = {**counts, "classes": classes, "images": sum(counts.values())}
+    return [
+        f"{name}: {here.get(name, 0):,} here, {wanted:,} in the published dataset"
+        for name, wanted in official.items()
+        if here.get(name, 0) != wanted
+    ]

@@ -1,0 +1,64 @@
+"""Streams of images: the published ones, and class folders of the user's own."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainers.streams.images import sources
+from trainers.streams.images.cache import Progress
+from trainers.streams.images.decode import decode
+from trainers.streams.images.image_set import ImageSet
+from trainers.streams.images.split import ReoccurringStream, SplitStream
+
+FOLDER = "folder:"
+DECODED = "decoded"  # where decoded images lie, under the folder of datasets, unless told otherwise
+
+
+@dataclass(frozen=True)
+class ImageOptions:
+    """classes: of each task. size: side of the images in pixels. skip_corrupt: leave out what cannot be decoded.
+
+    cache: the folder of decoded images; None is one beside the datasets.
+    """
+
+    classes: int
+    size: int
+    skip_corrupt: bool = False
+    cache: Path | None = None
+
+
+DATASETS = {
+    "split_cifar": ImageOptions(5, 32),
+    "split_cub": ImageOptions(10, 224),
+    "split_cub_je": ImageOptions(10, 224),
+    "split_awa": ImageOptions(5, 224),
+    "split_awa_je": ImageOptions(5, 224),
+}
+OF_FOLDERS = ImageOptions(5, 32)
+_LOADED: dict[tuple[str, Path, ImageOptions], ImageSet] = {}  # by this process
+
+
+def open_images(
+    dataset: str, data_dir: Path, tasks: range, examples_per_task: int | None, options: ImageOptions | None
+) -> SplitStream | ReoccurringStream:
+    """The stream, with its images decoded. Raises DataError."""
+    options = options or DATASETS.get(dataset, OF_FOLDERS)
+    found = load(dataset, data_dir, options)
+    kind = ReoccurringStream if dataset.startswith("split_awa") else SplitStream
+    return kind(found, tasks, options.classes, examples_per_task, embedding=dataset.endswith("_je"))
+
+
+def load(dataset: str, data_dir: Path, options: ImageOptions, progress: Progress | None = None) -> ImageSet:
+    """The images, decoded if they have not been before. Raises DataError."""
+    told = (dataset, data_dir, options)
+    if told not in _LOADED:
+        _LOADED.clear()  # one at a time: what is mapped twice is not read twice, but lists of names take room
+        cache = options.cache or data_dir / DECODED
+        _LOADED[told] = decode(find(dataset, data_dir), options.size, cache, options.skip_corrupt, progress)
+    return _LOADED[told]
+
+
+def find(dataset: str, data_dir: Path) -> sources.Source:
+    """Where the images are and what they are called; nothing is decoded. Raises DataError."""
+    if dataset.startswith(FOLDER):
+        return sources.open_folder(Path(dataset.removeprefix(FOLDER)))
+    return sources.find(dataset, data_dir)

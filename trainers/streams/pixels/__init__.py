@@ -1,0 +1,1 @@
+"""Datasets whose pixels are permuted."""

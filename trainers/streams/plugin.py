@@ -1,0 +1,161 @@
+"""Streams that users write themselves: module:factory, where factory(tasks, examples_per_task) makes the stream."""
+
+import json
+import operator
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from reprlib import repr
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from trainers.plugins.calls import Foreign, ForeignError, blamed, load
+from trainers.streams.base import DataError, Examples, TaskStream
+
+METHODS = ("size", "order", "train", "test", "room", "describe")
+VALUES = ("tasks", "classes", "outputs")
+KINDS = (("inputs", "largest", "density"), ("pixels", "mean", "attributes", "balanced", "heads"))
+SOURCE = "source_files"  # in descriptions: hashes of the files that the stream is made of
+
+
+def open_own(
+    dataset: str,
+    tasks: range,
+    examples_per_task: int | None,
+    beside: Path,
+    source: Mapping[str, str] | None = None,
+) -> TaskStream:
+    """The module is looked up on sys.path and in the folder `beside`; source: as for `foreign.load`.
+
+    Raises DataError where the factory is not there, or what it makes is no stream; ForeignError where the module cannot
+    be imported or the factory fails.
+    """
+    module, _, name = dataset.partition(":")
+    if str(beside) not in sys.path:
+        sys.path.append(str(beside))
+    found, known = load(module, f"dataset {dataset!r}", source)
+    with blamed(f"{dataset}({tasks}, {examples_per_task}) failed with", known, DataError):
+        factory = getattr(found, name, None)
+        if factory is None:
+            raise DataError(f"module {module!r} has no {name!r}; dataset takes module:factory")
+        made = factory(tasks, examples_per_task)
+    stream = OwnStream(made, dataset, known, DataError)
+    _check(dataset, made, stream)
+    return cast(TaskStream, stream)
+
+
+class OwnStream(Foreign):
+    """A user's stream. What it raises is a ForeignError, and so is what it returns where nothing could be trained on
+    it; its source is a part of what describes it.
+    """
+
+    def _guarded(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        guarded = super()._guarded(name, method)
+
+        def call(*given: Any, **more: Any) -> Any:
+            found = guarded(*given, **more)
+            if name in PROMISES and not _kept(PROMISES[name].check, self, given, found):
+                promised = PROMISES[name].words(self, given)
+                raise ForeignError(f"{name}() of {self._what} must return {promised}; got {_told(found)}")
+            return {**found, SOURCE: dict(self._source.hashes)} if name == "describe" else found
+
+        return call
+
+
+def _has_inputs(stream: OwnStream, inputs: Any) -> bool:
+    # Compiled code reads rows of this width, and tables and sets of images at these places, without a look at bounds.
+    pixels = getattr(stream, "pixels", None)
+    if pixels is None:
+        return bool(inputs.dtype == np.uint8 and inputs.shape[1:] == (stream.inputs,))
+    return bool(inputs.dtype.kind in "iu" and inputs.ndim == 1 and inputs.min() >= 0 and inputs.max() < len(pixels))
+
+
+def _inputs(stream: OwnStream, rows: object) -> str:
+    pixels = getattr(stream, "pixels", None)
+    return f"[{rows}, {stream.inputs}] of uint8" if pixels is None else f"[{rows}] of integers in 0…{len(pixels) - 1}"
+
+
+def _are_examples(stream: OwnStream, found: Any, rows: int) -> bool:
+    # A label beyond the outputs would read, in compiled code, beyond an array.
+    inputs, labels = found.inputs, found.labels
+    fits = labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < stream.outputs
+    fits = fits and labels.shape == (rows,) and len(inputs) == rows and isinstance(found, Examples)
+    return bool(fits and _has_inputs(stream, inputs))
+
+
+def _examples(stream: OwnStream, rows: object) -> str:
+    return f"Examples: inputs {_inputs(stream, rows)} and labels [{rows}] of integers in 0…{stream.outputs - 1}"
+
+
+def _is_room(stream: OwnStream, found: Any, rows: int) -> bool:
+    pixels = getattr(stream, "pixels", None)
+    holds = pixels is None or np.iinfo(found.dtype).max >= len(pixels) - 1
+    return bool(holds and len(found) == rows and _has_inputs(stream, found))
+
+
+def _is_order(found: Any, shown: int) -> bool:
+    return bool(found.shape == (shown,) and found.dtype.kind in "iu")
+
+
+def _is_described(found: Any) -> bool:
+    facts = json.loads(json.dumps(found))
+    return isinstance(facts["examples_per_task"], (int, float)) and SOURCE not in facts
+
+
+class Promise(NamedTuple):
+    """Of a method: what a call must return, in words (stream, arguments), and whether it does (…, what it returned)."""
+
+    words: Callable[[OwnStream, tuple[Any, ...]], str]
+    check: Callable[[OwnStream, tuple[Any, ...], Any], bool]
+
+
+DESCRIPTION = f"a dict that JSON can hold, with a number examples_per_task and without {SOURCE}, which is added to it"
+PROMISES = {
+    "size": Promise(lambda *_: "a number of examples >= 1", lambda stream, given, found: operator.index(found) >= 1),
+    "order": Promise(
+        lambda stream, given: f"an array [{stream.size(*given)}] of positions, as many as size() says",
+        lambda stream, given, found: _is_order(found, stream.size(*given)),
+    ),
+    "train": Promise(
+        lambda stream, given: f"{_examples(stream, len(given[2]))}, a row for each position of the order",
+        lambda stream, given, found: _are_examples(stream, found, len(given[2])),
+    ),
+    "test": Promise(
+        lambda stream, given: f"{_examples(stream, 'n')}, n >= 1",
+        lambda stream, given, found: _are_examples(stream, found, len(found.labels)),
+    ),
+    "room": Promise(
+        lambda stream, given: f"zeros {_inputs(stream, given[0])}",
+        lambda stream, given, found: _is_room(stream, found, given[0]),
+    ),
+    "describe": Promise(lambda *_: DESCRIPTION, lambda stream, given, found: _is_described(found)),
+}
+
+
+def _kept(
+    check: Callable[[OwnStream, tuple[Any, ...], Any], bool], stream: OwnStream, given: tuple[Any, ...], found: Any
+) -> bool:
+    try:
+        return check(stream, given, found)
+    except (TypeError, ValueError, KeyError, AttributeError, RecursionError):
+        return False
+
+
+def _told(found: Any) -> str:
+    """What was returned, in one line: of arrays the type, the shape and the range."""
+    if isinstance(found, Examples):
+        return f"inputs {_told(found.inputs)}, labels {_told(found.labels)}"
+    if not isinstance(found, np.ndarray):
+        return " ".join(repr(found).split())
+    spread = f" from {found.min()} to {found.max()}" if found.size and found.dtype.kind in "iuf" else ""
+    return f"{found.dtype} {list(found.shape)}{spread}"
+
+
+def _check(dataset: str, made: Any, stream: OwnStream) -> None:
+    wanted = (*VALUES, *METHODS)
+    missing = [name for name in wanted if not hasattr(stream, name)]
+    if not any(all(hasattr(stream, name) for name in kind) for kind in KINDS):
+        missing.append(" or ".join("+".join(kind) for kind in KINDS))
+    if missing:
+        raise DataError(f"{dataset} made a {type(made).__name__}, which lacks {', '.join(missing)}")
