@@ -42,7 +42,7 @@ def answered(run: Callable[[], object], telling: Callable[[], None] = lambda: No
             sys.stdout.flush()  # not at exit, where a pipe that is closed is a traceback
     except SystemExit:
         raise
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001  here everything becomes one line
         telling()
         return told(error)
     return status if isinstance(status, int) else 0
@@ -63,7 +63,7 @@ def told(error: BaseException) -> int:
 def _reported(error: BaseException, traceback: str) -> str:
     try:
         return write(error, traceback)
-    except Exception as another:  # nothing may come in the way of the line
+    except Exception as another:  # noqa: BLE001  nothing may come in the way of the line
         return f"no crash report could be written ({type(another).__name__})"
 
 

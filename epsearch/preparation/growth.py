@@ -58,16 +58,8 @@ def keep(
     store: Store, study: Setup, images: Mapping[str, Any], proof: Proof, extend: bool, write: bool = True
 ) -> tuple[Study, ...]:
     """Writes the study down, or finds it there, or lets it grow; returns what it was before. Raises UsageError."""
-    described: dict[str, Any] = {
-        "study": study.identity(),
-        "stream": dict(images),
-        "numeric_path": study.numeric_path,
-        "seal": proof._asdict(),
-    }
-    described = json.loads(json.dumps(described))  # tuples are lists, as in the ledger
+    described = _described(study, images, proof)
     asked = {name: getattr(study, name) for name in ASKED if hasattr(study, name)}
-    if not isinstance(study, Study):
-        described["kind"] = study.kind  # searches are stored as they were before there were other kinds
     try:
         row = find(store, study.name)
         if row is None:
@@ -94,6 +86,19 @@ def keep(
         raise
     except StoreError as error:
         raise UsageError(str(error)) from error
+
+
+def _described(study: Setup, images: Mapping[str, Any], proof: Proof) -> dict[str, Any]:
+    """What identifies the study, as the ledger has it: tuples are lists there."""
+    described: dict[str, Any] = {
+        "study": study.identity(),
+        "stream": dict(images),
+        "numeric_path": study.numeric_path,
+        "seal": proof._asdict(),
+    }
+    if not isinstance(study, Study):
+        described["kind"] = study.kind  # searches are stored as they were before there were other kinds
+    return dict(json.loads(json.dumps(described)))
 
 
 def check_growth(old: Study, new: Study) -> None:

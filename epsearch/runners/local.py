@@ -55,5 +55,5 @@ def _result(future: Future[JobResult], number: int) -> JobResult:
         return future.result()
     except (Interrupted, UsageError, BrokenPipeError):
         raise
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  told by the loop, with the job
         return JobResult(number, None, **of_a_cohort(error)._asdict())

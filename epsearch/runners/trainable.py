@@ -25,7 +25,7 @@ def train(config: dict[str, Any]) -> None:
 
     try:
         result = execute(job, progress)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  told by the driver, with the job
         # It would come again: reported instead of raised, which Tune would answer by trying again.
         tune.report({"steps": waiting, **of_a_cohort(error)._asdict()})
         return

@@ -62,7 +62,7 @@ class Source:
         """Keeps the first error for the one who started Tune."""
         try:
             yield
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  raised by the one who started Tune
             self.error = self.error or error
 
     def tell(self, attempts: Sequence[Attempt]) -> None:

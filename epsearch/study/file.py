@@ -64,7 +64,11 @@ def _problems(text: str) -> Iterator[str]:
             sizes[event.anchor] = 1
             if len(event.value) > LONGEST_VALUE:
                 yield f"holds a value of {len(event.value):,} characters, allowed are {LONGEST_VALUE:,}"
-        if len(inside) > DEEPEST:
-            yield f"is nested more than {DEEPEST} deep"
-        if values > MOST_VALUES:
-            yield f"holds more than {MOST_VALUES:,} values, aliases written out"
+        yield from _too_much(len(inside), values)
+
+
+def _too_much(depth: int, values: int) -> Iterator[str]:
+    if depth > DEEPEST:
+        yield f"is nested more than {DEEPEST} deep"
+    if values > MOST_VALUES:
+        yield f"holds more than {MOST_VALUES:,} values, aliases written out"

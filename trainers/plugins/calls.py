@@ -169,7 +169,7 @@ def in_one_line(error: BaseException) -> str:
     try:
         message = error.msg if isinstance(error, SyntaxError) else str(error)
         text = " ".join(f"{type(error).__name__}: {message}".split()).removesuffix(":")
-    except BaseException:  # of its own making, too
+    except BaseException:  # noqa: BLE001  its message may be of its own making, too
         text = f"{type(error).__name__}, which has no message"
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
