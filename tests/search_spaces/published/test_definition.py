@@ -4,8 +4,7 @@ from importlib import resources
 
 import pytest
 
-from search_spaces import Interval, UnknownDataset, load_definition
-from search_spaces.published import definitions
+from search_spaces import Interval, UnknownDataset, definitions, load_definition
 from search_spaces.published.definition import method_grids, parse_definition
 
 # points, reported ε, classes, learning rate, memory, memory batch (ε-SOFT-GEM and A-GEM)
@@ -34,7 +33,7 @@ multi_task  0.03     0.03      0.03      0.03      0.03      0.03
 
 
 def yaml_text(name):
-    return (resources.files("search_spaces") / "definitions" / f"{name}.yaml").read_text("utf-8")
+    return (resources.files("search_spaces.published") / "definitions" / f"{name}.yaml").read_text("utf-8")
 
 
 def test_every_dataset_is_defined():
