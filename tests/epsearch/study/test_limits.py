@@ -210,8 +210,8 @@ def test_images_are_prepared_within_the_bound(epsearch):
 def test_members_are_described_once_however_often_they_are_looked_at(small_study, store, monkeypatch):
     """A round of thousands of members is looked at for every cohort that comes back."""
     made = []
-    original = search.points.trainee
-    monkeypatch.setattr(search.points, "trainee", lambda *what: made.append(str(what)) or original(*what))
+    original = search.learners.trainee
+    monkeypatch.setattr(search.learners, "trainee", lambda *what: made.append(str(what)) or original(*what))
     loop = make(small_study(points=20, repeats=3, seeds=4, certify=0), store)
     finish(loop, TRAIN)
     assert len(made) == len(set(made)) == len(loop.records) > 100
