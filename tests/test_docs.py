@@ -95,7 +95,7 @@ def test_the_overview_of_methods_is_that_of_the_code(method):
     assert memory == (known.memory or "none")
     start = torch.zeros(1, 4)
     assert int(state) == (len(known.rule.start(start)) if isinstance(known.rule, Penalty) else 0)
-    assert tuple(re.findall(r"`(\w+)`", settings)) == known.settings
+    assert tuple(re.findall(r"`(\w+)`", settings)) == known.names
     assert first_task == ("shared" if known.first_task_is_sgd else "its own")
 
 
@@ -103,14 +103,14 @@ def test_every_setting_of_a_method_stands_beside_its_option():
     text = METHODS_PAGE.read_text(encoding="utf-8")
     table = text.split("### Options")[1].split("\n\n")[1]
     named = set(re.findall(r"`(\w+)`", "\n".join(line.split("|")[1] for line in table.splitlines())))
-    assert named == {name for method in METHODS.values() for name in method.settings} | {"learning_rate"}
+    assert named == {name for method in METHODS.values() for name in method.names} | {"learning_rate"}
     assert set(re.findall(r"`(--[a-z-]+)", text)) <= {option.flag for option in OPTIONS}
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_methods_section_names_only_settings_that_it_has(method):
     named = SETTINGS & set(re.findall(r"`(\w+)(?:=\S+)?`", sections()[method]))
-    assert named <= set(METHODS[method].settings)
+    assert named <= set(METHODS[method].names)
 
 
 def test_a_method_is_named_wherever_the_page_on_adding_one_says():

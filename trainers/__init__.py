@@ -13,13 +13,14 @@ streams                       tasks of images: permuted pixels, classes of image
 plugins                       code from outside: imported, hashed, its exceptions named
 kept                          files with a checksum;  notes  what users are told from anywhere
 numeric_path, cohort          the name of an arithmetic;  plain values
+hyperparameters               how methods declare them
 """
 
 from trainers.cohort import Cohort, CohortResult, Member, TrainConfig
 
 ROOMS = (
     *("cost", "population", "footprint", "checkpoints", "engines", "pool", "reservoir", "numeric_path", "networks"),
-    *("streams", "plugins", "schedule", "methods", "kept", "notes", "cohort", "capacity"),
+    *("streams", "plugins", "schedule", "methods", "kept", "notes", "cohort", "hyperparameters", "capacity"),
 )
 
 __all__ = ["Cohort", "CohortResult", "Member", "TrainConfig"]

@@ -117,7 +117,7 @@ def _steps(stream: TaskStream, seed: int, config: TrainConfig) -> int:
 
 
 def _check_strengths(cohort: Cohort) -> None:
-    if "strength" in METHODS[cohort.method].settings and any(member.strength is None for member in cohort.members):
+    if "strength" in METHODS[cohort.method].names and any(member.strength is None for member in cohort.members):
         raise ValueError(f"strength, the λ of {cohort.method}'s penalty, must be given for every member, got None")
 
 

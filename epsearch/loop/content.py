@@ -63,7 +63,7 @@ def method_settings(method: str) -> frozenset[str]:
     """Names of what the method's result depends on, besides what every result depends on."""
     from trainers.methods import METHODS  # brings torch along
 
-    return frozenset(METHODS[method].settings)
+    return frozenset(METHODS[method].names)
 
 
 def measures_transfer(phase: str) -> bool:

@@ -70,7 +70,7 @@ def _check_switches(study: Study, name: str) -> None:
     ):
         raise UsageError(f"epsilon must be > 0 to search {name}, got 0: that is A-GEM, which has no {name}")
     method = METHODS[study.method]
-    of_penalty = isinstance(method.rule, Penalty) and name in method.settings and name != "strength"
+    of_penalty = isinstance(method.rule, Penalty) and name in method.names and name != "strength"
     if of_penalty and _values(study, "strength")[1] == 0:
         raise UsageError(f"strength must be > 0 to search {name}, got 0: a penalty of weight 0 changes nothing")
 

@@ -51,7 +51,7 @@ def test_members_are_bit_identical_alone_and_together(method, path):
 @one_network
 def test_a_whole_run_agrees_with_a_plain_loop(method, form, path):
     """Three tasks of 17 steps, parameters after every step and accuracies; the rules in float64 by `reference.py`."""
-    if form == "paper" and "penalty_form" not in METHODS[method].settings:
+    if form == "paper" and "penalty_form" not in METHODS[method].names:
         pytest.skip("one form only")
     stream = toy(examples=66, classes=4)  # 16 batches of 4 and one of 2
     config, one = replace(CONFIG, penalty_form=form), member(method)
@@ -121,7 +121,7 @@ def test_declared_settings_are_those_the_result_depends_on(method):
     """Content keys leave out what is not declared, so it must not change a bit; and what is declared does."""
     of_everyone = {"learning_rate", "batch_size", "hidden", "network", "pretrained"}
     assert {field.name for field in fields(TrainConfig)} == set(OTHER_VALUES) | of_everyone
-    assert changing(method, tasks=3) == set(METHODS[method].settings)
+    assert changing(method, tasks=3) == set(METHODS[method].names)
 
 
 @pytest.mark.parametrize("tasks", [1, 2])
@@ -129,7 +129,7 @@ def test_declared_settings_are_those_the_result_depends_on(method):
 def test_a_setting_acts_from_as_many_tasks_on_as_is_declared(method, tasks):
     """A search on fewer tasks is refused: it could find nothing."""
     declared = METHODS[method]
-    assert changing(method, tasks) == {name for name in declared.settings if declared.tasks_needed(name) <= tasks}
+    assert changing(method, tasks) == {name for name in declared.names if declared.tasks_needed(name) <= tasks}
 
 
 @every_method

@@ -1,5 +1,6 @@
-"""The registry of methods."""
+"""The registry of methods: their declarations, without torch."""
 
+from trainers.hyperparameters import OF_EVERY_METHOD, Hyperparameter
 from trainers.methods.a_agem import A_AGEM
 from trainers.methods.agem import AGEM
 from trainers.methods.base import Columns, Method, Mixing, Products, Projection
@@ -28,4 +29,10 @@ METHODS: dict[str, Method] = {
     "prognn": PROGNN,
 }
 
-__all__ = ["METHODS", "Columns", "Method", "Mixing", "Penalty", "Products", "Projection"]
+
+def hyperparameters() -> dict[str, Hyperparameter]:
+    """Every hyperparameter of any method, by name."""
+    return {one.name: one for one in (*OF_EVERY_METHOD, *(own for method in METHODS.values() for own in method.own))}
+
+
+__all__ = ["METHODS", "Columns", "Method", "Mixing", "Penalty", "Products", "Projection", "hyperparameters"]

@@ -1,7 +1,20 @@
 """A-A-GEM (ε-SOFT-GEM paper, Algorithm 1): averages the two gradients when they disagree."""
 
-from trainers.cohort import TrainConfig
-from trainers.methods.base import SAMPLED, Method, Mix, Mixing, Number, Products, angle, choose
+from trainers.cohort import SCALES, TrainConfig
+from trainers.hyperparameters import Hyperparameter
+from trainers.methods.base import (
+    MEMORY,
+    MEMORY_BATCH,
+    SAMPLED,
+    SATISFIED,
+    Method,
+    Mix,
+    Mixing,
+    Number,
+    Products,
+    angle,
+    choose,
+)
 
 
 def mix(products: Products, epsilon: Number, config: TrainConfig) -> Mix:
@@ -15,4 +28,16 @@ def mix(products: Products, epsilon: Number, config: TrainConfig) -> Mix:
     return choose(between.usable & (between.cosine < 0), when, otherwise)
 
 
-A_AGEM = Method(Mixing(mix), SAMPLED, ("memory", "memory_batch", "a_agem_scale", "satisfied"))
+A_AGEM_SCALE = Hyperparameter(
+    "a_agem_scale",
+    "A-A-GEM averages unit gradients, as printed, or raw ones, which reproduce its printed row.",
+    default="unit",
+    choices=SCALES,
+)
+A_AGEM = Method(
+    "A-A-GEM",
+    "ε-SOFT-GEM paper, Algorithm 1",
+    Mixing(mix),
+    SAMPLED,
+    (MEMORY, MEMORY_BATCH, A_AGEM_SCALE, SATISFIED),
+)

@@ -1,7 +1,19 @@
 """A-GEM (Chaudhry et al., 2019, Eq. 11): projects onto the half-space in which the reference loss does not grow."""
 
 from trainers.cohort import TrainConfig
-from trainers.methods.base import SAMPLED, Method, Mix, Mixing, Number, Products, angle, choose, where
+from trainers.methods.base import (
+    MEMORY,
+    MEMORY_BATCH,
+    SAMPLED,
+    Method,
+    Mix,
+    Mixing,
+    Number,
+    Products,
+    angle,
+    choose,
+    where,
+)
 
 
 def mix(products: Products, epsilon: Number, config: TrainConfig) -> Mix:
@@ -11,4 +23,4 @@ def mix(products: Products, epsilon: Number, config: TrainConfig) -> Mix:
     return choose(usable & (products.gr < 0), (1.0, b), 1.0)
 
 
-AGEM = Method(Mixing(mix), SAMPLED, ("memory", "memory_batch"))
+AGEM = Method("A-GEM", "Chaudhry et al., 2019", Mixing(mix), SAMPLED, (MEMORY, MEMORY_BATCH))

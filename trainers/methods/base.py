@@ -1,20 +1,26 @@
-"""What a method is: a rule that makes the step from gradients, the memory it needs, and what its result depends on.
+"""What a method is: a rule that makes the step from gradients, the memory it needs, and its hyperparameters.
 
-The rule of most methods is a `Mixing`: the direction is a·g + b·g_ref, where a and b depend on three inner products
-and ε. It is written once, for one member with plain numbers (CPU) and for many with tensors [M] (GPU): `where` and
-`root` take both. The other rules are `Penalty` (penalty.py), `Projection` (gem.py) and `Columns` (prognn.py).
+Methods are declared without torch, which is imported when they train. The rule of most methods is a `Mixing`: the
+direction is a·g + b·g_ref, where a and b depend on three inner products and ε. It is written once, for one member with
+plain numbers (CPU) and for many with tensors [M] (GPU): `where` and `root` take both. The other rules are `Penalty`
+(penalty.py), `Projection` (gem.py) and `Columns` (prognn.py).
 """
+
+from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from trainers.cohort import TrainConfig
+from trainers.cohort import SCALES, TrainConfig
+from trainers.hyperparameters import MOST, OF_EVERY_METHOD, Hyperparameter
 from trainers.methods.penalty import Penalty
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Number: TypeAlias = Any
 """A float (a bool where a condition is meant) for one member, or a tensor [M]."""
@@ -41,12 +47,6 @@ class Products(NamedTuple):
     gr: Number
     rr: Number
     share: Number = 0.5
-
-    @classmethod
-    def of(cls, g: Tensor, g_ref: Tensor, share: float = 0.5) -> "Products":
-        """From g and g_ref, each [M, D]: one global L2 inner product over all parameters, [M]."""
-        gr = _inner(g, g_ref)
-        return cls(_inner(g, g), gr, _inner(g_ref, g_ref), torch.full_like(gr, share))
 
 
 class Angle(NamedTuple):
@@ -90,18 +90,57 @@ class Columns(NamedTuple):
     """The rule of a network that grows by a column with every task: plain SGD on the newest column."""
 
 
+MEMORY = Hyperparameter(
+    "memory",
+    "Examples kept per class and task. [default: 25]",
+    default=25,
+    high=MOST,
+    whole=True,
+    search_low=1,
+    published="memory",
+    aliases=("--mem-size",),
+)
+MEMORY_BATCH = Hyperparameter(
+    "memory_batch",
+    "Examples drawn from the memory at every step, or all. [default: the dataset's]",
+    default=256,
+    low=1,
+    high=MOST,
+    whole=True,
+    all_for_none=True,
+    published="memory_batch",
+    aliases=("--eps-mem-batch",),
+)
+SATISFIED = Hyperparameter("satisfied", "Step taken when the constraint holds.", default="raw", choices=SCALES)
+
+
 @dataclass(frozen=True)
 class Method:
-    """memory: SAMPLED, PER_TASK, RESERVOIR, or None.
+    """A method's declaration."""
 
-    settings: fields of Member and TrainConfig on which the method's results depend, besides those that every result
-    depends on (seed, learning rate, batch size, network). late: those of them that need two earlier tasks to act.
-    """
-
+    title: str
+    """As the papers print it."""
+    source: str
+    """Who proposed it, and where."""
     rule: Mixing | Penalty | Projection | Columns
     memory: str | None = None
-    settings: tuple[str, ...] = ()
+    """SAMPLED, PER_TASK, RESERVOIR, or None."""
+    own: tuple[Hyperparameter, ...] = ()
+    """Hyperparameters on which its results depend, besides those that every method has."""
     late: tuple[str, ...] = ()
+    """Names of those that need two earlier tasks to act."""
+    at_zero: str = ""
+    """The method that it is where its ε is 0; "" where ε = 0 is a value like others, or there is no ε."""
+
+    @property
+    def hyperparameters(self) -> tuple[Hyperparameter, ...]:
+        """All."""
+        return (*OF_EVERY_METHOD, *self.own)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of its own hyperparameters."""
+        return tuple(one.name for one in self.own)
 
     @property
     def first_task_is_sgd(self) -> bool:
@@ -114,21 +153,23 @@ class Method:
         A step of the first task knows nothing of earlier ones: there is no reference gradient yet, no importance is
         above 0. Only a reservoir is read from the first task on.
         """
-        if name not in self.settings or self.memory == RESERVOIR:
+        if name not in self.names or self.memory == RESERVOIR:
             return 1
         return 3 if name in self.late else 2
 
 
 def where(condition: Number, then: Number, otherwise: Number) -> Number:
     """`then` where the condition holds: never a branch per member on tensors."""
-    if isinstance(condition, Tensor):
-        return torch.where(condition, then, otherwise)
-    return then if condition else otherwise
+    if isinstance(condition, (bool, np.bool_)):
+        return then if condition else otherwise
+    import torch
+
+    return torch.where(condition, then, otherwise)
 
 
 def root(value: Number) -> Number:
     """The square root."""
-    return value.sqrt() if isinstance(value, Tensor) else math.sqrt(value)
+    return math.sqrt(value) if isinstance(value, (float, int, np.number)) else value.sqrt()
 
 
 def angle(products: Products) -> Angle:
@@ -144,7 +185,3 @@ def choose(projected: Number, when_projected: tuple[Number, Number], otherwise: 
     """The projected coefficients where `projected`, else `otherwise`·g."""
     a, b = when_projected
     return Mix(where(projected, a, otherwise), where(projected, b, 0.0), projected)
-
-
-def _inner(x: Tensor, y: Tensor) -> Tensor:
-    return torch.bmm(x[:, None], y[:, :, None])[:, 0, 0]

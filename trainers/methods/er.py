@@ -1,7 +1,7 @@
 """ER: experience replay from a reservoir over the whole stream (Chaudhry et al., 2019, "On Tiny Episodic Memories")."""
 
 from trainers.cohort import TrainConfig
-from trainers.methods.base import RESERVOIR, Method, Mix, Mixing, Number, Products
+from trainers.methods.base import MEMORY, MEMORY_BATCH, RESERVOIR, Method, Mix, Mixing, Number, Products
 
 
 def mix(products: Products, epsilon: Number, config: TrainConfig) -> Mix:
@@ -12,4 +12,6 @@ def mix(products: Products, epsilon: Number, config: TrainConfig) -> Mix:
     return Mix(products.share, 1 - products.share, products.share < 0)  # nothing is ever projected
 
 
-ER = Method(Mixing(mix, together=True), RESERVOIR, ("memory", "memory_batch"))
+ER = Method(
+    "ER", "Chaudhry et al., 2019 (tiny memories)", Mixing(mix, together=True), RESERVOIR, (MEMORY, MEMORY_BATCH)
+)

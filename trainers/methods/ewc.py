@@ -4,11 +4,26 @@ The estimate is a moving average in which the last `fisher_every` steps weigh 0.
 scaled to [0, 1]. Where a task has fewer steps than `fisher_every`, it stays zero and the method is plain SGD.
 """
 
-from torch import Tensor
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from trainers.cohort import TrainConfig
 from trainers.methods.base import Method
-from trainers.methods.penalty import Penalty, State, Step, TaskEnd, gather_squares, normalised, refresh_fisher
+from trainers.methods.penalty import (
+    FISHER_EVERY,
+    STRENGTH,
+    Penalty,
+    State,
+    Step,
+    TaskEnd,
+    gather_squares,
+    normalised,
+    refresh_fisher,
+)
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def observe(state: State, step: Step, direction: Tensor) -> None:
@@ -25,4 +40,9 @@ def finish(state: State, end: TaskEnd) -> None:
     state["squares"].zero_()
 
 
-EWC = Method(Penalty(("squares", "fisher"), finish, observe, refresh), settings=("strength", "fisher_every"))
+EWC = Method(
+    "EWC",
+    "Kirkpatrick et al., 2017",
+    Penalty(("squares", "fisher"), finish, observe, refresh),
+    own=(STRENGTH, FISHER_EVERY),
+)

@@ -1,12 +1,18 @@
 """GEM (Lopez-Paz & Ranzato, 2017): no previous task's loss may grow, by the smallest change of the gradient."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
-import torch
-from torch import Tensor
 
 from trainers.cohort import TrainConfig
-from trainers.methods.base import PER_TASK, Method, Projection
+from trainers.hyperparameters import Hyperparameter
+from trainers.methods.base import MEMORY, PER_TASK, Method, Projection
 from trainers.methods.quadratic import solve
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 RIDGE = 1e-3  # on the diagonal of the dual problem, as in GEM's released code
 
@@ -19,6 +25,8 @@ def direction(g: Tensor, references: Tensor, config: TrainConfig) -> tuple[Tenso
     v solves the dual: min ½ vᵀ(GGᵀ + 10⁻³·I)v + (Gg)ᵀv subject to v >= margin, where the rows of G are the g_k. Where a
     gradient is not finite, g stays.
     """
+    import torch  # which declaring the method does without
+
     finite = references.isfinite().all(dim=2).all(dim=1) & g.isfinite().all(dim=1)
     violated = (torch.bmm(references, g[:, :, None])[..., 0] < 0).any(dim=1)
     projected = (finite & violated).cpu().numpy()
@@ -34,4 +42,5 @@ def direction(g: Tensor, references: Tensor, config: TrainConfig) -> tuple[Tenso
     return torch.where(where[:, None], g + torch.bmm(v[:, None], references)[:, 0], g), where
 
 
-GEM = Method(Projection(direction), PER_TASK, ("memory", "margin"))
+MARGIN = Hyperparameter("margin", "GEM's memory strength.", default=0.5)
+GEM = Method("GEM", "Lopez-Paz & Ranzato, 2017", Projection(direction), PER_TASK, (MEMORY, MARGIN))

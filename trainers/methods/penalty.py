@@ -5,19 +5,46 @@ are zero at the start but `anchor`, which is θ*, the parameters at the end of t
 network's). Penalties have no ½: the loss is L + λ Σ importance (θ − θ*)².
 """
 
+from __future__ import annotations
+
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import torch
-from torch import Tensor
+from trainers.cohort import PENALTY_FORMS, TrainConfig
+from trainers.hyperparameters import MOST, Hyperparameter
 
-from trainers.cohort import TrainConfig
+if TYPE_CHECKING:
+    from torch import Tensor
 
-State: TypeAlias = dict[str, Tensor]
+State: TypeAlias = "dict[str, Tensor]"
 
 NEW_WEIGHT = 0.9  # of the newest Fisher estimate in its moving average (A-GEM's released code)
 DAMPING = 1e-3  # ξ of PI and RWALK
+
+STRENGTH = Hyperparameter(
+    "strength",
+    "λ of a penalty, where it is not searched. [default: the dataset's]",
+    per_learner=True,
+    published="strength",
+    label="λ",
+)
+FISHER_EVERY = Hyperparameter(
+    "fisher_every",
+    "Steps between updates of the Fisher estimate of EWC and RWALK. [default: the dataset's]",
+    default=10,
+    low=1,
+    high=MOST,
+    whole=True,
+    published="fisher_every",
+)
+PENALTY_FORM = Hyperparameter(
+    "penalty_form",
+    "MAS and RWALK as in the code that made the published numbers, or as in their own papers.",
+    default="code",
+    choices=PENALTY_FORMS,
+)
 
 
 class Step(NamedTuple):
@@ -63,12 +90,12 @@ class Penalty:
 
     def start(self, params: Tensor) -> State:
         """The state of untrained networks."""
-        zero = {name: torch.zeros_like(params) for name in ("importance", *self.arrays)}
+        zero = {name: params.new_zeros(params.shape) for name in ("importance", *self.arrays)}
         return {"anchor": params.clone(), **zero}
 
     def direction(self, state: State, step: Step) -> Tensor:
         """The penalised gradient [M, D]."""
-        pulled = torch.sub(step.params, state["anchor"]).mul_(state["importance"])
+        pulled = (step.params - state["anchor"]).mul_(state["importance"])
         pulled.mul_(2 * step.strength).add_(step.g)
         if self.observe:
             self.observe(state, step, pulled)
@@ -97,6 +124,6 @@ def refresh_fisher(state: State, config: TrainConfig) -> None:
 
 def normalised(values: Tensor, real: Tensor) -> Tensor:
     """Shifted and scaled to [0, 1] over each member's parameters together; padding stays zero."""
-    lowest = torch.where(real, values, torch.inf).amin(dim=1, keepdim=True)
-    highest = torch.where(real, values, -torch.inf).amax(dim=1, keepdim=True)
+    lowest = values.where(real, math.inf).amin(dim=1, keepdim=True)
+    highest = values.where(real, -math.inf).amax(dim=1, keepdim=True)
     return ((values - lowest) / (highest - lowest + 1e-32)).mul_(real)

@@ -6,4 +6,4 @@ The network grows, so the method has engines of its own, `engines/columns.py` fo
 
 from trainers.methods.base import Columns, Method
 
-PROGNN = Method(Columns())
+PROGNN = Method("PROGNN", "Rusu et al., 2016", Columns())

@@ -5,12 +5,17 @@ so the Fisher estimate grows with the step count and damps the scores; and its s
 "paper" the squares start anew with every estimate, the distance has its ½, and the score is (S + Ω)/2.
 """
 
-from torch import Tensor
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from trainers.cohort import TrainConfig
 from trainers.methods.base import Method
 from trainers.methods.penalty import (
     DAMPING,
+    FISHER_EVERY,
+    PENALTY_FORM,
+    STRENGTH,
     Penalty,
     State,
     Step,
@@ -20,6 +25,9 @@ from trainers.methods.penalty import (
     normalised,
     refresh_fisher,
 )
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def observe(state: State, step: Step, direction: Tensor) -> None:
@@ -60,6 +68,8 @@ class Walk(Penalty):
 
 
 RWALK = Method(
+    "RWALK",
+    "Chaudhry et al., 2018",
     Walk(("squares", "fisher", "path", "gain", "score"), finish, observe, refresh),
-    settings=("strength", "fisher_every", "penalty_form"),
+    own=(STRENGTH, FISHER_EVERY, PENALTY_FORM),
 )

@@ -1,8 +1,22 @@
 """ε-SOFT-GEM (its paper's Algorithm 1): A-GEM's projection with a soft constraint, on unit vectors."""
 
-from trainers.cohort import TrainConfig
+from trainers.cohort import SCALES, TRIGGERS, TrainConfig
+from trainers.hyperparameters import Hyperparameter
 from trainers.methods import agem
-from trainers.methods.base import SAMPLED, Method, Mix, Mixing, Number, Products, angle, choose, where
+from trainers.methods.base import (
+    MEMORY,
+    MEMORY_BATCH,
+    SAMPLED,
+    SATISFIED,
+    Method,
+    Mix,
+    Mixing,
+    Number,
+    Products,
+    angle,
+    choose,
+    where,
+)
 
 
 def mix(products: Products, epsilon: Number, config: TrainConfig) -> Mix:
@@ -21,4 +35,27 @@ def mix(products: Products, epsilon: Number, config: TrainConfig) -> Mix:
     return Mix(*(where(epsilon == 0, h, s) for h, s in zip(hard, soft, strict=True)))
 
 
-SOFT_AGEM = Method(Mixing(mix), SAMPLED, ("epsilon", "memory", "memory_batch", "trigger", "scale", "satisfied"))
+EPSILON = Hyperparameter(
+    "epsilon",
+    "ε of ε-SOFT-GEM, where it is not searched. [default: the one the paper reports, or 0.5]",
+    default=0.5,
+    high=1,
+    per_learner=True,
+    published="reported_epsilon",
+    label="ε",
+)
+TRIGGER = Hyperparameter(
+    "trigger",
+    "Project when the cosine is below zero, or below epsilon.",
+    default="zero",
+    choices=TRIGGERS,
+)
+SCALE = Hyperparameter("scale", "Project unit gradients, or raw ones.", default="unit", choices=SCALES)
+SOFT_AGEM = Method(
+    "ε-SOFT-GEM",
+    "ε-SOFT-GEM paper, Algorithm 1",
+    Mixing(mix),
+    SAMPLED,
+    (EPSILON, MEMORY, MEMORY_BATCH, TRIGGER, SCALE, SATISFIED),
+    at_zero="agem",
+)

@@ -9,4 +9,4 @@ def mix(products: Products, epsilon: Number, config: TrainConfig) -> Mix:
     return choose(products.gg < 0, (1.0, 0.0), 1.0)
 
 
-VAN = Method(Mixing(mix))
+VAN = Method("VAN", "plain SGD", Mixing(mix))

@@ -6,7 +6,8 @@ import torch
 
 from tests.support.reference import step_direction
 from trainers.cohort import TrainConfig
-from trainers.methods import METHODS, Mixing, Products
+from trainers.engines.batched.engine import inner_products
+from trainers.methods import METHODS, Mixing
 
 MIXING = [name for name, method in METHODS.items() if isinstance(method.rule, Mixing)]
 G, R = (3.0, 0.0), (-2.0, 2.0)  # the worked example: cosine −0.70711
@@ -14,7 +15,7 @@ G, R = (3.0, 0.0), (-2.0, 2.0)  # the worked example: cosine −0.70711
 
 def update(method, g, g_ref, epsilon, config=TrainConfig(), sizes=(1, 1)):  # noqa: B008
     """The direction [M, D] of a mixing method."""
-    mix = METHODS[method].rule.mix(Products.of(g, g_ref, sizes[0] / sum(sizes)), epsilon, config)
+    mix = METHODS[method].rule.mix(inner_products(g, g_ref, sizes[0] / sum(sizes)), epsilon, config)
     return mix.a[:, None] * g + mix.b[:, None] * g_ref
 
 

@@ -192,7 +192,7 @@ class BatchedEngine:
             params.addcmul_(direction, -rate)
             learners.projected.add_(projected)
         elif isinstance(rule, Mixing):
-            products = Products.of(g, references[0], segment.current / (segment.current + segment.reference))
+            products = inner_products(g, references[0], segment.current / (segment.current + segment.reference))
             mix = rule.mix(products, learners.epsilon.to(params.dtype), self._config)
             params.addcmul_(g, -rate * _column(mix.a))
             params.addcmul_(references[0], -rate * _column(mix.b))
@@ -232,3 +232,13 @@ class _Segment:
                 weight[seed, into : into + size] = 1 / max(size, 1)
                 taken, into = taken + size, into + wide
         self.rows, self.row_weight = torch.from_numpy(rows).to(device), torch.from_numpy(weight).to(device)
+
+
+def inner_products(g: Tensor, g_ref: Tensor, share: float = 0.5) -> Products:
+    """Of gradients [M, D] each: one global L2 inner product over all parameters, [M]."""
+    gr = _inner(g, g_ref)
+    return Products(_inner(g, g), gr, _inner(g_ref, g_ref), torch.full_like(gr, share))
+
+
+def _inner(x: Tensor, y: Tensor) -> Tensor:
+    return torch.bmm(x[:, None], y[:, :, None])[:, 0, 0]
