@@ -12,10 +12,14 @@ loop                              which members a study wants, and what came of 
 study                             what a study is: its kinds, options and their parsers
 ledger                            where the ledger is, and what cannot be read of it
 failures                          every exception in one line; signals
-machine, cache                    facts about this machine; the folder of what is kept
+machine, cache, titles            facts about this machine; the folder of what is kept; how names are printed
 """
+
+from epsearch.titles import tell_reports
 
 ROOMS = (
     *("__main__", "cli", "terminal", "doctor", "api", "findings", "session", "preparation", "runners", "consoles"),
-    *("loop", "study", "ledger", "failures", "machine", "cache"),
+    *("loop", "study", "ledger", "failures", "machine", "cache", "titles"),
 )
+
+tell_reports()

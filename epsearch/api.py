@@ -29,7 +29,7 @@ from results.search import Look, Race, SearchRound, StudyResults
 from search_spaces.published.definition import definitions, load_definition
 from search_spaces.space import Parameter
 from trainers.numeric_path import NumericPath
-from trainers.streams import DOWNLOADED, present
+from trainers.streams import downloaded, present
 
 SIDE_BY_SIDE = "strategies"  # the folder
 
@@ -114,7 +114,7 @@ def list_datasets(data_dir: Path) -> list[Dataset]:
     found = []
     for name in definitions():
         where = present(name, data_dir)
-        status = "present" if where else "downloaded when first used" if name in DOWNLOADED else "put there by you"
+        status = "present" if where else "downloaded when first used" if downloaded(name) else "put there by you"
         found.append(Dataset(name, load_definition(name).title, status, where or ""))
     return found
 
@@ -142,6 +142,7 @@ def study_results(loop: StudyLoop, facts: Mapping[str, str], seen: tuple[Look, .
         parameters=space.names,
         log=tuple(one.name for one in space.parameters if one.log),
         strategy=study.strategy,
+        printed_epsilon=load_definition(study.dataset).reported_epsilon,
         chosen=best.point,
         chosen_score=best.value,
         baseline=study.baseline,

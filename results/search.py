@@ -97,6 +97,8 @@ class StudyResults:
     log: tuple[str, ...] = ()
     """Those whose axis is logarithmic."""
     strategy: str = "narrowing"
+    printed_epsilon: float | None = None
+    """The ε that the paper reports for the dataset."""
     certificates: tuple[Certificate, ...] = ()
     """Members that were trained again alone."""
     tolerance: float = 0.0

@@ -11,8 +11,8 @@ from results.labels import method_label
 from results.ledger.certificate import Certificate
 from results.ledger.record import RunRecord
 from results.metrics import METRICS, mean_std, summarize
-from results.paper.reference import PRINTED_EPSILON, printed_row
-from results.points import EPSILON, Setting, setting_label
+from results.paper.reference import printed_row
+from results.points import AGEM, EPSILON, SOFT_AGEM, Setting, setting_label
 from results.search import StudyResults
 from results.statistics.paired import Paired, paired
 
@@ -98,7 +98,7 @@ def evaluation_table(results: StudyResults) -> pd.DataFrame:
 
 def printed_methods(results: StudyResults) -> tuple[str, ...]:
     """Methods whose printed rows stand beside the evaluation: the study's, and A-GEM where that is ε = 0 of it."""
-    return (results.method, "agem") if results.zero_is_agem else (results.method,)
+    return (results.method, AGEM) if results.zero_is_agem else (results.method,)
 
 
 def evaluated_rows(results: StudyResults) -> list[tuple[str, tuple[RunRecord, ...]]]:
@@ -152,8 +152,8 @@ def _printed_rows(results: StudyResults, method: str) -> list[dict[str, object]]
         return []
     cells: dict[str, object] = {name: math.nan for name in results.parameters}
     if results.of_epsilon:
-        known = {"agem": 0.0, "soft_agem": PRINTED_EPSILON.get(results.dataset, math.nan)}
-        cells[EPSILON] = known.get(method, math.nan)
+        printed_epsilon = math.nan if results.printed_epsilon is None else results.printed_epsilon
+        cells[EPSILON] = {AGEM: 0.0, SOFT_AGEM: printed_epsilon}.get(method, math.nan)
     for metric, mean, std in zip(printed["metric"], printed["mean"], printed["std"], strict=True):
         cells |= {f"{metric}_mean": mean, f"{metric}_std": std}
     return [{"row": f"{method_label(method)}, printed", "source": "paper", "n": math.nan, **cells}]

@@ -41,6 +41,8 @@ class Hyperparameter:
     """Whether learners of a cohort may differ in it; rules then get a number for one, a tensor [M] for M learners."""
     published: str = ""
     """Its name in the definitions of datasets, whose values go before the default; "" where they give none."""
+    per_method: bool = False
+    """Whether definitions give each method a value of its own, so that no value fits all methods of a comparison."""
     label: str = ""
     """As tables and figures write it; by default the name with spaces."""
     recorded: str = ""
@@ -56,6 +58,15 @@ class Hyperparameter:
         ('learning rate', 'batch size')
         """
         return self.label or self.name.replace("_", " ")
+
+    @property
+    def short(self) -> str:
+        """For a narrow column: the letter by which papers know it, else the name.
+
+        >>> LR.short
+        'lr'
+        """
+        return self.label if len(self.label) == 1 else self.name
 
     @property
     def key(self) -> str:
@@ -142,6 +153,7 @@ LR = Hyperparameter(
     closed=False,
     per_learner=True,
     published="learning_rate",
+    per_method=True,
     label="learning rate",
     recorded="learning_rate",
 )

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
 from typing import Any
 from uuid import uuid4
 
@@ -11,6 +10,7 @@ from epsearch.study.kinds import Setup
 from results.ledger.record import RunRecord, content_key
 from results.points import SOFT_AGEM
 from trainers.cohort import PROTOCOL_VERSION
+from trainers.methods import METHODS
 from trainers.plugins.source import digest
 from trainers.streams.plugin import SOURCE
 
@@ -58,11 +58,8 @@ def _determining(images: Mapping[str, Any]) -> dict[str, Any]:
     return found | ({SOURCE: digest(found[SOURCE])} if SOURCE in found else {})
 
 
-@cache
 def method_settings(method: str) -> frozenset[str]:
     """Names of what the method's result depends on, besides what every result depends on."""
-    from trainers.methods import METHODS  # brings torch along
-
     return frozenset(METHODS[method].names)
 
 

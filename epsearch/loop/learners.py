@@ -6,20 +6,20 @@ from dataclasses import replace
 from epsearch.failures.errors import UsageError, unknown
 from epsearch.loop.content import method_settings
 from epsearch.loop.jobs import Trainee
-from epsearch.study.hyperparameters import EPSILON, KINDS
+from epsearch.study.hyperparameters import EPSILON
 from search_spaces.space import Point, Value
 from trainers.cohort import Member, TrainConfig
+from trainers.hyperparameters import OF_EVERY_METHOD
+from trainers.methods import METHODS
 
 # Fields of Member and TrainConfig that users call otherwise.
 FIELDS = {"lr": "learning_rate"}
 OF_A_MEMBER = (EPSILON, "strength")
-OF_EVERY_METHOD = ("lr", "batch_size")
 
 
 def searchable(method: str) -> tuple[str, ...]:
     """Names of the hyperparameters on which a method's result depends."""
-    used = method_settings(method)
-    return tuple(name for name in KINDS if name in OF_EVERY_METHOD or FIELDS.get(name, name) in used)
+    return (*METHODS[method].names, *(one.name for one in OF_EVERY_METHOD))
 
 
 def check(method: str, names: Iterable[str]) -> None:

@@ -51,8 +51,13 @@ def table_rows(study: Comparison | MemoryStudy) -> tuple[Row, ...]:
 
 def comparison_rows(study: Comparison) -> tuple[Row, ...]:
     """One row a method; ER with two reference batches, A-A-GEM with unit and with raw gradients."""
-    config = _config(study, memory=study.memory)
-    config = replace(config, fisher_every=study.fisher_every, penalty_form=study.penalty_form, margin=study.margin)
+    config = _config(study, memory=study.hyperparameters.memory)
+    config = replace(
+        config,
+        fisher_every=study.hyperparameters.fisher_every,
+        penalty_form=study.hyperparameters.penalty_form,
+        margin=study.hyperparameters.margin,
+    )
     return tuple(row for method in study.methods for row in _variants(study, method, config))
 
 
@@ -61,18 +66,18 @@ def memory_rows(study: MemoryStudy) -> tuple[Row, ...]:
     rows = []
     for method in study.methods:
         for size in study.sizes:
-            config = replace(_config(study, memory=size), a_agem_scale=study.a_agem_scale)
+            config = replace(_config(study, memory=size), a_agem_scale=study.hyperparameters.a_agem_scale)
             label = method_label(method)
-            if method == "a_agem" and study.a_agem_scale == "raw":
+            if method == "a_agem" and study.hyperparameters.a_agem_scale == "raw":
                 label += " (raw average)"
-            rows.append(_row(study, method, config, _with_epsilon(label, method, study.epsilon)))
+            rows.append(_row(study, method, config, _with_epsilon(label, method, study.hyperparameters.epsilon)))
     return tuple(rows)
 
 
 def _variants(study: Comparison, method: str, config: TrainConfig) -> Iterator[Row]:
-    label = _with_epsilon(method_label(method), method, study.epsilon)
+    label = _with_epsilon(method_label(method), method, study.hyperparameters.epsilon)
     if method == "er":
-        for batch in dict.fromkeys((study.memory_batch, SMALL_BATCH)):
+        for batch in dict.fromkeys((study.hyperparameters.memory_batch, SMALL_BATCH)):
             name = "the whole memory" if batch is None else f"reference batch {batch}"
             yield _row(study, method, replace(config, memory_batch=batch), f"{label}, {name}")
     elif method == "a_agem":
@@ -85,24 +90,24 @@ def _variants(study: Comparison, method: str, config: TrainConfig) -> Iterator[R
 def _row(study: Comparison | MemoryStudy, method: str, config: TrainConfig, label: str) -> Row:
     """The study's settings name every method's hyperparameters, unless they are to be tuned."""
     published = load_definition(study.dataset).method(method)
-    given = {field: value for name, field, value in study.settings if name == method}
+    given: dict[str, Any] = {field: value for name, field, value in study.settings if name == method}
     return Row(
         label,
         method,
         replace(config, learning_rate=given.get("lr", published.learning_rate)),
-        study.epsilon if method == "soft_agem" else 0.0,
+        study.hyperparameters.epsilon if method == "soft_agem" else 0.0,
         given.get("strength", published.strength),
     )
 
 
 def _config(study: Comparison | MemoryStudy, memory: int) -> TrainConfig:
     return TrainConfig(
-        batch_size=study.batch_size,
+        batch_size=study.hyperparameters.batch_size,
         memory=memory,
-        memory_batch=study.memory_batch,
-        trigger=study.trigger,
-        scale=study.scale,
-        satisfied=study.satisfied,
+        memory_batch=study.hyperparameters.memory_batch,
+        trigger=study.hyperparameters.trigger,
+        scale=study.hyperparameters.scale,
+        satisfied=study.hyperparameters.satisfied,
         network=study.network,
         pretrained=study.pretrained,
     )

@@ -17,6 +17,7 @@ from results.ledger.record import RunRecord
 from results.ledger.store import Store
 from results.points import setting_text
 from search_spaces.space import Point
+from search_spaces.strategies import STRATEGIES
 from search_spaces.strategy import Best, Round
 
 
@@ -70,10 +71,10 @@ class StudyLoop(Loop):
     def best(self) -> Best | None:
         """The best of this search, unless an earlier one of the study found a better one with the same seeds.
 
-        interval-ci rules points out however high their means are: where it searches now, it alone decides.
+        A strategy that rules points out, however high their means are, decides alone where it searches now.
         """
         own = self.strategy.best
-        if self.study.strategy == "interval-ci" and own is not None:
+        if STRATEGIES[self.study.strategy].decides_alone and own is not None:
             return own
         found = [one.best for one in self.earlier if one.study.seeds == self.study.seeds]
         return max((best for best in (own, *found) if best is not None), key=lambda best: best.value, default=None)

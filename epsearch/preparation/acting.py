@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsearch.failures.errors import UsageError
-from epsearch.loop.content import AGEM
 from epsearch.loop.learners import searchable
 from epsearch.study.hyperparameters import EPSILON
 from epsearch.study.kinds import Comparison, MemoryStudy, Setup, Study
-from results.points import SOFT_AGEM
 from search_spaces.published.definition import method_grids
+from trainers.methods import METHODS, Penalty
+from trainers.methods.base import RESERVOIR
 from trainers.streams.base import TaskStream
 
 
@@ -47,8 +47,6 @@ def check_on(study: Study, stream: TaskStream) -> None:
 
 
 def _check_tasks(study: Setup, phase: str, method: str, name: str, purpose: str) -> None:
-    from trainers.methods import METHODS  # brings torch along
-
     tasks, least = len(study.stream_tasks(phase)), METHODS[method].tasks_needed(name)
     if tasks >= least:
         return
@@ -60,16 +58,10 @@ def _check_tasks(study: Setup, phase: str, method: str, name: str, purpose: str)
 
 def _check_switches(study: Study, name: str) -> None:
     """A method may be another one at ε = 0 or λ = 0, which knows nothing of what is searched."""
-    from trainers.methods import METHODS, Penalty
-
-    if (
-        study.method == SOFT_AGEM
-        and name != EPSILON
-        and name not in searchable(AGEM)
-        and not _values(study, EPSILON)[1]
-    ):
-        raise UsageError(f"epsilon must be > 0 to search {name}, got 0: that is A-GEM, which has no {name}")
     method = METHODS[study.method]
+    if method.at_zero and name != EPSILON and name not in searchable(method.at_zero) and not _values(study, EPSILON)[1]:
+        zero = METHODS[method.at_zero].title
+        raise UsageError(f"epsilon must be > 0 to search {name}, got 0: that is {zero}, which has no {name}")
     of_penalty = isinstance(method.rule, Penalty) and name in method.names and name != "strength"
     if of_penalty and _values(study, "strength")[1] == 0:
         raise UsageError(f"strength must be > 0 to search {name}, got 0: a penalty of weight 0 changes nothing")
@@ -111,8 +103,6 @@ def _of_memory_batch(study: Study, stream: TaskStream) -> _Limit | None:
 
 def _of_fisher(study: Study, stream: TaskStream) -> _Limit | None:
     """What rests on an estimate that is never made has no effect: the estimate's rhythm, and λ."""
-    from trainers.methods import METHODS, Penalty
-
     rule = METHODS[study.method].rule
     if not isinstance(rule, Penalty) or rule.refresh is None:
         return None
@@ -132,9 +122,6 @@ LIMITS: dict[str, Callable[[Study, TaskStream], _Limit | None]] = {
 
 
 def _is_reservoir(study: Study) -> bool:
-    from trainers.methods import METHODS
-    from trainers.methods.base import RESERVOIR
-
     return METHODS[study.method].memory == RESERVOIR
 
 
@@ -155,5 +142,5 @@ def _values(study: Study, name: str) -> tuple[float, float]:
         if one.name == name:
             tried = [float(value) for value in (one.low, one.high, *one.choices) if value is not None]
             return min(tried), max(tried)
-    own = float(getattr(study, name))
+    own = float(study.value(name))
     return own, own

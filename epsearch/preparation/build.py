@@ -18,11 +18,13 @@ from epsearch.study import file, limits
 from epsearch.study.kinds import ASKED, KINDS, Comparison, MemoryStudy, Setup, Study
 from epsearch.study.limits import check_product
 from epsearch.study.options import Option, default
-from epsearch.study.parsers import METHODS, OF_THE_MEMORY_STUDY
-from epsearch.study.published import published
+from epsearch.study.parsers import of_sampled_memory
+from epsearch.study.published import of_methods, published
 from results.ledger.url import LedgerUrl
 from search_spaces.published.definition import load_definition
 from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
+from trainers.hyperparameters import Value
+from trainers.methods import METHODS
 
 AnySetup = TypeVar("AnySetup", bound=Setup)
 
@@ -41,7 +43,7 @@ def build(kind: type[AnySetup], given: Mapping[str, Any], config: Path | None = 
         values["settings"] = _settings(values, "settings" in parsed)
     values["storage"] = ledger_url(values["out"], values["storage"])
     values["device"] = _device(values["device"])
-    study = kind(**values)
+    study = kind.of(values)
     _check(study)
     if values["name"] is not None:
         return study
@@ -61,7 +63,7 @@ def grow(stored: Study, given: Mapping[str, Any], config: Path | None = None) ->
     parsed = _parsed(Study, given, config)
     parsed.setdefault("search", None if given.get("interval") is not None else stored.search)
     parsed["device"] = _device(parsed.get("device", stored.device))
-    study = replace(stored, **parsed | {"out": stored.out, "storage": stored.storage})
+    study = stored.but(**parsed | {"out": stored.out, "storage": stored.storage})
     _check(study)
     return study
 
@@ -85,7 +87,7 @@ def restore(stored: Mapping[str, Any], name: str, out: Path, storage: LedgerUrl)
     known = {key: _option(key, options).parse(value) for key, value in said.items() if value is not None}
     places = {"name": name, "out": out, "storage": storage, "numeric_path": stored.get("numeric_path")}
     defaults = {option.name: option.default for option in options.values()} | _defined(kind, known)
-    return kind(**defaults | known | places)
+    return kind.of(defaults | known | places)
 
 
 def _name(dataset: str) -> str:
@@ -135,7 +137,7 @@ def _read_yaml(path: Path | None, allowed: Mapping[str, Option]) -> dict[str, An
 def _defined(kind: type[Setup], parsed: Mapping[str, Any]) -> dict[str, Any]:
     """What the definition of the dataset fixes, under the names of the options."""
     dataset = parsed["dataset"]
-    allowed = OF_THE_MEMORY_STUDY if kind is MemoryStudy else METHODS
+    allowed = of_sampled_memory() if kind is MemoryStudy else METHODS
     listed = {one.name for one in load_definition(dataset).methods}
     try:
         known = published(dataset, parsed.get("method", default("method")) if kind is Study else None)
@@ -145,21 +147,16 @@ def _defined(kind: type[Setup], parsed: Mapping[str, Any]) -> dict[str, Any]:
     return {option.name: known[option.name] for option in kind.options() if option.name in known}
 
 
-def _settings(values: Mapping[str, Any], given: bool) -> tuple[tuple[str, str, float], ...]:
-    """The learning rate and λ of every method: given, or the definition's; none where the tuning will choose them."""
+def _settings(values: Mapping[str, Any], given: bool) -> tuple[tuple[str, str, Value], ...]:
+    """What each method has a value of its own for: given, or the definition's; none where the tuning will choose."""
     if values.get("tune"):
         if given and values["settings"]:
             raise UsageError("settings and tune exclude each other: the grids are the published ones")
         return ()
-    known = {one.name: one for one in load_definition(values["dataset"]).methods}
-    found = {}
-    for name in values["methods"]:
-        if name in known:  # what is not is refused by _check_methods
-            strength = known[name].strength
-            found[name, "lr"] = known[name].learning_rate
-            found |= {} if strength is None else {(name, "strength"): strength}
-    found |= {(name, field): number for name, field, number in values["settings"]}
-    return tuple((name, field, number) for (name, field), number in found.items())
+    known = of_methods(values["dataset"])
+    own = {(name, field): value for name in values["methods"] for field, value in known.get(name, {}).items()}
+    own |= {(name, field): value for name, field, value in values["settings"]}
+    return tuple((name, field, value) for (name, field), value in own.items())
 
 
 def _device(wanted: str) -> str:
@@ -188,7 +185,7 @@ def _check(study: Setup) -> None:
     _check_images(study)
     if isinstance(study, Study):
         _check_search(study)
-    if isinstance(study, Comparison) and study.memory == 0:
+    if isinstance(study, Comparison) and study.hyperparameters.memory == 0:
         raise UsageError("memory must be >= 1, as methods with an episodic memory are compared, got 0")
     if isinstance(study, (Comparison, MemoryStudy)):
         _check_methods(study)
@@ -226,9 +223,9 @@ def _check_images(study: Setup) -> None:
 def _check_search(study: Study) -> None:
     """The strategy must be able to search the space, and the space must be the method's."""
     learners.check(study.method, study.space.names)
-    if study.memory_batch is None and "memory_batch" in study.space.names:
+    if study.hyperparameters.memory_batch is None and "memory_batch" in study.space.names:
         raise UsageError("memory-batch must be a number where it is searched, as the baseline has it, got all")
-    if study.memory == 0 and "memory" in method_settings(study.method):
+    if study.hyperparameters.memory == 0 and "memory" in method_settings(study.method):
         raise UsageError(f"memory must be >= 1 for {study.method}, which has an episodic memory, got 0")
     try:
         make_strategy(study)
@@ -241,13 +238,11 @@ def _check_methods(study: Comparison | MemoryStudy) -> None:
     definition = load_definition(study.dataset)
     known = {one.name: one for one in definition.methods}
     for method in study.methods:
-        if isinstance(study, MemoryStudy) and method not in OF_THE_MEMORY_STUDY:
-            allowed = ", ".join(OF_THE_MEMORY_STUDY)
+        if isinstance(study, MemoryStudy) and method not in of_sampled_memory():
+            allowed = ", ".join(of_sampled_memory())
             raise UsageError(f"method {method!r} is not in the paper's memory study; allowed: {allowed}")
         if method not in known:
             raise UsageError(f"no settings for method {method!r} on {study.dataset}; known: {', '.join(known)}")
-    for method, field, _ in study.settings:
+    for method, _, _ in study.settings:
         if method not in study.methods:
             raise UsageError(f"settings of {method!r} are given, but the methods are {', '.join(study.methods)}")
-        if field == "strength" and known[method].strength is None:
-            raise UsageError(f"method {method!r} has no strength, which is the λ of a penalty; allowed: {method}.lr")

@@ -14,6 +14,7 @@ from rich.progress import Progress as Bar
 from epsearch.cache import image_cache
 from epsearch.failures.errors import UsageError
 from epsearch.study.kinds import Setup
+from search_spaces.published.definition import definitions, load_definition
 from trainers.streams.base import DataError
 from trainers.streams.images import decode as decoding
 from trainers.streams.images import registry
@@ -92,12 +93,11 @@ def check(dataset: str, data_dir: Path, console: Console, quiet: bool = False) -
 
 
 def _own_size(dataset: str) -> int:
-    if dataset.startswith(registry.FOLDER):
-        return registry.OF_FOLDERS.size
-    if dataset not in registry.DATASETS:
-        known = ", ".join(registry.DATASETS)
+    size = load_definition(dataset).image_size
+    if size is None or not registry.has_images(dataset):
+        known = ", ".join(name for name in definitions() if registry.has_images(name))
         raise UsageError(f"{dataset!r} has no images to decode; allowed: {known}, {registry.FOLDER}PATH")
-    return registry.DATASETS[dataset].size
+    return size
 
 
 @contextmanager

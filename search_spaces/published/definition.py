@@ -22,11 +22,21 @@ class UnknownDataset(ValueError):
 
 @dataclass(frozen=True)
 class MethodSettings:
-    """Learning rate of a method and `strength`, the λ of its penalty; None for methods without one."""
+    """Values of the hyperparameters that a dataset's definition gives for one method, under the names written there."""
 
     name: str
-    learning_rate: float
-    strength: float | None
+    values: tuple[tuple[str, float | str], ...]
+
+    @property
+    def learning_rate(self) -> float:
+        """Of SGD."""
+        return float(dict(self.values)["learning_rate"])
+
+    @property
+    def strength(self) -> float | None:
+        """λ of the penalty; None for methods without one."""
+        found = dict(self.values).get("strength")
+        return None if found is None else float(found)
 
 
 @dataclass(frozen=True)
@@ -171,5 +181,5 @@ def parse_definition(name: str, text: str) -> Definition:
 
 
 def _method(name: str, fields: Fields) -> MethodSettings:
-    strength = fields.number("strength") if "strength" in fields.names else None
-    return MethodSettings(name, fields.number("learning_rate"), strength)
+    fields.number("learning_rate")
+    return MethodSettings(name, tuple((one, fields.number_or_text(one)) for one in fields.names))

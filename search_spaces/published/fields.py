@@ -48,6 +48,11 @@ class Fields:
         """A number."""
         return self._number(name, self._get(name))
 
+    def number_or_text(self, name: str) -> float | str:
+        """A number or a text."""
+        value = self._get(name)
+        return value if isinstance(value, str) else self.number(name)
+
     def number_or_none(self, name: str) -> float | None:
         """A number or null."""
         return None if self._get(name) is None else self.number(name)

@@ -28,6 +28,7 @@ STRENGTH = Hyperparameter(
     "λ of a penalty, where it is not searched. [default: the dataset's]",
     per_learner=True,
     published="strength",
+    per_method=True,
     label="λ",
 )
 FISHER_EVERY = Hyperparameter(

@@ -93,7 +93,7 @@ def test_what_is_searched_counts_in_steps(small_study, store):
     plan = make_plan(make(study, store))
     assert plan.ahead.now == 4 and [one.seeds for one in plan.resolutions] == [2, 7]
     searched = 2 * 2 * (60 // 5 + 1)  # seeds, tasks, steps of either batch size
-    assert plan.steps == searched + plan.ahead.final * 2 * 60 // study.batch_size
+    assert plan.steps == searched + plan.ahead.final * 2 * 60 // study.value("batch_size")
 
 
 def test_a_probe_that_fails_is_said_and_no_more(small_study, store, monkeypatch):

@@ -13,7 +13,7 @@ from epsearch.preparation.data import prepare
 from epsearch.study import limits, parsers
 from epsearch.study.disjointness import Proof
 from epsearch.study.kinds import Comparison, MemoryStudy, Study
-from epsearch.study.options import OPTIONS
+from epsearch.study.options import options
 from results.ledger.store import Store
 from tests.support.drive import fake, finish, make
 from tests.support.toy_streams import toy
@@ -37,7 +37,7 @@ LARGEST = {
     "certify": limits.MEMBERS,
     "workers": limits.WORKERS,
 }
-PARSERS = {option.name: option.parse for option in OPTIONS}
+PARSERS = {option.name: option.parse for option in options()}
 HUGE = "9" * 5000  # more digits than Python turns into a number
 TRAIN = fake(lambda member, config: 0.5 + 0.1 * member.epsilon)
 
@@ -76,7 +76,7 @@ def test_real_numbers_have_one_too(name, value):
 
 def test_every_number_among_the_options_is_bounded():
     """Whatever option takes a number refuses one of 400 digits; so a new option cannot be forgotten."""
-    for option in OPTIONS:
+    for option in options():
         try:
             taken = option.parse(10**400)
         except UsageError:

@@ -6,7 +6,7 @@ import yaml
 from epsearch.failures.errors import UsageError
 from epsearch.preparation.build import build_study, restore
 from epsearch.study.kinds import KINDS, Study
-from epsearch.study.options import OPTIONS
+from epsearch.study.options import options
 from search_spaces.published.definition import load_definition
 
 
@@ -15,15 +15,17 @@ def test_defaults_are_the_definition():
     definition = load_definition("permuted_digits")
     assert study.dataset == "permuted_digits" and study.method == "soft_agem"
     assert (study.repeats, study.points, study.seeds) == (5, 11, (0, 1, 2, 3, 4))
-    assert (study.cv_tasks, study.tasks, study.memory, study.memory_batch, study.batch_size) == (3, 20, 25, 40, 10)
-    assert study.lr == definition.learning_rate and study.interval == (0.0, 1.0)
+    assert (study.cv_tasks, study.tasks) == (3, 20)
+    assert [study.value(name) for name in ("memory", "memory_batch", "batch_size")] == [25, 40, 10]
+    assert study.value("lr") == definition.learning_rate and study.interval == (0.0, 1.0)
     assert study.examples_per_task is None and study.score_on == "cv" and study.runner == "tune"
     assert study.device in ("cpu", "cuda") and str(study.storage).startswith("sqlite:///")
 
 
 def test_every_option_is_a_field_and_the_other_way_round():
-    fields = {name for kind in KINDS.values() for name in kind.__dataclass_fields__ if name != "kind"}
-    assert {option.name for option in OPTIONS} == fields
+    named = {name for kind in KINDS.values() for name in (*kind.__dataclass_fields__, *kind.takes())}
+    fields = named - {"kind", "named", "hyperparameters"}
+    assert {option.name for option in options()} == fields
 
 
 @pytest.mark.parametrize(
@@ -46,7 +48,7 @@ def test_dataset_names_may_be_written_in_many_ways(name):
         ({"method": "soft_gem"}, "no method 'soft_gem'; known: .*; did you mean 'soft_agem'?"),
         (
             {"method": "agem"},
-            "method 'agem' has no ε; name what --search is to try: lr, batch_size, memory, memory_batch",
+            "method 'agem' has no ε; name what --search is to try: memory, memory_batch, lr, batch_size",
         ),
         ({"interval": ("0", "1.5")}, "interval must satisfy 0 <= low < high <= 1, got 0 1.5"),
         ({"interval": (0.5, 0.2)}, "interval must satisfy 0 <= low < high <= 1, got 0.5 0.2"),
