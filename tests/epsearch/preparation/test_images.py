@@ -17,8 +17,6 @@ from trainers.networks.resnet import ResNet
 from trainers.streams.images import registry
 
 WIDTHS = (8, 16, 24, 32)
-BIRDS = tuple(f"{at:03}.Bird_{at}" for at in range(1, 9))
-ANIMALS = ("zebra", "antelope", "bat", "cow", "dolphin", "elk", "fox", "giraffe")
 SHORT = "--tasks 4 --cv-tasks 2 --classes-per-task 2 --seeds 1 --memory 2 --memory-batch 6 --runner local --device cpu"
 TINY = [*SHORT.split(), *["--network", "reduced_resnet18", "--image-size", "16"]]
 SEARCH = [*TINY, *["--points", "3", "--repeats", "1", "--certify", "1"]]
@@ -53,15 +51,7 @@ def test_members_are_trained_together_where_that_is_clearly_faster_only(taken, t
 
 @pytest.fixture
 def data(tmp_path):
-    """A folder with CUB and AwA2 in their published layouts, and class folders beside them."""
-    made.cub(tmp_path / "data" / "CUB_200_2011", train=6, test=2, classes=BIRDS)
-    made.awa(tmp_path / "data" / "Animals_with_Attributes2", 20, ANIMALS)
-    files = {}
-    for at, name in enumerate(ANIMALS):
-        for part, count in (("train", 6), ("test", 2)):
-            files |= {f"{part}/{name}/{n}.png": made.noise(100 * at + n, 20, 20) for n in range(count)}
-    made.folders(tmp_path / "data" / "mine", files)
-    return tmp_path / "data"
+    return made.every_layout(tmp_path / "data")
 
 
 @pytest.mark.parametrize("dataset", ["split_cub", "split_cub_je", "split_awa", "split_awa_je"])
