@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import json
 import sqlite3
+import sys
 import tempfile
 from contextlib import chdir, closing, contextmanager, redirect_stderr, redirect_stdout
 from importlib.metadata import entry_points, version
@@ -157,8 +158,9 @@ def elsewhere():
     with tempfile.TemporaryDirectory() as name, chdir(name):
         folder = Path(name)
         make_data(folder)
-        with patch.dict("os.environ", {"EPSEARCH_CACHE": str(folder / "cache")}):
+        with patch.dict("os.environ", {"EPSEARCH_CACHE": str(folder / "cache")}), patch("sys.path", [*sys.path]):
             yield folder
+        sys.modules.pop("mine", None)  # whose file goes with the folder
 
 
 def main() -> None:
