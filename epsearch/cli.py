@@ -1,4 +1,4 @@
-"""The command line: every command parses, calls one function of `studies`, and prints."""
+"""The command line: every command parses, calls one function of `api`, and prints."""
 
 import inspect
 import json
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def run() -> object:
-    """Runs the command line; its exit status, or None. Raises what `failures` explains."""
+    """Runs the command line; its exit status, or None. Raises what `failures.lines` explains."""
     command = get_command(app)
     try:
         # Not through its `main`, which takes Ctrl-C and a closed pipe for the end, without a word.

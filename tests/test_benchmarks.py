@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 BENCHMARKS = ROOT / "benchmarks"
 
 
-@pytest.mark.parametrize("name", ["charts", "compare", "flops"])
+@pytest.mark.parametrize("name", ["charts", "compare", "flops", "page"])
 def test_doctests(name):
     found = doctest.testmod(importlib.import_module(name))
     assert found.attempted and not found.failed

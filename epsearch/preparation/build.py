@@ -59,7 +59,7 @@ def places(given: Mapping[str, Any], config: Path | None = None) -> tuple[str | 
 
 
 def grow(stored: Study, given: Mapping[str, Any], config: Path | None = None) -> Study:
-    """A stored search with other options; `stored.check_growth` says which it may have. Raises UsageError."""
+    """A stored search with other options; `growth.check_growth` says which it may have. Raises UsageError."""
     parsed = _parsed(Study, given, config)
     parsed.setdefault("search", None if given.get("interval") is not None else stored.search)
     parsed["device"] = _device(parsed.get("device", stored.device))

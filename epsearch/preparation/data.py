@@ -6,7 +6,7 @@ from rich.console import Console
 
 from epsearch.failures.errors import UsageError
 from epsearch.preparation import acting
-from epsearch.preparation.images import decode
+from epsearch.preparation.images import decode_for
 from epsearch.study.disjointness import Proof
 from epsearch.study.kinds import Comparison, Setup, Study
 from epsearch.study.limits import LARGE
@@ -32,7 +32,7 @@ def prepare(study: Setup, console: Console, quiet: bool) -> Prepared:
     network = described_network(study)
     if not quiet:
         say_size(study, console)
-    decode(study, console, quiet)
+    decode_for(study, console, quiet)
     stream, proof = open_evaluation(study)
     return Prepared(stream, stream.describe() | network, proof)
 

@@ -16,9 +16,9 @@ from epsearch.failures.errors import UsageError
 from epsearch.study.kinds import Setup
 from search_spaces.published.definition import definitions, load_definition
 from trainers.streams.base import DataError
-from trainers.streams.images import decode as decoding
 from trainers.streams.images import registry
 from trainers.streams.images.cache import Progress
+from trainers.streams.images.decode import decode
 from trainers.streams.images.inspection import Inspection, inspect
 
 PLAIN_SECONDS = 30.0  # without a terminal, a line this often
@@ -38,7 +38,7 @@ class Prepared(NamedTuple):
     fingerprint: str
 
 
-def decode(study: Setup, console: Console, quiet: bool) -> None:
+def decode_for(study: Setup, console: Console, quiet: bool) -> None:
     """Decodes the images that the study is to train on, unless that has been done. Raises UsageError."""
     options = study.request("eval").images
     if options is None:
@@ -69,7 +69,7 @@ def prepare(
                 if progress:
                     progress(count, total)
 
-            found = decoding.decode(source, size, image_cache(), skip_corrupt, note)
+            found = decode(source, size, image_cache(), skip_corrupt, note)
     except DataError as error:
         raise UsageError(str(error)) from error
     seconds = time.monotonic() - started

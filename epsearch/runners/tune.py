@@ -73,7 +73,7 @@ def _ray_is_to_blame(what: str) -> Iterator[None]:
     except Exception as error:
         if surroundings(error) is not None:  # a full disk, no memory: that is said as it is
             raise
-        raise Unavailable(f"Ray {what} ({first_line(error)}); try --runner local") from error
+        raise Unavailable(ray_start.trouble(what, first_line(error))) from error
 
 
 def _run(starting: Future[None], loop: Loop, monitor: Monitor) -> None:

@@ -1,6 +1,6 @@
 """The options of all commands that train, one row each: name, default, what it takes, help.
 
-A command takes the options that its description (study.py) has as fields. CLI, YAML and service read this table.
+A command takes the options that its description (kinds.py) has as fields. CLI, YAML and service read this table.
 """
 
 from collections.abc import Callable

@@ -74,10 +74,10 @@ def best_interval(
              to itself unless it is told from the top of the curve
     x        on a scale on which the curve resembles a parabola: pass the logarithm of a learning rate
 
-    With a curve: see `openness.open_slopes`; tried values outside its window are excluded by a one-sided t test of
+    With a curve: see `slope_tests.open_slopes`; tried values outside its window are excluded by a one-sided t test of
     the paired differences to the curve's top. Where the curve suits only a window, its set reaches to the next tried
-    values on both sides, because finer than the grid it is a guess. Without a curve: see `openness.open_points`, with
-    the same reach. With one seed everything is open.
+    values on both sides, because finer than the grid it is a guess. Without a curve: see `slope_tests.open_points`,
+    with the same reach. With one seed everything is open.
 
     Raises ValueError for shapes that do not fit, x outside [low, high], or unless low < high.
     """

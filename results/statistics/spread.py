@@ -44,7 +44,7 @@ class Against(NamedTuple):
     error: float
     """Standard error of the mean difference (ddof 1)."""
     p: float
-    """Two-sided sign-flip test, see `statistics.sign_flip_p`; NaN without a common seed."""
+    """Two-sided sign-flip test, see `paired.sign_flip_p`; NaN without a common seed."""
     p_holm: float
     """The same after Holm's correction over all settings compared."""
     smallest_p: float

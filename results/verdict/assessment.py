@@ -30,7 +30,7 @@ class TrustedSetting(NamedTuple):
     against: Against | None
     """Minus the baseline; None for the baseline itself, or without one in the search."""
     probability: float
-    """Share of resamples of the seeds in which it is the best, see `seeds.probability_best`."""
+    """Share of resamples of the seeds in which it is the best, see `spread.probability_best`."""
 
 
 class Trust(NamedTuple):

@@ -54,7 +54,7 @@ def verdict(
              wider
 
     "resolved" needs both ends closed. An end is closed by a slope that surely points inwards there, or by the
-    comparison with the other end (`openness.open_slopes`). Both cannot be closed by each other, because each would
+    comparison with the other end (`slope_tests.open_slopes`). Both cannot be closed by each other, because each would
     have to lie below the other; so one slope at least points inwards, and as the other end lies below or points inwards
     too, the fitted curve bends down. Where an end is truly the best, closing it is an error of one of two tests, which
     happens in at most 2 % + 1 % of the searches (level 95 %); on a flat curve both ends are, so "resolved" is as seldom

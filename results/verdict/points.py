@@ -38,7 +38,7 @@ def verdict_of_settings(
     """How far the leader of settings [K, R] that lie on no curve can be trusted, by the tests of `rivals.rivals`.
 
     flat: none is separated from the leader. edge: some are, but the leader or a rival lies at a bound of its
-    parameters (at_bound, bool [K]) that might be moved. lost, members as in `verdict`.
+    parameters (at_bound, bool [K]) that might be moved. lost, members as in `curve.verdict`.
     """
     found = rivals(scores, level)
     if nothing := inert(scores, f"{label}s", f"the {label}s"):

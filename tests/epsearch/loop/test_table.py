@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from epsearch.failures.errors import UsageError
-from epsearch.loop import content as records
 from epsearch.loop.content import content, content_key
 from epsearch.loop.jobs import JobResult, Trainee, execute
 from epsearch.loop.rows import comparison_rows, memory_rows
@@ -204,7 +203,7 @@ class TestKeys:
 
     def test_keys_of_a_search_are_those_of_earlier_versions(self, tmp_path, monkeypatch):
         """Made with the code before there were other methods, of protocol version 2: nothing else tells them apart."""
-        monkeypatch.setattr(records, "PROTOCOL_VERSION", 2)
+        monkeypatch.setattr("epsearch.loop.content.PROTOCOL_VERSION", 2)
         study = small(Comparison, tmp_path, numeric_path="cpu-float32-mkl")
         soft = Trainee("eval", "soft_agem", TrainConfig(), Member(0.3, 1))
         hard = Trainee("cv", "soft_agem", TrainConfig(), Member(0.0, 1))

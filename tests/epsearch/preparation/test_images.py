@@ -1,12 +1,16 @@
 """Streams of images from files to reports: every command, every published layout, one's own data, and bad input."""
 
+import io
 import json
 import subprocess
 import sys
 
 import pytest
 import torch
+from rich.console import Console
 
+from epsearch.failures.errors import UsageError
+from epsearch.preparation import images
 from search_spaces.published.definition import definitions, load_definition
 from tests.epsearch.test_cli import one_line
 from tests.support import image_folders as made
@@ -18,8 +22,6 @@ from trainers.streams import streams
 from trainers.streams.images import registry
 
 WIDTHS = (8, 16, 24, 32)
-BIRDS = tuple(f"{at:03}.Bird_{at}" for at in range(1, 9))
-ANIMALS = ("zebra", "antelope", "bat", "cow", "dolphin", "elk", "fox", "giraffe")
 SHORT = "--tasks 4 --cv-tasks 2 --classes-per-task 2 --seeds 1 --memory 2 --memory-batch 6 --runner local --device cpu"
 TINY = [*SHORT.split(), *["--network", "reduced_resnet18", "--image-size", "16"]]
 SEARCH = [*TINY, *["--points", "3", "--repeats", "1", "--certify", "1"]]
@@ -54,15 +56,7 @@ def test_members_are_trained_together_where_that_is_clearly_faster_only(taken, t
 
 @pytest.fixture
 def data(tmp_path):
-    """A folder with CUB and AwA2 in their published layouts, and class folders beside them."""
-    made.cub(tmp_path / "data" / "CUB_200_2011", train=6, test=2, classes=BIRDS)
-    made.awa(tmp_path / "data" / "Animals_with_Attributes2", 20, ANIMALS)
-    files = {}
-    for at, name in enumerate(ANIMALS):
-        for part, count in (("train", 6), ("test", 2)):
-            files |= {f"{part}/{name}/{n}.png": made.noise(100 * at + n, 20, 20) for n in range(count)}
-    made.folders(tmp_path / "data" / "mine", files)
-    return tmp_path / "data"
+    return made.every_layout(tmp_path / "data")
 
 
 @pytest.mark.parametrize("dataset", ["split_cub", "split_cub_je", "split_awa", "split_awa_je"])
@@ -192,6 +186,23 @@ def test_what_only_a_users_stream_can_get_wrong(tmp_path, epsearch):
         epsearch("run", "--dataset", "small_images:small"), "network must be reduced_resnet18 or resnet18", "'mlp'"
     )
     one_line(epsearch("run", "--dataset", "broken_module:factory"), "cannot import 'broken_module'", "SyntaxError")
+
+
+def test_datasets_are_prepared_and_checked_for_the_command_line(tmp_path):
+    made.awa(tmp_path / "awa2")
+    root = made.folders(tmp_path / "own")
+    text = io.StringIO()
+    console = Console(file=text, force_terminal=True)
+    awa = images.prepare("split_awa", tmp_path, 20, False, console)
+    assert awa.counts == {"train": 56, "test": 12, "unused": 12} and awa.size == 20
+    assert awa.cache_bytes == 80 * 20 * 20 * 3 and awa.where == str(tmp_path / "awa2") and awa.decoded == 80
+    assert images.prepare("split_awa", tmp_path, 20, False, console).decoded == 0
+    own = images.prepare(f"folder:{root}", tmp_path, None, False, console, quiet=True)
+    assert own.size == 32 and own.counts == {"train": 12, "test": 6}
+    assert images.check(f"folder:{root}", tmp_path, Console(file=text)).differences == []
+    assert "decoding" in text.getvalue()
+    with pytest.raises(UsageError, match=r"'mnist' has no images to decode; allowed: .*folder:PATH"):
+        images.prepare("mnist", tmp_path, None, False, console)
 
 
 class TestDatasets:

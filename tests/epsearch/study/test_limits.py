@@ -188,7 +188,7 @@ def test_every_command_tells_the_bound_before_anything_is_made(epsearch, tmp_pat
 
 def test_a_large_study_is_announced_before_it_is_looked_at(monkeypatch, console):
     told = []
-    monkeypatch.setattr("epsearch.preparation.data.decode", lambda *what: told.append("the data"))
+    monkeypatch.setattr("epsearch.preparation.data.decode_for", lambda *what: told.append("the data"))
     monkeypatch.setattr("epsearch.preparation.data.open_evaluation", lambda study: (toy(), Proof()))
     monkeypatch.setattr(console, "print", lambda text, **how: told.append(text))
     many = build_study({"points": 100, "repeats": 1, "seeds": 200})

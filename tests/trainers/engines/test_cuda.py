@@ -35,11 +35,9 @@ class TestCuda:
         assert np.allclose(cpu.accuracies, gpu.accuracies, atol=0.03, equal_nan=True)
 
     def test_graphs_take_the_same_steps_as_no_graphs(self, monkeypatch):
-        import trainers.engines.batched.engine as batched
-
         cohort, config = Cohort("soft_agem", self.members), TrainConfig(memory=5)
         with_graphs = train_cohort(cohort, digits(examples=400), config, self.gpu)
-        monkeypatch.setattr(batched, "GRAPH_STEPS", 10**9)
+        monkeypatch.setattr("trainers.engines.batched.engine.GRAPH_STEPS", 10**9)
         without = train_cohort(cohort, digits(examples=400), config, self.gpu)
         assert np.allclose(with_graphs.accuracies, without.accuracies, atol=0.03, equal_nan=True)
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-import trainers.engines.columns.mlp as engine_module
 from tests.support.toy_streams import digits, toy
 from trainers import TrainConfig
 from trainers.engines import make_engine
@@ -372,7 +371,7 @@ class TestDivergence:
     @pytest.mark.parametrize("step", [0, 5, 7, 8, 16])
     def test_steps_are_numbered_within_the_task(self, step, monkeypatch):
         """In blocks of 4 steps: within one, at a border, and in the short batch at the end."""
-        monkeypatch.setattr(engine_module, "BLOCK", 4)
+        monkeypatch.setattr("trainers.engines.columns.mlp.BLOCK", 4)
         engine, net = ColumnsEngine(toy(examples=66), (0,), SMALL, PATHS[0]), Columns((9, 24, 16, 4), 3)
         members = trained(engine, learners(engine), 1)
         engine.load_task(1)
