@@ -1,19 +1,18 @@
 """Streams of images from files to reports: every command, every published layout, one's own data, and bad input."""
 
-import io
 import json
 import subprocess
 import sys
 
 import pytest
 import torch
-from rich.console import Console
 
 from epsearch.failures.errors import UsageError
 from epsearch.preparation import images
 from search_spaces.published.definition import definitions, load_definition
 from tests.epsearch.test_cli import one_line
 from tests.support import image_folders as made
+from tests.support.events import Recorded
 from tests.support.limits import HANGS
 from trainers.engines import image_choice
 from trainers.networks.heads import Linear
@@ -188,21 +187,21 @@ def test_what_only_a_users_stream_can_get_wrong(tmp_path, epsearch):
     one_line(epsearch("run", "--dataset", "broken_module:factory"), "cannot import 'broken_module'", "SyntaxError")
 
 
-def test_datasets_are_prepared_and_checked_for_the_command_line(tmp_path):
+def test_datasets_are_prepared_and_checked_for_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path / "cache"))
     made.awa(tmp_path / "awa2")
     root = made.folders(tmp_path / "own")
-    text = io.StringIO()
-    console = Console(file=text, force_terminal=True)
-    awa = images.prepare("split_awa", tmp_path, 20, False, console)
+    events = Recorded()
+    awa = images.prepare("split_awa", tmp_path, 20, False, events)
     assert awa.counts == {"train": 56, "test": 12, "unused": 12} and awa.size == 20
     assert awa.cache_bytes == 80 * 20 * 20 * 3 and awa.where == str(tmp_path / "awa2") and awa.decoded == 80
-    assert images.prepare("split_awa", tmp_path, 20, False, console).decoded == 0
-    own = images.prepare(f"folder:{root}", tmp_path, None, False, console, quiet=True)
+    assert events.images[-1] == (80, 80)
+    assert images.prepare("split_awa", tmp_path, 20, False).decoded == 0
+    own = images.prepare(f"folder:{root}", tmp_path, None, False)
     assert own.size == 32 and own.counts == {"train": 12, "test": 6}
-    assert images.check(f"folder:{root}", tmp_path, Console(file=text)).differences == []
-    assert "decoding" in text.getvalue()
+    assert images.check(f"folder:{root}", tmp_path).differences == []
     with pytest.raises(UsageError, match=r"'mnist' has no images to decode; allowed: .*folder:PATH"):
-        images.prepare("mnist", tmp_path, None, False, console)
+        images.prepare("mnist", tmp_path, None, False)
 
 
 class TestDatasets:
