@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from epsearch.loop.search import StudyLoop
+from epsearch.loop.search import SearchLoop
 from results.labels import settings_text
 from results.ledger.store import Store
 from results.search import Look
@@ -13,7 +13,7 @@ from trainers.methods import METHODS, hyperparameters
 NOT_A_CHOICE = ("seed", "numeric_path", "transfer", "protocol", "stream")
 
 
-def looks(loop: StudyLoop, store: Store) -> tuple[Look, ...]:
+def looks(loop: SearchLoop, store: Store) -> tuple[Look, ...]:
     """Every choice of this method evaluated on this very stream, by whatever command, oldest first.
 
     Choices differ in any hyperparameter, not in the seed. A baseline is none: nothing was selected for it. Where
@@ -50,7 +50,7 @@ def _flat(content: Mapping[str, Any], at_zero: str) -> dict[str, Any]:
     return {name: value for name, value in flat.items() if value is not None}
 
 
-def _text(content: Mapping[str, Any], mine: Mapping[str, Any], loop: StudyLoop) -> str:
+def _text(content: Mapping[str, Any], mine: Mapping[str, Any], loop: SearchLoop) -> str:
     """What is searched, and whatever else is not as in this study."""
     there, here = (_flat(one, METHODS[loop.study.method].at_zero) for one in (content, mine))
     known = hyperparameters()

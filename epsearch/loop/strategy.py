@@ -7,19 +7,19 @@ from numpy.typing import NDArray
 
 from epsearch.loop import race
 from epsearch.loop.race import Found, Table
-from epsearch.study.kinds import Study
+from epsearch.study.kinds import Search
 from search_spaces.space import Point
 from search_spaces.strategies import STRATEGIES
 from search_spaces.strategy import Budget, Observation, Strategy
 
 
-class Search:
+class Strategist:
     """A study's strategy on one side, its members on the other.
 
     found: what is known of a point's member of a seed. All answers follow from that and the study alone.
     """
 
-    def __init__(self, study: Study, found: Found) -> None:
+    def __init__(self, study: Search, found: Found) -> None:
         self.strategy = make_strategy(study)
         self._study, self._found, self._kind = study, found, STRATEGIES[study.strategy]
 
@@ -90,7 +90,7 @@ class Search:
         return {point: seeds[:count] for point, count in zip(different, counts, strict=True)}
 
 
-def make_strategy(study: Study) -> Strategy:
+def make_strategy(study: Search) -> Strategy:
     """Raises ValueError where the strategy cannot search the space."""
     kind = STRATEGIES[study.strategy]
     if kind.fits_with_torch:
@@ -100,7 +100,7 @@ def make_strategy(study: Study) -> Strategy:
     return kind(study.space, _budget(study))
 
 
-def _budget(study: Study) -> Budget:
+def _budget(study: Search) -> Budget:
     return Budget(study.points, study.repeats, study.strategy_seed, confidence)
 
 

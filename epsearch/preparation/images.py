@@ -9,7 +9,7 @@ import numpy as np
 from epsearch.cache import image_cache
 from epsearch.events import SILENT, Events
 from epsearch.failures.errors import Interrupted, UsageError
-from epsearch.study.kinds import Setup
+from epsearch.study.kinds import Study
 from search_spaces.published.definition import definitions, load_definition
 from trainers.notes import heard_by
 from trainers.streams.base import DataError
@@ -33,7 +33,7 @@ class Prepared(NamedTuple):
     fingerprint: str
 
 
-def decode_for(study: Setup, events: Events) -> None:
+def decode_for(study: Study, events: Events) -> None:
     """Decodes the images that the study is to train on, unless that has been done. Raises UsageError."""
     options = study.request("eval").images
     if options is None:
