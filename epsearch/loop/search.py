@@ -194,9 +194,8 @@ class SearchLoop(Loop):
 
     def _sample(self) -> list[str]:
         """Keys of the members of the search that are to be certified."""
-        return certificates.sample(
-            self.study.name, self.found(self._scored(self.strategist.given())), self.study.certify
-        )
+        searched = self.found(self._scored(self.strategist.given()))
+        return certificates.sample(self.study.name, searched, self.study.certify)
 
     def _uncertified(self) -> list[str]:
         return [key for key in self._sample() if key not in self.certificates]
