@@ -143,7 +143,7 @@ def _ranks(winners: tuple[int, int] | None, scores: tuple[float | None, ...]) ->
 def _short_label(results: SearchResults, setting: Setting) -> str:
     if len(results.parameters) == 1:
         return setting_label(results.method, results.parameters, setting)
-    return "chosen setting" if setting == results.chosen else "baseline"
+    return "chosen point" if setting == results.chosen else "baseline"
 
 
 def _printed_rows(results: SearchResults, method: str) -> list[dict[str, object]]:

@@ -22,7 +22,7 @@ TICKS = 10
 """Ends of intervals are multiples of δ/TICKS of the grid before, so that the values of later grids stay short decimals
 and recur in other searches, whose runs they share."""
 
-UNDECIDED = "stopped: the scores do not say where the best value lies"
+UNDECIDED = "stopped: the scores do not determine where the best value lies"
 NOT_NARROWER = "stopped: the scores leave {:.0f} % of the interval open"
 USED_UP = "stopped: the repeats are used up; the scores leave {} open"
 

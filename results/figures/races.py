@@ -49,9 +49,9 @@ def draw(races: Races) -> Any:
 def caption(races: Races) -> str:
     """What is seen, in words."""
     return (
-        f"Highest mean A_T so far on the {STREAM_LABELS[races.stream]}, against the member runs that the strategy had "
-        "spent until then; a member is one setting with one seed. The best of noisy means rises with their number by "
-        "chance alone, so heights of strategies that spent differently are no fair comparison."
+        f"Highest mean A_T so far on the {STREAM_LABELS[races.stream]}, against the number of member runs of the "
+        "strategy until then; a member is one point with one seed. The best of noisy means rises with their number by "
+        "chance alone, so strategies with different numbers of member runs cannot be compared by height."
     )
 
 

@@ -65,15 +65,15 @@ def draw(slices: Slices) -> Any:
 
 def caption(slices: Slices) -> str:
     """What is seen, in words."""
-    marked = "Diamond: the chosen setting"
+    marked = "Diamond: the chosen point"
     if (slices.points["kind"] == BASELINE).any():
         marked += "; square: the baseline"
-    panels = "each panel shows all of them against one parameter, so that the others vary within it"
+    panels = "each panel shows all of them against one hyperparameter, while the others vary"
     if len(slices.parameters) == 1:
         panels = "bars are ± one standard deviation"
     return (
-        f"Final average accuracy A_T of every tried setting on the {STREAM_LABELS[slices.stream]}, mean over the seeds "
-        f"that did not diverge; {panels}. {marked}. Where the pointer rests, the whole setting is shown."
+        f"Final average accuracy A_T of every tried point on the {STREAM_LABELS[slices.stream]}, mean over the seeds "
+        f"that did not diverge; {panels}. {marked}. Hover over a marker to see the whole point."
     )
 
 

@@ -85,7 +85,7 @@ def _page(results: SearchResults, figures: dict[str, tuple[ModuleType, Any]]) ->
         search_sections.what_was_run(results),
         page.section(f"{metrics} versus {wording.searched(results)}", *drawn.values()),
         page.section("How the interval shrank", shrunk) if shrunk else "",
-        page.section("What the search spent", spent),
+        page.section("What the search trained", spent),
         search_trust.how_far(results),
         search_evaluation.evaluation(results),
         page.section("Accuracy while learning", learning),

@@ -89,20 +89,20 @@ def _remarks(results: SearchResults, frame: pd.DataFrame) -> Iterator[str]:
     if not results.evaluation:
         yield "The evaluation of this study has not run yet; only the paper's printed rows are shown."
     yield (
-        "Mean ± population standard deviation over seeds; F_T and LCA_10 are fractions, the rest percent. "
-        f"F_T is better when lower.{_difference_remark(results)}"
+        "Mean ± population standard deviation over seeds; F_T and LCA_10 are fractions, the other metrics are in "
+        f"percent. A lower F_T is better.{_difference_remark(results)}"
     )
     if (frame["source"] == "paper").any():
         of_epsilon = " and gives ε only for Permuted MNIST and Split CIFAR-100" if results.zero_is_agem else ""
         tasks = results.evaluation[0].tasks if results.evaluation else PAPER_TASKS
         other = (
-            f" This evaluation has {tasks} tasks, so the printed rows are no yardstick for it."
+            f" This evaluation has {tasks} tasks, so the printed rows cannot be compared with it."
             if tasks != PAPER_TASKS
             else ""
         )
         yield (
             f"Printed rows: the paper's main tables, {PAPER_TASKS} tasks, 5 runs, full training sets; "
-            f"comparable only where the configuration below has the same sizes.{other} "
+            f"comparable only if the configuration below has the same sizes.{other} "
             f"The paper prints no LCA_10{of_epsilon}."
         )
     for method in printed_methods(results):

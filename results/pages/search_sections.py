@@ -44,7 +44,7 @@ def warnings(results: SearchResults) -> list[str]:
     if results.score_on == "eval" and not is_inert(results):
         found.append(
             f"{_selected(results)} on the evaluation stream itself. The evaluation figures on this page are "
-            "therefore flattered: the same test data chose the winner and scored it."
+            "therefore biased upwards: the same test data made the choice and scored it."
         )
     if not results.evaluation:
         found.append("The evaluation has not run yet; the sections about it are empty.")
@@ -83,7 +83,7 @@ def _selected(results: SearchResults) -> str:
 
 def _different(results: SearchResults) -> str:
     if len(results.parameters) > 1:
-        return count_text(len(results.settings), "different setting")
+        return count_text(len(results.settings), "different point")
     of = f" of {wording.subject(results)}"
     return count_text(len(results.settings), "different value") + of
 
@@ -134,7 +134,8 @@ def _headlines(results: SearchResults) -> Iterator[tuple[str, str, str]]:
     pair = baseline_pair(results, evaluation=True)
     if pair.n:
         error = f" ± {number_text(pair.error, 2)}" if pair.n > 1 else ""
-        detail = f"points, paired{', ± standard error' if error else ''}; higher in {pair.wins} of {pair.n}"
+        of = f"higher in {pair.wins} of {count_text(pair.n, 'seed')}"
+        detail = f"percentage points, paired{', ± standard error' if error else ''}; {of}"
         yield f"A_T minus {wording.baseline_name(results)}'s, evaluation", f"{signed_text(pair.mean, 2)}{error}", detail
 
 

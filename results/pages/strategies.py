@@ -39,7 +39,7 @@ __all__ = ["strategies_sheet", "write_strategies"]
 DIGITS = METRIC_DIGITS["A_T"]
 ONE_DRAW = (
     "One run of each strategy is one draw: another seed of the strategy, or of the training, may reverse the order. "
-    "docs/strategies.md has the benchmark over many runs."
+    "docs/strategies.md has a benchmark over many runs."
 )
 
 
@@ -83,13 +83,13 @@ def strategies_sheet(studies: Sequence[SearchResults], table: pd.DataFrame | Non
         ("difference", "to the first, ± s.e."),
         ("A_T", "search, %"),
         ("member runs", "search"),
-        ("settings", "tried"),
+        ("points", "tried"),
     )
     remark = (
         f"A_T: mean ± population standard deviation over the seeds, on the {STREAM_LABELS[studies[0].score_on]} of the "
-        "search (where the setting was chosen, so that it flatters) and on the evaluation stream. Difference: A_T of "
-        "the evaluation minus the first row's, mean over the seeds of both ± its standard error. The interval under a "
-        "verdict is where the best value may lie (95 % confidence)."
+        "search (biased upwards, because the point was chosen there) and on the evaluation stream. Difference: A_T of "
+        "the evaluation minus that of the first row, mean over their common seeds ± its standard error. The interval "
+        "under a verdict is where the best value may lie (95 % confidence)."
     )
     return Sheet(f"Strategies on {dataset_label(studies[0].dataset)}", header, rows, (), (remark,))
 
@@ -124,13 +124,13 @@ def _page(studies: Sequence[SearchResults], sheet: Sheet, figures: dict[str, tup
     body = [
         page.notes(_warnings(studies)),
         page.section("Side by side", as_html(sheet)),
-        page.section("Every tried setting", drawn["tried"]),
-        page.section("What the searches spent", drawn["best_so_far"]),
+        page.section("Every tried point", drawn["tried"]),
+        page.section("What the searches trained", drawn["best_so_far"]),
         page.section(
             "The verdicts", *(_verdict(label, s) for label, s in zip(row_labels(studies), studies, strict=True))
         ),
     ]
-    what = wording.searched(first) if len({s.parameters for s in studies}) == 1 else "Settings"
+    what = wording.searched(first) if len({s.parameters for s in studies}) == 1 else "Hyperparameters"
     methods = " and ".join(dict.fromkeys(method_label(s.method) for s in studies))
     heading = f"{wording.heading(what)} for {methods} on {dataset_label(first.dataset)}: strategies compared"
     lead = f"{count_text(len(studies), 'search')}, scored by A_T on the {STREAM_LABELS[first.score_on]}."
@@ -157,7 +157,7 @@ def _warnings(studies: Sequence[SearchResults]) -> list[str]:
     if others:
         found.append(f"They differ in more than the strategy: {', '.join(others)}.")
     if studies[0].score_on == "eval":
-        found.append("All chose on the evaluation stream itself: its figures are flattered.")
+        found.append("All of them chose on the evaluation stream itself, so its figures are biased upwards.")
     missing = [s.name for s in studies if not s.evaluation]
     if missing:
         found.append(f"Not evaluated yet: {', '.join(missing)}.")

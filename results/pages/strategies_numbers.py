@@ -40,13 +40,13 @@ def check_studies(studies: Sequence[SearchResults]) -> None:
     """
     names = ", ".join(s.name for s in studies)
     if len(studies) < 2:
-        raise ValueError(f"searches side by side must be two or more, got {names or 'none'}")
+        raise ValueError(f"searches to compare must be two or more, got {names or 'none'}")
     if len({s.name for s in studies}) < len(studies):
-        raise ValueError(f"searches side by side must be different ones, got {names}")
+        raise ValueError(f"searches to compare must be different ones, got {names}")
     for what, values in _shared(studies):
         if len(set(values.values())) > 1:
             got = ", ".join(f"{value} ({name})" for name, value in values.items())
-            raise ValueError(f"searches side by side must have the same {what}, got {got}")
+            raise ValueError(f"searches to compare must have the same {what}, got {got}")
 
 
 def _shared(studies: Sequence[SearchResults]) -> Iterator[tuple[str, dict[str, str]]]:

@@ -77,7 +77,7 @@ def _against_baseline(results: SearchResults) -> str:
         left = " that the search left open" if wording.higher(results) else ""
         if wording.is_agem(results):
             none = f"No ε > 0{left}" if left else "No tried ε > 0"
-            return f"{none} scored higher than A-GEM: on this evidence the soft constraint brings nothing."
+            return f"{none} scored higher than A-GEM: on this evidence the soft constraint brings no benefit."
         return f"None of the other {wording.others(results)}{left} scored higher than the baseline."
     if results.score_on == "eval" and results.evaluation:
         return ""  # the same members as in the evaluation, whose paragraph compares them
@@ -93,7 +93,9 @@ def _against_baseline(results: SearchResults) -> str:
     )
     if results.of_epsilon:
         selected = selected.replace("chose the ε", "chose ε")
-    remedy = "; the evaluation below is free of that." if results.score_on == "cv" and results.evaluation else "."
+    remedy = (
+        "; the evaluation below does not have this bias." if results.score_on == "cv" and results.evaluation else "."
+    )
     seeds = count_text(pair.n, "seed")
     return f"Against {baseline} on the same {seeds} of the search: {_points(pair)}. {selected}{remedy}"
 
@@ -101,7 +103,9 @@ def _against_baseline(results: SearchResults) -> str:
 def _evaluation(results: SearchResults) -> str:
     subject = wording.subject(results)
     if not results.evaluation:
-        return f"The evaluation has not run yet: how the chosen {subject} does on the evaluation stream is unknown."
+        return (
+            f"The evaluation has not run yet: the figures of the chosen {subject} on the evaluation stream are unknown."
+        )
     stream = f"On the evaluation stream ({count_text(results.evaluation[0].tasks, 'task')})"
     chosen = results.evaluation_of(results.chosen)
     base = results.evaluation_of(results.baseline) if results.baseline is not None else ()
@@ -137,8 +141,8 @@ def _without_baseline(results: SearchResults) -> str:
 def _flattered(results: SearchResults) -> str:
     subject = "ε" if results.of_epsilon else f"The {wording.subject(results)}"
     return (
-        f" {subject} was chosen on this very stream: its figures are flattered, the difference is biased upwards, "
-        "and no test is given, because none would be valid after the selection."
+        f" {subject} was chosen on this same stream, so its figures and the difference are biased upwards. No test is "
+        "given, because none would be valid after the selection."
     )
 
 
@@ -158,8 +162,8 @@ def _share(results: SearchResults) -> str:
     if found.seeds < 2 or math.isnan(found.probability) or len(results.settings) < 2:
         return ""
     share = f"{100 * found.probability:.0f} %"
-    drawn = f"resamples of the {found.seeds} seeds"
-    text = f"The chosen {wording.subject(results)} is the best of the tried ones in {share} of {drawn}."
+    drawn = f"bootstrap resamples of the {found.seeds} seeds"
+    text = f"The chosen {wording.subject(results)} is the best of the tried ones in {share} of the {drawn}."
     return f"{text} {_outside(results)}".strip()
 
 
@@ -169,9 +173,9 @@ def _outside(results: SearchResults) -> str:
     if peak is None or peak.curve is None or peak.low <= float(results.chosen[0]) <= peak.high:
         return ""
     ends, best = about_text((peak.low, peak.high)), f"{peak.best:.3g}"
-    luck = "" if wording.higher(results) else ", as the highest of noisy means may"
+    luck = "" if wording.higher(results) else ", as can happen to the highest of noisy means"
     return (
-        f"It lies outside the interval {ends} that the curve through all values leaves open{luck}; "
+        f"It lies outside the interval {ends} that the fitted curve leaves open{luck}; "
         f"the curve itself is highest at {best}."
     )
 
@@ -185,7 +189,7 @@ def _at_the_end(results: SearchResults) -> str:
         return ""
     if results.chosen[0] in last.span and results.chosen[0] not in own:
         what = f"the interval of {wording.round_noun(last)} {last.number} {interval_text(last.span)}"
-        return f"The chosen {wording.subject(results)} is an end of {what}: the rule cannot look beyond it again."
+        return f"The chosen {wording.subject(results)} is an end of {what}: the search cannot go beyond that end again."
     return ""
 
 
@@ -199,7 +203,7 @@ def _diverged(results: SearchResults) -> str:
     return f"{len(broken)} of {count_text(len(members), 'member')} diverged ({_listed(results, listed)}); {COUNTED}"
 
 
-COUNTED = "they are counted, not averaged."
+COUNTED = "they are counted but not averaged."
 
 
 def _listed(results: SearchResults, settings: list[tuple[Any, ...]]) -> str:

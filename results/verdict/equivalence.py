@@ -17,12 +17,12 @@ def summary(results: SearchResults) -> str:
     if not known:
         return ""
     again = (
-        "was trained again alone, and compared with the result it"
+        "was trained a second time, alone, and compared with its result"
         if len(known) == 1
-        else "were trained again alone, and compared with the results they"
+        else "were trained a second time, alone, and compared with their results"
     )
     allowed = f" {_allowed(results.tolerance)}" if results.tolerance > 0 else ""
-    return f"{count_text(len(known), 'member')} {again} had among others: {_largest(known)}.{allowed}"
+    return f"{count_text(len(known), 'member')} {again} in a cohort: {_largest(known)}.{allowed}"
 
 
 def warning(results: SearchResults) -> str:
@@ -32,8 +32,8 @@ def warning(results: SearchResults) -> str:
     if not outside:
         return ""
     return (
-        f"Trained again alone, {len(outside)} of {count_text(len(known), 'member')} came out otherwise than among "
-        f"others: {_largest(outside)}. {_allowed(results.tolerance)}"
+        f"Trained a second time, alone, {len(outside)} of {count_text(len(known), 'member')} had another result than "
+        f"in a cohort: {_largest(outside)}. {_allowed(results.tolerance)}"
     )
 
 
@@ -45,5 +45,5 @@ def _largest(certificates: Sequence[Certificate]) -> str:
 
 def _allowed(tolerance: float) -> str:
     if tolerance > 0:
-        return f"Allowed is a difference of an accuracy of up to {points_text(tolerance)}."
-    return "Allowed is none."
+        return f"Accuracies may differ by up to {points_text(tolerance)}."
+    return "No difference is allowed."

@@ -34,7 +34,7 @@ def judge(results: SearchResults, peak: Peak | None) -> tuple[Verdict, tuple[Set
         scores,
         _diverged(results),
         at_bound=np.array([_at_bound(results, setting) for setting in results.settings], dtype=bool),
-        label="value" if len(results.parameters) == 1 else "setting",
+        label="value" if len(results.parameters) == 1 else "point",
         members=_members(results),
     )
     rivals = tuple(results.settings[k] for k in found.rivals)
@@ -43,7 +43,7 @@ def judge(results: SearchResults, peak: Peak | None) -> tuple[Verdict, tuple[Set
 
 def _inert(results: SearchResults, scores: np.ndarray) -> Inert | None:
     searched = wording.searched(results)
-    of = f"values of {searched}" if len(results.parameters) == 1 else f"settings of {searched}"
+    of = f"values of {searched}" if len(results.parameters) == 1 else f"points of {searched}"
     ends: dict[int, set[str]] = {}
     for record in results.search:
         ends.setdefault(record.seed, set()).add(record.fingerprint)

@@ -11,8 +11,8 @@ from results.statistics.paired import RELATIVE_ZERO
 
 
 def subject(results: SearchResults) -> str:
-    """What was chosen: "ε", "learning rate", or "setting" where there are several parameters."""
-    return parameter_label(results.parameters[0]) if len(results.parameters) == 1 else "setting"
+    """What was chosen: "ε", "learning rate", or "point" where there are several parameters."""
+    return parameter_label(results.parameters[0]) if len(results.parameters) == 1 else "point"
 
 
 def searched(results: SearchResults) -> str:
@@ -31,15 +31,15 @@ def heading(text: str) -> str:
 
 
 def tried(results: SearchResults) -> str:
-    """How many settings: "51 values", "40 settings"."""
-    return count_text(len(results.settings), "value" if len(results.parameters) == 1 else "setting")
+    """How many points: "51 values", "40 points"."""
+    return count_text(len(results.settings), "value" if len(results.parameters) == 1 else "point")
 
 
 def others(results: SearchResults) -> str:
-    """Tried settings, as a plural: "tried ε", "tried values", "tried settings"."""
+    """Tried points, as a plural: "tried ε", "tried values", "tried points"."""
     if results.of_epsilon:
         return "tried ε"
-    return "tried values" if len(results.parameters) == 1 else "tried settings"
+    return "tried values" if len(results.parameters) == 1 else "tried points"
 
 
 def round_noun(one: SearchRound) -> str:

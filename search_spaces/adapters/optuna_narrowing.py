@@ -119,8 +119,8 @@ class IntervalNarrowingSampler(BaseSampler):
         if taken is not None and held[taken.number] and not self._warned:
             self._warned = True
             warnings.warn(
-                "all open points of this round are being evaluated by other trials, or were when those were killed: "
-                "one is evaluated once more, as the next round needs the scores of this one",
+                "all open points of this round are being evaluated by other trials, or by trials that were killed: one "
+                "of them is evaluated again, because the next round needs all scores of this one",
                 stacklevel=2,
             )
         return taken

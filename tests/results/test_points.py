@@ -144,7 +144,7 @@ def test_words_of_a_search_of_several(tmp_path: Path) -> None:
     results = mixed(baseline=(0.0, 0.1, 25, "raw"))
     text = text_of(results, tmp_path)
     assert "ε, learning rate, memory and scale for ε-SOFT-GEM on Permuted MNIST" in text
-    assert "the best of 25 settings tried in 5 batches" in text
+    assert "the best of 25 points tried in 5 batches" in text
     assert "Choices of scale" in text and "Batch 5" in text
     for wrong in ("narrow", "epeat", "shrank", "(A-GEM)", "nan"):
         assert wrong not in text, wrong

@@ -44,13 +44,13 @@ METHODS = {
 """The ε the paper reports; it gives none for the other streams."""
 
 FOOTNOTES = {
-    ("permuted_mnist", "van"): ("F_T = 0.21 is impossible with BWT = −50.68, because F_T >= −BWT; surely 0.51.",),
+    ("permuted_mnist", "van"): ("F_T = 0.21 is impossible with BWT = −50.68, because F_T >= −BWT; probably 0.51.",),
     ("permuted_mnist", "agem"): (
         "The memory table prints A_T 89.6 for this setting, and other spreads of a_1 (0.43) and a_t (0.25).",
     ),
     ("permuted_mnist", "a_agem"): (
-        "Measured, the printed (normalised) rule gives A_T 90.8, and averaging raw gradients 91.0; the other metrics "
-        "of the printed row are those of raw gradients.",
+        "In our runs the printed rule (unit gradients) gives A_T 90.8, and averaging raw gradients gives 91.0; the "
+        "other metrics of the printed row are those of raw gradients.",
     ),
     ("permuted_mnist", "pi"): ("The paper prints no PI row here; in the A-GEM paper PI diverges on this stream (∞).",),
     ("split_cifar", "soft_agem"): ("The memory table prints 6.54 for the spread of a_t in this setting.",),
@@ -58,19 +58,19 @@ FOOTNOTES = {
     ("split_cub", "pi"): ("F_T is printed with misplaced parentheses; read as 0.09 ± 0.005.",),
     ("split_cub", "van"): ("FWT is printed with misplaced parentheses; read as 0.42 ± 0.93.",),
     ("split_cub", "soft_agem"): (
-        "A_T 75.6 exceeds the single-pass multi-task bound 65.6 of the A-GEM paper: replay raises old tasks.",
+        "A_T 75.6 exceeds the single-pass multi-task bound 65.6 of the A-GEM paper: replay improves old tasks.",
     ),
     ("split_cub", "a_agem"): (
-        "A_T 66.7 exceeds the single-pass multi-task bound 65.6 of the A-GEM paper: replay raises old tasks.",
+        "A_T 66.7 exceeds the single-pass multi-task bound 65.6 of the A-GEM paper: replay improves old tasks.",
     ),
-    ("split_cub_je", "a_agem"): ("BWT is −2.80 and A_T lies below A-GEM's 71.1, against the paper's text.",),
-    ("split_awa_je", "a_agem"): ("A_T 47.2 lies below A-GEM's 48.4, against the paper's text.",),
-    ("split_awa_je", "rwalk"): ("a_t equals A_T (44.0) while its neighbours lie at 49–52: possibly a copy slip.",),
+    ("split_cub_je", "a_agem"): ("BWT is −2.80 and A_T is below A-GEM's 71.1, contrary to the paper's text.",),
+    ("split_awa_je", "a_agem"): ("A_T 47.2 is below A-GEM's 48.4, contrary to the paper's text.",),
+    ("split_awa_je", "rwalk"): ("a_t equals A_T (44.0), while the other rows have 49–52: possibly a copying error.",),
     ("split_awa_je", "agem"): (
-        "a_t is in bold although VAN (51.7) and EWC (50.5) are higher; BWT is positive, against the text.",
+        "a_t is in bold although VAN (51.7) and EWC (50.5) are higher; BWT is positive, contrary to the text.",
     ),
-    ("split_awa_je", "ewc"): ("BWT is +0.19, against the paper's text.",),
-    ("split_awa_je", "pi"): ("BWT is +0.03, against the paper's text.",),
+    ("split_awa_je", "ewc"): ("BWT is +0.19, contrary to the paper's text.",),
+    ("split_awa_je", "pi"): ("BWT is +0.03, contrary to the paper's text.",),
 }
 
 

@@ -48,7 +48,7 @@ def test_searches_on_other_streams_are_refused_in_one_line(run, epsearch, tmp_pa
     run("longer", examples_per_task=70)
     run("batches", batch_size=12)
     run("scored", score_on="eval")
-    same = "searches side by side must have the same "
+    same = "searches to compare must have the same "
     refused(epsearch("report", "two", "three"), f"{same}cv-tasks, got 2 (two), 3 (three)")
     refused(epsearch("report", "two", "longer", "--json"), f"{same}examples-per-task, got 60 (two), 70 (longer)")
     refused(epsearch("report", "two", "batches"), f"{same}batch-size, got 10 (two), 12 (batches)")

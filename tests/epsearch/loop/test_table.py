@@ -387,7 +387,7 @@ def test_a_killed_comparison_goes_on(epsearch, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Loop, "_keep", keep)
         stopped = epsearch("compare", *options(), "--name", "first")
-    assert stopped.status == 130 and "goes on from there" in stopped.err
+    assert stopped.status == 130 and "resumes from there" in stopped.err
     resumed = epsearch("compare", *options(), "--name", "first", "--json").json
     assert resumed["effort"]["reused"] >= 6
     whole = epsearch("compare", *options(), "--out", "other", "--name", "first", "--json").json

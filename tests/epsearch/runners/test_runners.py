@@ -111,7 +111,7 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(runner, tmp_path):
     out, err = process.communicate(timeout=HANGS)
     assert process.returncode == 130
     assert err.decode().strip().splitlines()[-1].startswith("epsearch: stopped; ")
-    assert "the same command goes on from there" in err.decode() and "Traceback" not in err.decode()
+    assert "the same command resumes from there" in err.decode() and "Traceback" not in err.decode()
     assert out == b"" and rows(tmp_path) >= 4
 
 

@@ -62,7 +62,7 @@ def test_a_study_that_grew_by_another_search_has_two_chains() -> None:
     text = shrinking.caption(shrunk)
     widths = shrunk.intervals["width"].tolist()
     assert f"From repeat 4 to the last repeat the interval became {widths[3] / widths[4]:.3g} times narrower." in text
-    assert "a search began anew" in text and "began anew" not in shrinking.caption(shrinking.numbers(first))
+    assert "a new search began" in text and "new search" not in shrinking.caption(shrinking.numbers(first))
     funnels = [t for t in json.loads(shrinking.draw(shrunk).to_json())["data"] if t.get("fill") == "toself"]
     assert len(funnels) == 3
     assert wording.rounds(grown) == "5 repeats and 1 batch" and wording.round_nouns(grown) == "rounds"

@@ -73,7 +73,7 @@ def test_the_page_opens_offline(full: tuple[SearchResults, Path]) -> None:
     assert page.attributes["meta"] and "width=device-width" in html
     assert plain(answer(results)) in plain(page.text)
     assert html.count("<figure>") == html.count("<figcaption>") == 5
-    assert "flattered" not in page.text
+    assert "figures on this page are therefore biased" not in page.text
 
 
 def test_the_configuration_can_be_copied_back(full: tuple[SearchResults, Path]) -> None:
@@ -143,9 +143,9 @@ def test_the_answer_is_honest_about_five_seeds() -> None:
 def test_best_at_the_end_of_the_interval() -> None:
     results = study(repeats=1, peak=1.0)
     assert results.chosen_epsilon == 1.0
-    assert "at the high end or too near to be told from it. ε cannot go beyond 1" in answer(results)
+    assert "at the high end or too close to be distinguished from it. ε cannot go beyond 1" in answer(results)
     later = replace(results.rounds[0], number=2, span=(0.5, 1.0))
-    text = "The chosen ε is an end of the interval of repeat 2 [0.5, 1]: the rule cannot look beyond it again."
+    text = "The chosen ε is an end of the interval of repeat 2 [0.5, 1]: the search cannot go beyond that end again."
     assert text not in answer(replace(results, rounds=(*results.rounds, later))), "nothing lies beyond 1"
     assert text in answer(replace(results, rounds=(*results.rounds, later), chosen=(0.5,)))
 
@@ -174,9 +174,9 @@ def test_zero_chosen() -> None:
 def test_selection_on_the_evaluation_stream_is_said_aloud(tmp_path: Path) -> None:
     results = study(repeats=2, score_on="eval", tasks=5)
     text = read(write_report(results, tmp_path)).text
-    assert "selected on the evaluation stream itself" in text and "therefore flattered" in text
+    assert "selected on the evaluation stream itself" in text and "therefore biased upwards" in text
     assert "sign-flip test: p" not in text
-    assert "no yardstick" in text
+    assert "cannot be compared with it" in text
 
 
 def test_unfinished_small_and_diverged(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_only_shared_parameters_have_a_panel() -> None:
     found = tried.numbers(labelled)
     assert found.parameters == ("lr",) and len(found.points) == 32
     nothing = tried.numbers([("a", study(repeats=1)), ("b", learning_rates())])
-    assert nothing.parameters == () and "share no parameter" in tried.caption(nothing)
+    assert nothing.parameters == () and "no hyperparameter in common" in tried.caption(nothing)
     assert json.loads(tried.draw(nothing).to_json())["data"] == []
 
 
@@ -105,7 +105,7 @@ def test_what_cannot_be_compared(three: list[SearchResults], tmp_path: Path) -> 
         (sizes, "have the same examples-per-task, got 2000 (first), null (second), 2000 (third)"),
         ([of_images(first, "aa"), of_images(second, "bb")], "have the same images, got aa (first), bb (second)"),
     ):
-        with pytest.raises(ValueError, match=f"searches side by side must {re.escape(message)}$"):
+        with pytest.raises(ValueError, match=f"searches to compare must {re.escape(message)}$"):
             write_strategies(studies, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -131,7 +131,9 @@ def test_looks_of_all_studies_are_told(three: list[SearchResults], tmp_path: Pat
     old, new = Look("lr = 0.1", "2025-11-20T08:00:00", True), Look("lr = 0.2", "2025-11-21T08:00:00", True)
     looked = [replace(three[0], looks=(old,)), replace(three[1], looks=(old._replace(mine=False), new)), three[2]]
     text = write_strategies(looked, tmp_path).read_text(encoding="utf-8")
-    assert "There were 2 looks at this evaluation stream. Evaluated on it: lr = 0.1 (2025-11-20); lr = 0.2" in text
+    assert (
+        "There are 2 choices that were evaluated on this evaluation stream. They are: lr = 0.1 (2025-11-20); lr" in text
+    )
 
 
 def test_a_name_that_is_part_of_the_label_is_shown_too(three: list[SearchResults]) -> None:
