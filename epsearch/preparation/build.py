@@ -66,11 +66,6 @@ def grow(stored: Study, given: Mapping[str, Any], config: Path | None = None) ->
     return study
 
 
-def build_study(given: Mapping[str, Any], config: Path | None = None) -> Study:
-    """The effective search."""
-    return build(Study, given, config)
-
-
 def restore(stored: Mapping[str, Any], name: str, out: Path, storage: LedgerUrl) -> Setup:
     """What a ledger keeps under `name`, with today's places. The ledgers of old know searches only.
 

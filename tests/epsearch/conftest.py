@@ -11,9 +11,10 @@ from rich.console import Console
 from epsearch import cli
 from epsearch.consoles import PlainConsole
 from epsearch.preparation import images
-from epsearch.preparation.build import build_study
+from epsearch.preparation.build import build
 from epsearch.runners import progress
 from epsearch.runners.tune import SETTINGS
+from epsearch.study.kinds import Study
 from trainers.plugins import calls
 
 os.environ |= SETTINGS  # Ray reads them when it is imported, and another test's module may be the first to do so
@@ -47,10 +48,10 @@ def cache(monkeypatch, tmp_path):
 def small_study(tmp_path):
     """A function that builds a study which takes a second; its options can be overridden."""
 
-    def build(**options):
-        return build_study(SMALL | {"out": tmp_path / "runs"} | options)
+    def make(**options):
+        return build(Study, SMALL | {"out": tmp_path / "runs"} | options)
 
-    return build
+    return make
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ from unittest.mock import patch
 from rich.console import Console
 
 from epsearch import api
-from epsearch.preparation.build import build_study
+from epsearch.preparation.build import build
+from epsearch.study.kinds import Study
 from tests.epsearch.conftest import SMALL
 
 STUDY = SMALL | {"repeats": 1, "points": 3}
@@ -27,7 +28,7 @@ def finished() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="ledgers-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     with patch.dict(os.environ, {"EPSEARCH_CACHE": str(folder / "cache")}):
-        api.train_and_report(build_study(STUDY | {"out": folder / "runs", "name": NAME}), Console(quiet=True))
+        api.train_and_report(build(Study, STUDY | {"out": folder / "runs", "name": NAME}), Console(quiet=True))
     return folder / "runs"
 
 

@@ -7,9 +7,10 @@ import pytest
 from epsearch import api, terminal
 from epsearch.findings import listing
 from epsearch.preparation import growth
-from epsearch.preparation.build import build_study, grow
+from epsearch.preparation.build import build, grow
 from epsearch.preparation.data import prepare
 from epsearch.session.session import make_folder, unfinished
+from epsearch.study.kinds import Study
 from results.ledger.store import Store
 from tests.support.drive import fake, finish, make
 
@@ -102,6 +103,6 @@ def test_a_study_that_grows_keeps_it(one, run):
 
 
 def test_it_identifies_no_study():
-    study = build_study({})
+    study = build(Study, {})
     assert replace(study, certify=0).digest() == study.digest()
-    assert build_study({"certify": 0}).name == study.name
+    assert build(Study, {"certify": 0}).name == study.name

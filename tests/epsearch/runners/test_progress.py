@@ -6,9 +6,10 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from epsearch.preparation.build import build_study
+from epsearch.preparation.build import build
 from epsearch.runners import progress
 from epsearch.runners.progress import Monitor, clock
+from epsearch.study.kinds import Study
 
 
 class Clock:
@@ -19,7 +20,7 @@ class Clock:
 
 def loop(stage="repeat 1 of 5", known=0, wanted=10, remaining=1000, best="best ε –"):
     return SimpleNamespace(
-        study=build_study({}),
+        study=build(Study, {}),
         stage=stage,
         stage_members=lambda: (known, wanted),
         headline=lambda: best,

@@ -8,7 +8,7 @@ import yaml
 from epsearch.cli import TRAINING
 from epsearch.failures.errors import UsageError
 from epsearch.loop import search
-from epsearch.preparation.build import build, build_study, grow
+from epsearch.preparation.build import build, grow
 from epsearch.preparation.data import prepare
 from epsearch.study import limits, parsers
 from epsearch.study.disjointness import Proof
@@ -119,7 +119,7 @@ def test_no_option_of_a_file_ends_in_a_traceback_for_a_huge_number(number, tmp_p
         file = tmp_path / "study.yaml"
         file.write_text(f"{option.name}: {number}\n", encoding="utf-8")
         try:
-            build_study({}, file)
+            build(Study, {}, file)
         except UsageError as error:
             assert "\n" not in str(error), option.name
 
@@ -173,7 +173,7 @@ def test_numbers_that_fit_alone_may_be_too_many_together(kind, given, message, t
 
 def test_a_study_cannot_grow_beyond_them():
     with pytest.raises(UsageError, match="points × repeats must be <= 10000 values"):
-        grow(build_study({}), {"points": 9000})
+        grow(build(Study, {}), {"points": 9000})
 
 
 @pytest.mark.parametrize("command", [*(kind.kind for kind in TRAINING), "plan"])
@@ -191,12 +191,12 @@ def test_a_large_study_is_announced_before_it_is_looked_at(monkeypatch, console)
     monkeypatch.setattr("epsearch.preparation.data.decode", lambda *what: told.append("the data"))
     monkeypatch.setattr("epsearch.preparation.data.open_evaluation", lambda study: (toy(), Proof()))
     monkeypatch.setattr(console, "print", lambda text, **how: told.append(text))
-    many = build_study({"points": 100, "repeats": 1, "seeds": 200})
+    many = build(Study, {"points": 100, "repeats": 1, "seeds": 200})
     prepare(many, console, quiet=False)
     line = "a large study, up to 20,000 members and 4,000 different tasks: getting ready takes a while"
     assert told == [line, "the data"]
     prepare(many, console, quiet=True)
-    prepare(build_study({}), console, quiet=False)
+    prepare(build(Study, {}), console, quiet=False)
     assert told == [line, *["the data"] * 3]
     prepare(build(Comparison, {"tasks": 1000, "seeds": 20}), console, quiet=False)
     assert "20,000 different tasks" in told[-2]
