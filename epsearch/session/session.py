@@ -71,6 +71,8 @@ def train(study: Setup, console: Console, quiet: bool = False, extend: bool = Fa
     make_folder(study.out)
     with kept_within(), open_store(study.storage) as store, ExitStack() as stack:
         store.patience = patience(console)
+        if store.told:
+            console.print(store.told, style="yellow", highlight=False, soft_wrap=True)
         study = _placed(study, prepared, store, console, quiet)
         described = (study, prepared.images, prepared.proof, extend)
         earlier = growth.keep(store, *described, write=False)
@@ -129,7 +131,6 @@ def make_loop(study: Setup, images: Mapping[str, Any], store: Store, earlier: Se
 
 def stored_loop(row: StudyRow, store: Store, storage: LedgerUrl, out: Path) -> Loop:
     """A stored study as far as the ledger knows it. Nothing is trained. Raises Unreadable."""
-    # A study of an older ledger began before there were paths; it can be listed, and finds none of its members.
     known = growth.read(row, storage, out)
     with reading(row):
         loop = make_loop(known.study, row.config["stream"], store, known.earlier)
@@ -140,6 +141,11 @@ def stored_loop(row: StudyRow, store: Store, storage: LedgerUrl, out: Path) -> L
 def open_store(storage: LedgerUrl) -> Store:
     """The ledger, to write to. Raises UsageError; StoreUnavailable where another try may find it as it should be."""
     return _opened(Store.open, storage)
+
+
+def upgrade_store(storage: LedgerUrl) -> Store:
+    """The same, brought up to date on whatever database. Raises as `open_store`."""
+    return _opened(Store.upgrade, storage)
 
 
 def read_store(storage: LedgerUrl) -> Store:
