@@ -31,7 +31,8 @@ class Loop(ABC):
     def __init__(self, study: Setup, images: Mapping[str, Any], store: Store, workers: int) -> None:
         self.study, self.workers = study, workers
         self.records: dict[str, RunRecord] = {}
-        self.reused, self.trained = 0, 0  # members found in the ledger, and trained since
+        self.reused = 0  # members found in the ledger
+        self.stored: list[RunRecord] = []  # members trained since
         self.saved = 0  # member-steps not taken since, as members share their first task
         self.notes: list[str] = []  # lines that workers have for the user
         self.damaged: dict[str, str] = {}  # records that could not be used, key -> why; some trained again since
@@ -40,6 +41,11 @@ class Loop(ABC):
         self._jobs: dict[int, Job] = {}
         self._numbers = 0
         self._keys: dict[Trainee, str] = {}
+
+    @property
+    def trained(self) -> int:
+        """Members trained since the loop was made."""
+        return len(self.stored)
 
     @property
     @abstractmethod
@@ -116,7 +122,7 @@ class Loop(ABC):
     def _keep(self, job: Job, result: JobResult) -> None:
         fresh = records(job, result, [content(self.study, self._images, trainee) for trainee in job.trainees])
         self._store.add(fresh)
-        self.trained += len(fresh)
+        self.stored += fresh
         self.records.update((record.key, record) for record in fresh)
 
     def _unknown(self, trainees: Iterable[Trainee]) -> list[Trainee]:

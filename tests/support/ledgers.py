@@ -10,8 +10,6 @@ from functools import cache
 from pathlib import Path
 from unittest.mock import patch
 
-from rich.console import Console
-
 from epsearch import api
 from epsearch.preparation.build import build
 from epsearch.study.kinds import Study
@@ -28,7 +26,7 @@ def finished() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="ledgers-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     with patch.dict(os.environ, {"EPSEARCH_CACHE": str(folder / "cache")}):
-        api.train_and_report(build(Study, STUDY | {"out": folder / "runs", "name": NAME}), Console(quiet=True))
+        api.run(build(Study, STUDY | {"out": folder / "runs", "name": NAME}))
     return folder / "runs"
 
 
