@@ -15,7 +15,7 @@ from epsearch.loop.content import content, measures_transfer, records
 from epsearch.loop.cost import step_cost
 from epsearch.loop.jobs import Certify, Job, JobResult, Trainee
 from epsearch.study.disjointness import Proof
-from epsearch.study.kinds import Setup
+from epsearch.study.kinds import Study
 from results.ledger.record import RunRecord, content_key
 from results.ledger.store import Store
 from search_spaces.published.definition import load_definition
@@ -28,7 +28,7 @@ COHORTS_PER_WORKER = 4  # small enough that no worker idles long at the end of a
 class Loop(ABC):
     """The parts of a loop that do not depend on what is asked. Subclasses say which members a stage wants."""
 
-    def __init__(self, study: Setup, images: Mapping[str, Any], store: Store, workers: int) -> None:
+    def __init__(self, study: Study, images: Mapping[str, Any], store: Store, workers: int) -> None:
         self.study, self.workers = study, workers
         self.records: dict[str, RunRecord] = {}
         self.reused = 0  # members found in the ledger

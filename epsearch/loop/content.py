@@ -7,7 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from epsearch.loop.jobs import Job, JobResult, Trainee
-from epsearch.study.kinds import Setup
+from epsearch.study.kinds import Study
 from results.ledger.record import RunRecord, content_key
 from results.points import SOFT_AGEM
 from trainers.cohort import PROTOCOL_VERSION
@@ -20,7 +20,7 @@ OF_EVERY_RESULT = ("learning_rate", "batch_size", "hidden")
 ALWAYS_NAMED = ("memory", "memory_batch", "trigger", "scale", "satisfied")
 
 
-def content(study: Setup, images: Mapping[str, Any], trainee: Trainee) -> dict[str, Any]:
+def content(study: Study, images: Mapping[str, Any], trainee: Trainee) -> dict[str, Any]:
     """Everything that determines the member's result, JSON-able; `images` is the stream's own description.
 
     What its method does not use plays no part in it. ε = 0 of ε-SOFT-GEM is A-GEM and is known as that.

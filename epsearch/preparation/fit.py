@@ -6,16 +6,16 @@ from typing import TypeVar
 from epsearch.events import Events
 from epsearch.loop.rows import table_rows
 from epsearch.runners.slots import local_slots
-from epsearch.study.kinds import Comparison, MemoryStudy, Setup, Study
+from epsearch.study.kinds import Comparison, MemoryStudy, Search, Study
 from trainers.cohort import Cohort, Member, TrainConfig
 from trainers.numeric_path import NumericPath
 from trainers.streams.base import TaskStream
 
 GIB = 2**30
-AnySetup = TypeVar("AnySetup", bound=Setup)
+AnyStudy = TypeVar("AnyStudy", bound=Study)
 
 
-def fitted(study: AnySetup, stream: TaskStream, events: Events) -> AnySetup:
+def fitted(study: AnyStudy, stream: TaskStream, events: Events) -> AnyStudy:
     """The study with as many workers as fit, where it was not told how many; one line says what they take."""
     if study.network == "mlp":
         return study
@@ -34,7 +34,7 @@ def fitted(study: AnySetup, stream: TaskStream, events: Events) -> AnySetup:
     return study
 
 
-def estimate(study: Setup, stream: TaskStream, path: NumericPath) -> int:
+def estimate(study: Study, stream: TaskStream, path: NumericPath) -> int:
     """Bytes of one member of what takes the most."""
     from trainers.footprint import bytes_of
 
@@ -42,9 +42,9 @@ def estimate(study: Setup, stream: TaskStream, path: NumericPath) -> int:
     return max(bytes_of(Cohort(method, one), stream, config, path) for method, config in _trained(study))
 
 
-def _trained(study: Setup) -> list[tuple[str, TrainConfig]]:
+def _trained(study: Study) -> list[tuple[str, TrainConfig]]:
     """Methods and configurations."""
-    if isinstance(study, Study):
+    if isinstance(study, Search):
         return [(study.method, study.train_config())]
     assert isinstance(study, (Comparison, MemoryStudy))
     return [(row.method, row.config) for row in table_rows(study)]

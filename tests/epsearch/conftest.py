@@ -10,7 +10,7 @@ import pytest
 from epsearch import cli
 from epsearch.preparation.build import build
 from epsearch.runners.tune import SETTINGS
-from epsearch.study.kinds import Study
+from epsearch.study.kinds import Search
 from epsearch.terminal import listener
 from epsearch.terminal.consoles import PlainConsole
 from trainers.plugins import calls
@@ -47,7 +47,7 @@ def small_study(tmp_path):
     """A function that builds a study which takes a second; its options can be overridden."""
 
     def make(**options):
-        return build(Study, SMALL | {"out": tmp_path / "runs"} | options)
+        return build(Search, SMALL | {"out": tmp_path / "runs"} | options)
 
     return make
 

@@ -12,7 +12,7 @@ from epsearch.preparation.build import build, grow
 from epsearch.preparation.data import prepare
 from epsearch.study import limits, parsers
 from epsearch.study.disjointness import Proof
-from epsearch.study.kinds import Comparison, MemoryStudy, Study
+from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from epsearch.study.options import OPTIONS
 from results.ledger.store import Store
 from tests.support.drive import fake, finish, make
@@ -116,11 +116,11 @@ def test_the_largest_seed_is_stored(small_study, store):
 
 @pytest.mark.parametrize("number", [hex(2**20_000), hex(-(2**20_000)), hex(10**400)], ids=["huge", "below", "large"])
 def test_no_option_of_a_file_ends_in_a_traceback_for_a_huge_number(number, tmp_path):
-    for option in Study.options():
+    for option in Search.options():
         file = tmp_path / "study.yaml"
         file.write_text(f"{option.name}: {number}\n", encoding="utf-8")
         try:
-            build(Study, {}, file)
+            build(Search, {}, file)
         except UsageError as error:
             assert "\n" not in str(error), option.name
 
@@ -145,14 +145,14 @@ def test_a_search_space_is_bounded(text, parts):
 @pytest.mark.parametrize(
     ("kind", "given", "message"),
     [
-        (Study, {"points": 10_000, "repeats": 2}, "points × repeats must be <= 10000 values, got 10000 × 2 = 20000"),
+        (Search, {"points": 10_000, "repeats": 2}, "points × repeats must be <= 10000 values, got 10000 × 2 = 20000"),
         (
-            Study,
+            Search,
             {"points": 1000, "repeats": 1, "seeds": 101},
             "points × repeats × seeds must be <= 100000 members, got 1000 × 1 × 101 = 101000",
         ),
-        (Study, {"seeds": 200, "tasks": 1000}, "seeds × tasks must be <= 100000 different tasks, got 200 × 1000"),
-        (Study, {"eval_seeds": 200, "tasks": 1000}, "seeds × tasks must be <= 100000 different tasks, got 200 × 1000"),
+        (Search, {"seeds": 200, "tasks": 1000}, "seeds × tasks must be <= 100000 different tasks, got 200 × 1000"),
+        (Search, {"eval_seeds": 200, "tasks": 1000}, "seeds × tasks must be <= 100000 different tasks, got 200 × 1000"),
         (Comparison, {"seeds": 10_000, "tasks": 10, "tune": True}, "rows × seeds must be <= 100000 members, got "),
         (
             MemoryStudy,
@@ -174,7 +174,7 @@ def test_numbers_that_fit_alone_may_be_too_many_together(kind, given, message, t
 
 def test_a_study_cannot_grow_beyond_them():
     with pytest.raises(UsageError, match="points × repeats must be <= 10000 values"):
-        grow(build(Study, {}), {"points": 9000})
+        grow(build(Search, {}), {"points": 9000})
 
 
 @pytest.mark.parametrize("command", [*(kind.kind for kind in TRAINING), "plan"])
@@ -192,11 +192,11 @@ def test_a_large_study_is_announced_before_it_is_looked_at(monkeypatch):
     told = events.notes
     monkeypatch.setattr("epsearch.preparation.data.decode", lambda *what: told.append("the data"))
     monkeypatch.setattr("epsearch.preparation.data.open_evaluation", lambda study: (toy(), Proof()))
-    many = build(Study, {"points": 100, "repeats": 1, "seeds": 200})
+    many = build(Search, {"points": 100, "repeats": 1, "seeds": 200})
     prepare(many, events)
     line = "a large study, up to 20,000 members and 4,000 different tasks: getting ready takes a while"
     assert told == [line, "the data"]
-    prepare(build(Study, {}), events)
+    prepare(build(Search, {}), events)
     assert told == [line, *["the data"] * 2]
     prepare(build(Comparison, {"tasks": 1000, "seeds": 20}), events)
     assert "20,000 different tasks" in told[-2]
