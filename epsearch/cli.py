@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import RenderableType
+from rich.text import Text
 from typer.main import get_command
 
 from epsearch.failures.lines import answered
@@ -223,6 +224,20 @@ def show_(name: Name = None, folder: Out = RUNS, storage: Storage = None, as_jso
     _print(lists.study(loop), lists.study_as_json(loop), as_json)
 
 
+db = typer.Typer(help="Bring a ledger of an older epsearch up to date.", add_completion=False)
+app.add_typer(db, name="db")
+
+
+@db.command()
+def upgrade(folder: Out = RUNS, storage: Storage = None, as_json: Json = False) -> None:
+    """Bring a ledger up to the schema of this epsearch; an SQLite file is copied beside itself first."""
+    from epsearch.findings.upgrade import upgrade
+
+    found = upgrade(_url(folder, storage))
+    shown = found.told or f"the ledger {found.ledger} has schema version {found.version}: it is up to date"
+    _print(Text(shown), found._asdict(), as_json, soft_wrap=True)
+
+
 datasets = typer.Typer(help="List the known datasets; decode the images of one, or check them.", add_completion=False)
 app.add_typer(datasets, name="datasets")
 
@@ -291,8 +306,8 @@ def _url(folder: Path, storage: str | None) -> LedgerUrl:
     return ledger_url(folder, None if storage is None else parse_storage(storage))
 
 
-def _print(shown: RenderableType, data: Any, as_json: bool) -> None:
+def _print(shown: RenderableType, data: Any, as_json: bool, soft_wrap: bool = False) -> None:
     if as_json:
         sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False, default=str) + "\n")
     else:
-        out.print(shown)
+        out.print(shown, soft_wrap=soft_wrap)

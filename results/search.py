@@ -147,12 +147,6 @@ class SearchResults:
         return any(r.span is not None for r in self.rounds)
 
     @property
-    def chosen_epsilon(self) -> float | None:
-        """The chosen ε; None where ε was not searched."""
-        found = dict(zip(self.parameters, self.chosen, strict=True)).get(EPSILON)
-        return None if found is None else float(found)
-
-    @property
     def evaluated(self) -> tuple[Setting, ...]:
         """The chosen setting and the baseline, the chosen first; only one where they are the same."""
         return tuple(dict.fromkeys(s for s in (self.chosen, self.baseline) if s is not None))

@@ -1,6 +1,6 @@
 """What stands in a ledger: its studies, listed or loaded. Nothing is trained or written."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -62,13 +62,17 @@ def list_studies(storage: LedgerUrl, out: Path) -> list[Listed]:
 
 
 @contextmanager
-def opened(storage: LedgerUrl, patience: Patience | None = None) -> Iterator[Store]:
-    """To read from, where there is one. Raises UsageError; StoreUnavailable where it may be there another time."""
+def opened(
+    storage: LedgerUrl, patience: Patience | None = None, open_it: Callable[[LedgerUrl], Store] = read_store
+) -> Iterator[Store]:
+    """By default to read from, where there is one. Raises UsageError; StoreUnavailable where it may be there another
+    time.
+    """
     if storage.file is not None and not storage.file.exists():
         raise UsageError(f"no ledger {on_one_line(storage.file)} yet; `epsearch run` makes one")
     try:
         patience = patience or Patience()
-        with patience.again(partial(read_store, storage)) as store:
+        with patience.again(partial(open_it, storage)) as store:
             store.patience = patience
             yield store
     except StoreUnavailable:

@@ -69,7 +69,7 @@ def grow(stored: Search, given: Mapping[str, Any], config: Path | None = None) -
 
 
 def restore(stored: Mapping[str, Any], name: str, out: Path, storage: LedgerUrl) -> Study:
-    """What a ledger keeps under `name`, with today's places. The ledgers of old know searches only.
+    """What a ledger keeps under `name`, with today's places. A search has no `kind` there.
 
     Raises UsageError where it names what is not known, or whatever the text it was made from raises.
     """
@@ -80,7 +80,7 @@ def restore(stored: Mapping[str, Any], name: str, out: Path, storage: LedgerUrl)
     options = {option.name: option for option in kind.options()}
     said = stored["study"] | {name: stored[name] for name in ASKED if name in stored}
     known = {key: _option(key, options).parse(value) for key, value in said.items() if value is not None}
-    places = {"name": name, "out": out, "storage": storage, "numeric_path": stored.get("numeric_path")}
+    places = {"name": name, "out": out, "storage": storage, "numeric_path": stored["numeric_path"]}
     defaults = {option.name: option.default for option in options.values()} | _defined(kind, known)
     return kind.of(defaults | known | places)
 

@@ -50,7 +50,7 @@ def read(row: StudyRow, storage: LedgerUrl, out: Path) -> Stored:
         return Stored(
             one(row.config["study"]),
             tuple(study for study in earlier if isinstance(study, Search)),
-            Proof(**row.config.get("seal", {})),
+            Proof(**row.config["seal"]),
         )
 
 
@@ -67,11 +67,9 @@ def keep(
                 store.save_study(study.name, described | asked)
             return ()
         there = read(row, study.storage, study.out)
-        if there.study.identity() == study.identity():
-            described["study"] = row.config["study"]  # an older ledger names fewer options
         old, new = ({name: one.get(name) for name in COMPARED} for one in (row.config, described))
         if old == new:
-            kept = {"seal": described["seal"], **row.config, **asked}  # ledgers of older versions have neither
+            kept = {**row.config, **asked}
             if write and kept != row.config:
                 store.change_study(row, kept)
             return there.earlier

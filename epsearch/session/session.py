@@ -76,6 +76,8 @@ def train(study: Study, events: Events = SILENT, extend: bool = False) -> tuple[
 def _train(study: Study, prepared: Prepared, events: Events, extend: bool) -> tuple[Loop, Effort]:
     with kept_within(), open_store(study.storage) as store, ExitStack() as stack:
         store.patience = patience(events)
+        if store.told:
+            events.warning(store.told)
         study = _placed(study, prepared, store, events)
         described = (study, prepared.images, prepared.proof, extend)
         earlier = growth.keep(store, *described, write=False)
@@ -140,7 +142,6 @@ def make_loop(study: Study, images: Mapping[str, Any], store: Store, earlier: Se
 
 def stored_loop(row: StudyRow, store: Store, storage: LedgerUrl, out: Path) -> Loop:
     """A stored study as far as the ledger knows it. Nothing is trained. Raises Unreadable."""
-    # A study of an older ledger began before there were paths; it can be listed, and finds none of its members.
     known = growth.read(row, storage, out)
     with reading(row):
         loop = make_loop(known.study, row.config["stream"], store, known.earlier)
@@ -151,6 +152,11 @@ def stored_loop(row: StudyRow, store: Store, storage: LedgerUrl, out: Path) -> L
 def open_store(storage: LedgerUrl) -> Store:
     """The ledger, to write to. Raises UsageError; StoreUnavailable where another try may find it as it should be."""
     return _opened(Store.open, storage)
+
+
+def upgrade_store(storage: LedgerUrl) -> Store:
+    """The same, brought up to date on whatever database. Raises as `open_store`."""
+    return _opened(Store.upgrade, storage)
 
 
 def read_store(storage: LedgerUrl) -> Store:

@@ -47,9 +47,7 @@ def _inert(results: SearchResults, scores: np.ndarray) -> Inert | None:
     ends: dict[int, set[str]] = {}
     for record in results.search:
         ends.setdefault(record.seed, set()).add(record.fingerprint)
-    return inert(
-        scores, of, searched, same_networks=all(len(found) == 1 and "" not in found for found in ends.values())
-    )
+    return inert(scores, of, searched, same_networks=all(len(found) == 1 for found in ends.values()))
 
 
 def _on_the_curve(results: SearchResults, peak: Peak, scores: np.ndarray) -> Verdict:

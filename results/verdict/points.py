@@ -32,7 +32,6 @@ def verdict_of_settings(
     *,
     at_bound: np.ndarray | None = None,
     label: str = "point",
-    level: float = LEVEL,
     members: int | None = None,
 ) -> SettingsVerdict:
     """How far the leader of settings [K, R] that lie on no curve can be trusted, by the tests of `rivals.rivals`.
@@ -40,7 +39,7 @@ def verdict_of_settings(
     flat: none is separated from the leader. edge: some are, but the leader or a rival lies at a bound of its
     parameters (at_bound, bool [K]) that might be moved. lost, members as in `curve.verdict`.
     """
-    found = rivals(scores, level)
+    found = rivals(scores, LEVEL)
     if nothing := inert(scores, f"{label}s", f"the {label}s"):
         return SettingsVerdict(INERT, found.best, found.rivals, *nothing)
     if reason := diverging(scores, lost, 1, label, members):

@@ -60,8 +60,7 @@ def test_settings_are_those_with_members() -> None:
     assert results.settings == tuple(sorted(results.settings)) and len(results.settings) == 7
     fewer = replace(results, search=tuple(r for r in results.search if value(r, "lr") != 1.0))
     assert fewer.settings == results.settings[:-1]
-    assert not mixed().is_curve and mixed().chosen_epsilon == mixed().chosen[0]
-    assert results.chosen_epsilon is None
+    assert not mixed().is_curve
 
 
 def test_tables_name_the_parameters() -> None:

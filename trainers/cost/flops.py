@@ -42,13 +42,8 @@ class RunFlop(NamedTuple):
         return sum(self.training) + sum(self.tests)
 
 
-def flop(method: str, config: TrainConfig, stream: TaskStream, transfer: bool, seed: int = 0) -> float:
-    """FLOP of one member's whole run on the stream, as this file counts them; transfer: as for `train_cohort`."""
-    return run_flop(method, config, stream, transfer, seed).total
-
-
 def run_flop(method: str, config: TrainConfig, stream: TaskStream, transfer: bool, seed: int = 0) -> RunFlop:
-    """As `flop`, by tasks."""
+    """FLOP of one member's run on the stream, as this file counts them; transfer: as for `train_cohort`."""
     works = _works(method, config, stream)
     alike = getattr(stream, "content", "") == PERMUTATIONS  # all tasks are tested with the same images
     tested_once = stream.tasks[:1] if alike else stream.tasks

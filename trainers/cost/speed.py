@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from statistics import median
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -59,11 +58,6 @@ class Rates(NamedTuple):
     threads: int
     seconds: float
 
-    @property
-    def typical(self) -> float:
-        """The median window."""
-        return median(self.windows)
-
 
 class _Over(Exception):
     """The measurement has ended; not an error that training knows how to handle."""
@@ -78,19 +72,16 @@ def measure(
     seconds: float,
     at_once: int,
     room: int | None,
-    task: int | None = None,
 ) -> Rates:
-    """Trains `at_once` such cohorts for about so many seconds besides opening them.
+    """Trains `at_once` such cohorts on the `steady_task` for about so many seconds besides opening them.
 
-    task: counted from 0; by default the later one whose steps have the FLOP nearest to the mean of all later tasks'.
-    0 is the first, which members of a seed share and have no reference batch in. path, transfer, room: as for
-    `train_cohort`. Takes longer where steps are slow: each thread takes two, after one to warm up; one where they last
-    longer than PATIENCE times `seconds`. Raises what training raises, in any thread.
+    path, transfer, room: as for `train_cohort`. Takes longer where steps are slow: each thread takes two, after one to
+    warm up; one where they last longer than PATIENCE times `seconds`. Raises what training raises, in any thread.
     """
     if seconds <= 0 or at_once < 1:
         raise ValueError(f"seconds must be > 0 and at_once >= 1, got {seconds} and {at_once}")
     chosen = path or fastest_for(stream, config)
-    number = steady_task(cohort, stream, config) if task is None else task
+    number = steady_task(cohort, stream, config)
     clock, before = _Clock(seconds, at_once), torch.get_num_threads()
     try:
         with ThreadPoolExecutor(at_once, "probe") as pool, clock:

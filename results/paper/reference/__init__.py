@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["footnotes", "main_memory", "paper_tables", "printed_memory_row", "printed_row"]
+__all__ = ["footnotes", "main_memory", "printed_memory_row", "printed_row"]
 
 MAIN_TABLES = ("3", "4", "5", "6", "7", "8")
 MEMORY_TABLES = ("9", "10")
@@ -76,25 +76,21 @@ FOOTNOTES = {
 
 @cache
 def _tables() -> pd.DataFrame:
+    """Every printed number as text: table, dataset, variant, method, memory, metric, mean, std."""
     import pandas as pd
 
     with resources.files(__name__).joinpath("paper_tables.csv").open(encoding="utf-8") as file:
         return pd.read_csv(file, dtype=str, keep_default_na=False)
 
 
-def paper_tables() -> pd.DataFrame:
-    """Every printed number as text: table, dataset, variant, method, memory, metric, mean, std."""
-    return _tables().copy()
-
-
-def printed_row(dataset: str, method: str, variant: str = ONE_HOT) -> pd.DataFrame | None:
+def printed_row(dataset: str, method: str) -> pd.DataFrame | None:
     """The row of the paper's main tables (3–8) for our names of dataset and method, or None where it prints
     none.
 
     Columns: metric, mean, std (floats, NaN where the cell is "OoM": out of memory), printed (the cell as
-    text). A dataset named *_je is the joint-embedding variant whatever `variant` says.
+    text).
     """
-    return _as_numbers(_rows(MAIN_TABLES, dataset, method, variant))
+    return _as_numbers(_rows(MAIN_TABLES, dataset, method))
 
 
 def printed_memory_row(dataset: str, method: str, memory: int) -> pd.DataFrame | None:
@@ -118,12 +114,11 @@ def footnotes(dataset: str, method: str) -> tuple[str, ...]:
     return FOOTNOTES.get((dataset, method), ())
 
 
-def _rows(numbers: tuple[str, ...], dataset: str, method: str, variant: str = ONE_HOT) -> pd.DataFrame:
+def _rows(numbers: tuple[str, ...], dataset: str, method: str) -> pd.DataFrame:
     """The printed cells of our dataset and method within those tables; empty where there are none."""
-    label, own_variant = DATASETS.get(dataset, ("", variant))
-    wanted = own_variant if own_variant == JOINT_EMBEDDING else variant
+    label, variant = DATASETS.get(dataset, ("", ONE_HOT))
     tables = _tables()
-    place = tables["table"].isin(numbers) & (tables["dataset"] == label) & (tables["variant"] == wanted)
+    place = tables["table"].isin(numbers) & (tables["dataset"] == label) & (tables["variant"] == variant)
     return tables[place & (tables["method"] == METHODS.get(method, ""))]
 
 

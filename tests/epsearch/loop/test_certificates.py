@@ -84,15 +84,6 @@ def test_what_is_still_to_be_certified_is_said(one, run):
     assert status in note
 
 
-def test_a_ledger_of_an_older_version_learns_it_from_the_next_run(one, run):
-    study = one(certify=0)
-    run(study)
-    rewritten(study, lambda config: {name: value for name, value in config.items() if name != "certify"})
-    assert not states(study)[1]  # it may as well have been stopped before its certificates
-    assert run(study).trained == 0
-    assert states(study) == FINISHED
-
-
 def test_a_study_that_grows_keeps_it(one, run):
     run(one(certify=0))
     before = api.load("mine", one().storage, one().out).study

@@ -6,7 +6,6 @@ import pytest
 
 from epsearch import api
 from epsearch.failures.errors import UsageError
-from epsearch.findings import listing
 from epsearch.preparation import arithmetic
 from epsearch.preparation.arithmetic import fastest_here
 from epsearch.preparation.data import open_evaluation
@@ -231,16 +230,3 @@ def test_published_arithmetic_is_another_result(small_study):
         (row,) = store.studies()
         assert row.config["numeric_path"] == "cpu-float32-mkl-subtracted"
     assert "subtracted" not in fastest_here(64, 256, 0.5)
-
-
-def test_a_study_from_before_there_were_paths_can_be_listed(small_study):
-    study = small_study(name="old")
-    with session.open_store(f"sqlite:///{_made(study.out) / 'epsearch.sqlite'}") as store:
-        store.save_study("old", {"study": study.identity(), "stream": dict(open_evaluation(study)[0].describe())})
-    (row,) = listing.list_studies(study.storage, study.out)
-    assert row.name == "old" and row.chosen is None
-
-
-def _made(folder):
-    folder.mkdir()
-    return folder

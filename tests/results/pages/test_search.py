@@ -110,7 +110,7 @@ def test_every_number_lies_beside_the_page(full: tuple[SearchResults, Path]) -> 
 def test_evaluation_table(full: tuple[SearchResults, Path]) -> None:
     table = evaluation_table(full[0])
     assert table["source"].tolist() == ["this study", "this study", "paper", "paper"]
-    assert table["epsilon"].tolist() == [full[0].chosen_epsilon, 0.0, 0.07185, 0.0]
+    assert table["epsilon"].tolist() == [full[0].chosen[0], 0.0, 0.07185, 0.0]
     assert table["A_T_mean"].tolist()[2:] == [91.3, 89.8]
     assert table["n"].tolist()[:2] == [5, 5]
     assert table["LCA_10_mean"].isna().tolist() == [False, False, True, True]
@@ -142,7 +142,7 @@ def test_the_answer_is_honest_about_five_seeds() -> None:
 
 def test_best_at_the_end_of_the_interval() -> None:
     results = study(repeats=1, peak=1.0)
-    assert results.chosen_epsilon == 1.0
+    assert results.chosen == (1.0,)
     assert "at the high end or too close to be distinguished from it. ε cannot go beyond 1" in answer(results)
     later = replace(results.rounds[0], number=2, span=(0.5, 1.0))
     text = "The chosen ε is an end of the interval of repeat 2 [0.5, 1]: the search cannot go beyond that end again."

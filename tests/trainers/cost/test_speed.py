@@ -10,7 +10,7 @@ from tests.support.numeric_paths import MKL, SMALL, TWIN
 from tests.support.toy_streams import toy
 from trainers import Cohort, Member, TrainConfig
 from trainers.cost import speed
-from trainers.cost.speed import Rates, Took, measure, rates_of, steady_task
+from trainers.cost.speed import Took, measure, rates_of, steady_task
 from trainers.engines import make_engine
 from trainers.engines.compiled.engine import CompiledEngine
 from trainers.footprint import bytes_of
@@ -76,7 +76,6 @@ def test_a_perceptron(method, path):
     members = tuple(Member(0.5, seed, strength=0.1) for seed in (0, 0, 1))
     found = measure(Cohort(method, members), toy(range(4)), SMALL, path, True, 0.2, 2, None)
     assert 2 <= len(found.windows) <= speed.WINDOWS and min(found.windows) > 0 and found.seconds > 0
-    assert min(found.windows) <= found.typical <= max(found.windows)
     assert (found.task, found.members, found.threads) == (2 if method in ("gem", "prognn") else 1, 2, 2)
 
 
@@ -91,7 +90,7 @@ def test_a_residual_network(path, monkeypatch):
 
 def test_earlier_tasks_fill_the_memory_and_only_one_is_trained(monkeypatch):
     watched = Watched(monkeypatch)
-    measure(COHORT, toy(range(4)), SMALL, MKL, True, 0.1, 1, None, task=2)
+    measure(Cohort("gem", COHORT.members), toy(range(4)), SMALL, MKL, True, 0.1, 1, None)
     names = [name for name, _ in watched.asked]
     loaded = [name for name in names if name.startswith("load")]
     assert loaded == ["load 0", "load 1", "load 2"] and names.count("remember") == 2
@@ -100,7 +99,7 @@ def test_earlier_tasks_fill_the_memory_and_only_one_is_trained(monkeypatch):
 
 
 def test_the_first_task_is_shared_by_the_members_of_a_seed():
-    assert measure(COHORT, toy(), SMALL, MKL, True, 0.1, 1, None, task=0).members == 1
+    assert measure(COHORT, toy(range(1)), SMALL, MKL, True, 0.1, 1, None).members == 1
 
 
 def test_members_that_do_not_fit_are_measured_in_halves():
@@ -163,10 +162,6 @@ def test_windows_are_of_the_time_in_which_all_are_at_work():
     assert rates_of([alone]) == (20, (3.0,) * 8)
     seconds, rates = rates_of([alone, [Took(4, 9, 10), Took(9, 14, 20)]])
     assert seconds == 10 and rates == (3 + 2, 3 + 4)
-
-
-def test_the_middle_window_is_typical():
-    assert Rates((1.0, 9.0, 2.0), 1, 1, 1, 3.0).typical == 2.0
 
 
 @pytest.mark.parametrize(("seconds", "at_once"), [(0, 1), (1, 0)])
