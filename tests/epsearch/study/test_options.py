@@ -142,7 +142,7 @@ def test_the_name_follows_from_what_identifies_the_study(tmp_path):
 
 def test_a_stored_study_comes_back(tmp_path):
     study = build(Search, {"memory_batch": "all", "name": "mine", "out": tmp_path, "seeds": "1,5"})
-    again = restore({"study": study.identity()}, study.name, study.out, study.storage)
+    again = restore({"study": study.identity(), "numeric_path": None}, study.name, study.out, study.storage)
     assert again.identity() == study.identity() and again.name == "mine"
 
 
