@@ -4,13 +4,14 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from epsearch.loop.content import AGEM
 from epsearch.loop.search import StudyLoop
 from results.labels import settings_text
 from results.ledger.store import Store
 from results.points import SOFT_AGEM
 from results.search import Look
+from trainers.methods import method as method_of
 
+AGEM = method_of(SOFT_AGEM).at_zero  # as which the ledger knows ε = 0
 NAMES = {"learning_rate": "lr", "epsilon": "ε", "strength": "λ"}
 NOT_A_CHOICE = ("seed", "numeric_path", "transfer", "protocol", "stream")
 

@@ -11,7 +11,6 @@ from epsearch.cache import cache_folder
 from epsearch.failures.errors import UsageError
 from epsearch.machine import installed, processor
 from epsearch.study.kinds import Setup
-from trainers.cohort import TrainConfig
 from trainers.kept import sealed
 from trainers.notes import tell
 from trainers.streams.base import ImageStream, PixelStream, TaskStream
@@ -59,7 +58,7 @@ def _chosen(study: Setup, stream: TaskStream, begun_with: str | None) -> str:
         return f"{study.device}-{study.precision}"
     if study.network == "mlp":
         pixels = cast(PixelStream, stream)
-        return fastest_here(pixels.inputs, TrainConfig().hidden[0], pixels.density)
+        return fastest_here(pixels.inputs, study.architecture.hidden[0], pixels.density)
     return fastest_for_images(study.network, cast(ImageStream, stream).pixels.shape[1])
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from epsearch.failures.errors import UsageError, brief, unknown
 from epsearch.study import limits
 from search_spaces.space import Parameter, Space, Value
-from trainers.cohort import CHOICES
+from trainers.methods import hyperparameters
 
 EPSILON = "epsilon"
 FORMS = "LOW..HIGH, log:LOW..HIGH or A,B,…"
@@ -50,7 +50,7 @@ KINDS: dict[str, Kind] = {
     "memory": Kind(1, limits.COUNT, whole=True),
     "memory_batch": Kind(1, limits.COUNT, whole=True),
     "fisher_every": Kind(1, limits.COUNT, whole=True),
-    **{name: Kind(texts=texts) for name, texts in CHOICES.items() if name != "network"},
+    **{one.name: Kind(texts=one.choices) for one in hyperparameters().values() if one.choices},
 }
 
 

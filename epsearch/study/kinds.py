@@ -16,7 +16,8 @@ from epsearch.study.published import published
 from results.ledger.url import LedgerUrl
 from results.points import SOFT_AGEM
 from search_spaces.space import Point, Space
-from trainers.cohort import Member, TrainConfig
+from trainers.cohort import Architecture, Learner
+from trainers.methods import method
 from trainers.streams import ImageOptions, StreamRequest
 
 # Options of other commands that searches came to have later than their first ledgers.
@@ -123,6 +124,11 @@ class Setup:
         return StreamRequest(self.dataset, data_dir, tasks, self.examples_per_task, options, Path.cwd(), source)
 
     @property
+    def architecture(self) -> Architecture:
+        """What is trained."""
+        return Architecture(self.network, pretrained=self.pretrained)
+
+    @property
     def folder(self) -> Path:
         """Where the report and the tables lie."""
         return self.out / self.name
@@ -189,14 +195,11 @@ class Study(Setup):
         """What the chosen point is compared with: the study's own values, but ε = 0 (of ε-SOFT-GEM, A-GEM)."""
         return tuple(0.0 if name == EPSILON else getattr(self, name) for name in self.space.names)
 
-    def train_config(self) -> TrainConfig:
-        """Of what is not searched."""
-        named = {field.name for field in fields(TrainConfig)} & {field.name for field in fields(self)}
-        return TrainConfig(learning_rate=self.lr, **{name: getattr(self, name) for name in named})
-
-    def member(self, seed: int) -> Member:
-        """Of what is not searched."""
-        return Member(self.epsilon, seed, strength=self.strength)
+    def learner(self, point: Point, seed: int) -> Learner:
+        """With a point's values of what is searched, and the study's own of all else. Raises ValueError."""
+        declared = method(self.method).hyperparameters
+        own = {one.name: getattr(self, one.name) for one in declared if hasattr(self, one.name)}
+        return Learner.of(self.method, seed, **own | dict(zip(self.space.names, point, strict=True)))
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,10 @@ from epsearch.ledger.location import storage
 from epsearch.study import hyperparameters, limits
 from epsearch.study import parsers as of
 from search_spaces.strategies import STRATEGIES
-from trainers.cohort import NETWORKS, PENALTY_FORMS, SCALES, TRIGGERS
+from trainers.cohort import NETWORKS
+from trainers.methods.base import SCALES
+from trainers.methods.penalty import PENALTY_FORMS
+from trainers.methods.soft_agem import TRIGGERS
 from trainers.numeric_path import PRECISIONS
 
 
