@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from rich.console import Console
-
+from epsearch.events import SILENT, Events
 from epsearch.failures.errors import UsageError
 from epsearch.findings import tables
 from epsearch.findings.evaluated import looks
@@ -59,13 +58,13 @@ class Dataset(NamedTuple):
     where: str
 
 
-def train_and_report(study: Setup, console: Console, quiet: bool = False, extend: bool = False) -> Outcome:
-    """Runs a search, a comparison or a memory study from where the ledger stands to its report.
+def run(study: Setup, events: Events = SILENT, extend: bool = False) -> Outcome:
+    """Trains a search, a comparison or a memory study from where the ledger stands, and writes its report.
 
     extend: a stored search may grow into this one. Raises what `session.train` does.
     """
-    loop, effort = train(study, console, quiet, extend)
-    return _report(loop, effort, patience(console))
+    loop, effort = train(study, events, extend)
+    return _report(loop, effort, patience(events))
 
 
 def grown(given: Mapping[str, Any], config: Path | None = None) -> Study:

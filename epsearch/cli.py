@@ -5,13 +5,12 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import RenderableType
 from typer.main import get_command
 
-from epsearch.consoles import PlainConsole, facts
 from epsearch.failures.lines import answered
 from epsearch.ledger.location import kept_within, ledger_url
 from epsearch.ledger.location import storage as parse_storage
@@ -21,7 +20,11 @@ from epsearch.study.limits import SIDE
 from epsearch.study.options import Option, default
 from epsearch.study.parsers import dataset as parse_dataset
 from epsearch.study.parsers import path as parse_path
+from epsearch.terminal.consoles import PlainConsole, facts
 from results.ledger.url import LedgerUrl
+
+if TYPE_CHECKING:
+    from epsearch.terminal.listener import Terminal
 
 app = typer.Typer(
     name="epsearch",
@@ -160,10 +163,11 @@ def _train(study: Setup, print_config: bool, quiet: bool, as_json: bool, extend:
         return
     from epsearch import api
 
-    outcome = api.train_and_report(study, err, quiet or as_json, extend)
-    from epsearch import terminal  # imports pandas, which can wait
+    with _listener(quiet or as_json) as events:
+        result = api.run(study, events, extend)
+    from epsearch.terminal import outcome  # imports pandas, which can wait
 
-    _print(terminal.outcome(outcome), terminal.outcome_as_json(outcome), as_json)
+    _print(outcome.shown(result), outcome.as_json(result), as_json)
 
 
 def _plan(study: Setup, print_config: bool, quiet: bool, as_json: bool, extend: bool = False) -> None:
@@ -174,7 +178,8 @@ def _plan(study: Setup, print_config: bool, quiet: bool, as_json: bool, extend: 
     from epsearch.session.plan_text import in_words
 
     assert isinstance(study, Study)
-    found = session.plan(study, err, quiet or as_json, extend)
+    with _listener(quiet or as_json) as events:
+        found = session.plan(study, events, extend)
     _print(facts(in_words(found)), found.as_json(), as_json)
 
 
@@ -186,35 +191,36 @@ app.command("plan", help="What a run with these options would take; nothing is t
 @app.command()
 def report(names: Names = None, folder: Out = RUNS, storage: Storage = None, as_json: Json = False) -> None:
     """Write the report of a study again, from the ledger alone; of several searches, one that compares them."""
-    from epsearch import api, terminal
+    from epsearch import api
+    from epsearch.terminal import outcome
 
     url = _url(folder, storage)
     if names is not None and len(names) > 1:
         found, page = api.side_by_side(names, url, folder)
-        _print(terminal.side_by_side(found, page), terminal.side_by_side_as_json(found, page), as_json)
+        _print(outcome.side_by_side(found, page), outcome.side_by_side_as_json(found, page), as_json)
         return
-    outcome = api.report(names[0] if names else None, url, folder)
-    _print(terminal.outcome(outcome), terminal.outcome_as_json(outcome), as_json)
+    result = api.report(names[0] if names else None, url, folder)
+    _print(outcome.shown(result), outcome.as_json(result), as_json)
 
 
 @app.command("list")
 def list_(folder: Out = RUNS, storage: Storage = None, as_json: Json = False) -> None:
     """List the studies of a ledger and how far they are."""
-    from epsearch import terminal
     from epsearch.findings import listing
+    from epsearch.terminal import lists
 
     rows = listing.list_studies(_url(folder, storage), folder)
-    _print(terminal.study_list(rows), [row._asdict() for row in rows], as_json)
+    _print(lists.study_list(rows), [row._asdict() for row in rows], as_json)
 
 
 @app.command("show")
 def show_(name: Name = None, folder: Out = RUNS, storage: Storage = None, as_json: Json = False) -> None:
     """Show a study: its options, how far it is, what it has found. Nothing is written."""
-    from epsearch import terminal
     from epsearch.findings import listing
+    from epsearch.terminal import lists
 
     loop = listing.load(name, _url(folder, storage), folder)
-    _print(terminal.study(loop), terminal.study_as_json(loop), as_json)
+    _print(lists.study(loop), lists.study_as_json(loop), as_json)
 
 
 datasets = typer.Typer(help="List the known datasets; decode the images of one, or check them.", add_completion=False)
@@ -226,10 +232,11 @@ def list_datasets(context: typer.Context, data_dir: DataDir = DATA, as_json: Jso
     """List the known datasets, which are present, and where; or decode or check the images of one."""
     if context.invoked_subcommand is not None:
         return
-    from epsearch import api, terminal
+    from epsearch import api
+    from epsearch.terminal import lists
 
     rows = api.list_datasets(data_dir)
-    _print(terminal.dataset_list(rows), [row._asdict() for row in rows], as_json)
+    _print(lists.dataset_list(rows), [row._asdict() for row in rows], as_json)
 
 
 @datasets.command()
@@ -243,33 +250,41 @@ def prepare(
     as_json: Json = False,
 ) -> None:
     """Decode the images of a dataset once, into the cache from which every run takes them."""
-    from epsearch import terminal
     from epsearch.preparation.images import prepare
+    from epsearch.terminal import lists
 
-    found = prepare(parse_dataset(dataset), data_dir, image_size, skip_corrupt, err, as_json)
-    _print(terminal.prepared(found), found._asdict(), as_json)
+    with _listener(as_json) as events:
+        found = prepare(parse_dataset(dataset), data_dir, image_size, skip_corrupt, events)
+    _print(lists.prepared(found), found._asdict(), as_json)
 
 
 @datasets.command()
 def check(dataset: Dataset, data_dir: DataDir = DATA, as_json: Json = False) -> int:
     """Count a dataset's images, and name those that cannot be decoded; exit status 1 when something is wrong."""
-    from epsearch import terminal
     from epsearch.preparation.images import check
+    from epsearch.terminal import lists
 
-    found = check(parse_dataset(dataset), data_dir, err, as_json)
-    _print(terminal.inspected(found), found._asdict(), as_json)
+    with _listener(as_json) as events:
+        found = check(parse_dataset(dataset), data_dir, events)
+    _print(lists.inspected(found), found._asdict(), as_json)
     return int(bool(found.corrupt or found.differences))
 
 
 @app.command()
 def doctor(folder: Out = RUNS, data_dir: DataDir = DATA, as_json: Json = False) -> int:
     """Check versions, GPU, torchvision, Ray and disk; exit status 1 when something is broken."""
-    from epsearch import terminal
     from epsearch.doctor import diagnose
+    from epsearch.terminal import lists
 
     checks = diagnose(folder, data_dir)
-    _print(terminal.checks(checks), [check._asdict() for check in checks], as_json)
+    _print(lists.checks(checks), [check._asdict() for check in checks], as_json)
     return int(any(check.ok is False for check in checks))
+
+
+def _listener(quiet: bool) -> "Terminal":
+    from epsearch.terminal.listener import Terminal
+
+    return Terminal(err, quiet)
 
 
 def _url(folder: Path, storage: str | None) -> LedgerUrl:

@@ -35,7 +35,8 @@ class Loop(ABC):
     def __init__(self, study: Setup, images: Mapping[str, Any], store: Store, workers: int) -> None:
         self.study, self.workers = study, workers
         self.records: dict[str, RunRecord] = {}
-        self.reused, self.trained = 0, 0  # members found in the ledger, and trained since
+        self.reused = 0  # members found in the ledger
+        self.stored: list[RunRecord] = []  # members trained since
         self.saved = 0  # member-steps not taken since, as members share their first task
         self.notes: list[str] = []  # lines that workers have for the user
         self.damaged: dict[str, str] = {}  # records that could not be used, key -> why; some trained again since
@@ -46,6 +47,11 @@ class Loop(ABC):
         self._keys: dict[Run, str] = {}
         self._streams: dict[str, TaskStream] = {}
         self._later: dict[Kind, LaterSteps] = {}
+
+    @property
+    def trained(self) -> int:
+        """Members trained since the loop was made."""
+        return len(self.stored)
 
     @property
     @abstractmethod
@@ -122,7 +128,7 @@ class Loop(ABC):
     def _keep(self, job: Job, result: JobResult) -> None:
         fresh = records(job, result, [content(self.study, self._images, run) for run in job.runs])
         self._store.add(fresh)
-        self.trained += len(fresh)
+        self.stored += fresh
         self.records.update((record.key, record) for record in fresh)
 
     def _unknown(self, runs: Iterable[Run]) -> list[Run]:

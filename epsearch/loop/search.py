@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from epsearch.loop import certificates
+from epsearch.loop.ahead import Outlook
 from epsearch.loop.base import Loop
 from epsearch.loop.content import content
 from epsearch.loop.jobs import Job, JobResult, Run
-from epsearch.loop.scoring import Outlook
 from epsearch.loop.strategy import Search
 from epsearch.study.kinds import Study
 from results.inert import all_equal

@@ -2,8 +2,7 @@
 
 from typing import Any, NamedTuple, cast
 
-from rich.console import Console
-
+from epsearch.events import Events
 from epsearch.failures.errors import UsageError
 from epsearch.preparation import acting
 from epsearch.preparation.images import decode
@@ -27,24 +26,23 @@ class Prepared(NamedTuple):
     proof: Proof
 
 
-def prepare(study: Setup, console: Console, quiet: bool) -> Prepared:
+def prepare(study: Setup, events: Events) -> Prepared:
     """Decodes images where that has not been done. Raises UsageError."""
     network = described_network(study)
-    if not quiet:
-        say_size(study, console)
-    decode(study, console, quiet)
+    say_size(study, events)
+    decode(study, events)
     stream, proof = open_evaluation(study)
     return Prepared(stream, stream.describe() | network, proof)
 
 
-def say_size(study: Setup, console: Console) -> None:
+def say_size(study: Setup, events: Events) -> None:
     """One line before a large study is looked at, which takes up to a minute or two."""
     seeds = {seed for phase in ("cv", "eval") for seed in study.stream_seeds(phase)}
     rows = study.points * study.repeats if isinstance(study, Study) else 1
     sizes = {"members": rows * len(study.seeds), "different tasks": len(seeds) * study.tasks}
     if max(sizes.values()) > LARGE:
         told = " and ".join(f"{count:,} {what}" for what, count in sizes.items())
-        console.print(f"a large study, up to {told}: getting ready takes a while", highlight=False, soft_wrap=True)
+        events.note(f"a large study, up to {told}: getting ready takes a while")
 
 
 def open_evaluation(study: Setup) -> tuple[TaskStream, Proof]:

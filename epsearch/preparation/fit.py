@@ -3,8 +3,7 @@
 from dataclasses import replace
 from typing import TypeVar
 
-from rich.console import Console
-
+from epsearch.events import Events
 from epsearch.loop.rows import table_rows
 from epsearch.runners.slots import local_slots
 from epsearch.study.kinds import Comparison, MemoryStudy, Setup, Study
@@ -16,7 +15,7 @@ GIB = 2**30
 AnySetup = TypeVar("AnySetup", bound=Setup)
 
 
-def fitted(study: AnySetup, stream: TaskStream, console: Console, quiet: bool) -> AnySetup:
+def fitted(study: AnySetup, stream: TaskStream, events: Events) -> AnySetup:
     """The study with as many workers as fit, where it was not told how many; one line says what they take."""
     if study.network == "mlp":
         return study
@@ -31,8 +30,7 @@ def fitted(study: AnySetup, stream: TaskStream, console: Console, quiet: bool) -
     if fit < slots and study.workers is None and study.address == "local":
         line += f": {fit} at a time instead of {slots}"
         study = replace(study, workers=fit)
-    if not quiet:
-        console.print(line, highlight=False, soft_wrap=True)
+    events.note(line)
     return study
 
 

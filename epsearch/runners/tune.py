@@ -39,7 +39,7 @@ def ready(study: Setup) -> Iterator[Callable[[Loop, Monitor], None]]:
     """Starts Ray in the background, as that takes seconds in which the study can be prepared; ends it behind.
 
     Yields the function that trains until the study is done. It raises UsageError where Ray cannot be had, and
-    Interrupted on Ctrl-C; everything told by then is stored.
+    Interrupted on Ctrl-C, or where the listener wants to stop; everything told by then is stored.
     """
     # Ray prints to standard output when a worker dies, whatever it is told; our answer must stand there alone.
     with (

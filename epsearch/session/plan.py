@@ -2,19 +2,18 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from epsearch.loop.ahead import Eta, Plan
 from epsearch.loop.content import measures_transfer
 from epsearch.loop.jobs import Job, Run, bytes_free
-from epsearch.loop.scoring import Outlook
 from epsearch.loop.search import StudyLoop
 from epsearch.runners.slots import local_slots
 from epsearch.study.kinds import Study
-from results.statistics.power import Resolution, resolution
+from results.statistics.power import resolution
 from trainers.cost.flops import run_flop, steps_of
 from trainers.cost.speed import measure
 from trainers.footprint import bytes_of, free_bytes
@@ -25,64 +24,6 @@ from trainers.streams import DataError
 PROBE_SECONDS = 3.0
 WORTH_A_PROBE = 2e11  # FLOP: less is trained in about the time that the probe takes
 LEVEL = 0.95
-
-
-@dataclass(frozen=True)
-class Eta:
-    """Wall seconds on this machine: likely, and the ends of an interval.
-
-    The interval joins that of the measured speed (95 %, Student's t over the probe's windows) with the fewest and the
-    most members that the search may want.
-    """
-
-    seconds: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is ahead of a study, at most. steps: SGD steps of all members. flop: floating point operations of them.
-
-    at_once: cohorts that are trained at a time here, which take bytes_needed. bytes_free: None where the system does
-    not tell. eta: None where so little is left that measuring would take longer, or for the reason `unmeasured`.
-    resolutions: for the seeds of the search, and those of the evaluation where they are more or fewer.
-    """
-
-    study: Study
-    ahead: Outlook
-    steps: int
-    flop: float
-    at_once: int
-    bytes_needed: int
-    bytes_free: int | None
-    eta: Eta | None
-    unmeasured: str
-    resolutions: tuple[Resolution, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """One JSON object."""
-        return {
-            "study": self.study.name,
-            "config": self.study.shown(),
-            "ahead": {**self.ahead._asdict(), "fewest": self.ahead.fewest, "largest": self.ahead.largest},
-            "steps": self.steps,
-            "flop": self.flop,
-            "at_once": self.at_once,
-            "bytes_needed": self.bytes_needed,
-            "bytes_free": self.bytes_free,
-            "eta_seconds": None if self.eta is None else asdict(self.eta),
-            "unmeasured": self.unmeasured,
-            "resolution": [
-                {name: _or_none(value) for name, value in (*one._asdict().items(), ("points", one.points))}
-                for one in self.resolutions
-            ],
-        }
-
-
-def _or_none(value: float) -> float | None:
-    """JSON knows no NaN and no infinity."""
-    return value if math.isfinite(value) else None
 
 
 def make_plan(loop: StudyLoop) -> Plan:

@@ -10,8 +10,6 @@ from functools import cache
 from pathlib import Path
 from unittest.mock import patch
 
-from rich.console import Console
-
 from epsearch import api
 from epsearch.preparation.build import build_study
 from tests.epsearch.conftest import SMALL
@@ -27,7 +25,7 @@ def finished() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="ledgers-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     with patch.dict(os.environ, {"EPSEARCH_CACHE": str(folder / "cache")}):
-        api.train_and_report(build_study(STUDY | {"out": folder / "runs", "name": NAME}), Console(quiet=True))
+        api.run(build_study(STUDY | {"out": folder / "runs", "name": NAME}))
     return folder / "runs"
 
 

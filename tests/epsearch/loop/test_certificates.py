@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from epsearch import api, terminal
+from epsearch import api
+from epsearch.events import SILENT
 from epsearch.findings import listing
 from epsearch.preparation import growth
 from epsearch.preparation.build import build_study, grow
 from epsearch.preparation.data import prepare
 from epsearch.session.session import make_folder, unfinished
+from epsearch.terminal import lists
 from results.ledger.store import Store
 from tests.support.drive import fake, finish, make
 
@@ -23,11 +25,11 @@ def one(small_study):
 
 
 @pytest.fixture
-def run(console):
+def run():
     """A function that trains what `epsearch run` would, with accuracies that are made up; returns the loop."""
 
     def train_it(study, extend=False):
-        prepared = prepare(study, console, quiet=True)
+        prepared = prepare(study, SILENT)
         make_folder(study.out)
         with Store.open(study.storage) as store:
             described = (study, prepared.images, prepared.proof, extend)
@@ -42,7 +44,7 @@ def states(study):
     """What list, show and report say of the one study."""
     (listed,) = listing.list_studies(study.storage, study.out)
     loop = api.load("mine", study.storage, study.out)
-    assert listed.status == loop.state() and loop.study.certify == terminal.study_as_json(loop)["config"]["certify"]
+    assert listed.status == loop.state() and loop.study.certify == lists.study_as_json(loop)["config"]["certify"]
     return listed.status, loop.done, unfinished(loop)
 
 

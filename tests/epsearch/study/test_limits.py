@@ -15,6 +15,7 @@ from epsearch.study.kinds import Comparison, MemoryStudy, Study
 from epsearch.study.options import OPTIONS
 from results.ledger.store import Store
 from tests.support.drive import fake, finish, make
+from tests.support.events import Recorded
 from tests.support.toy_streams import toy
 from trainers.cohort import LARGEST_SEED, Learner
 
@@ -185,19 +186,18 @@ def test_every_command_tells_the_bound_before_anything_is_made(epsearch, tmp_pat
     assert answer.err.startswith(f"epsearch: {flag.strip('-')} must be <= ") and answer.err.count("\n") == 1
 
 
-def test_a_large_study_is_announced_before_it_is_looked_at(monkeypatch, console):
-    told = []
+def test_a_large_study_is_announced_before_it_is_looked_at(monkeypatch):
+    events = Recorded()
+    told = events.notes
     monkeypatch.setattr("epsearch.preparation.data.decode", lambda *what: told.append("the data"))
     monkeypatch.setattr("epsearch.preparation.data.open_evaluation", lambda study: (toy(), Proof()))
-    monkeypatch.setattr(console, "print", lambda text, **how: told.append(text))
     many = build_study({"points": 100, "repeats": 1, "seeds": 200})
-    prepare(many, console, quiet=False)
+    prepare(many, events)
     line = "a large study, up to 20,000 members and 4,000 different tasks: getting ready takes a while"
     assert told == [line, "the data"]
-    prepare(many, console, quiet=True)
-    prepare(build_study({}), console, quiet=False)
-    assert told == [line, *["the data"] * 3]
-    prepare(build(Comparison, {"tasks": 1000, "seeds": 20}), console, quiet=False)
+    prepare(build_study({}), events)
+    assert told == [line, *["the data"] * 2]
+    prepare(build(Comparison, {"tasks": 1000, "seeds": 20}), events)
     assert "20,000 different tasks" in told[-2]
 
 

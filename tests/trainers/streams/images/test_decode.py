@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from rich.console import Console
 
 from epsearch.failures.errors import UsageError
 from epsearch.preparation import images as datasets
 from tests.support import image_folders as made
+from tests.support.events import Recorded
 from tests.support.limits import HANGS
 from trainers.streams.base import DataError
 from trainers.streams.images import cache as pixel_cache
@@ -409,18 +409,17 @@ def test_datasets_are_prepared_and_checked_for_the_command_line(tmp_path, monkey
     monkeypatch.setenv("EPSEARCH_CACHE", str(cache))
     made.awa(tmp_path / "awa2")
     root = made.folders(tmp_path / "own")
-    text = io.StringIO()
-    console = Console(file=text, force_terminal=True)
-    awa = datasets.prepare("split_awa", tmp_path, 20, False, console)
+    events = Recorded()
+    awa = datasets.prepare("split_awa", tmp_path, 20, False, events)
     assert awa.counts == {"train": 56, "test": 12, "unused": 12} and awa.size == 20
     assert awa.cache_bytes == 80 * 20 * 20 * 3 and awa.where == str(tmp_path / "awa2") and awa.decoded == 80
-    assert datasets.prepare("split_awa", tmp_path, 20, False, console).decoded == 0
-    own = datasets.prepare(f"folder:{root}", tmp_path, None, False, console, quiet=True)
+    assert events.images[-1] == (80, 80)
+    assert datasets.prepare("split_awa", tmp_path, 20, False).decoded == 0
+    own = datasets.prepare(f"folder:{root}", tmp_path, None, False)
     assert own.size == 32 and own.counts == {"train": 12, "test": 6}
-    assert datasets.check(f"folder:{root}", tmp_path, Console(file=text)).differences == []
-    assert "decoding" in text.getvalue()
+    assert datasets.check(f"folder:{root}", tmp_path).differences == []
     with pytest.raises(UsageError, match=r"'mnist' has no images to decode; allowed: .*folder:PATH"):
-        datasets.prepare("mnist", tmp_path, None, False, console)
+        datasets.prepare("mnist", tmp_path, None, False)
 
 
 def test_facts_say_what_the_folder_holds(source, cache):

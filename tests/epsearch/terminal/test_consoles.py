@@ -7,26 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from epsearch import terminal
 from epsearch.api import Dataset
-from epsearch.consoles import PlainConsole, facts
 from epsearch.doctor import Check
 from epsearch.findings.listing import Listed
 from epsearch.preparation.build import build_study
+from epsearch.terminal import lists
+from epsearch.terminal.consoles import PlainConsole, facts
 from results.ledger.store import Store
 from tests.epsearch.conftest import SMALL
 
 ODD = "[/red][bold]:cat:[link=x]"
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize(
     "shown",
     [
         ODD,
-        terminal.dataset_list([Dataset(ODD, ODD, ODD, ODD)]),
-        terminal.study_list([Listed(ODD, "run", ODD, ODD, {ODD: 0.1}, 0.5, "2025-01-01T00:00:00")]),
-        terminal.checks([Check(ODD, True, ODD)]),
+        lists.dataset_list([Dataset(ODD, ODD, ODD, ODD)]),
+        lists.study_list([Listed(ODD, "run", ODD, ODD, {ODD: 0.1}, 0.5, "2025-01-01T00:00:00")]),
+        lists.checks([Check(ODD, True, ODD)]),
         facts({ODD: ODD}),
     ],
     ids=lambda shown: type(shown).__name__,
