@@ -1,6 +1,6 @@
 """Joins trainers, search_spaces and results: studies, from a command line to a report.
 
-In Python, `run(build(Study, {"points": 5}))` is `epsearch run --points 5`; the outcome has the results, and the report
+In Python, `run(build(Search, {"points": 5}))` is `epsearch run --points 5`; the outcome has the results, and the report
 is written. Names are imported when they are first used: importing epsearch alone takes no time.
 
 ROOMS lists the modules and folders from the doors down; each imports only what stands behind it.
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from epsearch.preparation.build import build as build
     from epsearch.study.kinds import Comparison as Comparison
     from epsearch.study.kinds import MemoryStudy as MemoryStudy
+    from epsearch.study.kinds import Search as Search
     from epsearch.study.kinds import Study as Study
 
 ROOMS = (
@@ -43,7 +44,7 @@ _HOMES = {
     "epsearch.events": ("Events", "Silent"),
     "epsearch.failures.errors": ("Interrupted", "UsageError"),
     "epsearch.preparation.build": ("build",),
-    "epsearch.study.kinds": ("Comparison", "MemoryStudy", "Study"),
+    "epsearch.study.kinds": ("Comparison", "MemoryStudy", "Search", "Study"),
 }
 __all__ = sorted(name for names in _HOMES.values() for name in names)
 

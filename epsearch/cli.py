@@ -15,7 +15,7 @@ from epsearch.failures.lines import answered
 from epsearch.ledger.location import kept_within, ledger_url
 from epsearch.ledger.location import storage as parse_storage
 from epsearch.preparation.build import build
-from epsearch.study.kinds import Comparison, MemoryStudy, Setup, Study
+from epsearch.study.kinds import Comparison, MemoryStudy, Search, Study
 from epsearch.study.limits import SIDE
 from epsearch.study.options import Option, default
 from epsearch.study.parsers import dataset as parse_dataset
@@ -95,14 +95,14 @@ def joined(arguments: Sequence[str]) -> list[str]:
     return [*others[:place], "--search", *([" ".join(spaces)] if spaces else []), *others[place:]]
 
 
-TRAINING: dict[type[Setup], str] = {
-    Study: "Search ε, or another hyperparameter, evaluate the choice on the remaining tasks, write a report.",
+TRAINING: dict[type[Study], str] = {
+    Search: "Search ε, or another hyperparameter, evaluate the choice on the remaining tasks, write a report.",
     Comparison: "Train every method on the evaluation tasks and set the paper's table beside the result.",
     MemoryStudy: "Train methods with an episodic memory at several sizes of it, beside the paper's memory tables.",
 }
 
 
-def _command(kind: type[Setup], act: Callable[..., None]) -> Callable[..., None]:
+def _command(kind: type[Study], act: Callable[..., None]) -> Callable[..., None]:
     """A command that trains: the options of its description, and those of the output."""
     names = [option.name for option in kind.options()]
 
@@ -110,7 +110,7 @@ def _command(kind: type[Setup], act: Callable[..., None]) -> Callable[..., None]
         given, config = {name: values.pop(name) for name in names}, values.pop("config")
         act(_grown(given, config) if values.get("extend") else build(kind, given, config), **values)
 
-    sources: list[Callable[..., None]] = [_search_options, _output_options] if kind is Study else [_output_options]
+    sources: list[Callable[..., None]] = [_search_options, _output_options] if kind is Search else [_output_options]
     own = [parameter for source in sources for parameter in inspect.signature(source).parameters.values()]
     signature = inspect.Signature([*map(_parameter, kind.options()), *own])
     command.__signature__ = signature  # type: ignore[attr-defined]
@@ -138,7 +138,7 @@ def _search_options(
     """The options that searches have besides."""
 
 
-def _grown(given: dict[str, Any], config: Path | None) -> Setup:
+def _grown(given: dict[str, Any], config: Path | None) -> Study:
     from epsearch import api
 
     return api.grown(given, config)
@@ -157,7 +157,7 @@ def _plain(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _train(study: Setup, print_config: bool, quiet: bool, as_json: bool, extend: bool = False) -> None:
+def _train(study: Study, print_config: bool, quiet: bool, as_json: bool, extend: bool = False) -> None:
     if print_config:
         sys.stdout.write(study.to_yaml())
         return
@@ -170,14 +170,14 @@ def _train(study: Setup, print_config: bool, quiet: bool, as_json: bool, extend:
     _print(outcome.shown(result), outcome.as_json(result), as_json)
 
 
-def _plan(study: Setup, print_config: bool, quiet: bool, as_json: bool, extend: bool = False) -> None:
+def _plan(study: Study, print_config: bool, quiet: bool, as_json: bool, extend: bool = False) -> None:
     if print_config:
         sys.stdout.write(study.to_yaml())
         return
     from epsearch.session import session
     from epsearch.session.plan_text import in_words
 
-    assert isinstance(study, Study)
+    assert isinstance(study, Search)
     with _listener(quiet or as_json) as events:
         found = session.plan(study, events, extend)
     _print(facts(in_words(found)), found.as_json(), as_json)
@@ -185,7 +185,7 @@ def _plan(study: Setup, print_config: bool, quiet: bool, as_json: bool, extend: 
 
 for _kind, _help in TRAINING.items():
     app.command(_kind.kind, help=_help)(_command(_kind, _train))
-app.command("plan", help="What a run with these options would take; nothing is trained.")(_command(Study, _plan))
+app.command("plan", help="What a run with these options would take; nothing is trained.")(_command(Search, _plan))
 
 
 @app.command()

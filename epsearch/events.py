@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from epsearch.loop.ahead import Plan
-from epsearch.study.kinds import Setup
+from epsearch.study.kinds import Study
 from results.ledger.record import RunRecord
 
 
@@ -51,7 +51,7 @@ class Events(Protocol):
     def plan(self, make: Callable[[], Plan]) -> None:
         """Offers what is ahead of a search; `make` may take seconds, and need not be called."""
 
-    def begin(self, study: Setup, heading: str) -> None:
+    def begin(self, study: Study, heading: str) -> None:
         """Takes what is about to be trained, in words."""
 
     def progress(self, now: Progress) -> None:
@@ -82,7 +82,7 @@ class Silent:
     def plan(self, make: Callable[[], Plan]) -> None:
         """Makes none."""
 
-    def begin(self, study: Setup, heading: str) -> None:
+    def begin(self, study: Study, heading: str) -> None:
         """Does nothing."""
 
     def progress(self, now: Progress) -> None:

@@ -11,7 +11,7 @@ from results.ledger.certificate import Certificate
 from results.ledger.record import RunRecord
 from results.points import EPSILON, Setting, Value, group, is_agem, is_number
 
-__all__ = ["Look", "Race", "SearchRound", "Setting", "StudyResults", "Value"]
+__all__ = ["Look", "Race", "SearchResults", "SearchRound", "Setting", "Value"]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Look(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class StudyResults:
+class SearchResults:
     """Everything the report prints; filled by the caller, interpreted here."""
 
     name: str

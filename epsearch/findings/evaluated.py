@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from epsearch.loop.search import StudyLoop
+from epsearch.loop.search import SearchLoop
 from results.labels import settings_text
 from results.ledger.store import Store
 from results.points import SOFT_AGEM
@@ -16,7 +16,7 @@ NAMES = {"learning_rate": "lr", "epsilon": "ε", "strength": "λ"}
 NOT_A_CHOICE = ("seed", "numeric_path", "transfer", "protocol", "stream")
 
 
-def looks(loop: StudyLoop, store: Store) -> tuple[Look, ...]:
+def looks(loop: SearchLoop, store: Store) -> tuple[Look, ...]:
     """Every choice of this method evaluated on this very stream, by whatever command, oldest first.
 
     Choices differ in any hyperparameter, not in the seed. A baseline is none: nothing was selected for it. Where
@@ -54,7 +54,7 @@ def _flat(content: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in flat.items() if value is not None}
 
 
-def _text(content: Mapping[str, Any], mine: Mapping[str, Any], loop: StudyLoop) -> str:
+def _text(content: Mapping[str, Any], mine: Mapping[str, Any], loop: SearchLoop) -> str:
     """What is searched, and whatever else is not as in this study."""
     there, here = _flat(content), _flat(mine)
     searched = {"learning_rate" if name == "lr" else name for name in loop.study.space.names}

@@ -4,7 +4,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from epsearch.study.kinds import Study
+from epsearch.study.kinds import Search
 from results.statistics.power import Resolution
 
 
@@ -54,7 +54,7 @@ class Plan:
     resolutions: for the seeds of the search, and those of the evaluation where they are more or fewer.
     """
 
-    study: Study
+    study: Search
     ahead: Outlook
     steps: int
     flop: float

@@ -13,7 +13,7 @@ from epsearch.failures.errors import TrainingFailed, UsageError
 from epsearch.loop.content import content, measures_transfer, records
 from epsearch.loop.jobs import Certify, Job, JobResult, Run
 from epsearch.study.disjointness import Proof
-from epsearch.study.kinds import Setup
+from epsearch.study.kinds import Study
 from results.ledger.record import RunRecord, content_key
 from results.ledger.store import Store
 from trainers.cohort import Cohort
@@ -32,7 +32,7 @@ COHORTS_PER_WORKER = 4  # small enough that no worker idles long at the end of a
 class Loop(ABC):
     """The parts of a loop that do not depend on what is asked. Subclasses say which members a stage wants."""
 
-    def __init__(self, study: Setup, images: Mapping[str, Any], store: Store, workers: int) -> None:
+    def __init__(self, study: Study, images: Mapping[str, Any], store: Store, workers: int) -> None:
         self.study, self.workers = study, workers
         self.records: dict[str, RunRecord] = {}
         self.reused = 0  # members found in the ledger

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 from epsearch.loop.jobs import Job, JobResult, Run
-from epsearch.study.kinds import Setup
+from epsearch.study.kinds import Study
 from results.ledger.record import RunRecord, content_key
 from trainers import methods
 from trainers.cohort import PROTOCOL_VERSION, Learner
@@ -18,7 +18,7 @@ EPSILON, STRENGTH = "epsilon", "strength"  # stand beside the configuration, not
 ALWAYS_NAMED = ("memory", "memory_batch", "trigger", "scale", "satisfied")
 
 
-def content(study: Setup, images: Mapping[str, Any], run: Run) -> dict[str, Any]:
+def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]:
     """Everything that determines a run's result, JSON-able; `images` is the stream's own description.
 
     What a method does not declare plays no part in it.

@@ -9,8 +9,8 @@ from epsearch.loop.ahead import Outlook
 from epsearch.loop.base import Loop
 from epsearch.loop.content import content
 from epsearch.loop.jobs import Job, JobResult, Run
-from epsearch.loop.strategy import Search
-from epsearch.study.kinds import Study
+from epsearch.loop.strategy import Strategist
+from epsearch.study.kinds import Search
 from results.inert import all_equal
 from results.ledger.certificate import Certificate
 from results.ledger.record import RunRecord
@@ -20,26 +20,26 @@ from search_spaces.space import Point
 from search_spaces.strategy import Best, Round
 
 
-class StudyLoop(Loop):
+class SearchLoop(Loop):
     """Asks a strategy, finds in the ledger what is known, hands out the rest, stores and tells what came back.
 
     earlier: what the study was before it grew; what these searches have found counts as found.
     """
 
-    study: Study
+    study: Search
 
     def __init__(
         self,
-        study: Study,
+        study: Search,
         images: Mapping[str, Any],
         store: Store,
         workers: int = 1,
-        earlier: Sequence[Study] = (),
+        earlier: Sequence[Search] = (),
     ) -> None:
         super().__init__(study, images, store, workers)
-        self.search = Search(study, self._record)
-        self.strategy = self.search.strategy
-        self.earlier = tuple(StudyLoop(one, images, store) for one in earlier)
+        self.strategist = Strategist(study, self._record)
+        self.strategy = self.strategist.strategy
+        self.earlier = tuple(SearchLoop(one, images, store) for one in earlier)
         for loop in self.earlier:
             self.records.update((record.key, record) for record in loop.search_records())
             self.damaged |= certificates.of_members(loop.damaged)
@@ -63,7 +63,7 @@ class StudyLoop(Loop):
 
     @property
     def stage(self) -> str:
-        return "evaluation" if self.evaluating else self.search.stage
+        return "evaluation" if self.evaluating else self.strategist.stage
 
     @property
     def best(self) -> Best | None:
@@ -80,7 +80,7 @@ class StudyLoop(Loop):
     @property
     def inert(self) -> bool:
         """Whether all values that were tried score the same bit for bit, so that none is the best."""
-        return all_equal(self.search.scores())
+        return all_equal(self.strategist.scores())
 
     def state(self) -> str:
         alone = len(self._uncertified()) if self.evaluating else 0
@@ -99,7 +99,7 @@ class StudyLoop(Loop):
 
     def heading(self) -> str:
         study = self.study
-        plural = {"repeat": "repeats", "batch": "batches"}[self.search.unit]
+        plural = {"repeat": "repeats", "batch": "batches"}[self.strategist.unit]
         what = "ε" if study.space.names == ("epsilon",) else f"values of {', '.join(study.space.names)}"
         seeds = f"{'up to ' if study.race else ''}{len(study.seeds)} seeds"
         return (
@@ -133,7 +133,7 @@ class StudyLoop(Loop):
             return Outlook(len(self.records), now, 0, 0, 0, len(self._uncertified()))
         unknown = len(self._unknown(self._final([study.baseline])))
         final = 0 if study.score_on == "eval" else len(study.final_seeds) + unknown
-        return Outlook(len(self.records), now, *self.search.later_members(), final, certified)
+        return Outlook(len(self.records), now, *self.strategist.later_members(), final, certified)
 
     def remaining_work(self) -> float:
         return self.work_of(self.outlook())[1]
@@ -146,7 +146,7 @@ class StudyLoop(Loop):
 
     def search_records(self) -> tuple[RunRecord, ...]:
         """Every member of the search that has been trained, each once; those of earlier searches behind."""
-        own = self.found(self._scored(self.search.given()))
+        own = self.found(self._scored(self.strategist.given()))
         return tuple({record.key: record for record in (*own, *self._earlier_records())}.values())
 
     def evaluation_records(self) -> tuple[RunRecord, ...]:
@@ -190,7 +190,9 @@ class StudyLoop(Loop):
 
     def _sample(self) -> list[str]:
         """Keys of the members of the search that are to be certified."""
-        return certificates.sample(self.study.name, self.found(self._scored(self.search.given())), self.study.certify)
+        return certificates.sample(
+            self.study.name, self.found(self._scored(self.strategist.given())), self.study.certify
+        )
 
     def _uncertified(self) -> list[str]:
         return [key for key in self._sample() if key not in self.certificates]
@@ -202,7 +204,7 @@ class StudyLoop(Loop):
     def _wanted(self) -> list[Run]:
         if self.evaluating:
             return self._final(self._evaluated())
-        return self._scored(self.search.wanted())
+        return self._scored(self.strategist.wanted())
 
     def _scored(self, shares: Mapping[Point, Sequence[int]]) -> list[Run]:
         return [self._run(self.study.score_on, point, seed) for point, seeds in shares.items() for seed in seeds]
@@ -246,7 +248,7 @@ class StudyLoop(Loop):
                 self.damaged |= certificates.damaged(known)
             if self.evaluating or self.missing():
                 return
-            self.strategy.tell(self.search.observations())
+            self.strategy.tell(self.strategist.observations())
 
     def _gather(self) -> None:
         """Asks the ledger for what is wanted, and for what is then wanted: a race goes on as far as it knows."""
@@ -257,6 +259,6 @@ class StudyLoop(Loop):
 
     def _open_certificates(self) -> None:
         """One job for each member of the sample: it is trained alone, without a shared first task."""
-        runs = {self._key(one): one for one in self._scored(self.search.given())}
+        runs = {self._key(one): one for one in self._scored(self.strategist.given())}
         for key in self._uncertified():
             self._open(self._jobs, [[runs[key]]], certificates.order(self.records[key], self.records, runs))

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from epsearch.loop import race
 from epsearch.loop.race import Found, Table
-from epsearch.study.kinds import Study
+from epsearch.study.kinds import Search
 from search_spaces.grid import grid
 from search_spaces.space import Point
 from search_spaces.strategies import STRATEGIES
@@ -17,13 +17,13 @@ BY_GRIDS = ("narrowing", "interval-ci")  # their rounds are the paper's repeats,
 MAY_REPEAT = (*BY_GRIDS, "gp")  # may suggest what is known
 
 
-class Search:
+class Strategist:
     """A study's strategy on one side, its members on the other.
 
     found: what is known of a point's member of a seed. All answers follow from that and the study alone.
     """
 
-    def __init__(self, study: Study, found: Found) -> None:
+    def __init__(self, study: Search, found: Found) -> None:
         self.strategy = make_strategy(study)
         self._study, self._found = study, found
 
@@ -94,7 +94,7 @@ class Search:
         return {point: seeds[:count] for point, count in zip(different, counts, strict=True)}
 
 
-def make_strategy(study: Study) -> Strategy:
+def make_strategy(study: Search) -> Strategy:
     """Raises ValueError where the strategy cannot search the space."""
     if study.strategy == "gp":
         import torch  # by which Optuna fits the process

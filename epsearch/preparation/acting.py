@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from epsearch.failures.errors import UsageError
 from epsearch.loop.learners import searchable
 from epsearch.study.hyperparameters import EPSILON
-from epsearch.study.kinds import Comparison, MemoryStudy, Setup, Study
+from epsearch.study.kinds import Comparison, MemoryStudy, Search, Study
 from search_spaces.published.definition import method_grids
 from trainers import methods
 from trainers.methods import Penalty
@@ -17,12 +17,12 @@ from trainers.methods.base import RESERVOIR
 from trainers.streams.base import TaskStream
 
 
-def check(study: Setup) -> None:
+def check(study: Study) -> None:
     """By the options alone: there must be tasks enough, and nothing that switches off what is searched.
 
     Raises UsageError.
     """
-    if isinstance(study, Study):
+    if isinstance(study, Search):
         for name in study.space.names:
             _check_tasks(study, study.score_on, study.method, name, f"to search {name}")
             _check_switches(study, name)
@@ -35,7 +35,7 @@ def check(study: Setup) -> None:
                 _check_tasks(study, "cv", method, "strength", f"to tune the λ of {method}")
 
 
-def check_on(study: Study, stream: TaskStream) -> None:
+def check_on(study: Search, stream: TaskStream) -> None:
     """By the sizes of the stream whose scores choose. Raises UsageError where all values lie beyond what can matter."""
     for name in study.space.names:
         limit = LIMITS[name](study, stream) if name in LIMITS else None
@@ -47,7 +47,7 @@ def check_on(study: Study, stream: TaskStream) -> None:
         raise UsageError(f"{option} must be <= {limit.most} to search {name}, got {low:g}: {limit.reason}")
 
 
-def _check_tasks(study: Setup, phase: str, method: str, name: str, purpose: str) -> None:
+def _check_tasks(study: Study, phase: str, method: str, name: str, purpose: str) -> None:
     tasks, least = len(study.stream_tasks(phase)), methods.method(method).tasks_needed(name)
     if tasks >= least:
         return
@@ -57,7 +57,7 @@ def _check_tasks(study: Setup, phase: str, method: str, name: str, purpose: str)
     raise UsageError(f"{least_option} {purpose}, got {got}: without {earlier} {name} changes nothing in {method}")
 
 
-def _check_switches(study: Study, name: str) -> None:
+def _check_switches(study: Search, name: str) -> None:
     """A method may be another one at ε = 0 or λ = 0, which knows nothing of what is searched."""
     method = methods.method(study.method)
     other = method.at_zero
@@ -77,7 +77,7 @@ class _Limit(NamedTuple):
     reason: str
 
 
-def _of_memory(study: Study, stream: TaskStream) -> _Limit | None:
+def _of_memory(study: Search, stream: TaskStream) -> _Limit | None:
     """Of each class no more can be kept than a task shows; of a reservoir, which keeps all classes together, in all."""
     if _is_reservoir(study):
         places = stream.classes * len(stream.tasks)
@@ -90,7 +90,7 @@ def _of_memory(study: Study, stream: TaskStream) -> _Limit | None:
     return _Limit("memory", most - 1, f"more keep every example, as no task shows more than {most} of a class")
 
 
-def _of_memory_batch(study: Study, stream: TaskStream) -> _Limit | None:
+def _of_memory_batch(study: Search, stream: TaskStream) -> _Limit | None:
     place, low = int(_values(study, "memory")[1]), _values(study, "memory_batch")[0]
     if _is_reservoir(study):
         places = place * stream.classes * len(stream.tasks)
@@ -103,7 +103,7 @@ def _of_memory_batch(study: Study, stream: TaskStream) -> _Limit | None:
     return _Limit("memory_batch", stored - 1, f"more draw the whole memory, which holds at most {stored}")
 
 
-def _of_fisher(study: Study, stream: TaskStream) -> _Limit | None:
+def _of_fisher(study: Search, stream: TaskStream) -> _Limit | None:
     """What rests on an estimate that is never made has no effect: the estimate's rhythm, and λ."""
     rule = methods.method(study.method).rule
     if not isinstance(rule, Penalty) or rule.refresh is None:
@@ -115,7 +115,7 @@ def _of_fisher(study: Study, stream: TaskStream) -> _Limit | None:
     )
 
 
-LIMITS: dict[str, Callable[[Study, TaskStream], _Limit | None]] = {
+LIMITS: dict[str, Callable[[Search, TaskStream], _Limit | None]] = {
     "memory": _of_memory,
     "memory_batch": _of_memory_batch,
     "fisher_every": _of_fisher,
@@ -123,7 +123,7 @@ LIMITS: dict[str, Callable[[Study, TaskStream], _Limit | None]] = {
 }
 
 
-def _is_reservoir(study: Study) -> bool:
+def _is_reservoir(study: Search) -> bool:
     return methods.method(study.method).memory == RESERVOIR
 
 
@@ -138,7 +138,7 @@ def _sizes(stream: TaskStream, seed: int) -> list[int]:
     return [stream.size(seed, task) for task in stream.tasks]
 
 
-def _values(study: Study, name: str) -> tuple[float, float]:
+def _values(study: Search, name: str) -> tuple[float, float]:
     """The smallest and the largest number that the search tries of a hyperparameter, or the study's own."""
     for one in study.space.parameters:
         if one.name == name:

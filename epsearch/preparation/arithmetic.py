@@ -11,7 +11,7 @@ from epsearch.cache import cache_folder
 from epsearch.events import SILENT, Events
 from epsearch.failures.errors import UsageError
 from epsearch.machine import installed, processor
-from epsearch.study.kinds import Setup
+from epsearch.study.kinds import Study
 from trainers.kept import sealed
 from trainers.notes import tell
 from trainers.streams.base import ImageStream, PixelStream, TaskStream
@@ -26,7 +26,7 @@ IN_TENSORS = ("cpu-float32-torch",)
 KEPT, AGAIN = "numeric paths", "the fastest arithmetic is measured again"
 
 
-def numeric_path(study: Setup, stream: TaskStream, begun_with: str | None = None, events: Events = SILENT) -> str:
+def numeric_path(study: Study, stream: TaskStream, begun_with: str | None = None, events: Events = SILENT) -> str:
     """The path's name. Raises UsageError where a given one does not fit the device, or needs what is not here.
 
     A study that goes on, on this machine or another, keeps the path it began with, so that its results stay its own.
@@ -39,7 +39,7 @@ def numeric_path(study: Setup, stream: TaskStream, begun_with: str | None = None
     return name
 
 
-def _chosen(study: Setup, stream: TaskStream, begun_with: str | None, events: Events) -> str:
+def _chosen(study: Study, stream: TaskStream, begun_with: str | None, events: Events) -> str:
     if study.numeric_path is not None:
         device, precision = study.numeric_path.split("-")[:2]
         if (device, precision) != (study.device, study.precision):

@@ -14,7 +14,7 @@ from epsearch.loop.strategy import make_strategy
 from epsearch.machine import cuda_present
 from epsearch.preparation import acting
 from epsearch.study import file, limits
-from epsearch.study.kinds import ASKED, KINDS, Comparison, MemoryStudy, Setup, Study
+from epsearch.study.kinds import ASKED, KINDS, Comparison, MemoryStudy, Search, Study
 from epsearch.study.limits import check_product
 from epsearch.study.options import Option, default
 from epsearch.study.parsers import METHODS, OF_THE_MEMORY_STUDY
@@ -24,10 +24,10 @@ from search_spaces.published.definition import load_definition
 from trainers import methods
 from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
 
-AnySetup = TypeVar("AnySetup", bound=Setup)
+AnyStudy = TypeVar("AnyStudy", bound=Study)
 
 
-def build(kind: type[AnySetup], given: Mapping[str, Any], config: Path | None = None) -> AnySetup:
+def build(kind: type[AnyStudy], given: Mapping[str, Any], config: Path | None = None) -> AnyStudy:
     """The effective study: the command line over the YAML file over the dataset's definition.
 
     `given` maps option names to values; None means not given. Raises UsageError.
@@ -37,7 +37,7 @@ def build(kind: type[AnySetup], given: Mapping[str, Any], config: Path | None = 
     values = {option.name: option.default for option in kind.options()} | _defined(kind, parsed) | parsed
     if values["network"] != "resnet18" and "pretrained" not in parsed:
         values["pretrained"] = None  # the definition's are another network's
-    if kind is not Study:
+    if kind is not Search:
         values["settings"] = _settings(values, "settings" in parsed)
     values["storage"] = ledger_url(values["out"], values["storage"])
     values["device"] = _device(values["device"])
@@ -45,20 +45,20 @@ def build(kind: type[AnySetup], given: Mapping[str, Any], config: Path | None = 
     _check(study)
     if values["name"] is not None:
         return study
-    prefix = "" if kind is Study else f"{kind.kind}-"
+    prefix = "" if kind is Search else f"{kind.kind}-"
     return replace(study, name=f"{prefix}{_name(dataset)}-{study.digest()}")
 
 
 def places(given: Mapping[str, Any], config: Path | None = None) -> tuple[str | None, Path, LedgerUrl]:
     """(name, out folder, URL of the ledger) of a search. Raises UsageError."""
-    parsed = _parsed(Study, given, config)
+    parsed = _parsed(Search, given, config)
     out = parsed.get("out", default("out"))
     return parsed.get("name"), out, ledger_url(out, parsed.get("storage"))
 
 
-def grow(stored: Study, given: Mapping[str, Any], config: Path | None = None) -> Study:
+def grow(stored: Search, given: Mapping[str, Any], config: Path | None = None) -> Search:
     """A stored search with other options; `stored.check_growth` says which it may have. Raises UsageError."""
-    parsed = _parsed(Study, given, config)
+    parsed = _parsed(Search, given, config)
     parsed.setdefault("search", None if given.get("interval") is not None else stored.search)
     parsed["device"] = _device(parsed.get("device", stored.device))
     study = replace(stored, **parsed | {"out": stored.out, "storage": stored.storage})
@@ -66,17 +66,17 @@ def grow(stored: Study, given: Mapping[str, Any], config: Path | None = None) ->
     return study
 
 
-def build_study(given: Mapping[str, Any], config: Path | None = None) -> Study:
+def build_search(given: Mapping[str, Any], config: Path | None = None) -> Search:
     """The effective search."""
-    return build(Study, given, config)
+    return build(Search, given, config)
 
 
-def restore(stored: Mapping[str, Any], name: str, out: Path, storage: LedgerUrl) -> Setup:
+def restore(stored: Mapping[str, Any], name: str, out: Path, storage: LedgerUrl) -> Study:
     """What a ledger keeps under `name`, with today's places. The ledgers of old know searches only.
 
     Raises UsageError where it names what is not known, or whatever the text it was made from raises.
     """
-    command = stored.get("kind", Study.kind)
+    command = stored.get("kind", Search.kind)
     if command not in KINDS:
         raise UsageError(unknown("command", command, KINDS))
     kind = KINDS[command]
@@ -99,7 +99,7 @@ def _name(dataset: str) -> str:
     return re.sub(r"[^\w.-]+", "-", text)
 
 
-def _parsed(kind: type[Setup], given: Mapping[str, Any], config: Path | None) -> dict[str, Any]:
+def _parsed(kind: type[Study], given: Mapping[str, Any], config: Path | None) -> dict[str, Any]:
     """What the command line and the YAML file say, as values."""
     options = {option.name: option for option in kind.options()}
     chosen = {**_read_yaml(config, options), **{name: value for name, value in given.items() if value is not None}}
@@ -132,13 +132,13 @@ def _read_yaml(path: Path | None, allowed: Mapping[str, Option]) -> dict[str, An
     return options
 
 
-def _defined(kind: type[Setup], parsed: Mapping[str, Any]) -> dict[str, Any]:
+def _defined(kind: type[Study], parsed: Mapping[str, Any]) -> dict[str, Any]:
     """What the definition of the dataset fixes, under the names of the options."""
     dataset = parsed["dataset"]
     allowed = OF_THE_MEMORY_STUDY if kind is MemoryStudy else METHODS
     listed = {one.name for one in load_definition(dataset).methods}
     try:
-        known = published(dataset, parsed.get("method", default("method")) if kind is Study else None)
+        known = published(dataset, parsed.get("method", default("method")) if kind is Search else None)
     except ValueError as error:
         raise UsageError(str(error)) from None
     known["methods"] = tuple(name for name in allowed if name in listed)
@@ -172,7 +172,7 @@ def _device(wanted: str) -> str:
     return "cpu"
 
 
-def _check(study: Setup) -> None:
+def _check(study: Study) -> None:
     """Conditions between options."""
     _check_sizes(study)
     if study.precision == "tf32" and study.device != "cuda":
@@ -186,7 +186,7 @@ def _check(study: Setup) -> None:
             f"examples-per-task must be >= batch-size, got {study.examples_per_task} and {study.largest_batch}"
         )
     _check_images(study)
-    if isinstance(study, Study):
+    if isinstance(study, Search):
         _check_search(study)
     if isinstance(study, Comparison) and study.memory == 0:
         raise UsageError("memory must be >= 1, as methods with an episodic memory are compared, got 0")
@@ -198,17 +198,17 @@ def _check(study: Setup) -> None:
     acting.check(study)
 
 
-def _check_sizes(study: Setup) -> None:
+def _check_sizes(study: Study) -> None:
     """Numbers that fit one by one must not be too many together."""
     seeds = {seed for phase in ("cv", "eval") for seed in study.stream_seeds(phase)}
     check_product("different tasks", limits.STREAMS, seeds=len(seeds), tasks=study.tasks)
-    if isinstance(study, Study):
+    if isinstance(study, Search):
         tried = {"points": study.points, "repeats": study.repeats}
         check_product("values", limits.VALUES, **tried)
         check_product("members", limits.MEMBERS, **tried, seeds=len(study.seeds))
 
 
-def _check_images(study: Setup) -> None:
+def _check_images(study: Study) -> None:
     """What streams of images are told must fit them, and be kept from others."""
     fixed = load_definition(study.dataset).image_size is None
     for name, value in (("classes-per-task", study.classes_per_task), ("image-size", study.image_size)):
@@ -223,7 +223,7 @@ def _check_images(study: Setup) -> None:
         raise UsageError(f"image-size must be >= {smallest} for network {study.network}, got {study.image_size}")
 
 
-def _check_search(study: Study) -> None:
+def _check_search(study: Search) -> None:
     """The strategy must be able to search the space, and the space must be the method's."""
     learners.check(study.method, study.space.names)
     if study.memory_batch is None and "memory_batch" in study.space.names:

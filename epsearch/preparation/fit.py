@@ -6,16 +6,16 @@ from typing import TypeVar
 from epsearch.events import Events
 from epsearch.loop.rows import table_rows
 from epsearch.runners.slots import local_slots
-from epsearch.study.kinds import Comparison, MemoryStudy, Setup, Study
+from epsearch.study.kinds import Comparison, MemoryStudy, Search, Study
 from trainers.cohort import Cohort, Learner
 from trainers.numeric_path import NumericPath
 from trainers.streams.base import TaskStream
 
 GIB = 2**30
-AnySetup = TypeVar("AnySetup", bound=Setup)
+AnyStudy = TypeVar("AnyStudy", bound=Study)
 
 
-def fitted(study: AnySetup, stream: TaskStream, events: Events) -> AnySetup:
+def fitted(study: AnyStudy, stream: TaskStream, events: Events) -> AnyStudy:
     """The study with as many workers as fit, where it was not told how many; one line says what they take."""
     if study.network == "mlp":
         return study
@@ -34,16 +34,16 @@ def fitted(study: AnySetup, stream: TaskStream, events: Events) -> AnySetup:
     return study
 
 
-def estimate(study: Setup, stream: TaskStream, path: NumericPath) -> int:
+def estimate(study: Study, stream: TaskStream, path: NumericPath) -> int:
     """Bytes of one member of what takes the most."""
     from trainers.footprint import bytes_of
 
     return max(bytes_of(Cohort((one,)), stream, study.architecture, path) for one in _trained(study))
 
 
-def _trained(study: Setup) -> list[Learner]:
+def _trained(study: Study) -> list[Learner]:
     """One of each kind."""
-    if isinstance(study, Study):
+    if isinstance(study, Search):
         return [study.learner(study.baseline, study.seeds[0])]
     assert isinstance(study, (Comparison, MemoryStudy))
     return [row.learner(study.seeds[0]) for row in table_rows(study)]

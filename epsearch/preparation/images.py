@@ -9,7 +9,7 @@ import numpy as np
 from epsearch.cache import image_cache
 from epsearch.events import SILENT, Events
 from epsearch.failures.errors import Interrupted, UsageError
-from epsearch.study.kinds import Setup
+from epsearch.study.kinds import Study
 from trainers.notes import heard_by
 from trainers.streams.base import DataError
 from trainers.streams.images import decode as decoding
@@ -32,7 +32,7 @@ class Prepared(NamedTuple):
     fingerprint: str
 
 
-def decode(study: Setup, events: Events) -> None:
+def decode(study: Study, events: Events) -> None:
     """Decodes the images that the study is to train on, unless that has been done. Raises UsageError."""
     options = study.request("eval").images
     if options is None:

@@ -12,11 +12,11 @@ from epsearch.loop.base import Loop
 from epsearch.loop.jobs import JobResult, execute
 from epsearch.runners.progress import Monitor
 from epsearch.runners.slots import local_slots
-from epsearch.study.kinds import Setup
+from epsearch.study.kinds import Study
 
 
 @contextmanager
-def ready(study: Setup) -> Iterator[Callable[[Loop, Monitor], None]]:
+def ready(study: Study) -> Iterator[Callable[[Loop, Monitor], None]]:
     """Yields the function that trains; see `tune.ready`."""
     yield _run
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from epsearch.loop.ahead import Eta, Plan
 from epsearch.loop.content import measures_transfer
 from epsearch.loop.jobs import Job, Run, bytes_free
-from epsearch.loop.search import StudyLoop
+from epsearch.loop.search import SearchLoop
 from epsearch.runners.slots import local_slots
-from epsearch.study.kinds import Study
+from epsearch.study.kinds import Search
 from results.statistics.power import resolution
 from trainers.cost.flops import run_flop, steps_of
 from trainers.cost.speed import measure
@@ -26,7 +26,7 @@ WORTH_A_PROBE = 2e11  # FLOP: less is trained in about the time that the probe t
 LEVEL = 0.95
 
 
-def make_plan(loop: StudyLoop) -> Plan:
+def make_plan(loop: SearchLoop) -> Plan:
     """Looks at what the ledger knows and, where it is worth it, trains for a few seconds; nothing of that is stored."""
     study, ahead = loop.study, loop.outlook()
     loop.workers = workers = local_slots(study)
@@ -49,7 +49,7 @@ def make_plan(loop: StudyLoop) -> Plan:
         except (MemoryError, RuntimeError, ValueError, DataError) as error:  # the run itself has ways out of some
             reason = " ".join(str(error).split())
     seeds = dict.fromkeys((len(study.seeds), len(study.final_seeds)))
-    found = tuple(resolution(number, loop.search.scores()) for number in seeds)
+    found = tuple(resolution(number, loop.strategist.scores()) for number in seeds)
     return Plan(study, ahead, round(steps), total, at_once, needed * at_once, free_bytes(path), eta, reason, found)
 
 
@@ -66,7 +66,7 @@ def _kinds(runs: Iterable[Run]) -> list[Run]:
     return list({run.learner.shared: run for run in runs}.values())
 
 
-def _cost(study: Study, run: Run) -> _Cost:
+def _cost(study: Search, run: Run) -> _Cost:
     stream, learner = study.request(run.phase).open(), run.learner
     found = run_flop(learner, stream, study.architecture, measures_transfer(run.phase))
     return _Cost(found.total, sum(found.training), sum(steps_of(learner, stream)))
@@ -76,7 +76,7 @@ def _mean(costs: Sequence[_Cost]) -> _Cost:
     return _Cost(*(sum(values) / len(costs) for values in zip(*costs, strict=True)))
 
 
-def _eta(loop: StudyLoop, jobs: list[Job], workers: int, with_tests: float) -> Eta:
+def _eta(loop: SearchLoop, jobs: list[Job], workers: int, with_tests: float) -> Eta:
     """with_tests: by how much tests make more of what training takes; the probe takes steps alone."""
     job = max(jobs, key=lambda one: one.weight * len(one.cohort.learners))
     path = NumericPath.parse(job.path)

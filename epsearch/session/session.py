@@ -15,7 +15,7 @@ from epsearch.ledger.damage import reading, unused_in_words
 from epsearch.ledger.location import kept_within
 from epsearch.loop.ahead import Plan
 from epsearch.loop.base import Loop
-from epsearch.loop.search import StudyLoop
+from epsearch.loop.search import SearchLoop
 from epsearch.loop.table import TableLoop
 from epsearch.machine import describe_machine
 from epsearch.preparation import growth
@@ -24,7 +24,7 @@ from epsearch.preparation.data import Prepared, prepare
 from epsearch.preparation.fit import fitted
 from epsearch.runners.progress import Monitor, clock
 from epsearch.session.plan import make_plan
-from epsearch.study.kinds import Comparison, MemoryStudy, Setup, Study
+from epsearch.study.kinds import Comparison, MemoryStudy, Search, Study
 from results.ledger.errors import StoreUnavailable
 from results.ledger.files import on_one_line, writable
 from results.ledger.retry import Patience
@@ -33,7 +33,7 @@ from results.ledger.url import LedgerUrl
 from trainers.notes import heard_by
 from trainers.plugins.calls import ForeignError
 
-AnySetup = TypeVar("AnySetup", bound=Setup)
+AnyStudy = TypeVar("AnyStudy", bound=Study)
 
 PATIENCE = 300.0  # seconds for which a run waits for a PostgreSQL that has gone
 
@@ -62,7 +62,7 @@ def _heard(events: Events) -> Iterator[None]:
         raise UsageError(str(error)) from error
 
 
-def train(study: Setup, events: Events = SILENT, extend: bool = False) -> tuple[Loop, Effort]:
+def train(study: Study, events: Events = SILENT, extend: bool = False) -> tuple[Loop, Effort]:
     """Trains from where the ledger stands to the end. extend: a study of that name may grow into this one.
 
     Raises UsageError (bad input; nothing has been trained); Interrupted and TrainingFailed (what was trained is kept).
@@ -73,7 +73,7 @@ def train(study: Setup, events: Events = SILENT, extend: bool = False) -> tuple[
         return _train(study, prepared, events, extend)
 
 
-def _train(study: Setup, prepared: Prepared, events: Events, extend: bool) -> tuple[Loop, Effort]:
+def _train(study: Study, prepared: Prepared, events: Events, extend: bool) -> tuple[Loop, Effort]:
     with kept_within(), open_store(study.storage) as store, ExitStack() as stack:
         store.patience = patience(events)
         study = _placed(study, prepared, store, events)
@@ -83,9 +83,9 @@ def _train(study: Setup, prepared: Prepared, events: Events, extend: bool) -> tu
         growth.keep(store, *described)  # only now, as a study that cannot begin must not stand in the ledger
         stack.callback(_tell_damage, loop, events, told=_tell_damage(loop, events))
         loop.proof = prepared.proof
-        if isinstance(loop, StudyLoop) and not loop.done:
+        if isinstance(loop, SearchLoop) and not loop.done:
             # A loop of its own: the jobs that the plan looks at are not those that are trained.
-            events.plan(lambda: make_plan(StudyLoop(loop.study, prepared.images, store, earlier=earlier)))
+            events.plan(lambda: make_plan(SearchLoop(loop.study, prepared.images, store, earlier=earlier)))
         monitor = Monitor(loop, events)
         if not loop.done:
             stack.enter_context(_runner(study))(loop, monitor)
@@ -103,7 +103,7 @@ def _sleep(events: Events, seconds: float) -> None:
         raise Interrupted
 
 
-def plan(study: Study, events: Events = SILENT, extend: bool = False) -> Plan:
+def plan(study: Search, events: Events = SILENT, extend: bool = False) -> Plan:
     """What `train` would do. Nothing is trained but for a probe of a few seconds, and nothing stored."""
     with _heard(events), ExitStack() as stack:
         prepared = prepare(study, events)
@@ -111,10 +111,10 @@ def plan(study: Study, events: Events = SILENT, extend: bool = False) -> Plan:
         store = stack.enter_context(read_store(study.storage))
         study = _placed(study, prepared, store, SILENT)  # the plan itself says what is said there
         earlier = growth.keep(store, study, prepared.images, prepared.proof, extend, write=False)
-        return make_plan(StudyLoop(study, prepared.images, store, earlier=earlier))
+        return make_plan(SearchLoop(study, prepared.images, store, earlier=earlier))
 
 
-def _placed(study: AnySetup, prepared: Prepared, store: Store, events: Events) -> AnySetup:
+def _placed(study: AnyStudy, prepared: Prepared, store: Store, events: Events) -> AnyStudy:
     """With the arithmetic and the number of workers that fit this machine; a study that was begun keeps its own."""
     row = growth.find(store, study.name)
     begun_with = row.config.get("numeric_path") if row else None
@@ -130,10 +130,10 @@ def _tell_damage(loop: Loop, events: Events, told: frozenset[str] = frozenset())
     return told | found.keys()
 
 
-def make_loop(study: Setup, images: Mapping[str, Any], store: Store, earlier: Sequence[Study] = ()) -> Loop:
+def make_loop(study: Study, images: Mapping[str, Any], store: Store, earlier: Sequence[Search] = ()) -> Loop:
     """The loop of the study's kind."""
-    if isinstance(study, Study):
-        return StudyLoop(study, images, store, earlier=earlier)
+    if isinstance(study, Search):
+        return SearchLoop(study, images, store, earlier=earlier)
     assert isinstance(study, (Comparison, MemoryStudy))
     return TableLoop(study, images, store)
 
@@ -206,7 +206,7 @@ def unfinished(loop: Loop) -> list[str]:
     return notes
 
 
-def _runner(study: Setup) -> AbstractContextManager[Callable[[Loop, Monitor], None]]:
+def _runner(study: Study) -> AbstractContextManager[Callable[[Loop, Monitor], None]]:
     if study.runner == "local":
         from epsearch.runners import local
 

@@ -27,7 +27,7 @@ ASKED = ("certify",)
 
 
 @dataclass(frozen=True)
-class Setup:
+class Study:
     """What every command that trains is told: the stream, how members are trained, and where that happens.
 
     Fields are options; `options.py` says what each means and allows.
@@ -135,7 +135,7 @@ class Setup:
 
 
 @dataclass(frozen=True)
-class Study(Setup):
+class Search(Study):
     """A search: `epsearch run`."""
 
     kind = "run"
@@ -203,7 +203,7 @@ class Study(Setup):
 
 
 @dataclass(frozen=True)
-class Comparison(Setup):
+class Comparison(Study):
     """Every method on the evaluation stream beside the printed table: `epsearch compare`."""
 
     kind = "compare"
@@ -219,7 +219,7 @@ class Comparison(Setup):
 
 
 @dataclass(frozen=True)
-class MemoryStudy(Setup):
+class MemoryStudy(Study):
     """Methods with an episodic memory at several sizes of it: `epsearch memory`."""
 
     kind = "memory"
@@ -231,4 +231,4 @@ class MemoryStudy(Setup):
     a_agem_scale: str
 
 
-KINDS: dict[str, type[Setup]] = {kind.kind: kind for kind in (Study, Comparison, MemoryStudy)}
+KINDS: dict[str, type[Study]] = {kind.kind: kind for kind in (Search, Comparison, MemoryStudy)}

@@ -15,7 +15,7 @@ from epsearch.events import Progress
 from epsearch.loop.ahead import Plan
 from epsearch.runners.progress import clock
 from epsearch.session.plan_text import in_words
-from epsearch.study.kinds import Setup
+from epsearch.study.kinds import Study
 from epsearch.terminal.consoles import facts
 from results.ledger.record import RunRecord
 
@@ -62,7 +62,7 @@ class Terminal:
         if not self._quiet:
             self._console.print(facts(in_words(make())), soft_wrap=True)
 
-    def begin(self, study: Setup, heading: str) -> None:
+    def begin(self, study: Study, heading: str) -> None:
         """Prints what is about to run."""
         examples = study.examples_per_task or "all"
         text = Text.assemble(("epsearch ", "bold"), (study.name, "bold cyan"))

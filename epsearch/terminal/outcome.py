@@ -22,7 +22,7 @@ from results.pages.search_sections import warnings
 from results.pages.sheet import Line, Sheet
 from results.pages.strategies import strategies_sheet
 from results.pages.strategies_numbers import strategies_table
-from results.search import StudyResults
+from results.search import SearchResults
 from results.verdict.assessment import trust, trust_as_json
 
 
@@ -30,7 +30,7 @@ def shown(result: Outcome) -> RenderableType:
     """What was found, in words and a table, and where the report lies."""
     effort = result.effort
     done = f"{effort.trained} members trained, {effort.reused} from the ledger, {clock(effort.seconds)}"
-    if isinstance(result.results, StudyResults):
+    if isinstance(result.results, SearchResults):
         parts = _search(result.results)
         notes = warnings(result.results)
     else:
@@ -49,7 +49,7 @@ def shown(result: Outcome) -> RenderableType:
 def as_json(result: Outcome) -> dict[str, Any]:
     """The same as one JSON object; metrics in the paper's units, missing values null."""
     results = result.results
-    found = _search_as_json(results) if isinstance(results, StudyResults) else _table_as_json(results)
+    found = _search_as_json(results) if isinstance(results, SearchResults) else _table_as_json(results)
     return {
         "name": results.name,
         "dataset": results.dataset,
@@ -107,12 +107,12 @@ def _table_as_json(results: Comparison | MemoryStudy) -> dict[str, Any]:
     }
 
 
-def _search(results: StudyResults) -> list[RenderableType]:
+def _search(results: SearchResults) -> list[RenderableType]:
     parts: list[RenderableType] = [Text(answer(results)), Text("")]
     return [*parts, _evaluation(results), Text("")] if results.evaluation else parts
 
 
-def _search_as_json(results: StudyResults) -> dict[str, Any]:
+def _search_as_json(results: SearchResults) -> dict[str, Any]:
     return {
         "method": results.method,
         "score_on": results.score_on,
@@ -139,7 +139,7 @@ def _search_as_json(results: StudyResults) -> dict[str, Any]:
     }
 
 
-def side_by_side(found: Sequence[StudyResults], page: Path) -> RenderableType:
+def side_by_side(found: Sequence[SearchResults], page: Path) -> RenderableType:
     """Several searches, a line each, and where the page lies."""
     return Group(
         Printed(strategies_sheet(found, strategies_table(found))),
@@ -148,12 +148,12 @@ def side_by_side(found: Sequence[StudyResults], page: Path) -> RenderableType:
     )
 
 
-def side_by_side_as_json(found: Sequence[StudyResults], page: Path) -> dict[str, Any]:
+def side_by_side_as_json(found: Sequence[SearchResults], page: Path) -> dict[str, Any]:
     """The same as one JSON object."""
     return {"studies": [{"name": one.name, **_search_as_json(one)} for one in found], "report": str(page)}
 
 
-def _evaluation(results: StudyResults) -> Table:
+def _evaluation(results: SearchResults) -> Table:
     """One line a metric, one column a row of the evaluation table: mean ± std, the paper's printed figures last."""
     rows = evaluation_table(results).to_dict("records")
     table = Table("evaluation", *(row["row"] for row in rows), box=None, header_style="bold")

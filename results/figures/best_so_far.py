@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from results.figures.style import BLUE, FAINT, finish, look, plotly
 from results.labels import STREAM_LABELS, count_text, number_text, subscripts
 from results.points import setting_text
-from results.search import StudyResults
+from results.search import SearchResults
 from results.verdict import wording
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class BestSoFar(NamedTuple):
     """
 
 
-def numbers(results: StudyResults) -> BestSoFar:
+def numbers(results: SearchResults) -> BestSoFar:
     """Walk through the rounds; a member that two settings share, or two rounds, is counted once."""
     import pandas as pd
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from results.figures.style import BLUE, FAINT, INK, ORANGE, finish, plotly
 from results.labels import epsilon_text
 from results.points import EPSILON, parameter_label, value_text
-from results.search import StudyResults
+from results.search import SearchResults
 from results.search_tables import search_table
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Shrinking(NamedTuple):
     log: bool
 
 
-def numbers(results: StudyResults) -> Shrinking:
+def numbers(results: SearchResults) -> Shrinking:
     """Intervals and tried values of every round that has an interval."""
     import pandas as pd
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from results.labels import count_text, difference_text, points_text
 from results.ledger.certificate import Certificate
-from results.search import StudyResults
+from results.search import SearchResults
 
 
-def summary(results: StudyResults) -> str:
+def summary(results: SearchResults) -> str:
     """How far the members that were trained again alone are from what they gave among others; "" where there
     were none.
     """
@@ -25,7 +25,7 @@ def summary(results: StudyResults) -> str:
     return f"{count_text(len(known), 'member')} {again} had among others: {_largest(known)}.{allowed}"
 
 
-def warning(results: StudyResults) -> str:
+def warning(results: SearchResults) -> str:
     """What is wrong where a member differs by more than is allowed; "" where none does."""
     known = results.certificates
     outside = [c for c in known if not c.within(results.tolerance)]

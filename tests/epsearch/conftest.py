@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from epsearch import cli
-from epsearch.preparation.build import build_study
+from epsearch.preparation.build import build_search
 from epsearch.runners.tune import SETTINGS
 from epsearch.terminal import listener
 from epsearch.terminal.consoles import PlainConsole
@@ -46,7 +46,7 @@ def small_study(tmp_path):
     """A function that builds a study which takes a second; its options can be overridden."""
 
     def build(**options):
-        return build_study(SMALL | {"out": tmp_path / "runs"} | options)
+        return build_search(SMALL | {"out": tmp_path / "runs"} | options)
 
     return build
 

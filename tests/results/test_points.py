@@ -15,7 +15,7 @@ from results.figures import best_so_far, parameter_curve, shrinking, slices
 from results.metrics import average_accuracy
 from results.pages.search import write_report
 from results.points import group, setting, value
-from results.search import StudyResults
+from results.search import SearchResults
 from results.search_tables import difference_table, evaluation_table, search_table
 from results.verdict.answer import answer
 from tests.support.synthetic import record, study
@@ -24,7 +24,7 @@ from tests.support.synthetic_points import learning_rates, member, mixed, search
 NAMES = ("epsilon", "lr", "memory", "scale")
 
 
-def text_of(results: StudyResults, folder: Path) -> str:
+def text_of(results: SearchResults, folder: Path) -> str:
     html = write_report(results, folder).read_text(encoding="utf-8")
     body = re.sub(r"<(script|style).*?</\1>", " ", html, flags=re.DOTALL)
     return " ".join(re.sub(r"<[^>]+>", "", body).split())

@@ -87,7 +87,7 @@ class TestSpaces:
         loop = make(study, store)
         finish(loop)
         assert loop.done and len(loop.search_records()) == 3 * 2
-        for point in loop.search.given():
+        for point in loop.strategist.given():
             rate, memory, epsilon = point
             wanted = [
                 record
@@ -171,7 +171,7 @@ class TestRace:
         finish(make(plain, other_store))
         pairs = shared_results(store, other_store)
         assert len(pairs) >= 10 and all(same_result(*pair) for pair in pairs)
-        assert sum(map(len, loop.search.given().values())) <= 20
+        assert sum(map(len, loop.strategist.given().values())) <= 20
 
     def test_members_are_saved_and_the_choice_is_the_plain_one(self, small_study, store, other_store):
         raced, plain = (make(small_study(seeds=5, points=7, race=race), into) for race, into in
@@ -179,8 +179,8 @@ class TestRace:
         finish(raced, PEAK)
         finish(plain, PEAK)
         assert raced.best.point == plain.best.point
-        assert len(raced.search_records()) < len(plain.search_records()) == 5 * len(plain.search.given())
-        shares = raced.search.given()
+        assert len(raced.search_records()) < len(plain.search_records()) == 5 * len(plain.strategist.given())
+        shares = raced.strategist.given()
         assert len(shares[raced.best.point]) == 5 and min(map(len, shares.values())) == 2
 
     def test_a_race_does_not_depend_on_what_else_the_ledger_knows(self, small_study, store, other_store):
@@ -196,9 +196,9 @@ class TestRace:
         assert grown.strategy.rounds == alone.strategy.rounds
         after = make(raced, other_store)
         finish(after, noisy)
-        assert min(map(len, alone.search.given().values())) < 4
+        assert min(map(len, alone.strategist.given().values())) < 4
         assert after.strategy.rounds == alone.strategy.rounds
-        assert after.search.given() == alone.search.given() and after.best == alone.best
+        assert after.strategist.given() == alone.strategist.given() and after.best == alone.best
         assert {record.key for record in after.search_records()} == {record.key for record in alone.search_records()}
 
 

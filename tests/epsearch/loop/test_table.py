@@ -227,10 +227,10 @@ class TestLoop:
 
     def test_a_search_has_trained_some_of_it_already(self, tmp_path, store, small_study):
         """A-GEM's members are those of ε = 0 of a search of the same sizes."""
-        from epsearch.loop.search import StudyLoop
+        from epsearch.loop.search import SearchLoop
 
         study = small_study(**TINY | {"examples_per_task": 60, "name": None})
-        search = StudyLoop(study, open_evaluation(study)[0].describe(), store)
+        search = SearchLoop(study, open_evaluation(study)[0].describe(), store)
         while not search.done:
             search.tell([execute(search.ask()[0])])
         found = make(small(Comparison, tmp_path, methods="agem", examples_per_task=60), store)

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from epsearch.preparation.build import build_study
+from epsearch.preparation.build import build_search
 from epsearch.runners import progress
 from epsearch.runners.progress import Monitor, clock
 from tests.support.events import Recorded
@@ -16,7 +16,7 @@ class Clock:
 
 def loop(stage="repeat 1 of 5", known=0, wanted=10, remaining=1000, best="best ε –", done=False):
     return SimpleNamespace(
-        study=build_study({"name": "mine"}),
+        study=build_search({"name": "mine"}),
         stage=stage,
         stage_members=lambda: (known, wanted),
         headline=lambda: best,

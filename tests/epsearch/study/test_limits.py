@@ -7,11 +7,11 @@ import yaml
 
 from epsearch.cli import TRAINING
 from epsearch.failures.errors import UsageError
-from epsearch.preparation.build import build, build_study, grow
+from epsearch.preparation.build import build, build_search, grow
 from epsearch.preparation.data import prepare
 from epsearch.study import kinds, limits, parsers
 from epsearch.study.disjointness import Proof
-from epsearch.study.kinds import Comparison, MemoryStudy, Study
+from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from epsearch.study.options import OPTIONS
 from results.ledger.store import Store
 from tests.support.drive import fake, finish, make
@@ -115,11 +115,11 @@ def test_the_largest_seed_is_stored(small_study, store):
 
 @pytest.mark.parametrize("number", [hex(2**20_000), hex(-(2**20_000)), hex(10**400)], ids=["huge", "below", "large"])
 def test_no_option_of_a_file_ends_in_a_traceback_for_a_huge_number(number, tmp_path):
-    for option in Study.options():
+    for option in Search.options():
         file = tmp_path / "study.yaml"
         file.write_text(f"{option.name}: {number}\n", encoding="utf-8")
         try:
-            build_study({}, file)
+            build_search({}, file)
         except UsageError as error:
             assert "\n" not in str(error), option.name
 
@@ -144,14 +144,14 @@ def test_a_search_space_is_bounded(text, parts):
 @pytest.mark.parametrize(
     ("kind", "given", "message"),
     [
-        (Study, {"points": 10_000, "repeats": 2}, "points × repeats must be <= 10000 values, got 10000 × 2 = 20000"),
+        (Search, {"points": 10_000, "repeats": 2}, "points × repeats must be <= 10000 values, got 10000 × 2 = 20000"),
         (
-            Study,
+            Search,
             {"points": 1000, "repeats": 1, "seeds": 101},
             "points × repeats × seeds must be <= 100000 members, got 1000 × 1 × 101 = 101000",
         ),
-        (Study, {"seeds": 200, "tasks": 1000}, "seeds × tasks must be <= 100000 different tasks, got 200 × 1000"),
-        (Study, {"eval_seeds": 200, "tasks": 1000}, "seeds × tasks must be <= 100000 different tasks, got 200 × 1000"),
+        (Search, {"seeds": 200, "tasks": 1000}, "seeds × tasks must be <= 100000 different tasks, got 200 × 1000"),
+        (Search, {"eval_seeds": 200, "tasks": 1000}, "seeds × tasks must be <= 100000 different tasks, got 200 × 1000"),
         (Comparison, {"seeds": 10_000, "tasks": 10, "tune": True}, "rows × seeds must be <= 100000 members, got "),
         (
             MemoryStudy,
@@ -173,7 +173,7 @@ def test_numbers_that_fit_alone_may_be_too_many_together(kind, given, message, t
 
 def test_a_study_cannot_grow_beyond_them():
     with pytest.raises(UsageError, match="points × repeats must be <= 10000 values"):
-        grow(build_study({}), {"points": 9000})
+        grow(build_search({}), {"points": 9000})
 
 
 @pytest.mark.parametrize("command", [*(kind.kind for kind in TRAINING), "plan"])
@@ -191,11 +191,11 @@ def test_a_large_study_is_announced_before_it_is_looked_at(monkeypatch):
     told = events.notes
     monkeypatch.setattr("epsearch.preparation.data.decode", lambda *what: told.append("the data"))
     monkeypatch.setattr("epsearch.preparation.data.open_evaluation", lambda study: (toy(), Proof()))
-    many = build_study({"points": 100, "repeats": 1, "seeds": 200})
+    many = build_search({"points": 100, "repeats": 1, "seeds": 200})
     prepare(many, events)
     line = "a large study, up to 20,000 members and 4,000 different tasks: getting ready takes a while"
     assert told == [line, "the data"]
-    prepare(build_study({}), events)
+    prepare(build_search({}), events)
     assert told == [line, *["the data"] * 2]
     prepare(build(Comparison, {"tasks": 1000, "seeds": 20}), events)
     assert "20,000 different tasks" in told[-2]
@@ -209,8 +209,8 @@ def test_images_are_prepared_within_the_bound(epsearch):
 def test_members_are_described_once_however_often_they_are_looked_at(small_study, store, monkeypatch):
     """A round of thousands of members is looked at for every cohort that comes back."""
     made = []
-    original = kinds.Study.learner
-    monkeypatch.setattr(kinds.Study, "learner", lambda *what: made.append(what[1:]) or original(*what))
+    original = kinds.Search.learner
+    monkeypatch.setattr(kinds.Search, "learner", lambda *what: made.append(what[1:]) or original(*what))
     loop = make(small_study(points=20, repeats=3, seeds=4, certify=0), store)
     finish(loop, TRAIN)
     assert len(made) == len(set(made)) == len(loop.records) > 100

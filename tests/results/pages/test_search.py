@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from results.pages.search import SearchRound, StudyResults, evaluation_table, write_report
+from results.pages.search import SearchResults, SearchRound, evaluation_table, write_report
 from results.search_tables import difference_table, search_table
 from results.verdict.answer import answer
 from tests.support.synthetic import record, study
@@ -58,12 +58,12 @@ def plain(text: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def full(tmp_path_factory: pytest.TempPathFactory) -> tuple[StudyResults, Path]:
+def full(tmp_path_factory: pytest.TempPathFactory) -> tuple[SearchResults, Path]:
     results = study()
     return results, write_report(results, tmp_path_factory.mktemp("report"))
 
 
-def test_the_page_opens_offline(full: tuple[StudyResults, Path]) -> None:
+def test_the_page_opens_offline(full: tuple[SearchResults, Path]) -> None:
     results, path = full
     html, page = path.read_text(encoding="utf-8"), read(path)
     assert page.loads == []
@@ -76,14 +76,14 @@ def test_the_page_opens_offline(full: tuple[StudyResults, Path]) -> None:
     assert "flattered" not in page.text
 
 
-def test_the_configuration_can_be_copied_back(full: tuple[StudyResults, Path]) -> None:
+def test_the_configuration_can_be_copied_back(full: tuple[SearchResults, Path]) -> None:
     results, path = full
     html = path.read_text(encoding="utf-8")
     text = html.split('<pre id="configuration">')[1].split("</pre>")[0]
     assert yaml.safe_load(text) == {**results.config, "seeds": [0, 1, 2, 3, 4]}
 
 
-def test_every_number_lies_beside_the_page(full: tuple[StudyResults, Path]) -> None:
+def test_every_number_lies_beside_the_page(full: tuple[SearchResults, Path]) -> None:
     results, path = full
     names = {str(p.relative_to(path.parent)) for p in path.parent.rglob("*") if p.is_file()}
     figures = {
@@ -107,7 +107,7 @@ def test_every_number_lies_beside_the_page(full: tuple[StudyResults, Path]) -> N
     assert len(pd.read_csv(path.parent / "search.csv")) == 55
 
 
-def test_evaluation_table(full: tuple[StudyResults, Path]) -> None:
+def test_evaluation_table(full: tuple[SearchResults, Path]) -> None:
     table = evaluation_table(full[0])
     assert table["source"].tolist() == ["this study", "this study", "paper", "paper"]
     assert table["epsilon"].tolist() == [full[0].chosen_epsilon, 0.0, 0.07185, 0.0]

@@ -18,7 +18,7 @@ from results.pages.search import write_report
 from results.pages.search_sections import warnings
 from results.pages.search_trust import how_far
 from results.points import value
-from results.search import Look, Race, StudyResults
+from results.search import Look, Race, SearchResults
 from results.statistics.spread import spread
 from results.verdict.answer import answer
 from results.verdict.assessment import trust, trust_as_json, trust_rows
@@ -112,7 +112,7 @@ def test_without_a_baseline_there_is_no_test() -> None:
     assert "Holm" not in plain(how_far(mixed()))
 
 
-def kind(results: StudyResults) -> str:
+def kind(results: SearchResults) -> str:
     return trust(results).verdict.kind
 
 
