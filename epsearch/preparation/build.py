@@ -66,11 +66,6 @@ def grow(stored: Search, given: Mapping[str, Any], config: Path | None = None) -
     return study
 
 
-def build_search(given: Mapping[str, Any], config: Path | None = None) -> Search:
-    """The effective search."""
-    return build(Search, given, config)
-
-
 def restore(stored: Mapping[str, Any], name: str, out: Path, storage: LedgerUrl) -> Study:
     """What a ledger keeps under `name`, with today's places. The ledgers of old know searches only.
 

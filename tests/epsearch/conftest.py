@@ -8,8 +8,9 @@ import sys
 import pytest
 
 from epsearch import cli
-from epsearch.preparation.build import build_search
+from epsearch.preparation.build import build
 from epsearch.runners.tune import SETTINGS
+from epsearch.study.kinds import Search
 from epsearch.terminal import listener
 from epsearch.terminal.consoles import PlainConsole
 from trainers.plugins import calls
@@ -45,10 +46,10 @@ def cache(monkeypatch, tmp_path):
 def small_study(tmp_path):
     """A function that builds a study which takes a second; its options can be overridden."""
 
-    def build(**options):
-        return build_search(SMALL | {"out": tmp_path / "runs"} | options)
+    def make(**options):
+        return build(Search, SMALL | {"out": tmp_path / "runs"} | options)
 
-    return build
+    return make
 
 
 class Answer:

@@ -11,7 +11,8 @@ from pathlib import Path
 from unittest.mock import patch
 
 from epsearch import api
-from epsearch.preparation.build import build_search
+from epsearch.preparation.build import build
+from epsearch.study.kinds import Search
 from tests.epsearch.conftest import SMALL
 
 STUDY = SMALL | {"repeats": 1, "points": 3}
@@ -25,7 +26,7 @@ def finished() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="ledgers-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     with patch.dict(os.environ, {"EPSEARCH_CACHE": str(folder / "cache")}):
-        api.run(build_search(STUDY | {"out": folder / "runs", "name": NAME}))
+        api.run(build(Search, STUDY | {"out": folder / "runs", "name": NAME}))
     return folder / "runs"
 
 

@@ -8,9 +8,10 @@ from epsearch import api
 from epsearch.events import SILENT
 from epsearch.findings import listing
 from epsearch.preparation import growth
-from epsearch.preparation.build import build_search, grow
+from epsearch.preparation.build import build, grow
 from epsearch.preparation.data import prepare
 from epsearch.session.session import make_folder, unfinished
+from epsearch.study.kinds import Search
 from epsearch.terminal import lists
 from results.ledger.store import Store
 from tests.support.drive import fake, finish, make
@@ -104,6 +105,6 @@ def test_a_study_that_grows_keeps_it(one, run):
 
 
 def test_it_identifies_no_study():
-    study = build_search({})
+    study = build(Search, {})
     assert replace(study, certify=0).digest() == study.digest()
-    assert build_search({"certify": 0}).name == study.name
+    assert build(Search, {"certify": 0}).name == study.name

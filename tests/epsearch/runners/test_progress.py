@@ -2,9 +2,10 @@
 
 from types import SimpleNamespace
 
-from epsearch.preparation.build import build_search
+from epsearch.preparation.build import build
 from epsearch.runners import progress
 from epsearch.runners.progress import Monitor, clock
+from epsearch.study.kinds import Search
 from tests.support.events import Recorded
 
 
@@ -16,7 +17,7 @@ class Clock:
 
 def loop(stage="repeat 1 of 5", known=0, wanted=10, remaining=1000, best="best ε –", done=False):
     return SimpleNamespace(
-        study=build_search({"name": "mine"}),
+        study=build(Search, {"name": "mine"}),
         stage=stage,
         stage_members=lambda: (known, wanted),
         headline=lambda: best,

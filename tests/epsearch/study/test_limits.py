@@ -7,7 +7,7 @@ import yaml
 
 from epsearch.cli import TRAINING
 from epsearch.failures.errors import UsageError
-from epsearch.preparation.build import build, build_search, grow
+from epsearch.preparation.build import build, grow
 from epsearch.preparation.data import prepare
 from epsearch.study import kinds, limits, parsers
 from epsearch.study.disjointness import Proof
@@ -119,7 +119,7 @@ def test_no_option_of_a_file_ends_in_a_traceback_for_a_huge_number(number, tmp_p
         file = tmp_path / "study.yaml"
         file.write_text(f"{option.name}: {number}\n", encoding="utf-8")
         try:
-            build_search({}, file)
+            build(Search, {}, file)
         except UsageError as error:
             assert "\n" not in str(error), option.name
 
@@ -173,7 +173,7 @@ def test_numbers_that_fit_alone_may_be_too_many_together(kind, given, message, t
 
 def test_a_study_cannot_grow_beyond_them():
     with pytest.raises(UsageError, match="points × repeats must be <= 10000 values"):
-        grow(build_search({}), {"points": 9000})
+        grow(build(Search, {}), {"points": 9000})
 
 
 @pytest.mark.parametrize("command", [*(kind.kind for kind in TRAINING), "plan"])
@@ -191,11 +191,11 @@ def test_a_large_study_is_announced_before_it_is_looked_at(monkeypatch):
     told = events.notes
     monkeypatch.setattr("epsearch.preparation.data.decode", lambda *what: told.append("the data"))
     monkeypatch.setattr("epsearch.preparation.data.open_evaluation", lambda study: (toy(), Proof()))
-    many = build_search({"points": 100, "repeats": 1, "seeds": 200})
+    many = build(Search, {"points": 100, "repeats": 1, "seeds": 200})
     prepare(many, events)
     line = "a large study, up to 20,000 members and 4,000 different tasks: getting ready takes a while"
     assert told == [line, "the data"]
-    prepare(build_search({}), events)
+    prepare(build(Search, {}), events)
     assert told == [line, *["the data"] * 2]
     prepare(build(Comparison, {"tasks": 1000, "seeds": 20}), events)
     assert "20,000 different tasks" in told[-2]

@@ -10,7 +10,8 @@ import pytest
 from epsearch.api import Dataset
 from epsearch.doctor import Check
 from epsearch.findings.listing import Listed
-from epsearch.preparation.build import build_search
+from epsearch.preparation.build import build
+from epsearch.study.kinds import Search
 from epsearch.terminal import lists
 from epsearch.terminal.consoles import PlainConsole, facts
 from results.ledger.store import Store
@@ -43,7 +44,7 @@ def test_a_folder_that_looks_like_markup(epsearch, tmp_path):
     out = tmp_path / ODD
     out.mkdir(parents=True)
     own = {"dataset": f"folder:{tmp_path}/{ODD}", "network": "reduced_resnet18", "out": out, "name": "odd"}
-    study = build_search({name: value for name, value in SMALL.items() if name != "numeric_path"} | own)
+    study = build(Search, {name: value for name, value in SMALL.items() if name != "numeric_path"} | own)
     with Store.open(study.storage) as store:
         stream = {"examples_per_task": 60}
         store.save_study("odd", {"study": study.identity(), "stream": stream, "numeric_path": "cpu-float32-mkl"})

@@ -6,7 +6,8 @@ import pytest
 from rich.console import Console
 
 from epsearch.events import Progress
-from epsearch.preparation.build import build_search
+from epsearch.preparation.build import build
+from epsearch.study.kinds import Search
 from epsearch.terminal import listener
 from epsearch.terminal.listener import Terminal
 
@@ -35,7 +36,7 @@ def progress(stage="repeat 1 of 5", best="best –", seconds=5.0):
 
 def test_without_a_terminal_new_stages_are_lines(now, printed):
     with Terminal(printed) as events:
-        events.begin(build_search({"name": "mine"}), "5 repeats × 11 ε")
+        events.begin(build(Search, {"name": "mine"}), "5 repeats × 11 ε")
         events.progress(progress())
         events.progress(progress())
         now[0] += 31
@@ -84,7 +85,7 @@ def test_decoding_is_a_line_now_and_then_elsewhere(now, printed):
 
 def test_quiet_prints_warnings_alone(printed):
     with Terminal(printed, quiet=True) as events:
-        events.begin(build_search({}), "5 repeats × 11 ε")
+        events.begin(build(Search, {}), "5 repeats × 11 ε")
         events.note("one member takes 1 GiB")
         events.decoded(5, 80)
         events.plan(lambda: pytest.fail("nobody reads it"))
