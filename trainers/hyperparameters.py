@@ -106,15 +106,25 @@ class Hyperparameters:
     @classmethod
     def of(cls, declared: Iterable[Hyperparameter], values: Mapping[str, Value]) -> Hyperparameters:
         """Exactly those declared: as given, else the default. Raises ValueError where a value is missing or wrong."""
-        found: dict[str, Value] = {}
-        for one in declared:
-            value = values.get(one.name, one.default)
-            if not one.fits(value):
-                raise ValueError(f"{one.name} must be {one.allowed}, got {value!r}")
-            found[one.name] = value
-        if unknown := sorted(values.keys() - found.keys()):
-            raise ValueError(f"no such hyperparameter: {', '.join(unknown)}; known: {', '.join(found)}")
-        return cls(**found)
+        known = tuple(declared)
+        found = cls(**{one.name: one.default for one in known}).but(**values)
+        found.check(known)
+        return found
+
+    def check(self, declared: Iterable[Hyperparameter]) -> None:
+        """Raises ValueError, in one line, where these are not exactly the declared ones, or a value does not fit."""
+        known = {one.name: one for one in declared}
+        for found, others, what in ((vars(self), known, "no such"), (known, vars(self), "no value of the")):
+            if left := [name for name in found if name not in others]:
+                raise ValueError(f"{what} hyperparameter: {', '.join(left)}; known: {', '.join(known)}")
+        for name, one in known.items():
+            if not one.fits(value := vars(self)[name]):
+                raise ValueError(f"{name} must be {one.allowed}, got {value!r}")
+
+    def only(self, names: Iterable[str]) -> Hyperparameters:
+        """Those of these names that there are."""
+        kept = set(names)
+        return Hyperparameters(**{name: value for name, value in vars(self).items() if name in kept})
 
     def get(self, name: str, default: Any = None) -> Any:
         """The value, or the default where the method has no such hyperparameter."""

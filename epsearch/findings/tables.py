@@ -18,7 +18,7 @@ def comparison(loop: TableLoop, facts: Mapping[str, str]) -> ComparisonResults:
     study = loop.study
     assert isinstance(study, Comparison)
     rows = tuple(
-        ComparedRow(row.label, row.method, row.shown(), loop.found(loop.trainees(row)), _remark(loop, row))
+        ComparedRow(row.label, row.method, row.shown(), loop.found(loop.runs(row)), _remark(loop, row))
         for row in loop.rows
     )
     sizes = study.hyperparameters.memory == load_definition(study.dataset).memory
@@ -31,7 +31,7 @@ def memory_study(loop: TableLoop, facts: Mapping[str, str]) -> MemoryResults:
     study = loop.study
     assert isinstance(study, MemoryStudy)
     rows = tuple(
-        MemoryRow(row.label, row.method, row.config.memory, row.shown(), loop.found(loop.trainees(row)))
+        MemoryRow(row.label, row.method, row.hyperparameters.memory, row.shown(), loop.found(loop.runs(row)))
         for row in loop.rows
     )
     return MemoryResults(study.name, study.dataset, rows, study.shown(), facts, tuple(_notes(loop)), _full_size(loop))

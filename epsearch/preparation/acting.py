@@ -11,7 +11,8 @@ from epsearch.loop.learners import searchable
 from epsearch.study.hyperparameters import EPSILON
 from epsearch.study.kinds import Comparison, MemoryStudy, Search, Study
 from search_spaces.published.definition import method_grids
-from trainers.methods import METHODS, Penalty
+from trainers import methods
+from trainers.methods import Penalty
 from trainers.methods.base import RESERVOIR
 from trainers.streams.base import TaskStream
 
@@ -47,7 +48,7 @@ def check_on(study: Search, stream: TaskStream) -> None:
 
 
 def _check_tasks(study: Study, phase: str, method: str, name: str, purpose: str) -> None:
-    tasks, least = len(study.stream_tasks(phase)), METHODS[method].tasks_needed(name)
+    tasks, least = len(study.stream_tasks(phase)), methods.method(method).tasks_needed(name)
     if tasks >= least:
         return
     least_option = f"cv-tasks must be >= {least}" if phase == "cv" else f"tasks must be >= cv-tasks + {least}"
@@ -58,10 +59,11 @@ def _check_tasks(study: Study, phase: str, method: str, name: str, purpose: str)
 
 def _check_switches(study: Search, name: str) -> None:
     """A method may be another one at ε = 0 or λ = 0, which knows nothing of what is searched."""
-    method = METHODS[study.method]
-    if method.at_zero and name != EPSILON and name not in searchable(method.at_zero) and not _values(study, EPSILON)[1]:
-        zero = METHODS[method.at_zero].title
-        raise UsageError(f"epsilon must be > 0 to search {name}, got 0: that is {zero}, which has no {name}")
+    method = methods.method(study.method)
+    other = method.at_zero
+    if other and name != EPSILON and name not in searchable(other) and not _values(study, EPSILON)[1]:
+        title = methods.method(other).title
+        raise UsageError(f"epsilon must be > 0 to search {name}, got 0: that is {title}, which has no {name}")
     of_penalty = isinstance(method.rule, Penalty) and name in method.names and name != "strength"
     if of_penalty and _values(study, "strength")[1] == 0:
         raise UsageError(f"strength must be > 0 to search {name}, got 0: a penalty of weight 0 changes nothing")
@@ -103,7 +105,7 @@ def _of_memory_batch(study: Search, stream: TaskStream) -> _Limit | None:
 
 def _of_fisher(study: Search, stream: TaskStream) -> _Limit | None:
     """What rests on an estimate that is never made has no effect: the estimate's rhythm, and λ."""
-    rule = METHODS[study.method].rule
+    rule = methods.method(study.method).rule
     if not isinstance(rule, Penalty) or rule.refresh is None:
         return None
     examples = max(max(_sizes(stream, seed)[:-1]) for seed in study.seeds)
@@ -122,7 +124,7 @@ LIMITS: dict[str, Callable[[Search, TaskStream], _Limit | None]] = {
 
 
 def _is_reservoir(study: Search) -> bool:
-    return METHODS[study.method].memory == RESERVOIR
+    return methods.method(study.method).memory == RESERVOIR
 
 
 def _counts(stream: TaskStream, seed: int) -> list[NDArray[np.int64]]:

@@ -12,7 +12,6 @@ from epsearch.events import SILENT, Events
 from epsearch.failures.errors import UsageError
 from epsearch.machine import installed, processor
 from epsearch.study.kinds import Study
-from trainers.cohort import TrainConfig
 from trainers.kept import sealed
 from trainers.notes import tell
 from trainers.streams.base import ImageStream, PixelStream, TaskStream
@@ -60,7 +59,7 @@ def _chosen(study: Study, stream: TaskStream, begun_with: str | None, events: Ev
         return f"{study.device}-{study.precision}"
     if study.network == "mlp":
         pixels = cast(PixelStream, stream)
-        return fastest_here(pixels.inputs, TrainConfig().hidden[0], pixels.density, events)
+        return fastest_here(pixels.inputs, study.architecture.hidden[0], pixels.density, events)
     return fastest_for_images(study.network, cast(ImageStream, stream).pixels.shape[1], events)
 
 

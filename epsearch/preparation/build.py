@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 from epsearch.failures.errors import UsageError, brief, unknown
 from epsearch.ledger.location import ledger_url
 from epsearch.loop import learners
-from epsearch.loop.content import method_settings
 from epsearch.loop.rows import table_rows
 from epsearch.loop.strategy import make_strategy
 from epsearch.machine import cuda_present
@@ -22,6 +21,7 @@ from epsearch.study.parsers import of_sampled_memory
 from epsearch.study.published import of_methods, published
 from results.ledger.url import LedgerUrl
 from search_spaces.published.definition import load_definition
+from trainers import methods
 from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
 from trainers.hyperparameters import Value
 from trainers.methods import METHODS
@@ -220,7 +220,7 @@ def _check_search(study: Search) -> None:
     learners.check(study.method, study.space.names)
     if study.hyperparameters.memory_batch is None and "memory_batch" in study.space.names:
         raise UsageError("memory-batch must be a number where it is searched, as the baseline has it, got all")
-    if study.hyperparameters.memory == 0 and "memory" in method_settings(study.method):
+    if study.hyperparameters.memory == 0 and "memory" in methods.method(study.method).names:
         raise UsageError(f"memory must be >= 1 for {study.method}, which has an episodic memory, got 0")
     try:
         make_strategy(study)

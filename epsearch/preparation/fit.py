@@ -7,7 +7,7 @@ from epsearch.events import Events
 from epsearch.loop.rows import table_rows
 from epsearch.runners.slots import local_slots
 from epsearch.study.kinds import Comparison, MemoryStudy, Search, Study
-from trainers.cohort import Cohort, Member, TrainConfig
+from trainers.cohort import Cohort, Learner
 from trainers.numeric_path import NumericPath
 from trainers.streams.base import TaskStream
 
@@ -38,13 +38,12 @@ def estimate(study: Study, stream: TaskStream, path: NumericPath) -> int:
     """Bytes of one member of what takes the most."""
     from trainers.footprint import bytes_of
 
-    one = (Member(0.5, study.seeds[0], strength=1.0),)
-    return max(bytes_of(Cohort(method, one), stream, config, path) for method, config in _trained(study))
+    return max(bytes_of(Cohort((one,)), stream, study.architecture, path) for one in _trained(study))
 
 
-def _trained(study: Study) -> list[tuple[str, TrainConfig]]:
-    """Methods and configurations."""
+def _trained(study: Study) -> list[Learner]:
+    """One of each kind."""
     if isinstance(study, Search):
-        return [(study.method, study.train_config())]
+        return [study.learner(study.baseline, study.seeds[0])]
     assert isinstance(study, (Comparison, MemoryStudy))
-    return [(row.method, row.config) for row in table_rows(study)]
+    return [row.learner(study.seeds[0]) for row in table_rows(study)]

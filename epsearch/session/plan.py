@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from epsearch.loop.ahead import Eta, Plan
 from epsearch.loop.content import measures_transfer
-from epsearch.loop.jobs import Job, Trainee, room
+from epsearch.loop.jobs import Job, Run, bytes_free
 from epsearch.loop.search import SearchLoop
 from epsearch.runners.slots import local_slots
 from epsearch.study.kinds import Search
@@ -19,6 +18,7 @@ from trainers.cost.flops import run_flop, steps_of
 from trainers.cost.speed import measure
 from trainers.footprint import bytes_of, free_bytes
 from trainers.numeric_path import NumericPath
+from trainers.population import Training
 from trainers.streams import DataError
 
 PROBE_SECONDS = 3.0
@@ -33,15 +33,15 @@ def make_plan(loop: SearchLoop) -> Plan:
     jobs = loop.ask()
     missing = loop.missing()
     searched = [] if loop.evaluating else missing
-    one = _mean([_cost(study, trainee) for trainee in _kinds(searched or loop.some())])
-    final = _mean([_cost(study, trainee) for trainee in _kinds(loop.final())])
+    one = _mean([_cost(study, run) for run in _kinds(searched or loop.some())])
+    final = _mean([_cost(study, run) for run in _kinds(loop.final())])
     count = ahead.certified + (0 if loop.evaluating else ahead.now + ahead.most)
     evaluated = ahead.final + (ahead.now if loop.evaluating else 0)
     total, training, steps = (
         count * of_one + evaluated * of_final for of_one, of_final in zip(one, final, strict=True)
     )
     path = NumericPath.parse(str(study.numeric_path))
-    needed = max((bytes_of(job.cohort, job.stream.open(), job.config, path) for job in jobs), default=0)
+    needed = max((bytes_of(job.cohort, job.stream.open(), job.architecture, path) for job in jobs), default=0)
     eta, reason, at_once = None, "", min(workers, len(jobs))
     if jobs and total >= WORTH_A_PROBE:
         try:
@@ -61,17 +61,15 @@ class _Cost(NamedTuple):
     steps: float
 
 
-def _kinds(trainees: Iterable[Trainee]) -> list[Trainee]:
-    """One of each kind: neither ε nor the learning rate, λ or the seed change what a step takes."""
-    kinds = {replace(one.config, learning_rate=1.0): one for one in trainees}
-    return list(kinds.values())
+def _kinds(runs: Iterable[Run]) -> list[Run]:
+    """One of each kind: neither the seed nor what is per learner changes what a step takes."""
+    return list({run.learner.shared: run for run in runs}.values())
 
 
-def _cost(study: Search, trainee: Trainee) -> _Cost:
-    stream, config, seed = study.request(trainee.phase).open(), trainee.config, trainee.member.seed
-    found = run_flop(trainee.method, config, stream, measures_transfer(trainee.phase), seed)
-    steps = sum(steps_of(stream, config, seed, task) for task in range(len(stream.tasks)))
-    return _Cost(found.total, sum(found.training), steps)
+def _cost(study: Search, run: Run) -> _Cost:
+    stream, learner = study.request(run.phase).open(), run.learner
+    found = run_flop(learner, stream, study.architecture, measures_transfer(run.phase))
+    return _Cost(found.total, sum(found.training), sum(steps_of(learner, stream)))
 
 
 def _mean(costs: Sequence[_Cost]) -> _Cost:
@@ -80,11 +78,11 @@ def _mean(costs: Sequence[_Cost]) -> _Cost:
 
 def _eta(loop: SearchLoop, jobs: list[Job], workers: int, with_tests: float) -> Eta:
     """with_tests: by how much tests make more of what training takes; the probe takes steps alone."""
-    job = max(jobs, key=lambda one: one.weight * len(one.cohort.members))
+    job = max(jobs, key=lambda one: one.weight * len(one.cohort.learners))
     path = NumericPath.parse(job.path)
-    rates = measure(
-        job.cohort, job.stream.open(), job.config, path, job.transfer, PROBE_SECONDS, workers, room(path, workers)
-    )
+    free = bytes_free(path, workers)
+    training = Training(job.stream.open(), job.architecture, path, job.transfer, bytes_free=free)
+    rates = measure(job.cohort, training, PROBE_SECONDS, workers)
     # In steps such as the probe's.
     least, most = (with_tests * work / job.weight for work in loop.work_of(loop.outlook()))
     spent = 1 / np.asarray(rates.windows)  # seconds of a member-step, all workers together

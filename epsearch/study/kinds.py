@@ -16,9 +16,9 @@ from epsearch.study.parsers import of_sampled_memory
 from epsearch.study.published import published
 from results.ledger.url import LedgerUrl
 from search_spaces.space import Point, Space
-from trainers.cohort import Member, TrainConfig
+from trainers.cohort import Architecture, Learner
 from trainers.hyperparameters import Hyperparameters, Value
-from trainers.methods import METHODS, hyperparameters
+from trainers.methods import METHODS, hyperparameters, method
 from trainers.streams import ImageOptions, StreamRequest
 
 # Hyperparameters of the first ledgers, whose studies name them whatever their value.
@@ -143,6 +143,11 @@ class Study:
         return StreamRequest(self.dataset, data_dir, tasks, self.examples_per_task, options, Path.cwd(), source)
 
     @property
+    def architecture(self) -> Architecture:
+        """What is trained."""
+        return Architecture(self.network, pretrained=self.pretrained)
+
+    @property
     def folder(self) -> Path:
         """Where the report and the tables lie."""
         return self.out / self.name
@@ -199,20 +204,11 @@ class Search(Study):
         """What the chosen point is compared with: the study's own values, but ε = 0 (of ε-SOFT-GEM, A-GEM)."""
         return tuple(0.0 if name == EPSILON else self.value(name) for name in self.space.names)
 
-    def train_config(self) -> TrainConfig:
-        """Of what is not searched."""
-        own = {
-            name: value
-            for name, value in vars(self.hyperparameters).items()
-            if name in TrainConfig.__dataclass_fields__
-        }
-        return TrainConfig(
-            learning_rate=self.hyperparameters.lr, network=self.network, pretrained=self.pretrained, **own
-        )
-
-    def member(self, seed: int) -> Member:
-        """Of what is not searched."""
-        return Member(self.hyperparameters.epsilon, seed, strength=self.hyperparameters.strength)
+    def learner(self, point: Point, seed: int) -> Learner:
+        """With a point's values of what is searched, and the study's own of all else. Raises ValueError."""
+        declared = method(self.method).hyperparameters
+        own = {one.name: self.value(one.name) for one in declared}
+        return Learner.of(self.method, seed, **own | dict(zip(self.space.names, point, strict=True)))
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """A-GEM (Chaudhry et al., 2019, Eq. 11): projects onto the half-space in which the reference loss does not grow."""
 
-from trainers.cohort import TrainConfig
+from trainers.hyperparameters import Hyperparameters
 from trainers.methods.base import (
     MEMORY,
     MEMORY_BATCH,
@@ -8,7 +8,6 @@ from trainers.methods.base import (
     Method,
     Mix,
     Mixing,
-    Number,
     Products,
     angle,
     choose,
@@ -16,7 +15,7 @@ from trainers.methods.base import (
 )
 
 
-def mix(products: Products, epsilon: Number, config: TrainConfig) -> Mix:
+def mix(products: Products, values: Hyperparameters) -> Mix:
     """g̃ = g if g·g_ref >= 0, else g − (g·g_ref / g_ref·g_ref) g_ref, on raw gradients."""
     usable = angle(products).usable
     b = -products.gr / where(usable, products.rr, 1.0)

@@ -1,9 +1,9 @@
 """What a method is: a rule that makes the step from gradients, the memory it needs, and its hyperparameters.
 
 Methods are declared without torch, which is imported when they train. The rule of most methods is a `Mixing`: the
-direction is a·g + b·g_ref, where a and b depend on three inner products and ε. It is written once, for one member with
-plain numbers (CPU) and for many with tensors [M] (GPU): `where` and `root` take both. The other rules are `Penalty`
-(penalty.py), `Projection` (gem.py) and `Columns` (prognn.py).
+direction is a·g + b·g_ref, where a and b depend on three inner products and the method's hyperparameters. It is written
+once, for one learner with plain numbers (CPU) and for many with tensors [M] (GPU): `where` and `root` take both. The
+other rules are `Penalty` (penalty.py), `Projection` (gem.py) and `Columns` (prognn.py).
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from trainers.cohort import SCALES, TrainConfig
-from trainers.hyperparameters import MOST, OF_EVERY_METHOD, Hyperparameter
+from trainers.hyperparameters import MOST, OF_EVERY_METHOD, Hyperparameter, Hyperparameters
 from trainers.methods.penalty import Penalty
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 Number: TypeAlias = Any
-"""A float (a bool where a condition is meant) for one member, or a tensor [M]."""
+"""A float (a bool where a condition is meant) for one learner, or a tensor [M]."""
+
+SCALES = ("unit", "raw")
 
 # Below this squared norm the squares of single components (about 1e-5 of it) leave float32's normal range and the
 # direction g/‖g‖ is rounding noise; ‖g‖ itself is then under 1e-15.
@@ -67,23 +68,24 @@ class Mix(NamedTuple):
 
 
 class Mixing(NamedTuple):
-    """A rule without state: `mix(products, epsilon, config)`; not asked on steps without a reference batch.
+    """A rule without state: `mix(products, values)`; not asked on steps without a reference batch.
 
+    values: those that are per learner are Numbers, as the products are.
     together: both batches are to pass through the network as one, of which the gradient is the mean over all examples.
     Without batch normalisation that is the same as their mix, and need not be done.
     """
 
-    mix: Callable[[Products, Number, TrainConfig], Mix]
+    mix: Callable[[Products, Hyperparameters], Mix]
     together: bool = False
 
 
 class Projection(NamedTuple):
     """A rule with one reference gradient for each previous task.
 
-    direction(g [M, D], references [M, t, D], config) -> (direction [M, D], whether it was projected [M])
+    direction(g [M, D], references [M, t, D], values) -> (direction [M, D], whether it was projected [M])
     """
 
-    direction: Callable[[Tensor, Tensor, TrainConfig], tuple[Tensor, Tensor]]
+    direction: Callable[[Tensor, Tensor, Hyperparameters], tuple[Tensor, Tensor]]
 
 
 class Columns(NamedTuple):
@@ -132,10 +134,27 @@ class Method:
     at_zero: str = ""
     """The method that it is where its ε is 0; "" where ε = 0 is a value like others, or there is no ε."""
 
+    def __post_init__(self) -> None:
+        needed = {"memory"} if self.memory else set()
+        needed |= {"memory_batch"} if self.memory in (SAMPLED, RESERVOIR) else set()
+        if isinstance(self.rule, Penalty):
+            needed |= {"strength", "fisher_every"} if self.rule.refresh else {"strength"}
+        if missing := sorted(needed - set(self.names)):
+            raise ValueError(
+                f"method {self.title!r} needs the hyperparameters {', '.join(missing)}; declare them in own"
+            )
+        if words := [one.name for one in self.own if one.per_learner and (one.choices or one.all_for_none)]:
+            raise ValueError(f"method {self.title!r}: {', '.join(words)} must be a number to be per learner")
+
     @property
     def hyperparameters(self) -> tuple[Hyperparameter, ...]:
         """All."""
         return (*OF_EVERY_METHOD, *self.own)
+
+    @property
+    def per_learner(self) -> tuple[str, ...]:
+        """Names of those in which learners of a cohort may differ."""
+        return tuple(one.name for one in self.hyperparameters if one.per_learner)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -146,6 +165,12 @@ class Method:
     def first_task_is_sgd(self) -> bool:
         """Whether the first task is plain SGD and leaves nothing but parameters, as for every other such method."""
         return isinstance(self.rule, (Mixing, Projection)) and self.memory != RESERVOIR
+
+    @property
+    def in_first_task(self) -> tuple[str, ...]:
+        """Names of what tells learners apart already in the first task, and what it leaves; λ finds no importance."""
+        own = () if self.first_task_is_sgd else self.own
+        return ("lr", *(one.name for one in own if one.per_learner and one.name != "strength"))
 
     def tasks_needed(self, name: str) -> int:
         """The fewest tasks of a stream on which a hyperparameter can change a result.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trainers.cohort import TrainConfig
+from trainers.hyperparameters import Hyperparameters
 from trainers.methods.base import Method
 from trainers.methods.penalty import (
     FISHER_EVERY,
@@ -30,8 +30,8 @@ def observe(state: State, step: Step, direction: Tensor) -> None:
     gather_squares(state, step)
 
 
-def refresh(state: State, params: Tensor, config: TrainConfig) -> None:
-    refresh_fisher(state, config)
+def refresh(state: State, params: Tensor, values: Hyperparameters) -> None:
+    refresh_fisher(state, values)
     state["squares"].zero_()
 
 

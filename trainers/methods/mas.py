@@ -11,7 +11,7 @@ def finish(state: State, end: TaskEnd) -> None:
     a difference from the end of the second task on.
     """
     importance = state["importance"]
-    if end.config.penalty_form == "code":
+    if end.values.penalty_form == "code":
         importance.zero_()
     for gradient in end.sensitivities():
         importance.add_(gradient.abs(), alpha=1 / end.examples)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from trainers.cohort import TrainConfig
+from trainers.hyperparameters import Hyperparameters
 from trainers.methods.base import Method
 from trainers.methods.penalty import (
     DAMPING,
@@ -35,12 +35,12 @@ def observe(state: State, step: Step, direction: Tensor) -> None:
     gather_path(state, step, direction)
 
 
-def refresh(state: State, params: Tensor, config: TrainConfig) -> None:
+def refresh(state: State, params: Tensor, values: Hyperparameters) -> None:
     """Ω += max(0, ω / (F·(θ − θ_Δ)² + ξ)), with F before its own update; ω ← 0, θ_Δ ← θ."""
-    paper = config.penalty_form == "paper"
+    paper = values.penalty_form == "paper"
     distance = (params - state["since"]).square_().mul_(state["fisher"]).mul_(0.5 if paper else 1.0)
     state["gain"].add_(state["path"].div(distance.add_(DAMPING)).clamp_(min=0))
-    refresh_fisher(state, config)
+    refresh_fisher(state, values)
     if paper:
         state["squares"].zero_()
     state["path"].zero_()
@@ -53,7 +53,7 @@ def finish(state: State, end: TaskEnd) -> None:
     if end.first:
         gain.mul_(2)
     half = (score + gain).div_(2)
-    score.copy_(half if end.config.penalty_form == "paper" else score + half)
+    score.copy_(half if end.values.penalty_form == "paper" else score + half)
     state["importance"].copy_(normalised(state["fisher"], end.real) + normalised(score, end.real))
     for name in ("squares", "path", "gain"):
         state[name].zero_()
@@ -62,6 +62,10 @@ def finish(state: State, end: TaskEnd) -> None:
 
 class Walk(Penalty):
     """θ_Δ, the parameters at the last refresh, begins where the parameters do."""
+
+    @property
+    def kept(self) -> int:
+        return super().kept + 1
 
     def start(self, params: Tensor) -> State:
         return super().start(params) | {"since": params.clone()}

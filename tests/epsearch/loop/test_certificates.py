@@ -16,7 +16,7 @@ from epsearch.terminal import lists
 from results.ledger.store import Store
 from tests.support.drive import fake, finish, make
 
-train = fake(lambda member, config: 0.9 - 0.1 * member.epsilon)
+train = fake(lambda member: 0.9 - 0.1 * member.epsilon)
 
 
 @pytest.fixture

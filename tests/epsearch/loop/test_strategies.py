@@ -18,7 +18,7 @@ from search_spaces import STRATEGIES
 from tests.support.drive import fake, finish, make
 from trainers.streams import PermutedStream
 
-PEAK = fake(lambda one, _: 0.9 - 0.4 * (one.epsilon - 0.4) ** 2 + 0.001 * one.seed + 0.0004 * ((one.seed * 7) % 3))
+PEAK = fake(lambda one: 0.9 - 0.4 * (one.epsilon - 0.4) ** 2 + 0.001 * one.seed + 0.0004 * ((one.seed * 7) % 3))
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ class TestStrategies:
 class TestSpaces:
     def test_a_method_without_epsilon_over_its_strength(self, small_study, store):
         loop = make(small_study(method="ewc", search="strength=log:0.1..1000", points=5, fisher_every=6), store)
-        finish(loop, fake(lambda one, _: 0.9 - 0.1 * (np.log10(one.strength) - 1) ** 2))
+        finish(loop, fake(lambda one: 0.9 - 0.1 * (np.log10(one.strength) - 1) ** 2))
         assert loop.best.point == (10.0,)
         assert {record.content["strength"] for record in loop.evaluation_records()} == {10.0}
 
@@ -185,7 +185,7 @@ class TestRace:
 
     def test_a_race_does_not_depend_on_what_else_the_ledger_knows(self, small_study, store, other_store):
         noisy = fake(
-            lambda one, _: 0.9 - 0.4 * (one.epsilon - 0.4) ** 2 + 0.002 * ((7 * one.seed + int(997 * one.epsilon)) % 5)
+            lambda one: 0.9 - 0.4 * (one.epsilon - 0.4) ** 2 + 0.002 * ((7 * one.seed + int(997 * one.epsilon)) % 5)
         )
         raced = small_study(seeds=4, points=5, race=True)
         alone = make(raced, store)
@@ -236,7 +236,7 @@ class TestGrowth:
 
     def test_where_interval_ci_searches_now_it_alone_decides(self, small_study, store):
         first = small_study(points=10, repeats=1, seeds=4)
-        lucky = fake(lambda one, _: 0.95 if one.epsilon == 8 / 9 else 0.9 - (one.epsilon - 0.4) ** 2 + 0.001 * one.seed)
+        lucky = fake(lambda one: 0.95 if one.epsilon == 8 / 9 else 0.9 - (one.epsilon - 0.4) ** 2 + 0.001 * one.seed)
         finish(make(first, store), lucky)
         loop = make(grow(first, {"strategy": "interval-ci", "points": 11}), store, earlier=(first,))
         finish(loop, lucky)
@@ -279,14 +279,14 @@ class TestEvaluation:
 
     def test_two_points_that_are_one_member_are_counted_once(self, small_study, store):
         loop = make(small_study(search="epsilon=0,0.5 scale=raw,unit", strategy="grid", points=4, repeats=1), store)
-        finish(loop, fake(lambda one, _: 0.9 - one.epsilon))
+        finish(loop, fake(lambda one: 0.9 - one.epsilon))
         assert loop.best.point[0] == 0.0
         assert sorted(record.seed for record in loop.evaluation_records()) == [0, 1]
 
     def test_a_choice_of_agem_is_a_look_too(self, small_study, store):
         finish(make(small_study(), store), PEAK)
         zero = make(small_study(interval="0 0.3"), store)
-        finish(zero, fake(lambda one, _: 0.9 - one.epsilon))
+        finish(zero, fake(lambda one: 0.9 - one.epsilon))
         assert zero.best.point == (0.0,)
         found = evaluated.looks(zero, store)
         assert [look.mine for look in found].count(True) == 1 and len(found) == 2
@@ -294,9 +294,9 @@ class TestEvaluation:
     def test_where_agem_itself_is_searched_its_other_choices_are_looks(self, small_study, store):
         finish(make(small_study(), store), PEAK)  # another method's choice is none
         first, second = (small_study(method="agem", search=f"lr={ends}") for ends in ("0.05..0.1", "0.1..0.2"))
-        finish(make(first, store), fake(lambda one, _: one.learning_rate))
+        finish(make(first, store), fake(lambda one: one.lr))
         loop = make(second, store)
-        finish(loop, fake(lambda one, _: one.learning_rate))
+        finish(loop, fake(lambda one: one.lr))
         assert sorted((look.setting, look.mine) for look in evaluated.looks(loop, store)) == [
             ("lr = 0.1", False),
             ("lr = 0.2", True),

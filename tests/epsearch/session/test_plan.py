@@ -7,7 +7,7 @@ from epsearch.session.plan_text import in_words
 from results.ledger.store import Store
 from tests.support.drive import fake, finish, make
 
-PEAK = fake(lambda one, _: 0.9 - 0.4 * (one.epsilon - 0.4) ** 2 + 0.003 * one.seed + 0.001 * ((one.seed * 7) % 3))
+PEAK = fake(lambda one: 0.9 - 0.4 * (one.epsilon - 0.4) ** 2 + 0.003 * one.seed + 0.001 * ((one.seed * 7) % 3))
 
 
 @pytest.fixture

@@ -7,10 +7,9 @@ import yaml
 
 from epsearch.cli import TRAINING
 from epsearch.failures.errors import UsageError
-from epsearch.loop import search
 from epsearch.preparation.build import build, grow
 from epsearch.preparation.data import prepare
-from epsearch.study import limits, parsers
+from epsearch.study import kinds, limits, parsers
 from epsearch.study.disjointness import Proof
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from epsearch.study.options import options
@@ -18,7 +17,7 @@ from results.ledger.store import Store
 from tests.support.drive import fake, finish, make
 from tests.support.events import Recorded
 from tests.support.toy_streams import toy
-from trainers.cohort import LARGEST_SEED, Member
+from trainers.cohort import LARGEST_SEED, Learner
 
 # option -> the largest number it takes; options of more than one form follow below
 LARGEST = {
@@ -40,7 +39,7 @@ LARGEST = {
 }
 PARSERS = {option.name: option.parse for option in options()}
 HUGE = "9" * 5000  # more digits than Python turns into a number
-TRAIN = fake(lambda member, config: 0.5 + 0.1 * member.epsilon)
+TRAIN = fake(lambda member: 0.5 + 0.1 * member.epsilon)
 
 
 @pytest.fixture
@@ -106,7 +105,7 @@ class TestSeeds:
 
 def test_a_seed_that_no_ledger_holds_is_no_members():
     with pytest.raises(ValueError, match=rf"seed must lie in 0…{LARGEST_SEED}, got {LARGEST_SEED + 1}"):
-        Member(0.5, LARGEST_SEED + 1)
+        Learner.of("van", LARGEST_SEED + 1)
 
 
 def test_the_largest_seed_is_stored(small_study, store):
@@ -210,8 +209,8 @@ def test_images_are_prepared_within_the_bound(epsearch):
 def test_members_are_described_once_however_often_they_are_looked_at(small_study, store, monkeypatch):
     """A round of thousands of members is looked at for every cohort that comes back."""
     made = []
-    original = search.learners.trainee
-    monkeypatch.setattr(search.learners, "trainee", lambda *what: made.append(str(what)) or original(*what))
+    original = kinds.Search.learner
+    monkeypatch.setattr(kinds.Search, "learner", lambda *what: made.append(what[1:]) or original(*what))
     loop = make(small_study(points=20, repeats=3, seeds=4, certify=0), store)
     finish(loop, TRAIN)
     assert len(made) == len(set(made)) == len(loop.records) > 100

@@ -47,7 +47,8 @@ def test_a_folder_that_looks_like_markup(epsearch, tmp_path):
     study = build(Search, {name: value for name, value in SMALL.items() if name != "numeric_path"} | own)
     with Store.open(study.storage) as store:
         stream = {"examples_per_task": 60}
-        store.save_study("odd", {"study": study.identity(), "stream": stream, "numeric_path": "cpu-float32-mkl", "seal": {}})
+        kept = {"study": study.identity(), "stream": stream, "numeric_path": "cpu-float32-mkl", "seal": {}}
+        store.save_study("odd", kept)
     for command in ("list", "show"):
         answer = epsearch(command, "--out", out)
         assert answer.status == 0, answer.err

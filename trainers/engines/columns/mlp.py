@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trainers.cohort import TrainConfig
+from trainers.cohort import Architecture, Cohort
 from trainers.engines.base import Learners, steps_between
 from trainers.engines.columns.base import GrowingEngine, note_bad
 from trainers.engines.compiled.products import PRODUCTS
@@ -34,9 +34,11 @@ class ColumnsEngine(GrowingEngine):
     _stream: PixelStream
     _net: Columns
 
-    def __init__(self, stream: PixelStream, seeds: tuple[int, ...], config: TrainConfig, path: NumericPath) -> None:
-        super().__init__(stream, seeds, config, path)
-        self._net = Columns((stream.inputs, *config.hidden, stream.outputs), len(stream.tasks), path.subtracted)
+    def __init__(
+        self, cohort: Cohort, seeds: tuple[int, ...], stream: PixelStream, architecture: Architecture, path: NumericPath
+    ) -> None:
+        super().__init__(cohort, seeds, stream, path)
+        self._net = Columns((stream.inputs, *architecture.hidden, stream.outputs), len(stream.tasks), path.subtracted)
         self._affine = PRODUCTS["onednn" if path.products == "onednn" else "mkl"].affine  # torch's own on a GPU
         self._block, self._hidden = (-1, -1), dict[int, list[Tensor]]()
 
@@ -50,7 +52,7 @@ class ColumnsEngine(GrowingEngine):
 
     def train(self, learners: Learners, first: int, last: int) -> None:
         set_precision(self._path)
-        rates: list[float] = learners.rate.tolist()
+        rates: list[float] = learners.own["lr"].tolist()
         seeds: list[int] = learners.seed.tolist()
         members = [self._net.columns(row)[: self._task + 1] for row in learners.params]
         for number, start, steps in steps_between([len(segment.rows) for segment in self._segments], first, last):
