@@ -1,19 +1,15 @@
 """The rows of a comparison: methods with their hyperparameters, as the definition or the user gives them."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from epsearch.loop.jobs import Run
 from epsearch.study.kinds import Comparison, MemoryStudy
 from epsearch.study.published import of_methods
-from results.labels import epsilon_text, method_label
 from search_spaces.published.definition import method_grids
 from trainers import methods
 from trainers.cohort import Learner
 from trainers.hyperparameters import Hyperparameters, Value
-
-SMALL_BATCH = 10  # ER's other reference batch, that of its authors' script
 
 
 @dataclass(frozen=True)
@@ -34,8 +30,8 @@ class Row:
 
     def shown(self) -> dict[str, Any]:
         """The hyperparameters that tables name."""
-        strength = self.hyperparameters.get("strength")
-        return {"lr": self.hyperparameters.lr} | ({} if strength is None else {"λ": strength})
+        declared = methods.method(self.method).hyperparameters
+        return {one.short: vars(self.hyperparameters)[one.name] for one in declared if one.per_method}
 
     def candidates(self) -> list["Row"]:
         """The row with every learning rate, and λ, of A-GEM's grids (appendix G)."""
@@ -54,44 +50,25 @@ def table_rows(study: Comparison | MemoryStudy) -> tuple[Row, ...]:
 
 
 def comparison_rows(study: Comparison) -> tuple[Row, ...]:
-    """One row a method; ER with two reference batches, A-A-GEM with unit and with raw gradients."""
-    return tuple(row for method in study.methods for row in _variants(study, method))
+    """One row a method, and one for each of its variants that is another one."""
+    rows: list[Row] = []
+    for method in study.methods:
+        variants: list[dict[str, Value]] = [{}, *({name: value} for name, value in methods.method(method).variants)]
+        rows += dict.fromkeys(_row(study, method, variant) for variant in variants)
+    return tuple(rows)
 
 
 def memory_rows(study: MemoryStudy) -> tuple[Row, ...]:
     """One row a method and size."""
-    rows = []
-    for method in study.methods:
-        label = method_label(method)
-        if method == "a_agem" and study.hyperparameters.a_agem_scale == "raw":
-            label += " (raw average)"
-        label = _with_epsilon(label, method, study.hyperparameters.epsilon)
-        rows += [_row(study, method, label, memory=size) for size in study.sizes]
-    return tuple(rows)
+    return tuple(_row(study, method, {"memory": size}) for method in study.methods for size in study.sizes)
 
 
-def _variants(study: Comparison, method: str) -> Iterator[Row]:
-    label = _with_epsilon(method_label(method), method, study.hyperparameters.epsilon)
-    if method == "er":
-        for batch in dict.fromkeys((study.hyperparameters.memory_batch, SMALL_BATCH)):
-            name = "the whole memory" if batch is None else f"reference batch {batch}"
-            yield _row(study, method, f"{label}, {name}", memory_batch=batch)
-    elif method == "a_agem":
-        yield _row(study, method, label)
-        yield _row(study, method, f"{label} (raw average)", a_agem_scale="raw")
-    else:
-        yield _row(study, method, label)
-
-
-def _row(study: Comparison | MemoryStudy, method: str, label: str, **own: Value) -> Row:
+def _row(study: Comparison | MemoryStudy, name: str, own: dict[str, Value]) -> Row:
     """The study's settings name what each method has a value of its own for, unless that is to be tuned."""
-    declared = methods.method(method).hyperparameters
-    values = of_methods(study.dataset)[method] | vars(study.hyperparameters)
-    values |= {field: value for name, field, value in study.settings if name == method}
-    names = {one.name for one in declared}
-    given = {name: value for name, value in (values | own).items() if name in names}
-    return Row(label, method, Hyperparameters.of(declared, given))
-
-
-def _with_epsilon(label: str, method: str, epsilon: float) -> str:
-    return f"{label}, ε = {epsilon_text(epsilon)}" if method == "soft_agem" else label
+    method = methods.method(name)
+    values = of_methods(study.dataset)[name] | vars(study.hyperparameters)
+    values |= {field: value for one, field, value in study.settings if one == name}
+    known = {one.name for one in method.hyperparameters}
+    given = {one: value for one, value in (values | own).items() if one in known}
+    told = Hyperparameters.of(method.hyperparameters, given)
+    return Row(f"{method.title}{method.reading(told)}", name, told)

@@ -224,8 +224,11 @@ class Comparison(Study):
 
     @classmethod
     def takes(cls) -> tuple[str, ...]:
-        """Not what each method has a value of its own for, nor what is compared."""
-        return tuple(name for name, one in hyperparameters().items() if not one.per_method and name != "a_agem_scale")
+        """Not what each method has a value of its own for, nor what all methods that have it show in several rows."""
+        compared = {name for one in METHODS.values() for name, _ in one.variants}
+        kept = {name for one in METHODS.values() for name in one.names if name not in dict(one.variants)}
+        known = hyperparameters()
+        return tuple(name for name in known if not known[name].per_method and name not in compared - kept)
 
 
 @dataclass(frozen=True)

@@ -39,4 +39,6 @@ A_AGEM = Method(
     Mixing(mix),
     SAMPLED,
     (MEMORY, MEMORY_BATCH, A_AGEM_SCALE, SATISFIED),
+    reading=lambda values: " (raw average)" if values.a_agem_scale == "raw" else "",
+    variants=(("a_agem_scale", "raw"),),
 )

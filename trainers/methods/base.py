@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from trainers.hyperparameters import MOST, OF_EVERY_METHOD, Hyperparameter, Hyperparameters
+from trainers.hyperparameters import MOST, OF_EVERY_METHOD, Hyperparameter, Hyperparameters, Value
 from trainers.methods.penalty import Penalty
 
 if TYPE_CHECKING:
@@ -131,6 +131,10 @@ class Method:
     """Hyperparameters on which its results depend, besides those that every method has."""
     late: tuple[str, ...] = ()
     """Names of those that need two earlier tasks to act."""
+    reading: Callable[[Hyperparameters], str] = lambda values: ""
+    """What follows the title where a table must say with which values the method was trained."""
+    variants: tuple[tuple[str, Value], ...] = ()
+    """(hyperparameter, value) of further rows that a comparison of methods shows."""
     at_zero: str = ""
     """The method that it is where its ε is 0; "" where ε = 0 is a value like others, or there is no ε."""
 

@@ -58,5 +58,6 @@ SOFT_AGEM = Method(
     Mixing(mix),
     SAMPLED,
     (EPSILON, MEMORY, MEMORY_BATCH, TRIGGER, SCALE, SATISFIED),
+    reading=lambda values: f", ε = {values.epsilon:.6g}",
     at_zero="agem",
 )

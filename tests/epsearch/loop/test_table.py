@@ -106,18 +106,18 @@ class TestRows:
     [
         (Comparison, {"methods": "agem,gem2"}, "no method 'gem2'; known: .*; did you mean 'gem'"),
         (Comparison, {"methods": "agem,agem"}, "methods must be different names with commas between, or all; got"),
-        (Comparison, {"settings": "ewc.lr"}, "settings takes METHOD.lr or METHOD.strength with a number"),
+        (Comparison, {"settings": "ewc.lr"}, "settings takes METHOD.HYPERPARAMETER with a value"),
         (
             Comparison,
             {"settings": "ewc.rate=1"},
-            "settings takes .*; got 'ewc.rate=1'",
+            "method 'ewc': no hyperparameter 'rate'; known: lr, strength, fisher_every",
         ),
         (Comparison, {"settings": "ewc.lr=1,ewc.lr=2"}, "settings name ewc.lr twice: 'ewc.lr=1,ewc.lr=2'"),
         (Comparison, {"settings": "ewc.lr=1", "tune": True}, "settings and tune exclude each other"),
         (Comparison, {"methods": 5}, "no method '5'; known: van, "),
         (Comparison, {"settings": "ewk.lr=1"}, "no method 'ewk'; known: .*; did you mean 'ewc'"),
         (Comparison, {"settings": "ewc.lr=-1"}, "ewc.lr must be a number > 0, got '-1'"),
-        (Comparison, {"settings": "van.strength=1"}, "method 'van' has no strength, .* allowed: van.lr"),
+        (Comparison, {"settings": "van.strength=1"}, "method 'van': no hyperparameter 'strength'; known: lr"),
         (
             Comparison,
             {"settings": "van.lr=1", "methods": "agem"},
@@ -267,7 +267,8 @@ class TestLoop:
         jobs = finish(loop, made_up(score))
         assert [job.phase for job in jobs] == sorted(job.phase for job in jobs)  # "cv" before "eval"
         ewc, van = loop.rows
-        assert (ewc.config.learning_rate, ewc.strength) == (0.03, 100) and van.config.learning_rate != 0.3
+        assert (ewc.hyperparameters.lr, ewc.hyperparameters.strength) == (0.03, 100)
+        assert van.hyperparameters.lr != 0.3
         assert loop.untuned == [] and [len(loop.found(loop.runs(row))) for row in loop.rows] == [2, 2]
         assert make(study, store).rows == loop.rows  # from the ledger alone
 
