@@ -6,6 +6,7 @@ go into the parameters directly, without a gradient in between.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -25,7 +26,15 @@ from trainers.pool import Pool
 from trainers.streams.base import PixelStream
 
 TEST_ROWS = 500  # test rows of one forward pass: their activations stay near the processor
-BLOCK = 64  # steps whose images the frozen columns see at once; what the training loop asks for at once
+BLOCK = 64  # steps; what the training loop asks for at once
+
+
+class Block(NamedTuple):
+    """Steps whose images the frozen columns see at once: x [S, B, inputs], labels [S, B]; hidden: `frozen_units`."""
+
+    x: Tensor
+    labels: Tensor
+    hidden: list[Tensor]
 
 
 class ColumnsEngine(GrowingEngine):
@@ -63,7 +72,8 @@ class ColumnsEngine(GrowingEngine):
                 for row, columns in enumerate(members):
                     x, labels = block[seeds[row]]
                     hidden = self._frozen_once(learners.params[row], columns, x, (number, begin))
-                    loss = train_column(self._net, columns, x, labels, hidden, wanted, rates[row], self._affine)
+                    given = Block(x, labels, hidden)
+                    loss = train_column(self._net, columns, given, wanted, rates[row], self._affine)
                     note_bad(learners.first_bad[row], loss, start + begin + wanted.start)
 
     def _frozen_once(self, row: Tensor, columns: Sequence[Column], x: Tensor, block: tuple[int, int]) -> list[Tensor]:
@@ -107,20 +117,13 @@ def frozen_units(net: Columns, columns: Sequence[Column], x: Tensor, affine: Aff
 
 
 def train_column(
-    net: Columns,
-    columns: Sequence[Column],
-    x: Tensor,
-    labels: Tensor,
-    hidden: list[Tensor],
-    steps: range,
-    rate: float,
-    affine: Affine,
+    net: Columns, columns: Sequence[Column], block: Block, steps: range, rate: float, affine: Affine
 ) -> Tensor:
     """SGD steps of the last of these columns, in place; the others are frozen. Returns the loss of each step.
 
-    x [S, B, inputs] and labels [S, B] are a block of batches, of which `steps` are taken; hidden: its `frozen_units`.
+    `steps` of the block's batches are taken.
     """
-    number, classes = len(columns) - 1, net.sizes[-1]
+    (x, labels, hidden), number, classes = block, len(columns) - 1, net.sizes[-1]
     units = [part.view(*x.shape[:2], -1) for part in hidden]
     logits, delta = x.new_empty(*x.shape[:2], net.widths[-1]), x.new_zeros(x.shape[1], net.widths[-1])
     target = one_hot(labels, delta)

@@ -10,7 +10,7 @@ import trainers.engines.columns.mlp as engine_module
 from tests.support.learners import engine_of, learner, untrained
 from tests.support.toy_streams import digits, toy
 from trainers import Architecture
-from trainers.engines.columns.mlp import frozen_units, train_column
+from trainers.engines.columns.mlp import Block, frozen_units, train_column
 from trainers.engines.compiled.products import PRODUCTS
 from trainers.networks import MLP
 from trainers.networks.mlp import ALIGNMENT, BIAS_START
@@ -209,7 +209,8 @@ def test_a_step_on_random_tensors_agrees_with_numpy(number, dtype, tolerance):
     new, expected_loss = numpy_step(explicit, x[0].double().numpy(), y[0].numpy(), rate)
     before = flat(net, net.columns(row.clone())[number], number).double().numpy()
     columns = net.columns(row)
-    loss = train_column(net, columns, x, y, frozen_units(net, columns, x, AFFINE), range(1), rate, AFFINE)
+    block = Block(x, y, frozen_units(net, columns, x, AFFINE))
+    loss = train_column(net, columns, block, range(1), rate, AFFINE)
     parts = []
     for index, layer in enumerate(new):
         parts += [w for w, _ in layer] if index else [sum(w for w, _ in layer)]
@@ -387,8 +388,8 @@ class TestDivergence:
         row = torch.zeros(net.row)
         net.columns(row)[0][-1].bias[0] = 1000.0
         columns, x = net.columns(row), torch.zeros(1, 2, 9)
-        hidden = frozen_units(net, columns, x, AFFINE)
-        loss = train_column(net, columns, x, torch.ones(1, 2).long(), hidden, range(1), 0.1, AFFINE)
+        block = Block(x, torch.ones(1, 2).long(), frozen_units(net, columns, x, AFFINE))
+        loss = train_column(net, columns, block, range(1), 0.1, AFFINE)
         assert loss.tolist() == [1000.0]
 
 
