@@ -1,4 +1,4 @@
-"""Every strategy by name."""
+"""The table of all strategies by name."""
 
 from collections.abc import Callable
 
@@ -25,15 +25,17 @@ def _grid(space: Space, budget: Budget) -> Strategy:
 
 
 def _sampled(name: str) -> Callable[[Space, Budget], Strategy]:
+    """Returns the builder of a strategy that is a sampler of Optuna."""
+
     def build(space: Space, budget: Budget) -> Strategy:
-        from search_spaces.adapters.optuna_strategies import optuna_strategy  # half a second, for those who need it
+        # Imported here because Optuna takes half a second, which most commands do not need.
+        from search_spaces.adapters.optuna_strategies import optuna_strategy
 
         return optuna_strategy(name, space, budget)
 
     return build
 
 
-# The contract suite runs for every entry. Each raises ValueError on a space that it cannot search.
 STRATEGIES: dict[str, Callable[[Space, Budget], Strategy]] = {
     "narrowing": _narrowing,
     "interval-ci": _interval_ci,
@@ -44,3 +46,5 @@ STRATEGIES: dict[str, Callable[[Space, Budget], Strategy]] = {
     "gp": _sampled("gp"),
     "cmaes": _sampled("cmaes"),
 }
+"""Name -> what builds the strategy for a space and a budget. It raises ValueError for a space that the strategy cannot
+search. The contract suite runs for every entry."""
