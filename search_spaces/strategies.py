@@ -48,8 +48,11 @@ def _grid(space: Space, budget: Budget) -> Strategy:
 
 
 def _sampled(name: str) -> Callable[[Space, Budget], Strategy]:
+    """Returns the builder of a strategy that is a sampler of Optuna."""
+
     def build(space: Space, budget: Budget) -> Strategy:
-        from search_spaces.adapters.optuna_strategies import optuna_strategy  # half a second, for those who need it
+        # Imported here because Optuna takes half a second, which most commands do not need.
+        from search_spaces.adapters.optuna_strategies import optuna_strategy
 
         return optuna_strategy(name, space, budget)
 
@@ -71,3 +74,5 @@ STRATEGIES: dict[str, StrategyKind] = {
     "gp": StrategyKind("Gaussian process", _sampled("gp"), may_repeat=True, fits_with_torch=True),
     "cmaes": StrategyKind("CMA-ES", _sampled("cmaes")),
 }
+"""Name -> what builds the strategy for a space and a budget. It raises ValueError for a space that the strategy cannot
+search. The contract suite runs for every entry."""
