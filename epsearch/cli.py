@@ -110,7 +110,7 @@ def _command(kind: type[Study], act: Callable[..., None]) -> Callable[..., None]
         given, config = {name: values.pop(name) for name in names}, values.pop("config")
         act(_grown(given, config) if values.get("extend") else build(kind, given, config), **values)
 
-    sources: list[Callable[..., None]] = [_search_options, _output_options] if kind is Search else [_output_options]
+    sources: list[Callable[..., None]] = [_search_options, _output_options] if kind.grows else [_output_options]
     own = [parameter for source in sources for parameter in inspect.signature(source).parameters.values()]
     signature = inspect.Signature([*map(_parameter, kind.options()), *own])
     command.__signature__ = signature  # type: ignore[attr-defined]
@@ -170,14 +170,13 @@ def _train(study: Study, print_config: bool, quiet: bool, as_json: bool, extend:
     _print(outcome.shown(result), outcome.as_json(result), as_json)
 
 
-def _plan(study: Study, print_config: bool, quiet: bool, as_json: bool, extend: bool = False) -> None:
+def _plan(study: Search, print_config: bool, quiet: bool, as_json: bool, extend: bool = False) -> None:
     if print_config:
         sys.stdout.write(study.to_yaml())
         return
     from epsearch.session import session
     from epsearch.session.plan_text import in_words
 
-    assert isinstance(study, Search)
     with _listener(quiet or as_json) as events:
         found = session.plan(study, events, extend)
     _print(facts(in_words(found)), found.as_json(), as_json)

@@ -19,6 +19,8 @@ from epsearch.study.kinds import Study
 from results.ledger.record import RunRecord, content_key
 from results.ledger.store import Store
 from search_spaces.published.definition import load_definition
+from search_spaces.space import Value
+from search_spaces.strategy import Best
 from trainers.cohort import Cohort
 from trainers.streams.plugin import SOURCE
 
@@ -46,6 +48,20 @@ class Loop(ABC):
     def trained(self) -> int:
         """Members trained since the loop was made."""
         return len(self.stored)
+
+    @property
+    def best(self) -> Best | None:
+        """The best point so far, where anything is searched."""
+        return None
+
+    @property
+    def inert(self) -> bool:
+        """Whether all values that were tried score the same bit for bit, so that none is the best."""
+        return False
+
+    def chosen(self) -> dict[str, Value] | None:
+        """The best point so far, by the names of what is searched."""
+        return None
 
     @property
     @abstractmethod

@@ -1,11 +1,11 @@
 """The rows of a comparison: methods with their hyperparameters, as the definition or the user gives them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from epsearch.loop.jobs import Trainee
-from epsearch.study.kinds import Comparison, MemoryStudy
+from epsearch.study.kinds import Comparison, MemoryStudy, Table
 from results.labels import epsilon_text, method_label
 from search_spaces.published.definition import load_definition, method_grids
 from trainers.cohort import Member, TrainConfig
@@ -44,9 +44,9 @@ class Row:
         ]
 
 
-def table_rows(study: Comparison | MemoryStudy) -> tuple[Row, ...]:
+def table_rows(study: Table) -> tuple[Row, ...]:
     """What the study compares, as it begins."""
-    return comparison_rows(study) if isinstance(study, Comparison) else memory_rows(study)
+    return ROWS[study.kind](study)
 
 
 def comparison_rows(study: Comparison) -> tuple[Row, ...]:
@@ -82,7 +82,7 @@ def _variants(study: Comparison, method: str, config: TrainConfig) -> Iterator[R
         yield _row(study, method, config, label)
 
 
-def _row(study: Comparison | MemoryStudy, method: str, config: TrainConfig, label: str) -> Row:
+def _row(study: Table, method: str, config: TrainConfig, label: str) -> Row:
     """The study's settings name every method's hyperparameters, unless they are to be tuned."""
     published = load_definition(study.dataset).method(method)
     given = {field: value for name, field, value in study.settings if name == method}
@@ -95,7 +95,7 @@ def _row(study: Comparison | MemoryStudy, method: str, config: TrainConfig, labe
     )
 
 
-def _config(study: Comparison | MemoryStudy, memory: int) -> TrainConfig:
+def _config(study: Table, memory: int) -> TrainConfig:
     return TrainConfig(
         batch_size=study.batch_size,
         memory=memory,
@@ -110,3 +110,6 @@ def _config(study: Comparison | MemoryStudy, memory: int) -> TrainConfig:
 
 def _with_epsilon(label: str, method: str, epsilon: float) -> str:
     return f"{label}, ε = {epsilon_text(epsilon)}" if method == "soft_agem" else label
+
+
+ROWS: dict[str, Callable[[Any], tuple[Row, ...]]] = {Comparison.kind: comparison_rows, MemoryStudy.kind: memory_rows}

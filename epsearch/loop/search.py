@@ -16,7 +16,7 @@ from results.ledger.certificate import Certificate
 from results.ledger.record import RunRecord
 from results.ledger.store import Store
 from results.points import setting_text
-from search_spaces.space import Point
+from search_spaces.space import Point, Value
 from search_spaces.strategy import Best, Round
 
 
@@ -80,8 +80,11 @@ class SearchLoop(Loop):
 
     @property
     def inert(self) -> bool:
-        """Whether all values that were tried score the same bit for bit, so that none is the best."""
         return all_equal(self.strategist.scores())
+
+    def chosen(self) -> dict[str, Value] | None:
+        best = self.best
+        return None if best is None else learners.named(self.study.space.names, best.point)
 
     def state(self) -> str:
         alone = len(self._uncertified()) if self.evaluating else 0

@@ -6,7 +6,7 @@ from typing import Any
 from epsearch.loop.base import Loop
 from epsearch.loop.jobs import Job, Trainee
 from epsearch.loop.rows import Row, table_rows
-from epsearch.study.kinds import Comparison, MemoryStudy
+from epsearch.study.kinds import Table
 from results.ledger.record import RunRecord
 from results.ledger.store import Store
 from results.metrics import average_accuracy
@@ -19,14 +19,12 @@ class TableLoop(Loop):
     of whose candidates diverged, which therefore keep the definition's values.
     """
 
-    study: Comparison | MemoryStudy
+    study: Table
 
-    def __init__(
-        self, study: Comparison | MemoryStudy, images: Mapping[str, Any], store: Store, workers: int = 1
-    ) -> None:
+    def __init__(self, study: Table, images: Mapping[str, Any], store: Store, workers: int = 1) -> None:
         super().__init__(study, images, store, workers)
         self.rows = table_rows(study)
-        self.tuning = isinstance(study, Comparison) and study.tune
+        self.tuning = study.searches
         self.untuned: list[str] = []
         self._advance()
 

@@ -4,10 +4,10 @@ from dataclasses import replace
 from typing import TypeVar
 
 from epsearch.events import Events
-from epsearch.loop.rows import table_rows
+from epsearch.preparation.rules import RULES
 from epsearch.runners.slots import local_slots
-from epsearch.study.kinds import Comparison, MemoryStudy, Search, Study
-from trainers.cohort import Cohort, Member, TrainConfig
+from epsearch.study.kinds import Study
+from trainers.cohort import Cohort, Member
 from trainers.numeric_path import NumericPath
 from trainers.streams.base import TaskStream
 
@@ -39,12 +39,5 @@ def estimate(study: Study, stream: TaskStream, path: NumericPath) -> int:
     from trainers.footprint import bytes_of
 
     one = (Member(0.5, study.seeds[0], strength=1.0),)
-    return max(bytes_of(Cohort(method, one), stream, config, path) for method, config in _trained(study))
-
-
-def _trained(study: Study) -> list[tuple[str, TrainConfig]]:
-    """Methods and configurations."""
-    if isinstance(study, Search):
-        return [(study.method, study.train_config())]
-    assert isinstance(study, (Comparison, MemoryStudy))
-    return [(row.method, row.config) for row in table_rows(study)]
+    trained = RULES[study.kind].trained(study)
+    return max(bytes_of(Cohort(method, one), stream, config, path) for method, config in trained)

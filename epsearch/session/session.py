@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from epsearch.events import SILENT, Events
 from epsearch.failures.errors import Interrupted, UsageError
@@ -24,7 +24,7 @@ from epsearch.preparation.data import Prepared, prepare
 from epsearch.preparation.fit import fitted
 from epsearch.runners.progress import Monitor, clock
 from epsearch.session.plan import make_plan
-from epsearch.study.kinds import Comparison, MemoryStudy, Search, Study
+from epsearch.study.kinds import Comparison, MemoryStudy, Search, Study, Table
 from results.ledger.errors import StoreUnavailable
 from results.ledger.files import on_one_line, writable
 from results.ledger.retry import Patience
@@ -36,6 +36,30 @@ from trainers.plugins.calls import ForeignError
 AnyStudy = TypeVar("AnyStudy", bound=Study)
 
 PATIENCE = 300.0  # seconds for which a run waits for a PostgreSQL that has gone
+
+
+class Looping(NamedTuple):
+    """How a kind of study is trained."""
+
+    open_loop: Callable[[Any, Mapping[str, Any], Store, Sequence[Search]], Loop]
+    """Of a study, its stream's description, a ledger, and what the study was before it grew."""
+    plan: Callable[[Any], Plan] | None
+    """Looks ahead; None where there is nothing to estimate."""
+
+
+def _open_search(study: Search, images: Mapping[str, Any], store: Store, earlier: Sequence[Search]) -> Loop:
+    return SearchLoop(study, images, store, earlier=earlier)
+
+
+def _open_table(study: Table, images: Mapping[str, Any], store: Store, earlier: Sequence[Search]) -> Loop:
+    return TableLoop(study, images, store)
+
+
+LOOPS: dict[str, Looping] = {
+    Search.kind: Looping(_open_search, make_plan),
+    Comparison.kind: Looping(_open_table, None),
+    MemoryStudy.kind: Looping(_open_table, None),
+}
 
 
 @dataclass(frozen=True)
@@ -83,9 +107,10 @@ def _train(study: Study, prepared: Prepared, events: Events, extend: bool) -> tu
         growth.keep(store, *described)  # only now, as a study that cannot begin must not stand in the ledger
         stack.callback(_tell_damage, loop, events, told=_tell_damage(loop, events))
         loop.proof = prepared.proof
-        if isinstance(loop, SearchLoop) and not loop.done:
+        look_ahead = LOOPS[study.kind].plan
+        if look_ahead is not None and not loop.done:
             # A loop of its own: the jobs that the plan looks at are not those that are trained.
-            events.plan(lambda: make_plan(SearchLoop(loop.study, prepared.images, store, earlier=earlier)))
+            events.plan(lambda: look_ahead(make_loop(study, prepared.images, store, earlier)))
         monitor = Monitor(loop, events)
         if not loop.done:
             stack.enter_context(_runner(study))(loop, monitor)
@@ -132,10 +157,7 @@ def _tell_damage(loop: Loop, events: Events, told: frozenset[str] = frozenset())
 
 def make_loop(study: Study, images: Mapping[str, Any], store: Store, earlier: Sequence[Search] = ()) -> Loop:
     """The loop of the study's kind."""
-    if isinstance(study, Search):
-        return SearchLoop(study, images, store, earlier=earlier)
-    assert isinstance(study, (Comparison, MemoryStudy))
-    return TableLoop(study, images, store)
+    return LOOPS[study.kind].open_loop(study, images, store, earlier)
 
 
 def stored_loop(row: StudyRow, store: Store, storage: LedgerUrl, out: Path) -> Loop:

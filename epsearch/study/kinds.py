@@ -33,6 +33,9 @@ class Study:
     """
 
     kind: ClassVar[str]
+    """The command that trains it."""
+    grows: ClassVar[bool] = False
+    """Whether a stored one may become another one that has all of its runs."""
 
     dataset: str
     seeds: tuple[int, ...]
@@ -59,6 +62,31 @@ class Study:
     out: Path
     storage: LedgerUrl
     data_dir: Path
+
+    @property
+    def prefix(self) -> str:
+        """What a name that nobody chose begins with."""
+        return f"{self.kind}-"
+
+    @property
+    def stored_kind(self) -> dict[str, str]:
+        """How a ledger says which kind it is."""
+        return {"kind": self.kind}
+
+    @property
+    def searches(self) -> bool:
+        """Whether anything is chosen by what members score on D^CV, of which the evaluation must know nothing."""
+        return False
+
+    @property
+    def scored(self) -> str:
+        """The phase whose scores choose, where anything is chosen."""
+        return "cv"
+
+    @property
+    def tried(self) -> int:
+        """Values that are tried, at most; 1 where nothing is searched."""
+        return 1
 
     @classmethod
     def options(cls) -> tuple[Option, ...]:
@@ -133,6 +161,10 @@ class Search(Study):
     """A search: `epsearch run`."""
 
     kind = "run"
+    grows = True
+    prefix = ""
+    searches = True
+    stored_kind: ClassVar[dict[str, str]] = {}  # as they were stored before there were other kinds
 
     method: str
     strategy: str
@@ -156,6 +188,14 @@ class Search(Study):
 
     def _later(self, option: Option) -> bool:
         return option.later or option.name in CAME_LATER
+
+    @property
+    def scored(self) -> str:
+        return self.score_on
+
+    @property
+    def tried(self) -> int:
+        return self.points * self.repeats
 
     def defaults(self) -> dict[str, Any]:
         return published(self.dataset, self.method)
@@ -200,31 +240,38 @@ class Search(Study):
 
 
 @dataclass(frozen=True)
-class Comparison(Study):
-    """Every method on the evaluation stream beside the printed table: `epsearch compare`."""
+class Table(Study):
+    """Methods × sizes of the episodic memory on the evaluation stream, beside a printed table."""
+
+    methods: tuple[str, ...]
+    epsilon: float
+    settings: tuple[tuple[str, str, float], ...]
+
+
+@dataclass(frozen=True)
+class Comparison(Table):
+    """Every method, with memories of one size: `epsearch compare`."""
 
     kind = "compare"
 
-    methods: tuple[str, ...]
     memory: int
-    epsilon: float
-    settings: tuple[tuple[str, str, float], ...]
     tune: bool
     fisher_every: int
     penalty_form: str
     margin: float
 
+    @property
+    def searches(self) -> bool:
+        return self.tune
+
 
 @dataclass(frozen=True)
-class MemoryStudy(Study):
-    """Methods with an episodic memory at several sizes of it: `epsearch memory`."""
+class MemoryStudy(Table):
+    """Methods with an episodic memory, at several sizes of it: `epsearch memory`."""
 
     kind = "memory"
 
-    methods: tuple[str, ...]
     sizes: tuple[int, ...]
-    epsilon: float
-    settings: tuple[tuple[str, str, float], ...]
     a_agem_scale: str
 
 

@@ -1,5 +1,7 @@
 """Options, YAML files and what identifies a study."""
 
+from dataclasses import fields
+
 import pytest
 import yaml
 
@@ -22,8 +24,8 @@ def test_defaults_are_the_definition():
 
 
 def test_every_option_is_a_field_and_the_other_way_round():
-    fields = {name for kind in KINDS.values() for name in kind.__dataclass_fields__ if name != "kind"}
-    assert {option.name for option in OPTIONS} == fields
+    names = {field.name for kind in KINDS.values() for field in fields(kind)}
+    assert {option.name for option in OPTIONS} == names
 
 
 @pytest.mark.parametrize(
