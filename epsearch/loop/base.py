@@ -1,14 +1,15 @@
 """members -> cohorts -> jobs -> records: what all loops share. The ledger is asked first, and told before all else.
 
 A loop is an ask/tell source: `ask()` returns the open jobs of the stage, `tell()` takes results in any order. All it
-knows is derived from the ledger, so making it anew resumes the work.
+knows is derived from the ledger, so opening it anew resumes the work. Making one reads nothing: `open_search` and
+`open_table` make one and let it catch up.
 """
 
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 from epsearch.failures.errors import TrainingFailed, UsageError
 from epsearch.loop.content import content, measures_transfer, records
@@ -16,6 +17,7 @@ from epsearch.loop.cost import step_cost
 from epsearch.loop.jobs import Certify, Job, JobResult, Trainee
 from epsearch.study.disjointness import Proof
 from epsearch.study.kinds import Study
+from results.ledger.certificate import Certificate
 from results.ledger.record import RunRecord, content_key
 from results.ledger.store import Store
 from search_spaces.published.definition import load_definition
@@ -27,17 +29,36 @@ from trainers.streams.plugin import SOURCE
 COHORTS_PER_WORKER = 4  # small enough that no worker idles long at the end of a stage, and little is lost in a crash
 
 
+Order: TypeAlias = tuple[Sequence[Trainee], Certify | None]
+"""Members to train together; where one is trained once more, what it is compared with."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a study's members before any is looked up, by key."""
+
+    records: Mapping[str, RunRecord] = field(default_factory=dict)
+    certificates: Mapping[str, Certificate] = field(default_factory=dict)
+    damaged: Mapping[str, str] = field(default_factory=dict)
+    """Why a record of the ledger cannot be used."""
+
+
+NOTHING = Known()
+
+
 class Loop(ABC):
     """The parts of a loop that do not depend on what is asked. Subclasses say which members a stage wants."""
 
-    def __init__(self, study: Study, images: Mapping[str, Any], store: Store, workers: int) -> None:
+    def __init__(
+        self, study: Study, images: Mapping[str, Any], store: Store, workers: int = 1, known: Known = NOTHING
+    ) -> None:
         self.study, self.workers = study, workers
-        self.records: dict[str, RunRecord] = {}
-        self.reused = 0  # members found in the ledger
+        self.records: dict[str, RunRecord] = dict(known.records)
+        self.reused = len(self.records)  # members that were known, or found in the ledger
         self.stored: list[RunRecord] = []  # members trained since
         self.saved = 0  # member-steps not taken since, as members share their first task
         self.notes: list[str] = []  # lines that workers have for the user
-        self.damaged: dict[str, str] = {}  # records that could not be used, key -> why; some trained again since
+        self.damaged: dict[str, str] = dict(known.damaged)  # records that could not be used; some trained again since
         self.proof = Proof()  # that the search has seen nothing of the evaluation, as the ledger keeps it
         self._images, self._store = dict(images), store
         self._jobs: dict[int, Job] = {}
@@ -97,6 +118,10 @@ class Loop(ABC):
     def _advance(self) -> None:
         """Goes through the stages as far as the ledger's knowledge reaches."""
 
+    def catch_up(self) -> None:
+        """Takes from the ledger what it knows, and goes through the stages as far as that reaches."""
+        self._advance()
+
     def tell(self, results: Sequence[JobResult]) -> None:
         """Stores what was trained, before anything else, and moves on when the stage is complete."""
         for result in results:
@@ -153,8 +178,8 @@ class Loop(ABC):
         self.damaged |= known.damaged
         self.reused += len(known)
 
-    def _cohorts(self, trainees: Sequence[Trainee]) -> list[list[Trainee]]:
-        """Cuts the members into cohorts, the longest work first.
+    def _cohorts(self, trainees: Sequence[Trainee], workers: int) -> list[Order]:
+        """Cuts the members into cohorts for so many workers, the longest work first.
 
         Members of a cohort share method and configuration but for the learning rate; those of a seed stay together, as
         they share its data.
@@ -164,38 +189,42 @@ class Loop(ABC):
             kinds.setdefault((trainee.phase, trainee.method, replace(trainee.config, learning_rate=1.0)), []).append(
                 trainee
             )
-        cohorts = []
+        cohorts: list[list[Trainee]] = []
         for alike in kinds.values():
-            pieces = self.workers * (COHORTS_PER_WORKER if self.study.device == "cpu" else 1)
+            pieces = workers * (COHORTS_PER_WORKER if self.study.device == "cpu" else 1)
             pieces = min(pieces, len(alike))
             cuts = [len(alike) * piece // pieces for piece in range(pieces + 1)]
             cohorts += [alike[a:b] for a, b in itertools.pairwise(cuts)]
-        return sorted(cohorts, key=lambda cohort: -len(cohort) * self._work(cohort[0]))
+        cohorts.sort(key=lambda cohort: -len(cohort) * self._work(cohort[0]))
+        return [(cohort, None) for cohort in cohorts]
 
-    def _open(self, jobs: dict[int, Job], cohorts: Iterable[Sequence[Trainee]], certify: Certify | None = None) -> None:
-        study = self.study
-        for trainees in cohorts:
-            first = trainees[0]
-            members = tuple(
-                one.member
-                if one.config == first.config or one.member.learning_rate
-                else replace(one.member, learning_rate=one.config.learning_rate)
-                for one in trainees
-            )
-            jobs[self._numbers] = Job(
-                number=self._numbers,
-                stage=self.stage,
-                phase=first.phase,
-                cohort=Cohort(first.method, members),
-                config=first.config,
-                stream=study.request(first.phase, self._images.get(SOURCE)),
-                path=str(study.numeric_path),
-                transfer=measures_transfer(first.phase),
-                weight=self._weight(first),
-                at_once=self.workers,
-                certify=certify,
-            )
+    def _open(self, jobs: dict[int, Job], orders: Iterable[Order]) -> None:
+        for order in orders:
+            jobs[self._numbers] = self._job(self._numbers, order, self.workers)
             self._numbers += 1
+
+    def _job(self, number: int, order: Order, workers: int) -> Job:
+        trainees, certify = order
+        study, first = self.study, trainees[0]
+        members = tuple(
+            one.member
+            if one.config == first.config or one.member.learning_rate
+            else replace(one.member, learning_rate=one.config.learning_rate)
+            for one in trainees
+        )
+        return Job(
+            number=number,
+            stage=self.stage,
+            phase=first.phase,
+            cohort=Cohort(first.method, members),
+            config=first.config,
+            stream=study.request(first.phase, self._images.get(SOURCE)),
+            path=str(study.numeric_path),
+            transfer=measures_transfer(first.phase),
+            weight=self._weight(first),
+            at_once=workers,
+            certify=certify,
+        )
 
     def _weight(self, trainee: Trainee) -> float:
         tasks = len(self.study.stream_tasks(trainee.phase))

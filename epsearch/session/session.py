@@ -15,8 +15,8 @@ from epsearch.ledger.damage import reading, unused_in_words
 from epsearch.ledger.location import kept_within
 from epsearch.loop.ahead import Plan
 from epsearch.loop.base import Loop
-from epsearch.loop.search import SearchLoop
-from epsearch.loop.table import TableLoop
+from epsearch.loop.search import open_search
+from epsearch.loop.table import open_table
 from epsearch.machine import describe_machine
 from epsearch.preparation import growth
 from epsearch.preparation.arithmetic import numeric_path
@@ -47,16 +47,12 @@ class Looping(NamedTuple):
     """Looks ahead; None where there is nothing to estimate."""
 
 
-def _open_search(study: Search, images: Mapping[str, Any], store: Store, earlier: Sequence[Search]) -> Loop:
-    return SearchLoop(study, images, store, earlier=earlier)
-
-
 def _open_table(study: Table, images: Mapping[str, Any], store: Store, earlier: Sequence[Search]) -> Loop:
-    return TableLoop(study, images, store)
+    return open_table(study, images, store)  # no table grows
 
 
 LOOPS: dict[str, Looping] = {
-    Search.kind: Looping(_open_search, make_plan),
+    Search.kind: Looping(open_search, make_plan),
     Comparison.kind: Looping(_open_table, None),
     MemoryStudy.kind: Looping(_open_table, None),
 }
@@ -109,8 +105,7 @@ def _train(study: Study, prepared: Prepared, events: Events, extend: bool) -> tu
         loop.proof = prepared.proof
         look_ahead = LOOPS[study.kind].plan
         if look_ahead is not None and not loop.done:
-            # A loop of its own: the jobs that the plan looks at are not those that are trained.
-            events.plan(lambda: look_ahead(make_loop(study, prepared.images, store, earlier)))
+            events.plan(lambda: look_ahead(loop))
         monitor = Monitor(loop, events)
         if not loop.done:
             stack.enter_context(_runner(study))(loop, monitor)
@@ -136,7 +131,7 @@ def plan(study: Search, events: Events = SILENT, extend: bool = False) -> Plan:
         store = stack.enter_context(read_store(study.storage))
         study = _placed(study, prepared, store, SILENT)  # the plan itself says what is said there
         earlier = growth.keep(store, study, prepared.images, prepared.proof, extend, write=False)
-        return make_plan(SearchLoop(study, prepared.images, store, earlier=earlier))
+        return make_plan(open_search(study, prepared.images, store, earlier))
 
 
 def _placed(study: AnyStudy, prepared: Prepared, store: Store, events: Events) -> AnyStudy:
