@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from results.labels import settings_text
 from results.ledger.record import RunRecord
@@ -21,31 +21,45 @@ PRINTED_METRICS = ("A_T", "F_T", "a_1", "a_t", "BWT", "FWT")
 
 
 @dataclass(frozen=True, eq=False)
-class ComparedRow:
+class TrainedRow:
     """One method with one setting. Raises ValueError where its records differ in tasks or share a seed."""
 
     label: str
-    """"ER, reference batch 10": the row's name, no other row's."""
+    """"ER, reference batch 10": the row's name."""
     method: str
     """Our name: "er", "a_agem", … as in `results.paper.reference.METHODS`, or one that the paper does not print."""
     settings: Mapping[str, Any]
     """The hyperparameters that identify the row, {"lr": 0.03, "λ": 10}; shown in the table."""
     records: tuple[RunRecord, ...]
     """Its members on the evaluation stream, one a seed, some perhaps diverged; empty where not trained yet."""
-    remark: str = ""
-    """A footnote of ours on this row."""
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What no other row of its table has."""
+        return (self.label,)
 
     def __post_init__(self) -> None:
-        check_members(self.label, self.records)
+        check_members(", ".join(map(str, self.identity)), self.records)
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
-    """Everything the page of `epsearch compare` prints. Raises ValueError where two rows share a label."""
+class ComparedRow(TrainedRow):
+    """A row of `epsearch compare`."""
+
+    remark: str = ""
+    """A footnote of ours on this row."""
+
+
+R_co = TypeVar("R_co", bound=TrainedRow, covariant=True)
+
+
+@dataclass(frozen=True, eq=False)
+class TableResults(Generic[R_co]):
+    """Everything that the page of a table of methods prints. Raises ValueError where two rows share their identity."""
 
     name: str
     dataset: str
-    rows: tuple[ComparedRow, ...]
+    rows: tuple[R_co, ...]
     config: Mapping[str, Any]
     """What was run, printed as YAML."""
     facts: Mapping[str, str]
@@ -55,7 +69,11 @@ class Comparison:
     """Whether the sizes are the paper's, so that its printed rows are a yardstick."""
 
     def __post_init__(self) -> None:
-        check_unique([row.label for row in self.rows], "labels of rows")
+        check_unique([row.identity for row in self.rows], "labels of rows")
+
+
+class ComparisonResults(TableResults[ComparedRow]):
+    """What the page of `epsearch compare` prints."""
 
 
 class Ranking(NamedTuple):
@@ -69,7 +87,7 @@ class Ranking(NamedTuple):
     """Methods behind τ."""
 
 
-def comparison_table(comparison: Comparison) -> pd.DataFrame:
+def comparison_table(comparison: ComparisonResults) -> pd.DataFrame:
     """One row a `ComparedRow`: row, method, settings (text), then n, diverged and the metrics of `beside_printed`.
 
     Means and population standard deviations in the units of `summarize`. <m>_difference_se, for the six metrics
@@ -86,7 +104,7 @@ def comparison_table(comparison: Comparison) -> pd.DataFrame:
     return table
 
 
-def ranking(comparison: Comparison) -> Ranking:
+def ranking(comparison: ComparisonResults) -> Ranking:
     """The rows that have both an A_T of ours and a printed one, ranked by either.
 
     Every such row takes part in our ranks, the printed rank is that of its method; equal values share the better
@@ -109,7 +127,7 @@ def ranking(comparison: Comparison) -> Ranking:
     return Ranking(ordered, tau, len(firsts))
 
 
-def row_notes(comparison: Comparison) -> list[tuple[str, ...]]:
+def row_notes(comparison: ComparisonResults) -> list[tuple[str, ...]]:
     """The footnotes of each row: what is known of its printed row, then our own remark."""
     return [
         (*footnotes(comparison.dataset, row.method), *([row.remark] if row.remark else [])) for row in comparison.rows
