@@ -1,4 +1,4 @@
-"""The episodic-memory study: the same methods with memories of different sizes."""
+"""The numbers of an episodic-memory study: the same methods with memories of different sizes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ MEMORY_METRICS = ("A_T", "a_1", "a_t", "F_T")
 
 @dataclass(frozen=True, eq=False)
 class MemoryRow:
-    """One method with one size of memory. Raises ValueError where `memory` is below 1, or where its records differ
-    in tasks or share a seed.
+    """One method with one size of memory.
+
+    Raises ValueError where `memory` is below 1, or where its records differ in tasks or share a seed.
     """
 
     label: str
-    """The name of the method's line in the figure: the same for every size of its memory."""
+    """The name of the method's line in the figure, the same for every size of its memory."""
     method: str
     """Our name: "agem", "a_agem", "soft_agem", …"""
     memory: int
@@ -34,7 +35,7 @@ class MemoryRow:
     settings: Mapping[str, Any]
     """The other hyperparameters that identify the row; shown in the table."""
     records: tuple[RunRecord, ...]
-    """Its members on the evaluation stream, one a seed; empty where not trained yet."""
+    """Its members on the evaluation stream, one a seed, diverged ones included; empty where not trained yet."""
 
     def __post_init__(self) -> None:
         if self.memory < 1:
@@ -47,25 +48,29 @@ class MemoryStudy:
     """Everything the page of `epsearch memory` prints. Raises ValueError where two rows share label and memory."""
 
     name: str
+    """The study's name."""
     dataset: str
+    """As after --dataset."""
     rows: tuple[MemoryRow, ...]
+    """The rows of the table, in their order."""
     config: Mapping[str, Any]
-    """What was run, printed as YAML."""
+    """All options of the study, printed as YAML."""
     facts: Mapping[str, str]
     """Label -> text: machine, versions, seconds, …"""
     notes: tuple[str, ...]
+    """Warnings of the caller, shown at the top."""
     comparable: bool
-    """Whether the sizes are the paper's, so that its printed rows are a yardstick."""
+    """Whether the sizes are the paper's, so that its printed rows can be compared with ours."""
 
     def __post_init__(self) -> None:
         check_unique([(row.label, row.memory) for row in self.rows], "labels and memories of rows")
 
 
 def memory_table(study: MemoryStudy) -> pd.DataFrame:
-    """One row a `MemoryRow`: row, method, memory, settings (text), then n, diverged and the metrics of
-    `beside_printed` for A_T, a_1, a_t and F_T, beside tables 9 and 10 of the paper.
+    """Returns one row a `MemoryRow`, beside tables 9 and 10 of the paper.
 
-    Means and population standard deviations in the units of `summarize`; <m>_difference_se as in
+    Columns: row, method, memory, settings (text), then n, diverged and those of `beside_printed` for A_T, a_1, a_t and
+    F_T. Means and population standard deviations in the units of `summarize`; <m>_difference_se as in
     `comparison_table`.
     """
     rows = study.rows
@@ -79,7 +84,7 @@ def memory_table(study: MemoryStudy) -> pd.DataFrame:
 
 
 def memory_notes(study: MemoryStudy) -> list[tuple[str, ...]]:
-    """The footnotes of each row. What is known of the printed rows was found at the memory of the main tables."""
+    """Returns the footnotes of each row: they are about the main tables, so only rows with their memory have any."""
     return [
         footnotes(study.dataset, row.method) if row.memory == main_memory(study.dataset, row.method) else ()
         for row in study.rows
