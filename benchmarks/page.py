@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from string import Template
+from textwrap import fill
 from typing import Any
 
 import strategies_page
@@ -26,7 +27,7 @@ def pages(results: Path = RESULTS) -> dict[str, str]:
         file = results / f"{name}.json"
         found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
         text, plots = section(found) if found else (missing(name, command), {})
-        parts[name] = text if found is None else f"{text}\n\n{facts(found['facts'])}"
+        parts[name] = wrapped(text if found is None else f"{text}\n\n{facts(found['facts'])}")
         made |= {f"docs/images/{plot}": svg for plot, svg in plots.items()}
     text, plots = compared(results)
     made |= {f"docs/images/{plot}": svg for plot, svg in plots.items()}
@@ -42,7 +43,19 @@ def compared(results: Path) -> tuple[str, dict[str, str]]:
         return missing("strategies", "uv run python benchmarks/strategies.py"), {}
     found = json.loads(file.read_text(encoding="utf-8"))
     text, plots = strategies_page.section(found)
-    return f"{text}\n\n{facts(found['facts'])}", plots
+    return wrapped(f"{text}\n\n{facts(found['facts'])}"), plots
+
+
+def wrapped(text: str) -> str:
+    """Paragraphs in lines of 120 characters; tables, headings and pictures as they are.
+
+    >>> wrapped("| a table |\\n\\n" + "word " * 30).splitlines()[-1]
+    'word word word word word word'
+    """
+    return "\n\n".join(
+        part if part.startswith(("|", "#", "![")) else fill(part, 120, break_long_words=False, break_on_hyphens=False)
+        for part in text.split("\n\n")
+    )
 
 
 def missing(name: str, command: str) -> str:

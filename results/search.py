@@ -11,7 +11,7 @@ from results.ledger.certificate import Certificate
 from results.ledger.record import RunRecord
 from results.points import EPSILON, Setting, Value, group, is_agem, is_number
 
-__all__ = ["Look", "Race", "SearchRound", "Setting", "StudyResults", "Value"]
+__all__ = ["Look", "Race", "SearchResults", "SearchRound", "Setting", "Value"]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Look(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class StudyResults:
+class SearchResults:
     """Everything that the report prints. Raises ValueError where a point has another number of values than parameters.
 
     Compared by identity, so that what is computed from it can be cached.
@@ -108,6 +108,8 @@ class StudyResults:
     """Names of those whose axis is logarithmic."""
     strategy: str = "narrowing"
     """The name of the strategy, as after --strategy."""
+    printed_epsilon: float | None = None
+    """The ε that the paper reports for the dataset; None where it reports none."""
     certificates: tuple[Certificate, ...] = ()
     """Members that were trained a second time, alone."""
     tolerance: float = 0.0
@@ -154,12 +156,6 @@ class StudyResults:
     def has_spans(self) -> bool:
         """Whether the search went along intervals."""
         return any(r.span is not None for r in self.rounds)
-
-    @property
-    def chosen_epsilon(self) -> float | None:
-        """The chosen ε; None where ε was not searched."""
-        found = dict(zip(self.parameters, self.chosen, strict=True)).get(EPSILON)
-        return None if found is None else float(found)
 
     @property
     def evaluated(self) -> tuple[Setting, ...]:

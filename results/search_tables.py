@@ -11,9 +11,9 @@ from results.labels import method_label
 from results.ledger.certificate import Certificate
 from results.ledger.record import RunRecord
 from results.metrics import METRICS, mean_std, summarize
-from results.paper.reference import PRINTED_EPSILON, printed_row
-from results.points import EPSILON, Setting, setting_label
-from results.search import StudyResults
+from results.paper.reference import printed_row
+from results.points import AGEM, EPSILON, SOFT_AGEM, Setting, setting_label
+from results.search import SearchResults
 from results.statistics.paired import Paired, paired
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def compare(first: Iterable[RunRecord], second: Iterable[RunRecord], metric: str
     return paired(by_seed(first, metric), by_seed(second, metric))
 
 
-def baseline_pair(results: StudyResults, metric: str = "A_T", evaluation: bool = False) -> Paired:
+def baseline_pair(results: SearchResults, metric: str = "A_T", evaluation: bool = False) -> Paired:
     """Returns chosen point minus baseline by seed, in the search or in the evaluation.
 
     Without any pair where they are the same or there is no baseline.
@@ -61,7 +61,7 @@ def by_setting(groups: Mapping[Setting, Sequence[RunRecord]], names: Sequence[st
     return pd.concat([values, counts, table.drop(columns=["n", "diverged"])], axis=1)
 
 
-def search_table(results: StudyResults) -> pd.DataFrame:
+def search_table(results: SearchResults) -> pd.DataFrame:
     """Returns one row a round and point.
 
     Columns: repeat, low, high (NaN where the strategy searches no interval), one for each searched parameter, best (1 =
@@ -83,7 +83,7 @@ def search_table(results: StudyResults) -> pd.DataFrame:
     return table[[*first, *(c for c in stats.columns if c not in first)]]
 
 
-def evaluation_table(results: StudyResults) -> pd.DataFrame:
+def evaluation_table(results: SearchResults) -> pd.DataFrame:
     """Returns the chosen point and the baseline on the evaluation stream, then the paper's printed rows, if any.
 
     Columns: row, source ("this study" | "paper"), one for each searched parameter, n (seeds averaged), diverged, then
@@ -101,12 +101,12 @@ def evaluation_table(results: StudyResults) -> pd.DataFrame:
     return pd.DataFrame([*measured.to_dict("records"), *printed], columns=measured.columns)
 
 
-def printed_methods(results: StudyResults) -> tuple[str, ...]:
+def printed_methods(results: SearchResults) -> tuple[str, ...]:
     """Returns the methods whose printed rows are shown: the study's, and A-GEM in a search of ε-SOFT-GEM's ε."""
-    return (results.method, "agem") if results.zero_is_agem else (results.method,)
+    return (results.method, AGEM) if results.zero_is_agem else (results.method,)
 
 
-def evaluated_rows(results: StudyResults) -> list[tuple[str, tuple[RunRecord, ...]]]:
+def evaluated_rows(results: SearchResults) -> list[tuple[str, tuple[RunRecord, ...]]]:
     """Returns (label, members) of the evaluated points, the chosen one first; points without members are left out.
 
     Labels are short: with several parameters they do not contain the values.
@@ -115,7 +115,7 @@ def evaluated_rows(results: StudyResults) -> list[tuple[str, tuple[RunRecord, ..
     return [(_short_label(results, setting), members) for setting, members in groups if members]
 
 
-def difference_table(results: StudyResults) -> pd.DataFrame:
+def difference_table(results: SearchResults) -> pd.DataFrame:
     """Returns chosen point minus baseline by seed on the evaluation stream, one row a metric.
 
     Columns: metric, mean, standard_error, n, seeds_higher. Empty where the baseline was chosen or there is none.
@@ -128,7 +128,7 @@ def difference_table(results: StudyResults) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def certificates_table(results: StudyResults) -> pd.DataFrame:
+def certificates_table(results: SearchResults) -> pd.DataFrame:
     """Returns one row a member that was trained a second time, alone.
 
     Columns: key, accuracy_difference (fraction), parameter_difference, created; a difference may be inf.
@@ -148,21 +148,21 @@ def _ranks(winners: tuple[int, int] | None, scores: tuple[float | None, ...]) ->
     return ranks
 
 
-def _short_label(results: StudyResults, setting: Setting) -> str:
+def _short_label(results: SearchResults, setting: Setting) -> str:
     if len(results.parameters) == 1:
         return setting_label(results.method, results.parameters, setting)
     return "chosen point" if setting == results.chosen else "baseline"
 
 
-def _printed_rows(results: StudyResults, method: str) -> list[dict[str, object]]:
+def _printed_rows(results: SearchResults, method: str) -> list[dict[str, object]]:
     """Returns the paper's row of a method as a row of `evaluation_table`; none where it prints none."""
     printed = printed_row(results.dataset, method)
     if printed is None:
         return []
     cells: dict[str, object] = {name: math.nan for name in results.parameters}
     if results.of_epsilon:
-        known = {"agem": 0.0, "soft_agem": PRINTED_EPSILON.get(results.dataset, math.nan)}
-        cells[EPSILON] = known.get(method, math.nan)
+        printed_epsilon = math.nan if results.printed_epsilon is None else results.printed_epsilon
+        cells[EPSILON] = {AGEM: 0.0, SOFT_AGEM: printed_epsilon}.get(method, math.nan)
     for metric, mean, std in zip(printed["metric"], printed["mean"], printed["std"], strict=True):
         cells |= {f"{metric}_mean": mean, f"{metric}_std": std}
     return [{"row": f"{method_label(method)}, printed", "source": "paper", "n": math.nan, **cells}]

@@ -14,7 +14,7 @@ from search_spaces.interval_ci import IntervalConfidence
 from search_spaces.narrowing import IntervalNarrowing
 from search_spaces.published.definition import Definition, MethodSettings, UnknownDataset, definitions, load_definition
 from search_spaces.space import Parameter, Point, Space, Value
-from search_spaces.strategies import STRATEGIES
+from search_spaces.strategies import STRATEGIES, StrategyKind
 from search_spaces.strategy import Best, Budget, Confidence, Observation, Round, Strategy, Suggestion, replay
 
 ROOMS = (
@@ -39,6 +39,7 @@ __all__ = [
     "Round",
     "Space",
     "Strategy",
+    "StrategyKind",
     "Suggestion",
     "UnknownDataset",
     "Value",

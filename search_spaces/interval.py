@@ -35,20 +35,6 @@ class Interval:
         """
         return float(exact(self.high) - exact(self.low))
 
-    def grid(self, points: int) -> tuple[float, ...]:
-        """Returns N points including both ends, ascending, δ = width/(N − 1) apart.
-
-        Raises ValueError when points < 2, or when the points lie closer together than floats do.
-
-        >>> Interval(0.0, 0.3).grid(4)
-        (0.0, 0.1, 0.2, 0.3)
-        """
-        grid = Grid.over(self, points)
-        if not grid.distinct:
-            ends = f"{self.low} to {self.high}"
-            raise ValueError(f"interval must have room for {points} distinct points, got {ends}")
-        return grid.coordinates
-
 
 @dataclass(frozen=True)
 class Grid:
@@ -75,7 +61,11 @@ class Grid:
 
     @property
     def coordinates(self) -> tuple[float, ...]:
-        """The points as floats, ascending."""
+        """The points as floats, ascending.
+
+        >>> Grid.over(Interval(0.0, 0.3), 4).coordinates
+        (0.0, 0.1, 0.2, 0.3)
+        """
         return tuple(float(self.low + index * self.step) for index in range(self.points))
 
     @property

@@ -1,9 +1,8 @@
 """The paper's search for ε: a grid, the interval around its best two points, a finer grid, and so on."""
 
-import math
 from collections.abc import Sequence
 
-from search_spaces.interval import Grid, exact
+from search_spaces.interval import Grid
 from search_spaces.rounds import Rounds
 from search_spaces.rule import TOO_FINE, Step, narrow
 from search_spaces.space import Parameter
@@ -15,18 +14,15 @@ class IntervalNarrowing:
 
     points      N of every grid, both ends included; 11 on Permuted MNIST and 7 on Split CIFAR in the paper
     repeats     M, the number of grids; 5 in the paper. The search may stop earlier, and then its note says why.
-    tolerance   smallest δ (distance of neighbours on the axis) for another grid; 0 = no limit
 
     The suggestion of index i in round r (from 1) has the number (r − 1)·N + i. A value that occurs again in a later
     round is suggested again, as the same float. Raises ValueError for arguments out of range.
     """
 
-    def __init__(self, parameter: Parameter, points: int, repeats: int, tolerance: float = 0.0) -> None:
+    def __init__(self, parameter: Parameter, points: int, repeats: int) -> None:
         if repeats < 1:
             raise ValueError(f"repeats must be >= 1, got {repeats}")
-        if not 0 <= tolerance < math.inf:
-            raise ValueError(f"tolerance must be >= 0 and finite, got {tolerance}")
-        self._parameter, self._repeats, self._tolerance = parameter, repeats, tolerance
+        self._parameter, self._repeats = parameter, repeats
         self._grids = [Grid.over(parameter.axis(), points)]
         if not parameter.has_room(self._grids[0]):
             raise ValueError(f"interval must have room for {points} distinct points, got {parameter}")
@@ -77,8 +73,6 @@ class IntervalNarrowing:
 
     def _too_fine(self, grid: Grid) -> str:
         """Returns why a grid is not worth evaluating, or ""."""
-        if grid.step < exact(self._tolerance):
-            return f"stopped: the next δ, {float(grid.step):g}, is below the tolerance {self._tolerance:g}"
         if self._parameter.has_room(grid):
             return ""
         return TOO_FINE.format("whole numbers" if self._parameter.whole else "floats")

@@ -1,12 +1,37 @@
-"""The table of all strategies by name."""
+"""The table of all strategies by name, with their properties."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from search_spaces.grid import GridSearch
+from search_spaces.grid import GridSearch, grid
 from search_spaces.interval_ci import IntervalConfidence
 from search_spaces.narrowing import IntervalNarrowing
 from search_spaces.space import Space
 from search_spaces.strategy import Budget, Strategy
+
+
+@dataclass(frozen=True)
+class StrategyKind:
+    """The declaration of a strategy."""
+
+    title: str
+    """Its name in reports."""
+    make: Callable[[Space, Budget], Strategy]
+    """Builds it; raises ValueError for a space that it cannot search."""
+    by_repeats: bool = False
+    """Whether a round is a repeat, as in the published search: a grid over an interval inside the one before."""
+    may_repeat: bool = False
+    """Whether it may suggest a point twice, so that fewer members than its budget may be trained."""
+    decides_alone: bool = False
+    """Whether it may exclude points with a high mean; if not, the best of all rounds is the choice."""
+    planned: Callable[[Space, Budget], int] | None = None
+    """Returns the number of its suggestions, if that is known before the first one; None: as many as the budget has."""
+    fits_with_torch: bool = False
+    """Whether it fits a model with torch, whose number of threads changes the last digits."""
+
+    def __call__(self, space: Space, budget: Budget) -> Strategy:
+        """Returns the strategy for a space and a budget; ValueError as `make`."""
+        return self.make(space, budget)
 
 
 def _narrowing(space: Space, budget: Budget) -> Strategy:
@@ -36,15 +61,18 @@ def _sampled(name: str) -> Callable[[Space, Budget], Strategy]:
     return build
 
 
-STRATEGIES: dict[str, Callable[[Space, Budget], Strategy]] = {
-    "narrowing": _narrowing,
-    "interval-ci": _interval_ci,
-    "grid": _grid,
-    "random": _sampled("random"),
-    "qmc": _sampled("qmc"),
-    "tpe": _sampled("tpe"),
-    "gp": _sampled("gp"),
-    "cmaes": _sampled("cmaes"),
+STRATEGIES: dict[str, StrategyKind] = {
+    "narrowing": StrategyKind("interval narrowing", _narrowing, by_repeats=True, may_repeat=True),
+    "interval-ci": StrategyKind(
+        "narrowing by confidence intervals", _interval_ci, by_repeats=True, may_repeat=True, decides_alone=True
+    ),
+    "grid": StrategyKind(
+        "grid search", _grid, planned=lambda space, budget: len(grid(space, budget.points * budget.repeats))
+    ),
+    "random": StrategyKind("random search", _sampled("random")),
+    "qmc": StrategyKind("quasi-random search (QMC)", _sampled("qmc")),
+    "tpe": StrategyKind("tree-structured Parzen estimator (TPE)", _sampled("tpe")),
+    "gp": StrategyKind("Gaussian process", _sampled("gp"), may_repeat=True, fits_with_torch=True),
+    "cmaes": StrategyKind("CMA-ES", _sampled("cmaes")),
 }
-"""Name -> what builds the strategy for a space and a budget. It raises ValueError for a space that the strategy cannot
-search. The contract suite runs for every entry."""
+"""Name -> declaration. The contract suite runs for every entry."""

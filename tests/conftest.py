@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+import epsearch  # noqa: F401  reports print names by what the declarations say
 from tests.support.limits import HANGS
 
 os.environ |= {

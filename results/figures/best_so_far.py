@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from results.figures.style import BLUE, FAINT, finish, look, plotly
 from results.labels import STREAM_LABELS, count_text, number_text, subscripts
 from results.points import setting_text
-from results.search import StudyResults
+from results.search import SearchResults
 from results.verdict import wording
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class BestSoFar(NamedTuple):
     setting (the point in words), score (mean A_T in %; NaN where a member diverged), best (highest score so far)."""
 
 
-def numbers(results: StudyResults) -> BestSoFar:
+def numbers(results: SearchResults) -> BestSoFar:
     """Returns the scores in the order of the rounds; a member that two points or two rounds share is counted once."""
     import pandas as pd
 

@@ -9,7 +9,7 @@ from results.figures import parameter_drawing
 from results.figures.parameter_drawing import ParameterCurve
 from results.labels import METRIC_DIGITS, METRIC_UNITS, STREAM_LABELS, about_text, count_text, number_text
 from results.metrics import mean_std, summarize
-from results.search import StudyResults
+from results.search import SearchResults
 from results.verdict import wording
 from results.verdict.peak import Peak, peak
 
@@ -23,7 +23,7 @@ CURVE_COLUMNS = [
 ]
 
 
-def numbers(results: StudyResults, metric: str = "A_T") -> ParameterCurve:
+def numbers(results: SearchResults, metric: str = "A_T") -> ParameterCurve:
     """Returns the values of the search by round. A value of two rounds is in both; the curve counts it once.
 
     Only for results whose `is_curve` is true.
@@ -88,7 +88,7 @@ def tables(curve: ParameterCurve) -> dict[str, pd.DataFrame]:
     return {name: curve.points, f"{name}_seeds": curve.members, f"{name}_curve": found}
 
 
-def _members(results: StudyResults, metric: str) -> pd.DataFrame:
+def _members(results: SearchResults, metric: str) -> pd.DataFrame:
     """Returns one row a round, tried value and member: repeat, <parameter>, seed, status, <metric>."""
     import pandas as pd
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from results.figures import best_so_far
 from results.figures.style import finish, legend_beside, look, plotly
 from results.labels import STREAM_LABELS, subscripts
-from results.search import StudyResults
+from results.search import SearchResults
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +23,7 @@ class Races(NamedTuple):
     """One row a study and point: row (label), place (of the study, from 0), then the columns of `best_so_far`."""
 
 
-def numbers(studies: Sequence[tuple[str, StudyResults]]) -> Races:
+def numbers(studies: Sequence[tuple[str, SearchResults]]) -> Races:
     """Returns the lines of several (label, study)."""
     import pandas as pd
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from results.figures.style import BLUE, FAINT, INK, ORANGE, finish, plotly
 from results.labels import epsilon_text
 from results.points import EPSILON, parameter_label, value_text
-from results.search import StudyResults
+from results.search import SearchResults
 from results.search_tables import search_table
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Shrinking(NamedTuple):
     """Whether its axis is logarithmic."""
 
 
-def numbers(results: StudyResults) -> Shrinking:
+def numbers(results: SearchResults) -> Shrinking:
     """Returns the intervals and tried values of every round that has an interval."""
     import pandas as pd
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from results.figures.style import BLUE, FAINT, INK, VERMILLION, finish, has_numbers, plotly, value_axis
 from results.labels import STREAM_LABELS, subscripts
 from results.points import Setting, parameter_label, setting_text, value_text
-from results.search import StudyResults
+from results.search import SearchResults
 from results.search_tables import by_setting
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Slices(NamedTuple):
     "chosen" | "baseline"), text."""
 
 
-def numbers(results: StudyResults) -> Slices:
+def numbers(results: SearchResults) -> Slices:
     """Returns every tried point with its mean over the seeds that did not diverge."""
     groups = {setting: results.members_of(setting) for setting in results.settings}
     table = by_setting(groups, results.parameters)
@@ -83,7 +83,7 @@ def tables(slices: Slices) -> dict[str, pd.DataFrame]:
     return {"slices": slices.points.drop(columns="text")}
 
 
-def _kind(results: StudyResults, setting: Setting) -> str:
+def _kind(results: SearchResults, setting: Setting) -> str:
     if setting == results.chosen:
         return CHOSEN
     return BASELINE if setting == results.baseline else TRIED

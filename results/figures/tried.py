@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from results.figures.style import INK, finish, has_numbers, legend_beside, look, plotly, value_axis
 from results.labels import STREAM_LABELS, subscripts
 from results.points import parameter_label, value_text
-from results.search import StudyResults
+from results.search import SearchResults
 from results.search_tables import by_setting
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Tried(NamedTuple):
     n, A_T_mean, A_T_std (percent)."""
 
 
-def numbers(studies: Sequence[tuple[str, StudyResults]]) -> Tried:
+def numbers(studies: Sequence[tuple[str, SearchResults]]) -> Tried:
     """Returns the points of several (label, study); parameters that not all of them searched have no panel."""
     import pandas as pd
 

@@ -19,7 +19,7 @@ from results.labels import (
 )
 from results.metrics import METRICS
 from results.paper.reference import footnotes
-from results.search import StudyResults
+from results.search import SearchResults
 from results.search_tables import difference_table, evaluation_table, printed_methods
 from results.verdict import wording
 
@@ -31,7 +31,7 @@ PAPER_TASKS = 17
 METRIC_COLUMNS = [(metric, METRIC_UNITS[metric]) for metric in METRICS]
 
 
-def evaluation(results: StudyResults) -> str:
+def evaluation(results: SearchResults) -> str:
     """Returns the section with the chosen point and the baseline beside the paper's printed rows."""
     frame = evaluation_table(results)
     if frame.empty:
@@ -65,7 +65,7 @@ def _evaluation_rows(frame: pd.DataFrame, of_epsilon: bool) -> Iterator[tuple[st
         yield kind, [label, *(metric_text(row, metric) for metric in METRICS), n]
 
 
-def _difference_rows(results: StudyResults) -> Iterator[tuple[str, list[str]]]:
+def _difference_rows(results: SearchResults) -> Iterator[tuple[str, list[str]]]:
     pairs = difference_table(results).set_index("metric")
     if not pairs.empty:
         yield (
@@ -86,7 +86,7 @@ def _difference_cell(pairs: pd.DataFrame, metric: str) -> str:
     return f"{signed_text(mean, digits)} ± {number_text(error, digits)}"
 
 
-def _remarks(results: StudyResults, frame: pd.DataFrame) -> Iterator[str]:
+def _remarks(results: SearchResults, frame: pd.DataFrame) -> Iterator[str]:
     if not results.evaluation:
         yield "The evaluation of this study has not run yet; only the paper's printed rows are shown."
     yield (
@@ -110,7 +110,7 @@ def _remarks(results: StudyResults, frame: pd.DataFrame) -> Iterator[str]:
         yield from (f"On the printed {method_label(method)} row: {note}" for note in footnotes(results.dataset, method))
 
 
-def _difference_remark(results: StudyResults) -> str:
+def _difference_remark(results: SearchResults) -> str:
     if not wording.has_baseline(results):
         return ""
     pair = f"chosen {wording.subject(results)} minus {wording.baseline_name(results)}"

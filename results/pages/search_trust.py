@@ -9,7 +9,7 @@ from results.html import page
 from results.inert import INERT
 from results.labels import METRIC_DIGITS, MISSING, about_text, count_text, interval_text, number_text, signed_text
 from results.points import parameter_label, setting_text, value_text
-from results.search import Look, StudyResults
+from results.search import Look, SearchResults
 from results.statistics.paired import sign_flip_name
 from results.statistics.spread import Against
 from results.verdict.assessment import Trust, TrustedSetting, trust
@@ -27,7 +27,7 @@ KIND_LABELS = {
 DIGITS = METRIC_DIGITS["A_T"]
 
 
-def how_far(results: StudyResults) -> str:
+def how_far(results: SearchResults) -> str:
     """Returns the section with the verdict, its reasons, and every tried point."""
     found = trust(results)
     label = KIND_LABELS.get(found.verdict.kind, found.verdict.kind)
@@ -38,7 +38,7 @@ def how_far(results: StudyResults) -> str:
     return page.section("How far to trust it", banner, page.facts(dict(_facts(results, found))), folded)
 
 
-def looks_text(results: StudyResults) -> str:
+def looks_text(results: SearchResults) -> str:
     """Returns a warning where several choices were evaluated on the evaluation stream; "" otherwise."""
     found = trust(results)
     return looks_words(found.looks, found.look)
@@ -57,7 +57,7 @@ def looks_words(looks: Sequence[Look], this: int = 0) -> str:
     )
 
 
-def _facts(results: StudyResults, found: Trust) -> Iterator[tuple[str, str]]:
+def _facts(results: SearchResults, found: Trust) -> Iterator[tuple[str, str]]:
     """Yields (label, text) of what the verdict rests on."""
     if found.peak is not None:
         yield from _of_the_curve(results, found)
@@ -82,7 +82,7 @@ def _facts(results: StudyResults, found: Trust) -> Iterator[tuple[str, str]]:
         )
 
 
-def _of_the_curve(results: StudyResults, found: Trust) -> Iterator[tuple[str, str]]:
+def _of_the_curve(results: SearchResults, found: Trust) -> Iterator[tuple[str, str]]:
     peak = found.peak
     assert peak is not None
     label = parameter_label(found.parameters[0])

@@ -27,7 +27,7 @@ from results.ledger.files import write_atomically, write_csv
 from results.pages.search_trust import KIND_LABELS, looks_words
 from results.pages.sheet import Cell, Line, Sheet, as_html, as_latex, as_markdown
 from results.pages.strategies_numbers import all_looks, check_studies, differing, row_labels, strategies_table
-from results.search import StudyResults
+from results.search import SearchResults
 from results.verdict import wording
 from results.verdict.assessment import trust
 
@@ -43,7 +43,7 @@ ONE_DRAW = (
 )
 
 
-def write_strategies(studies: Sequence[StudyResults], folder: Path) -> Path:
+def write_strategies(studies: Sequence[SearchResults], folder: Path) -> Path:
     """Writes the page that compares several searches into `folder`, and returns its path.
 
     Files: strategies.html, strategies.csv, strategies.md, strategies.tex and figures/*.csv. Each is written atomically,
@@ -68,7 +68,7 @@ def write_strategies(studies: Sequence[StudyResults], folder: Path) -> Path:
     return write_atomically(folder / "strategies.html", _page(studies, sheet, figures).encode())
 
 
-def strategies_sheet(studies: Sequence[StudyResults], table: pd.DataFrame | None = None) -> Sheet:
+def strategies_sheet(studies: Sequence[SearchResults], table: pd.DataFrame | None = None) -> Sheet:
     """Returns the table for people, from the `strategies_table`, which is computed if it is not given."""
     table = strategies_table(studies) if table is None else table
     rows = tuple(
@@ -94,7 +94,7 @@ def strategies_sheet(studies: Sequence[StudyResults], table: pd.DataFrame | None
     return Sheet(f"Strategies on {dataset_label(studies[0].dataset)}", header, rows, (), (remark,))
 
 
-def _cells(label: str, study: StudyResults, row: pd.Series) -> tuple[Cell, ...]:
+def _cells(label: str, study: SearchResults, row: pd.Series) -> tuple[Cell, ...]:
     kind, peak = str(row["kind"]), trust(study).peak
     where = (Line(about_text((peak.low, peak.high)), "soft"),) if peak is not None else ()
     chosen = str(row["chosen"]).split(", ")
@@ -116,7 +116,7 @@ def _difference(row: pd.Series) -> str:
     return f"{signed_text(row['difference'], DIGITS)} ± {number_text(row['standard_error'], DIGITS)}"
 
 
-def _page(studies: Sequence[StudyResults], sheet: Sheet, figures: dict[str, tuple[ModuleType, Any]]) -> str:
+def _page(studies: Sequence[SearchResults], sheet: Sheet, figures: dict[str, tuple[ModuleType, Any]]) -> str:
     from results.html import page
 
     drawn = {name: page.figure(name, m.draw(numbers), m.caption(numbers)) for name, (m, numbers) in figures.items()}
@@ -138,14 +138,14 @@ def _page(studies: Sequence[StudyResults], sheet: Sheet, figures: dict[str, tupl
     return page.page(heading, names, heading, lead, "\n".join(body), "Comparison of strategies ·")
 
 
-def _verdict(label: str, study: StudyResults) -> str:
+def _verdict(label: str, study: SearchResults) -> str:
     from results.html import page
 
     found = trust(study).verdict
     return page.banner(found.kind, f"{label}: {KIND_LABELS[found.kind]}", found.text, found.advice)
 
 
-def _warnings(studies: Sequence[StudyResults]) -> list[str]:
+def _warnings(studies: Sequence[SearchResults]) -> list[str]:
     """Returns the notes at the top: one draw each, other differences, choices on the evaluation stream."""
     found = [ONE_DRAW]
     compared: dict[str, set[object]] = {

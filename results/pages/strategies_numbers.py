@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from results.labels import strategy_label
 from results.ledger.record import RunRecord
 from results.points import setting_text
-from results.search import Look, StudyResults
+from results.search import Look, SearchResults
 from results.search_tables import by_seed
 from results.statistics.paired import Paired, paired
 from results.verdict.assessment import trust
@@ -34,7 +34,7 @@ MOST_SHOWN = 40
 """Characters; an option whose differing values are longer is only named."""
 
 
-def check_studies(studies: Sequence[StudyResults]) -> None:
+def check_studies(studies: Sequence[SearchResults]) -> None:
     """Raises ValueError unless these are two or more different studies of one dataset on the same streams.
 
     The message is one line that names the differing option and the studies.
@@ -50,7 +50,7 @@ def check_studies(studies: Sequence[StudyResults]) -> None:
             raise ValueError(f"searches to compare must have the same {what}, got {got}")
 
 
-def _shared(studies: Sequence[StudyResults]) -> Iterator[tuple[str, dict[str, str]]]:
+def _shared(studies: Sequence[SearchResults]) -> Iterator[tuple[str, dict[str, str]]]:
     """Yields what determines the data that members see, and its value by study where it is known."""
     yield "dataset", {s.name: s.dataset for s in studies}
     yield "score-on", {s.name: s.score_on for s in studies}
@@ -66,7 +66,7 @@ def _shared(studies: Sequence[StudyResults]) -> Iterator[tuple[str, dict[str, st
     yield "images", {s.name: found for s in studies if (found := _images(s))}
 
 
-def _value(study: StudyResults, key: str) -> str:
+def _value(study: SearchResults, key: str) -> str:
     """Returns an option's value as JSON, but words without quotes."""
     value = study.config[key]
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -76,13 +76,13 @@ def _tasks(records: Sequence[RunRecord]) -> str:
     return " and ".join(map(str, sorted({record.tasks for record in records})))
 
 
-def _images(study: StudyResults) -> str:
+def _images(study: SearchResults) -> str:
     """Returns the fingerprints of the images of the search; "" where none is known."""
     streams = (record.content.get("stream", {}) for record in study.search)
     return " and ".join(sorted({str(stream["images"]) for stream in streams if "images" in stream}))
 
 
-def differing(studies: Sequence[StudyResults]) -> list[str]:
+def differing(studies: Sequence[SearchResults]) -> list[str]:
     """Returns the options in which the studies differ, with their values where these are short.
 
     Without those of the strategy, and those that change no result.
@@ -93,13 +93,13 @@ def differing(studies: Sequence[StudyResults]) -> list[str]:
     return [f"{key} ({text})" if len(text) <= MOST_SHOWN else key for key, text in texts.items()]
 
 
-def all_looks(studies: Sequence[StudyResults]) -> tuple[Look, ...]:
+def all_looks(studies: Sequence[SearchResults]) -> tuple[Look, ...]:
     """Returns every choice evaluated on the evaluation stream that any of the studies knows of, oldest first."""
     known = {(look.when, look.setting): look for s in studies for look in s.looks}
     return tuple(known[key] for key in sorted(known))
 
 
-def row_labels(studies: Sequence[StudyResults]) -> list[str]:
+def row_labels(studies: Sequence[SearchResults]) -> list[str]:
     """Returns the strategy of each study; with the study's name where another has the same strategy."""
     labels = [strategy_label(s.strategy) for s in studies]
     return [
@@ -107,7 +107,7 @@ def row_labels(studies: Sequence[StudyResults]) -> list[str]:
     ]
 
 
-def strategies_table(studies: Sequence[StudyResults]) -> pd.DataFrame:
+def strategies_table(studies: Sequence[SearchResults]) -> pd.DataFrame:
     """Returns one row a study; NaN where there is nothing.
 
     Columns: study, strategy, settings (number of tried points), members (of the search), chosen (text), kind, low, high
@@ -120,12 +120,12 @@ def strategies_table(studies: Sequence[StudyResults]) -> pd.DataFrame:
     return pd.DataFrame([_row(study, studies[0]) for study in studies])
 
 
-def difference(study: StudyResults, first: StudyResults) -> Paired:
+def difference(study: SearchResults, first: SearchResults) -> Paired:
     """Returns A_T in percent of the chosen point on the evaluation stream minus that of the first study, by seed."""
     return paired(*(by_seed(s.evaluation_of(s.chosen), "A_T") for s in (study, first)))
 
 
-def _row(study: StudyResults, first: StudyResults) -> dict[str, object]:
+def _row(study: SearchResults, first: SearchResults) -> dict[str, object]:
     found = trust(study).verdict
     pair = difference(study, first)
     nothing = study is first or not pair.n

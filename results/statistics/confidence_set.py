@@ -40,14 +40,6 @@ class Maximum(NamedTuple):
     Then an open end means "arbitrarily close to it", not the end itself."""
     best: float
     """Where the curve is highest over its window; without a curve the best tried value, NaN without a score."""
-    peak: float
-    """Height of the curve there, or the mean of the best tried value."""
-    vertex: float
-    """Vertex of the fitted curve, which may lie outside the interval. NaN without a curve or if it bends upwards."""
-    curvature: float
-    """Coefficient of x²; NaN without a curve."""
-    curvature_error: float
-    """Its jackknife standard error."""
     bootstrap_low: float
     """Low end of the percentile interval of the maximiser under resampling of the seeds. With few seeds this interval
     is too short, so [low, high] is the one to rely on. NaN without a curve."""
@@ -74,9 +66,8 @@ def best_interval(
     high: float,
     *,
     apart: Collection[int] = (),
-    level: float = LEVEL,
 ) -> Maximum:
-    """Returns the confidence set of the maximum on [low, high] for x [K] and scores [K, R], with confidence `level`.
+    """Returns the confidence set of the maximum on [low, high] for x [K] and scores [K, R], with confidence `LEVEL`.
 
     x      on a scale on which the curve resembles a parabola: pass the logarithm of a learning rate
     apart  indices of x with another formula (ε = 0 is A-GEM): never part of the curve; each of them extends the set to
@@ -91,14 +82,14 @@ def best_interval(
     """
     points, table = _checked(x, scores, low, high)
     ends = (float(low), float(high))
-    local, found = _search(points, table, ends, apart, level)
+    local, found = _search(points, table, ends, apart)
     first, seeds = leader(table), int((~np.isnan(table)).any(axis=0).sum())
-    curve = NO_CURVE if local is None else _curve(points[_usual(table, apart)], local, ends, level)
+    curve = NO_CURVE if local is None else _curve(points[_usual(table, apart)], local, ends)
     if local is None and first is not None:
-        curve = curve._replace(best=float(points[first]), peak=float(np.nanmean(table[first])))
+        curve = curve._replace(best=float(points[first]))
     return Maximum(
         *found[:4],
-        (False, False) if local is None else _worse_ends(points, table, local, ends, apart, level),
+        (False, False) if local is None else _worse_ends(points, table, local, ends, apart),
         *curve,
         window=local.window if local else None,
         fitted=tuple(np.where(local.rows, local.fit.at(points), math.nan).tolist()) if local else (math.nan,) * len(x),
@@ -108,12 +99,10 @@ def best_interval(
     )
 
 
-def confidence_hull(
-    x: Sequence[float], scores: np.ndarray, low: float, high: float, *, apart: Collection[int] = ()
-) -> tuple[float, float] | None:
-    """Returns the hull of `best_interval`'s set with 95 % confidence, or None without a curve."""
+def confidence_hull(x: Sequence[float], scores: np.ndarray, low: float, high: float) -> tuple[float, float] | None:
+    """Returns the hull of `best_interval`'s set, or None without a curve."""
     points, table = _checked(x, scores, low, high)
-    local, found = _search(points, table, (float(low), float(high)), apart, LEVEL)
+    local, found = _search(points, table, (float(low), float(high)), ())
     return None if local is None else (found.low, found.high)
 
 
@@ -121,35 +110,31 @@ class Curve(NamedTuple):
     """The fields of `Maximum` that depend only on the curve; see there."""
 
     best: float
-    peak: float
-    vertex: float
-    curvature: float
-    curvature_error: float
     bootstrap_low: float
     bootstrap_high: float
 
 
-NO_CURVE = Curve(*7 * (math.nan,))
+NO_CURVE = Curve(*3 * (math.nan,))
 
 
 def _search(
-    x: np.ndarray, scores: np.ndarray, ends: tuple[float, float], apart: Collection[int], level: float
+    x: np.ndarray, scores: np.ndarray, ends: tuple[float, float], apart: Collection[int]
 ) -> tuple[LocalFit | None, Open]:
     """Returns the curve, if any, and the set of open values."""
     scored = ~np.isnan(scores).all(axis=1)
     local = local_fit(x, scores, _usual(scores, apart))
     if local is None:
-        found = open_points(x, scores, ends, level)
+        found = open_points(x, scores, ends, LEVEL)
         # A best value that lies apart has no neighbours: the next values follow another formula.
         near = {found.low, found.high} - {*x[list(apart)].tolist()}
         return None, found.to_neighbours(x[scored], ends) if near else found
     window = local.window
-    found = open_slopes(local.fit, *_reach(x[_usual(scores, apart)], window, ends), ends, level)
+    found = open_slopes(local.fit, *_reach(x[_usual(scores, apart)], window, ends), ends, LEVEL)
     found = found if window.whole else found.to_neighbours(x[scored], ends)
     # The top that `open_slopes` includes may lie beyond the window; the best within it belongs to the set, too.
     best = local.fit.best(window.low, window.high)
     found = found.joined(Open(best, best, False, False, 0.0))
-    return local, found.joined(_rivals(x, scores, local, ~local.rows, ends, level))
+    return local, found.joined(_rivals(x, scores, local, ~local.rows, ends))
 
 
 def _in_seeds(found: Open, seeds: int, local: LocalFit | None) -> float:
@@ -160,11 +145,9 @@ def _in_seeds(found: Open, seeds: int, local: LocalFit | None) -> float:
     return float(max(math.ceil(found.seeds_needed * seeds / effective - 1e-9), seeds + 1))
 
 
-def _rivals(
-    x: np.ndarray, scores: np.ndarray, local: LocalFit, rows: np.ndarray, ends: tuple[float, float], level: float
-) -> Open:
+def _rivals(x: np.ndarray, scores: np.ndarray, local: LocalFit, rows: np.ndarray, ends: tuple[float, float]) -> Open:
     best = local.fit.best(local.window.low, local.window.high)
-    return open_rivals(local.fit, best, x, scores, rows, ends, level)
+    return open_rivals(local.fit, best, x, scores, rows, ends, LEVEL)
 
 
 def _worse_ends(
@@ -173,28 +156,23 @@ def _worse_ends(
     local: LocalFit,
     ends: tuple[float, float],
     apart: Collection[int],
-    level: float,
 ) -> tuple[bool, bool]:
     measured = ~np.isnan(scores).all(axis=1) & ~_usual(scores, apart)
     low, high = (
-        bool((measured & (x == end)).any()) and _rivals(x, scores, local, measured & (x == end), ends, level) == NOTHING
+        bool((measured & (x == end)).any()) and _rivals(x, scores, local, measured & (x == end), ends) == NOTHING
         for end in ends
     )
     return low, high
 
 
-def _curve(usual: np.ndarray, local: LocalFit, ends: tuple[float, float], level: float) -> Curve:
-    fit, bend = local.fit, local.fit.curvature()
-    best = fit.best(local.window.low, local.window.high)
-    b1, b2 = fit.beta.tolist()
-    vertex = fit.centre - fit.scale * b1 / (2 * b2) if bend.value < 0 else math.nan
+def _curve(usual: np.ndarray, local: LocalFit, ends: tuple[float, float]) -> Curve:
+    fit = local.fit
     drawn = resamples(len(fit.seeds))
     tops = fit.highest(fit.resampled(drawn.counts), *_reach(usual, local.window, ends))
     there = ~np.isnan(tops)
-    tails = ((1 - level) / 2, (1 + level) / 2)
+    tails = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
     below, above = (weighted_quantile(tops[there], drawn.weights[there], tail) for tail in tails)
-    curvature, error = bend.value / fit.scale**2, bend.error / fit.scale**2
-    return Curve(best, float(fit.at(best)), vertex, curvature, error, below, above)
+    return Curve(fit.best(local.window.low, local.window.high), below, above)
 
 
 def _usual(scores: np.ndarray, apart: Collection[int]) -> np.ndarray:

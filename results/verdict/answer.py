@@ -19,7 +19,7 @@ from results.labels import (
 from results.ledger.record import RunRecord
 from results.points import Setting, is_number, setting_label, setting_text, value_text
 from results.points import setting as setting_of
-from results.search import StudyResults
+from results.search import SearchResults
 from results.search_tables import baseline_pair, by_setting
 from results.statistics.paired import Paired, sign_flip_name, sign_flip_p, smallest_sign_flip_p
 from results.verdict import wording
@@ -32,7 +32,7 @@ MOST_LISTED = 6
 """Points that are listed by name; of the others only the number is given."""
 
 
-def answer(results: StudyResults) -> str:
+def answer(results: SearchResults) -> str:
     """Returns paragraphs of plain text with blank lines between.
 
     The choice with the verdict on it; the comparison with the baseline; the evaluation; and what else bears on how far
@@ -43,7 +43,7 @@ def answer(results: StudyResults) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _choice(results: StudyResults) -> str:
+def _choice(results: SearchResults) -> str:
     """Returns the sentence that names the chosen point and its A_T."""
     members = results.members_of(results.chosen)
     stream = STREAM_LABELS[results.score_on]
@@ -60,11 +60,11 @@ def _choice(results: StudyResults) -> str:
     return f"{chosen}, {best}: A_T {_metric(members, 'A_T')} % on the {stream} ({size}{spread})."
 
 
-def _rank(results: StudyResults) -> str:
+def _rank(results: SearchResults) -> str:
     return "one of" if wording.higher(results) else "the best of"
 
 
-def _highest(results: StudyResults) -> str:
+def _highest(results: SearchResults) -> str:
     """Returns which point has the highest mean, where it is not the chosen one; else "".
 
     A strategy may exclude that point, or the study may have been extended.
@@ -76,7 +76,7 @@ def _highest(results: StudyResults) -> str:
     return f" (the highest mean of a round is that of {named})"
 
 
-def _against_baseline(results: StudyResults) -> str:
+def _against_baseline(results: SearchResults) -> str:
     """Returns the comparison with the baseline on the seeds of the search, with its bias."""
     if results.baseline is None or is_inert(results):
         return ""
@@ -107,7 +107,7 @@ def _against_baseline(results: StudyResults) -> str:
     return f"Against {baseline} on the same {seeds} of the search: {_points(pair)}. {selected}{remedy}"
 
 
-def _evaluation(results: StudyResults) -> str:
+def _evaluation(results: SearchResults) -> str:
     """Returns the figures of the evaluation, and their difference to those of the baseline."""
     subject = wording.subject(results)
     if not results.evaluation:
@@ -130,7 +130,7 @@ def _evaluation(results: StudyResults) -> str:
     return (text + (_flattered(results) if flattered else "")).strip()
 
 
-def _difference(results: StudyResults) -> str:
+def _difference(results: SearchResults) -> str:
     """Returns the chosen point minus the baseline on the evaluation stream, and a test where one is valid."""
     pair = baseline_pair(results, evaluation=True)
     seeds = count_text(pair.n, "seed")
@@ -140,13 +140,13 @@ def _difference(results: StudyResults) -> str:
     return f"Difference on the same {seeds}: {_points(pair)}.{test}"
 
 
-def _without_baseline(results: StudyResults) -> str:
+def _without_baseline(results: SearchResults) -> str:
     if not wording.has_baseline(results):
         return "."
     return "; ε = 0 was not evaluated." if wording.is_agem(results) else "; the baseline was not evaluated."
 
 
-def _flattered(results: StudyResults) -> str:
+def _flattered(results: SearchResults) -> str:
     subject = "ε" if results.of_epsilon else f"The {wording.subject(results)}"
     return (
         f" {subject} was chosen on this same stream, so its figures and the difference are biased upwards. No test is "
@@ -154,17 +154,17 @@ def _flattered(results: StudyResults) -> str:
     )
 
 
-def _trust(results: StudyResults) -> str:
+def _trust(results: SearchResults) -> str:
     sentences = [_share(results), _at_the_end(results), _diverged(results)]
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _verdict(results: StudyResults) -> tuple[str, str]:
+def _verdict(results: SearchResults) -> tuple[str, str]:
     found = trust(results).verdict
     return found.text, found.advice
 
 
-def _share(results: StudyResults) -> str:
+def _share(results: SearchResults) -> str:
     """Returns how often the chosen point is the best of the tried ones in resamples of the seeds."""
     found = trust(results)
     if found.seeds < 2 or math.isnan(found.probability) or len(results.settings) < 2:
@@ -175,7 +175,7 @@ def _share(results: StudyResults) -> str:
     return f"{text} {_outside(results)}".strip()
 
 
-def _outside(results: StudyResults) -> str:
+def _outside(results: SearchResults) -> str:
     """Returns a sentence where the chosen value lies outside the confidence set of the curve; else ""."""
     peak = trust(results).peak
     if peak is None or peak.curve is None or peak.low <= float(results.chosen[0]) <= peak.high:
@@ -188,7 +188,7 @@ def _outside(results: StudyResults) -> str:
     )
 
 
-def _at_the_end(results: StudyResults) -> str:
+def _at_the_end(results: SearchResults) -> str:
     """Returns a warning where the choice is an end of the last interval, which narrowing cannot leave; else "".
 
     The ends of the whole searched interval are a matter of the verdict.
@@ -202,7 +202,7 @@ def _at_the_end(results: StudyResults) -> str:
     return ""
 
 
-def _diverged(results: StudyResults) -> str:
+def _diverged(results: SearchResults) -> str:
     members = {r.key: r for r in (*results.search, *results.evaluation)}.values()
     broken = [r for r in members if r.status != "ok"]
     if not broken:
@@ -215,7 +215,7 @@ def _diverged(results: StudyResults) -> str:
 COUNTED = "they are counted but not averaged."
 
 
-def _listed(results: StudyResults, settings: list[tuple[Any, ...]]) -> str:
+def _listed(results: SearchResults, settings: list[tuple[Any, ...]]) -> str:
     """Returns a few points, and how many more there are: "ε = 0.5, 0.6 and 3 more"."""
     shown = settings[:MOST_LISTED]
     if len(results.parameters) == 1:
@@ -247,7 +247,7 @@ def _points(pair: Paired) -> str:
     return f"{difference} percentage points of A_T ({kind}higher in {pair.wins} of {pair.n})"
 
 
-def _result(results: StudyResults, setting: Setting, members: Sequence[RunRecord]) -> str:
+def _result(results: SearchResults, setting: Setting, members: Sequence[RunRecord]) -> str:
     label = setting_label(results.method, results.parameters, setting).replace(", ", " with ", 1)
     if results.zero_is_agem and setting == (0.0,):
         label = "A-GEM"

@@ -10,7 +10,7 @@ import numpy as np
 
 from results.inert import INERT
 from results.points import Setting
-from results.search import Look, Race, StudyResults
+from results.search import Look, Race, SearchResults
 from results.statistics.racing import adjusted_means
 from results.statistics.spread import Against, Spread, against, probability_best, spread
 from results.verdict.curve import Verdict
@@ -55,11 +55,11 @@ class Trust(NamedTuple):
     rivals: tuple[Setting, ...]
     """Points that cannot be told apart from the best, if they lie on no curve."""
     race: Race | None
-    """As in `StudyResults`."""
+    """As in `SearchResults`."""
     seal: str
-    """As in `StudyResults`."""
+    """As in `SearchResults`."""
     looks: tuple[Look, ...]
-    """As in `StudyResults`."""
+    """As in `SearchResults`."""
 
     @property
     def probability(self) -> float:
@@ -90,7 +90,7 @@ class Trust(NamedTuple):
 
 
 @lru_cache(maxsize=16)  # every section of the report asks for it
-def trust(results: StudyResults) -> Trust:
+def trust(results: SearchResults) -> Trust:
     """Returns the whole assessment; the members of the search are its only data."""
     found = peak(results)
     verdict, rivals = judge(results, found)
@@ -144,7 +144,7 @@ def trust_rows(trust: Trust) -> list[dict[str, Any]]:
     return [_row(trust, one) for one in trust.settings]
 
 
-def _settings(results: StudyResults, inert: bool) -> tuple[TrustedSetting, ...]:
+def _settings(results: SearchResults, inert: bool) -> tuple[TrustedSetting, ...]:
     """Returns the statistics of all points; of an inert search without tests and probabilities, which mean nothing."""
     scores, whole = table(results), complete(results)
     pairs = {} if inert else _against(results, scores)
@@ -156,7 +156,7 @@ def _settings(results: StudyResults, inert: bool) -> tuple[TrustedSetting, ...]:
     )
 
 
-def _against(results: StudyResults, scores: np.ndarray) -> dict[Setting, Against]:
+def _against(results: SearchResults, scores: np.ndarray) -> dict[Setting, Against]:
     """Returns point -> its comparison with the baseline; empty where the baseline was not tried."""
     if results.baseline not in results.settings:
         return {}

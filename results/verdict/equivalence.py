@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from results.labels import count_text, difference_text, points_text
 from results.ledger.certificate import Certificate
-from results.search import StudyResults
+from results.search import SearchResults
 
 
-def summary(results: StudyResults) -> str:
+def summary(results: SearchResults) -> str:
     """Returns how far the results of members trained alone are from those in a cohort; "" without certificates."""
     known = results.certificates
     if not known:
@@ -23,7 +23,7 @@ def summary(results: StudyResults) -> str:
     return f"{count_text(len(known), 'member')} {again} in a cohort: {_largest(known)}.{allowed}"
 
 
-def warning(results: StudyResults) -> str:
+def warning(results: SearchResults) -> str:
     """Returns a warning where a member differs by more than is allowed; "" where none does."""
     known = results.certificates
     outside = [c for c in known if not c.within(results.tolerance)]

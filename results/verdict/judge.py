@@ -8,7 +8,7 @@ import numpy as np
 
 from results.inert import INERT, Inert, inert
 from results.points import EPSILON, Setting, is_number, value_text
-from results.search import StudyResults
+from results.search import SearchResults
 from results.statistics.confidence_set import Maximum
 from results.statistics.racing import adjusted_means
 from results.verdict import wording
@@ -20,7 +20,7 @@ NEAR = 0.05
 """Values this close to an end, as a part of the axis, count as being at the end."""
 
 
-def judge(results: StudyResults, peak: Peak | None) -> tuple[Verdict, tuple[Setting, ...]]:
+def judge(results: SearchResults, peak: Peak | None) -> tuple[Verdict, tuple[Setting, ...]]:
     """Returns the verdict, and the points that cannot be told apart from the best if there is no curve.
 
     The interval of the verdict is in values of the parameter; NaN where the points lie on no curve.
@@ -42,19 +42,17 @@ def judge(results: StudyResults, peak: Peak | None) -> tuple[Verdict, tuple[Sett
     return Verdict(found.kind, math.nan, math.nan, found.text, found.advice), rivals
 
 
-def _inert(results: StudyResults, scores: np.ndarray) -> Inert | None:
+def _inert(results: SearchResults, scores: np.ndarray) -> Inert | None:
     """Returns the words for an inert search; None for any other."""
     searched = wording.searched(results)
     of = f"values of {searched}" if len(results.parameters) == 1 else f"points of {searched}"
     ends: dict[int, set[str]] = {}
     for record in results.search:
         ends.setdefault(record.seed, set()).add(record.fingerprint)
-    return inert(
-        scores, of, searched, same_networks=all(len(found) == 1 and "" not in found for found in ends.values())
-    )
+    return inert(scores, of, searched, same_networks=all(len(found) == 1 for found in ends.values()))
 
 
-def _on_the_curve(results: StudyResults, peak: Peak, scores: np.ndarray) -> Verdict:
+def _on_the_curve(results: SearchResults, peak: Peak, scores: np.ndarray) -> Verdict:
     """Returns the verdict by the curve, with advice that names tried values."""
     # Three significant digits in the text: more would not be justified by an estimate.
     low, high, best = (float(f"{value:.3g}") for value in (peak.low, peak.high, peak.best))
@@ -71,7 +69,7 @@ def _on_the_curve(results: StudyResults, peak: Peak, scores: np.ndarray) -> Verd
     return found._replace(low=peak.low, high=peak.high)
 
 
-def _inside(results: StudyResults, peak: Peak, scores: np.ndarray) -> str:
+def _inside(results: SearchResults, peak: Peak, scores: np.ndarray) -> str:
     """Returns the advice for a chosen value that lies outside a resolved interval."""
     label, means = wording.subject(results), adjusted_means(scores)
     values = [float(setting[0]) for setting in results.settings]
@@ -84,7 +82,7 @@ def _inside(results: StudyResults, peak: Peak, scores: np.ndarray) -> str:
     return f"No tried value lies within it: search that interval again{how}."
 
 
-def _chosen_or_end(results: StudyResults, found: Maximum, names: tuple[str, str]) -> str:
+def _chosen_or_end(results: SearchResults, found: Maximum, names: tuple[str, str]) -> str:
     """Returns the advice for an open end that cannot be crossed, if the chosen value is as good as it; else ""."""
     assert results.domain[0] is not None
     side = 0 if found.at_low else 1
@@ -94,19 +92,19 @@ def _chosen_or_end(results: StudyResults, found: Maximum, names: tuple[str, str]
     return f"The chosen {label} lies within it: take it, or {name}, beyond which {label} cannot go."
 
 
-def _diverged(results: StudyResults) -> np.ndarray:
+def _diverged(results: SearchResults) -> np.ndarray:
     """Returns bool [K, R]: the members that diverged, a row a point and a column a seed."""
     seeds = sorted({r.seed for r in results.search})
     rows = [{r.seed for r in results.members_of(s) if r.status != "ok"} for s in results.settings]
     return np.array([[seed in row for seed in seeds] for row in rows], dtype=bool).reshape(len(rows), len(seeds))
 
 
-def _members(results: StudyResults) -> int:
+def _members(results: SearchResults) -> int:
     """Returns the number of members, counted once for every point to which they belong."""
     return sum(len(results.members_of(setting)) for setting in results.settings)
 
 
-def _natural(results: StudyResults) -> tuple[str, str]:
+def _natural(results: SearchResults) -> tuple[str, str]:
     """Returns the names of the ends that ε cannot cross; "" for other ends."""
     ends = results.domain[0]
     if not results.of_epsilon or ends is None:
@@ -115,7 +113,7 @@ def _natural(results: StudyResults) -> tuple[str, str]:
     return lowest if ends[0] == 0 else "", "ε = 1" if ends[1] == 1 else ""
 
 
-def _at_bound(results: StudyResults, setting: Setting) -> bool:
+def _at_bound(results: SearchResults, setting: Setting) -> bool:
     """Returns whether a value lies at an end of its interval that could be moved: ε cannot go below 0 or beyond 1."""
     return any(
         _near_an_end(float(value), ends, name in results.log, name == EPSILON)

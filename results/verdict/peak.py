@@ -13,7 +13,7 @@ import numpy as np
 
 from results.inert import all_equal
 from results.metrics import summarize
-from results.search import StudyResults
+from results.search import SearchResults
 from results.statistics.confidence_set import Maximum, best_interval
 
 
@@ -60,7 +60,7 @@ class Peak(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def peak(results: StudyResults, metric: str = "A_T") -> Peak | None:
+def peak(results: SearchResults, metric: str = "A_T") -> Peak | None:
     """Returns where a metric of the search is best; None unless one number was searched over an interval.
 
     Also None without members, and for an inert search. ε = 0 of ε-SOFT-GEM is A-GEM, which has another formula, so it
@@ -82,7 +82,7 @@ def peak(results: StudyResults, metric: str = "A_T") -> Peak | None:
 
 
 @lru_cache(maxsize=16)
-def table(results: StudyResults, metric: str = "A_T") -> np.ndarray:
+def table(results: SearchResults, metric: str = "A_T") -> np.ndarray:
     """Returns a metric [K, R] in the units of `summarize`: one row a point of `results.settings`, one column a seed.
 
     NaN where a member was not trained or diverged. The array is read-only, because it is cached.
@@ -95,7 +95,7 @@ def table(results: StudyResults, metric: str = "A_T") -> np.ndarray:
     return found
 
 
-def complete(results: StudyResults, metric: str = "A_T") -> np.ndarray:
+def complete(results: SearchResults, metric: str = "A_T") -> np.ndarray:
     """Returns `table` with NaN in the whole row of a point of which a seed diverged: the search gives it no score."""
     found = table(results, metric).copy()
     for row, setting in zip(found, results.settings, strict=True):
@@ -104,12 +104,12 @@ def complete(results: StudyResults, metric: str = "A_T") -> np.ndarray:
     return found
 
 
-def is_inert(results: StudyResults, metric: str = "A_T") -> bool:
+def is_inert(results: SearchResults, metric: str = "A_T") -> bool:
     """Returns whether all points score the same bit for bit, so that nothing was measured."""
     return all_equal(complete(results, metric))
 
 
-def lost(results: StudyResults, setting: tuple[float | int | str, ...]) -> int:
+def lost(results: SearchResults, setting: tuple[float | int | str, ...]) -> int:
     """Returns the number of the point's members that diverged."""
     return sum(r.status != "ok" for r in results.members_of(setting))
 

@@ -35,20 +35,18 @@ def verdict_of_settings(
     *,
     at_bound: np.ndarray | None = None,
     label: str = "point",
-    level: float = LEVEL,
     members: int | None = None,
 ) -> SettingsVerdict:
     """Returns the verdict on scores [K, R] of points that lie on no curve, by the tests of `rivals.rivals`.
 
     at_bound       bool [K]: points at a bound of a parameter that could be moved
     label          what a row is: "point", or "value" in a search of one parameter
-    level          confidence of the tests
     lost, members  as in `verdict`
 
     The kind is flat if no point is separated from the best one, edge if some are but the best or a rival is at a bound,
     else resolved.
     """
-    found = rivals(scores, level)
+    found = rivals(scores, LEVEL)
     if nothing := inert(scores, f"{label}s", f"the {label}s"):
         return SettingsVerdict(INERT, found.best, found.rivals, *nothing)
     if reason := diverging(scores, lost, 1, label, members):

@@ -6,16 +6,16 @@ from collections import Counter
 
 from results.labels import count_text
 from results.points import Setting, parameter_label, setting_text
-from results.search import SearchRound, StudyResults
+from results.search import SearchResults, SearchRound
 from results.statistics.paired import RELATIVE_ZERO
 
 
-def subject(results: StudyResults) -> str:
+def subject(results: SearchResults) -> str:
     """Returns what was chosen: "ε", "learning rate", or "point" where there are several parameters."""
     return parameter_label(results.parameters[0]) if len(results.parameters) == 1 else "point"
 
 
-def searched(results: StudyResults) -> str:
+def searched(results: SearchResults) -> str:
     """Returns all that was searched: "ε", "learning rate and λ", "ε, learning rate and memory"."""
     *first, last = map(parameter_label, results.parameters)
     return f"{', '.join(first)} and {last}" if first else last
@@ -30,12 +30,12 @@ def heading(text: str) -> str:
     return text[:1].upper() + text[1:] if text[:1].isascii() else text
 
 
-def tried(results: StudyResults) -> str:
+def tried(results: SearchResults) -> str:
     """Returns how many points were tried: "51 values", "40 points"."""
     return count_text(len(results.settings), "value" if len(results.parameters) == 1 else "point")
 
 
-def others(results: StudyResults) -> str:
+def others(results: SearchResults) -> str:
     """Returns the tried points as a plural: "tried ε", "tried values", "tried points"."""
     if results.of_epsilon:
         return "tried ε"
@@ -50,18 +50,18 @@ def round_noun(one: SearchRound) -> str:
     return "batch" if one.span is None else "repeat"
 
 
-def rounds(results: StudyResults) -> str:
+def rounds(results: SearchResults) -> str:
     """Returns how many rounds there were: "5 repeats", "1 batch", "3 repeats and 2 batches"."""
     return " and ".join(count_text(count, noun) for noun, count in Counter(map(round_noun, results.rounds)).items())
 
 
-def round_nouns(results: StudyResults) -> str:
+def round_nouns(results: SearchResults) -> str:
     """Returns the noun for all rounds: "repeats", "batches", or "rounds" where there are both."""
     nouns = {round_noun(one) for one in results.rounds}
     return "rounds" if len(nouns) > 1 else "repeats" if "repeat" in nouns else "batches"
 
 
-def baseline(results: StudyResults) -> str:
+def baseline(results: SearchResults) -> str:
     """Returns the baseline in a sentence: "ε = 0 (A-GEM)", of another method "the baseline ε = 0"."""
     if results.baseline is None:
         return "no baseline"
@@ -69,22 +69,22 @@ def baseline(results: StudyResults) -> str:
     return f"{text} (A-GEM)" if is_agem(results) else f"the baseline {text}"
 
 
-def baseline_name(results: StudyResults) -> str:
+def baseline_name(results: SearchResults) -> str:
     """Returns a short name of the baseline: "A-GEM", "the baseline"."""
     return "A-GEM" if is_agem(results) else "the baseline"
 
 
-def is_agem(results: StudyResults) -> bool:
+def is_agem(results: SearchResults) -> bool:
     """Returns whether the baseline of a search of ε alone is A-GEM."""
     return results.zero_is_agem and results.baseline == (0.0,)
 
 
-def has_baseline(results: StudyResults) -> bool:
+def has_baseline(results: SearchResults) -> bool:
     """Returns whether there is a baseline other than the chosen point."""
     return results.baseline is not None and results.baseline != results.chosen
 
 
-def higher(results: StudyResults) -> tuple[Setting, ...]:
+def higher(results: SearchResults) -> tuple[Setting, ...]:
     """Returns the points that scored higher in a round than the chosen one in any round, the highest first."""
     best: dict[Setting, float] = {}
     for one in results.rounds:

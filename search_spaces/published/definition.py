@@ -21,14 +21,21 @@ class UnknownDataset(ValueError):
 
 @dataclass(frozen=True)
 class MethodSettings:
-    """The published hyperparameters of one method."""
+    """Values of the hyperparameters that a dataset's definition gives for one method, under the names written there."""
 
     name: str
-    """The method's name: "ewc", "agem", …"""
-    learning_rate: float
-    """SGD learning rate."""
-    strength: float | None
-    """λ of its penalty; None for methods without one."""
+    values: tuple[tuple[str, float | str], ...]
+
+    @property
+    def learning_rate(self) -> float:
+        """Of SGD."""
+        return float(dict(self.values)["learning_rate"])
+
+    @property
+    def strength(self) -> float | None:
+        """λ of the penalty; None for methods without one."""
+        found = dict(self.values).get("strength")
+        return None if found is None else float(found)
 
 
 @dataclass(frozen=True)
@@ -184,5 +191,5 @@ def parse_definition(name: str, text: str) -> Definition:
 
 
 def _method(name: str, fields: Fields) -> MethodSettings:
-    strength = fields.number("strength") if "strength" in fields.names else None
-    return MethodSettings(name, fields.number("learning_rate"), strength)
+    fields.number("learning_rate")
+    return MethodSettings(name, tuple((one, fields.number_or_text(one)) for one in fields.names))

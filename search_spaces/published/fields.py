@@ -50,6 +50,11 @@ class Fields:
         """Returns a number."""
         return self._number(name, self._get(name))
 
+    def number_or_text(self, name: str) -> float | str:
+        """A number or a text."""
+        value = self._get(name)
+        return value if isinstance(value, str) else self.number(name)
+
     def number_or_none(self, name: str) -> float | None:
         """Returns a number, or None for null."""
         return None if self._get(name) is None else self.number(name)

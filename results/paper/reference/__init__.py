@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["PRINTED_EPSILON", "footnotes", "main_memory", "paper_tables", "printed_memory_row", "printed_row"]
+__all__ = ["footnotes", "main_memory", "printed_memory_row", "printed_row"]
 
 # Tables 3 to 8 compare methods, 9 and 10 sizes of the memory.
 MAIN_TABLES = ("3", "4", "5", "6", "7", "8")
@@ -42,7 +42,6 @@ METHODS = {
     "prognn": "PROGNN",
 }
 
-PRINTED_EPSILON = {"permuted_mnist": 0.07185, "split_cifar": 0.5}
 """The ε the paper reports; it gives none for the other streams."""
 
 FOOTNOTES = {
@@ -79,6 +78,7 @@ FOOTNOTES = {
 
 @cache
 def _tables() -> pd.DataFrame:
+    """Every printed number as text: table, dataset, variant, method, memory, metric, mean, std."""
     import pandas as pd
 
     with resources.files(__name__).joinpath("paper_tables.csv").open(encoding="utf-8") as file:
@@ -86,18 +86,12 @@ def _tables() -> pd.DataFrame:
         return pd.read_csv(file, dtype=str, keep_default_na=False)
 
 
-def paper_tables() -> pd.DataFrame:
-    """Returns every printed number as text: table, dataset, variant, method, memory, metric, mean, std."""
-    return _tables().copy()
-
-
-def printed_row(dataset: str, method: str, variant: str = ONE_HOT) -> pd.DataFrame | None:
+def printed_row(dataset: str, method: str) -> pd.DataFrame | None:
     """Returns the row of the paper's main tables (3–8) for our names of dataset and method; None where it prints none.
 
-    Columns: metric, mean, std (floats, NaN where the cell is "OoM": out of memory), printed (the cell as text). A
-    dataset named *_je is the joint-embedding variant whatever `variant` says.
+    Columns: metric, mean, std (floats, NaN where the cell is "OoM": out of memory), printed (the cell as text).
     """
-    return _as_numbers(_rows(MAIN_TABLES, dataset, method, variant))
+    return _as_numbers(_rows(MAIN_TABLES, dataset, method))
 
 
 def printed_memory_row(dataset: str, method: str, memory: int) -> pd.DataFrame | None:
@@ -120,12 +114,11 @@ def footnotes(dataset: str, method: str) -> tuple[str, ...]:
     return FOOTNOTES.get((dataset, method), ())
 
 
-def _rows(numbers: tuple[str, ...], dataset: str, method: str, variant: str = ONE_HOT) -> pd.DataFrame:
+def _rows(numbers: tuple[str, ...], dataset: str, method: str) -> pd.DataFrame:
     """Returns the printed cells of our dataset and method in the given tables; empty where there are none."""
-    label, own_variant = DATASETS.get(dataset, ("", variant))
-    wanted = own_variant if own_variant == JOINT_EMBEDDING else variant
+    label, variant = DATASETS.get(dataset, ("", ONE_HOT))
     tables = _tables()
-    place = tables["table"].isin(numbers) & (tables["dataset"] == label) & (tables["variant"] == wanted)
+    place = tables["table"].isin(numbers) & (tables["dataset"] == label) & (tables["variant"] == variant)
     return tables[place & (tables["method"] == METHODS.get(method, ""))]
 
 

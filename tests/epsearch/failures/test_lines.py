@@ -15,7 +15,6 @@ import torch
 
 from epsearch.failures import crash_report, lines
 from epsearch.failures.errors import Interrupted, TrainingFailed, Unavailable, UsageError
-from epsearch.findings import listing as ledger
 from epsearch.runners import local
 from epsearch.session import session
 from results.ledger import schema
@@ -41,7 +40,7 @@ def listing(epsearch, monkeypatch):
         def fail(*rest):
             raise error
 
-        monkeypatch.setattr(ledger, "list_studies", fail)
+        monkeypatch.setattr("epsearch.findings.listing.list_studies", fail)
         return epsearch("list", *arguments)
 
     return call

@@ -14,14 +14,14 @@ from results.ledger.certificate import Certificate
 from results.ledger.store import Store
 from results.pages.search import write_report
 from results.pages.search_sections import warnings
-from results.search import StudyResults
+from results.search import SearchResults
 from results.verdict.equivalence import summary, warning
 from tests.support.synthetic import DAY, record, study
 
 SAME = Certificate("a" * 64, 0.0, 0.0, DAY)
 
 
-def certified(*differences: tuple[float, float], tolerance: float = 0.0) -> StudyResults:
+def certified(*differences: tuple[float, float], tolerance: float = 0.0) -> SearchResults:
     known = tuple(Certificate(f"{i:064x}", *pair, created=DAY) for i, pair in enumerate(differences))
     return replace(study(repeats=1, points=5, seeds=2), certificates=known, tolerance=tolerance)
 

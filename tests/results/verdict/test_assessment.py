@@ -18,7 +18,7 @@ from results.pages.search import write_report
 from results.pages.search_sections import warnings
 from results.pages.search_trust import how_far
 from results.points import value
-from results.search import Look, Race, StudyResults
+from results.search import Look, Race, SearchResults
 from results.statistics.spread import spread
 from results.verdict.answer import answer
 from results.verdict.assessment import trust, trust_as_json, trust_rows
@@ -49,7 +49,7 @@ def test_the_peak_lies_where_it_was_put() -> None:
     assert found is not None and found.window is not None
     assert found.low < 0.12 < found.high and found.best == pytest.approx(0.12, abs=0.02)
     assert found.window[0] == 0.1, "ε = 0 is no part of the curve"
-    assert found.at(found.maximum.best) == pytest.approx(found.maximum.peak)
+    assert found.at(0.2) == pytest.approx(found.maximum.fitted[2])
     assert found.at(0.5) < found.at(0.12)
 
 
@@ -58,7 +58,7 @@ def test_the_peak_of_a_logarithmic_parameter_is_in_its_values() -> None:
     assert found is not None and found.log
     assert 0.05 < found.low < 0.1 < found.high < 0.2
     assert found.window == (0.001, 1.0)
-    assert found.at(math.log10(0.1)) == pytest.approx(found.maximum.peak, abs=0.01)
+    assert found.at(math.log10(0.1)) == pytest.approx(found.maximum.fitted[4])
 
 
 def test_forgetting_has_its_best_where_it_is_lowest() -> None:
@@ -112,7 +112,7 @@ def test_without_a_baseline_there_is_no_test() -> None:
     assert "Holm" not in plain(how_far(mixed()))
 
 
-def kind(results: StudyResults) -> str:
+def kind(results: SearchResults) -> str:
     return trust(results).verdict.kind
 
 

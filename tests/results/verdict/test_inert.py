@@ -14,7 +14,7 @@ from results.inert import all_equal
 from results.pages.search import write_report
 from results.pages.strategies import write_strategies
 from results.pages.strategies_numbers import strategies_table
-from results.search import StudyResults
+from results.search import SearchResults
 from results.statistics.confidence_set import best_interval
 from results.statistics.power import in_words, resolution
 from results.verdict.answer import answer
@@ -36,7 +36,7 @@ JUDGING = (
 )
 
 
-def alike(results: StudyResults, networks: bool = True) -> StudyResults:
+def alike(results: SearchResults, networks: bool = True) -> SearchResults:
     """The same search, had every member of a seed come to the same accuracies; and to the same network, or not."""
     by_seed = {r.seed: record(0.3, r.seed, r.tasks, r.phase) for r in results.search}
     search = tuple(
