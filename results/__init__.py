@@ -1,16 +1,16 @@
-"""What the runs measured: the ledger, statistics, verdicts, figures and pages.
+"""The results of training: the ledger, statistics, verdicts, figures and pages.
 
 Import the module you need (`results.metrics`, `results.ledger.store`, `results.pages.search`, …); importing the package
 loads nothing. ROOMS lists modules and folders from the pages down; each imports only what stands behind it.
 
 pages                     reports of every kind of study: their sections, numbers and files
 html                      one page as a file;  figures  each with its numbers, drawing and tables
-verdict                   what can be said of a search, with its sentences
+verdict                   what can be said about a search, and the sentences that say it
 search_tables, search     a search's results, and their tables;  points  a point in words
 statistics                tests, spreads and curves of few seeds;  inert  scores that are all equal
 paper                     the printed tables, and ours beside them
 metrics, labels, export   accuracies in the paper's units;  names and numbers as they are shown;  files for other tools
-ledger                    records, their tables and seals, and databases
+ledger                    records, their tables and checksums, and databases
 """
 
 ROOMS = (

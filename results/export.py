@@ -21,10 +21,9 @@ FIELDS = ("diverged_task", "diverged_step", "steps", "seconds", "created", "fing
 
 
 def export_runs(records: Iterable[RunRecord], folder: Path) -> tuple[Path, ...]:
-    """Write runs.csv, runs.parquet, accuracies.csv and accuracies.parquet into `folder`, each atomically;
-    returns their paths.
+    """Writes runs.csv, runs.parquet, accuracies.csv and accuracies.parquet into `folder`, each atomically.
 
-    See `runs_table` and `accuracies_table` for the columns.
+    Returns their paths. See `runs_table` and `accuracies_table` for the columns.
     """
     kept = list(records)
     written = []
@@ -37,9 +36,11 @@ def export_runs(records: Iterable[RunRecord], folder: Path) -> tuple[Path, ...]:
 
 
 def runs_table(records: Iterable[RunRecord]) -> pd.DataFrame:
-    """One row a record: key, what `summarize` gives (percent and fractions as in the paper), tasks,
-    divergence (0-based task), violation_share (mean over the tasks that have one), steps, seconds, created,
-    fingerprint, cohort, then one column content.<name> a hyperparameter.
+    """Returns one row a record, with its metrics and everything that identifies it.
+
+    Columns: key, those of `summarize` (percent and fractions as in the paper), tasks, diverged_task (0-based),
+    diverged_step, violation_share (mean over the tasks that have one), steps, seconds, created, fingerprint, cohort,
+    then one column content.<name> for each leaf of the content, such as a hyperparameter.
     """
     import pandas as pd
 
@@ -50,6 +51,7 @@ def runs_table(records: Iterable[RunRecord]) -> pd.DataFrame:
     table["violation_share"] = [_mean_measured(r) for r in kept]
     for name in FIELDS:
         table[name] = [getattr(r, name) for r in kept]
+    # Nullable integers: pandas would turn whole numbers with gaps into floats.
     for name in ("diverged_task", "diverged_step"):
         table[name] = table[name].astype("Int64")
     contents = [_leaves(r) for r in kept]
@@ -59,10 +61,10 @@ def runs_table(records: Iterable[RunRecord]) -> pd.DataFrame:
 
 
 def accuracies_table(records: Iterable[RunRecord]) -> pd.DataFrame:
-    """Long format, one row a measured accuracy: key, phase, method, epsilon, seed, k, j, accuracy.
+    """Returns a long table, one row a measured accuracy: key, phase, method, epsilon, seed, k, j, accuracy.
 
-    k and j are 1-based: accuracy (fraction in [0, 1]) on task j after learning task k. j = k + 1 is the next
-    task before its first step.
+    k and j are 1-based: the accuracy (fraction in [0, 1]) on task j after training task k. j = k + 1 is the next task
+    before its first step.
     """
     import pandas as pd
 
@@ -76,12 +78,13 @@ def accuracies_table(records: Iterable[RunRecord]) -> pd.DataFrame:
 
 
 def _mean_measured(record: RunRecord) -> float:
+    """Returns the mean share of projected steps over the tasks that have one; NaN without any."""
     measured = record.violations[~np.isnan(record.violations)]
     return float(measured.mean()) if measured.size else float("nan")
 
 
 def _leaves(record: RunRecord) -> dict[str, Any]:
-    """The leaves of `content`: scalars as they are, lists as JSON text."""
+    """Returns dotted name -> leaf of the content: scalars as they are, lists as JSON text."""
     import json
 
     scalars = (bool, int, float, str, type(None))
@@ -92,7 +95,7 @@ def _leaves(record: RunRecord) -> dict[str, Any]:
 
 
 def _column(values: list[Any]) -> pd.Series:
-    """A column of one type: Parquet has no column of numbers and words, so such a mixture becomes text."""
+    """Returns a column of one type: Parquet cannot mix numbers and words, so such a column becomes text."""
     import pandas as pd
 
     kinds = {type(v) for v in values if v is not None}

@@ -1,4 +1,4 @@
-"""Scores that are all equal bit for bit: nothing was measured, so there is nothing to choose, to fit or to test."""
+"""Inert searches, whose scores are all equal bit for bit: nothing was measured, so nothing is fitted or tested."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ INERT = "inert"
 
 
 class Inert(NamedTuple):
-    """What to say of such scores."""
+    """The words for such a search."""
 
     text: str
+    """What was found, one sentence."""
     advice: str
+    """What to do, one sentence."""
 
 
 def all_equal(scores: np.ndarray) -> bool:
-    """Whether two or more settings have scores [K, R], and no seed tells any of them from another; NaN is no score.
+    """Returns whether two or more points have scores in [K, R], and their scores are equal for every seed; NaN is none.
 
     >>> all_equal(np.array([[0.5, 0.6], [0.5, np.nan]])), all_equal(np.array([[0.5, 0.6], [0.5, 0.7]]))
     (True, False)
@@ -34,16 +36,18 @@ def all_equal(scores: np.ndarray) -> bool:
 
 
 def inert(scores: np.ndarray, of: str, subject: str, same_networks: bool = False) -> Inert | None:
-    """Words for scores [K, R] that are all equal, None for others.
+    """Returns the words for scores [K, R] that are all equal, None for other scores.
 
-    of: what they are scores of, as a plural: "values of ε", "settings". subject: what was searched: "ε", "learning rate
-    and λ". same_networks: whether the members of each seed have the same final parameters, too.
+    of             what has the scores, as a plural: "values of ε", "points of ε and learning rate"
+    subject        what was searched: "ε", "learning rate and λ"
+    same_networks  whether the members of each seed also have the same final parameters
     """
     if not all_equal(scores):
         return None
     count = int((~np.isnan(scores).all(axis=1)).sum())
     seeds = count_text(int((~np.isnan(scores).all(axis=0)).sum()), "seed")
     text = f"All {count} {of} have the same score bit for bit ({seeds}), so the search says nothing about {subject}"
+    # The same networks mean that the hyperparameter had no effect at all; else the tests were too coarse to show one.
     if same_networks:
         text += ": the trained networks are the same, too"
         advice = f"Search {subject} where it has an effect (on more or longer tasks), or search another hyperparameter."

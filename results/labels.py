@@ -1,4 +1,4 @@
-"""How names and numbers are printed for people."""
+"""Names and numbers as they are printed for people."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ NETWORK_LABELS = {"mlp": "multilayer perceptron", "reduced_resnet18": "reduced R
 STREAM_LABELS = {"cv": "cross-validation stream", "eval": "evaluation stream"}
 
 METRIC_DIGITS = {"A_T": 2, "F_T": 3, "a_1": 2, "a_t": 2, "LCA_10": 3, "BWT": 2, "FWT": 2}
-"""Decimals printed: hundredths of a percent, thousandths of a fraction."""
+"""Metric -> decimals printed: hundredths of a percent, thousandths of a fraction."""
 
 METRIC_UNITS = {"A_T": "%", "F_T": "", "a_1": "%", "a_t": "%", "LCA_10": "", "BWT": "%", "FWT": "%"}
+"""Metric -> its unit in tables and figures; "" for fractions."""
 
 MISSING = "–"
+"""Printed where a number is missing."""
 
 METRIC_NAME = r"\b(A|F|a|LCA)_(T|k|t|10|1)\b"
-"""A metric's name within a text, as a regular expression."""
+"""A metric's name inside a text, as a regular expression: letter and index."""
 
 
 def entitle(kind: str, title: Title) -> None:
@@ -44,17 +46,17 @@ def label(kind: str, name: str) -> str:
 
 
 def method_label(method: str) -> str:
-    """The method's name as the papers print it."""
+    """Returns the method's name as the papers print it."""
     return label("method", method)
 
 
 def strategy_label(strategy: str) -> str:
-    """How the points were suggested, in words."""
+    """Returns the strategy's name in words."""
     return label("strategy", strategy)
 
 
 def dataset_label(dataset: str) -> str:
-    """The dataset's name as people write it; of a user's own, the folder's or the module's.
+    """Returns the dataset's name as people write it; for a user's own dataset that of its folder or module.
 
     >>> dataset_label("folder:/data/birds.zip"), dataset_label("mine:factory")
     ('birds.zip', 'mine:factory')
@@ -65,7 +67,7 @@ def dataset_label(dataset: str) -> str:
 
 
 def network_label(config: Mapping[str, Any]) -> str:
-    """The network of a study's configuration, and what it starts from.
+    """Returns the network of a study's configuration, and the weights it starts from.
 
     >>> network_label({"network": "resnet18", "pretrained": "imagenet"}), network_label({})
     ('ResNet-18, from ImageNet weights', 'multilayer perceptron')
@@ -78,8 +80,9 @@ def network_label(config: Mapping[str, Any]) -> str:
 
 
 def subscripts(text: str) -> str:
-    """Metric names and powers of two as HTML sets them; plotly understands the same tags. Escape the text
-    first.
+    """Returns a text with metric names and powers of two in HTML tags, which plotly understands, too.
+
+    The text must be escaped before.
 
     >>> subscripts("A_T, LCA_10 and 2/2^5")
     'A<sub>T</sub>, LCA<sub>10</sub> and 2/2<sup>5</sup>'
@@ -89,7 +92,7 @@ def subscripts(text: str) -> str:
 
 
 def epsilon_text(epsilon: float) -> str:
-    """ε with six significant digits, so that grid points print as they were meant.
+    """Returns ε with six significant digits, so that 0.1 + 0.2 of a grid is printed as 0.3.
 
     >>> epsilon_text(0.1 + 0.2), epsilon_text(0.07185), epsilon_text(-0.0)
     ('0.3', '0.07185', '0')
@@ -98,7 +101,7 @@ def epsilon_text(epsilon: float) -> str:
 
 
 def interval_text(ends: tuple[float, float]) -> str:
-    """A closed interval.
+    """Returns a closed interval with six significant digits.
 
     >>> interval_text((0.0, 0.1 + 0.2))
     '[0, 0.3]'
@@ -107,7 +110,7 @@ def interval_text(ends: tuple[float, float]) -> str:
 
 
 def about_text(ends: tuple[float, float]) -> str:
-    """An interval that was estimated: three significant digits.
+    """Returns an estimated interval with three significant digits.
 
     >>> about_text((0.117109, 0.1302))
     '[0.117, 0.13]'
@@ -116,7 +119,7 @@ def about_text(ends: tuple[float, float]) -> str:
 
 
 def settings_text(settings: Mapping[str, Any]) -> str:
-    """Hyperparameters in their order.
+    """Returns hyperparameters with their values, in their order.
 
     >>> settings_text({"lr": 0.03, "λ": 10, "scale": "raw"})
     'lr = 0.03, λ = 10, scale = raw'
@@ -127,7 +130,7 @@ def settings_text(settings: Mapping[str, Any]) -> str:
 
 
 def number_text(value: float, digits: int) -> str:
-    """A number with a true minus sign, or a dash where there is none.
+    """Returns a number with a true minus sign, or a dash for NaN and infinity.
 
     >>> number_text(-4.4912, 2), number_text(float("nan"), 2), number_text(-0.001, 2)
     ('−4.49', '–', '0.00')
@@ -139,23 +142,23 @@ def number_text(value: float, digits: int) -> str:
 
 
 def count_text(number: int, noun: str) -> str:
-    """A number of things.
+    """Returns a number with its noun in the singular or plural.
 
     >>> count_text(1, "seed"), count_text(5, "seed"), count_text(2, "batch")
     ('1 seed', '5 seeds', '2 batches')
     """
-    ending = "es" if noun.endswith("ch") else "s"
+    ending = "es" if noun.endswith("ch") else "s"  # batch is the only noun that needs it
     return f"{number} {noun}" if number == 1 else f"{number} {noun}{ending}"
 
 
 def signed_text(value: float, digits: int) -> str:
-    """A number that always shows its sign: +0.84, −0.84."""
+    """Returns a number with its sign, + included: +0.84, −0.84. A number that rounds to 0 has none."""
     text = number_text(value, digits)
     return f"+{text}" if math.isfinite(value) and value > 0 and float(f"{value:.{digits}f}") != 0 else text
 
 
 def difference_text(value: float) -> str:
-    """A difference >= 0 with three significant digits; only a true 0 prints as 0.
+    """Returns a difference >= 0 with three significant digits; only an exact 0 is printed as 0.
 
     >>> difference_text(0.0), difference_text(1.19e-07), difference_text(math.inf)
     ('0', '1.19e-07', 'infinite')
@@ -164,7 +167,7 @@ def difference_text(value: float) -> str:
 
 
 def points_text(fraction: float) -> str:
-    """A difference of accuracies, given as a fraction.
+    """Returns a difference of accuracies, a fraction, in percentage points.
 
     >>> points_text(0.0), points_text(0.002), points_text(math.inf)
     ('0', '0.2 percentage points', 'infinite')
@@ -174,7 +177,7 @@ def points_text(fraction: float) -> str:
 
 
 def mean_std_text(mean: float, std: float, digits: int) -> str:
-    """mean ± std; "± –" where one run has no spread; a dash where nothing was measured."""
+    """Returns mean ± std; "± –" where one run has no spread; a dash where nothing was measured."""
     if not math.isfinite(mean):
         return MISSING
     return f"{number_text(mean, digits)} ± {number_text(std, digits)}"

@@ -1,10 +1,10 @@
-"""The metrics of the paper, from raw accuracies. Pure functions; nothing here knows how a learner was
-trained.
+"""The metrics of the paper, computed from raw accuracies by pure functions.
 
-`a[..., k, j]` is the accuracy on task j after learning task k (0-based, fractions in [0, 1], NaN where not
-measured). Every function takes any leading dimensions and raises ValueError where the last two are not equal.
-Sources: Chaudhry et al. 2019, "Efficient Lifelong Learning with A-GEM" (A_k: Eq. 1, F_k: Eq. 2–3, LCA: Eq.
-4–5); Lopez-Paz & Ranzato 2017, "Gradient Episodic Memory" (BWT, FWT).
+`a[..., k, j]` is the accuracy on task j after training task k (0-based, fractions in [0, 1], NaN where not measured).
+Every function takes any leading dimensions and raises ValueError where the last two are not equal.
+
+Sources: Chaudhry et al. 2019, "Efficient Lifelong Learning with A-GEM" (A_k: Eq. 1, F_k: Eq. 2–3, LCA: Eq. 4–5);
+Lopez-Paz & Ranzato 2017, "Gradient Episodic Memory" (BWT, FWT).
 """
 
 from __future__ import annotations
@@ -38,10 +38,11 @@ __all__ = [
 Array = NDArray[np.float64]
 
 METRICS = ("A_T", "F_T", "a_1", "a_t", "LCA_10", "BWT", "FWT")
+"""The metrics of `summarize`, in the order of tables."""
 
 
 def average_accuracy_curve(a: Array) -> Array:
-    """A_k = (1/k) Σ_{j<=k} a[k, j] for every k. [..., T, T] -> [..., T], fractions.
+    """Returns A_k = (1/k) Σ_{j<=k} a[k, j] for every k. [..., T, T] -> [..., T], fractions.
 
     >>> average_accuracy_curve(np.array([[0.9, np.nan], [0.5, 0.7]])).tolist()
     [0.9, 0.6]
@@ -52,7 +53,7 @@ def average_accuracy_curve(a: Array) -> Array:
 
 
 def average_accuracy(a: Array) -> Array:
-    """A_T, the mean accuracy on all tasks after the last one. [..., T, T] -> [...], fraction.
+    """Returns A_T, the mean accuracy on all tasks after the last one. [..., T, T] -> [...], fraction.
 
     >>> float(average_accuracy(np.array([[0.9, np.nan], [0.5, 0.7]])))
     0.6
@@ -61,16 +62,16 @@ def average_accuracy(a: Array) -> Array:
 
 
 def forgetting_curve(a: Array) -> Array:
-    """F_k = (1/(k-1)) Σ_{j<k} (max_{1<=l<=k-1} a[l, j] - a[k, j]). [..., T, T] -> [..., T], fractions; NaN at
-    k = 1.
+    """Returns F_k = (1/(k-1)) Σ_{j<k} (max_{1<=l<=k-1} a[l, j] - a[k, j]) for every k.
 
-    The maximum runs over every measured row before k, not only over rows from j on.
+    [..., T, T] -> [..., T], fractions; NaN at k = 1. The maximum is over every measured row before k, not only over
+    rows from j on, as in the paper's equation.
 
     >>> forgetting_curve(np.array([[0.9, 0.1, np.nan], [0.5, 0.7, 0.2], [0.6, 0.4, 0.8]])).round(3).tolist()
     [nan, 0.4, 0.3]
     """
     tasks = _tasks(a)
-    best = np.fmax.accumulate(a, axis=-2)[..., :-1, :]
+    best = np.fmax.accumulate(a, axis=-2)[..., :-1, :]  # fmax, because rows before a task are mostly not measured
     drop = np.where(np.tri(tasks - 1, tasks, dtype=bool), best - a[..., 1:, :], 0.0)
     later = drop.sum(axis=-1) / np.arange(1, tasks)
     first = np.full((*a.shape[:-2], 1), np.nan)
@@ -78,8 +79,9 @@ def forgetting_curve(a: Array) -> Array:
 
 
 def forgetting(a: Array) -> Array:
-    """F_T after the last task. [..., T, T] -> [...], fraction; NaN where T = 1. May be negative; F_T >= -BWT
-    always.
+    """Returns F_T, the forgetting after the last task. [..., T, T] -> [...], fraction; NaN where T = 1.
+
+    It may be negative, but never below -BWT.
 
     >>> round(float(forgetting(np.array([[0.9, np.nan], [0.5, 0.7]]))), 3)
     0.4
@@ -88,7 +90,7 @@ def forgetting(a: Array) -> Array:
 
 
 def first_task_accuracy(a: Array) -> Array:
-    """a_1: accuracy on the first task after the last one. [..., T, T] -> [...], fraction.
+    """Returns a_1, the accuracy on the first task after the last one. [..., T, T] -> [...], fraction.
 
     >>> float(first_task_accuracy(np.array([[0.9, np.nan], [0.5, 0.7]])))
     0.5
@@ -98,7 +100,7 @@ def first_task_accuracy(a: Array) -> Array:
 
 
 def last_task_accuracy(a: Array) -> Array:
-    """a_t: accuracy on the last task after learning it. [..., T, T] -> [...], fraction.
+    """Returns a_t, the accuracy on the last task after training it. [..., T, T] -> [...], fraction.
 
     >>> float(last_task_accuracy(np.array([[0.9, np.nan], [0.5, 0.7]])))
     0.7
@@ -108,7 +110,7 @@ def last_task_accuracy(a: Array) -> Array:
 
 
 def backward_transfer(a: Array) -> Array:
-    """BWT = (1/(T-1)) Σ_{i<T} (a[T, i] - a[i, i]). [..., T, T] -> [...], fraction; NaN where T = 1.
+    """Returns BWT = (1/(T-1)) Σ_{i<T} (a[T, i] - a[i, i]). [..., T, T] -> [...], fraction; NaN where T = 1.
 
     >>> round(float(backward_transfer(np.array([[0.9, np.nan], [0.5, 0.7]]))), 3)
     -0.4
@@ -120,8 +122,9 @@ def backward_transfer(a: Array) -> Array:
 
 
 def forward_transfer(a: Array, initial: Array) -> Array:
-    """FWT = (1/(T-1)) Σ_{i>=2} (a[i-1, i] - b̄_i). a [..., T, T], initial b̄ [..., T] -> [...], fraction; NaN
-    where T = 1.
+    """Returns FWT = (1/(T-1)) Σ_{i>=2} (a[i-1, i] - b̄_i), where b̄ is the accuracy of the untrained network.
+
+    a [..., T, T], initial b̄ [..., T] -> [...], fraction; NaN where T = 1.
 
     >>> round(float(forward_transfer(np.array([[0.9, 0.15], [0.5, 0.7]]), np.array([0.1, 0.1]))), 3)
     0.05
@@ -135,10 +138,9 @@ def forward_transfer(a: Array, initial: Array) -> Array:
 
 
 def learning_curve_area(within: Array) -> Array:
-    """LCA_β = (1/(β+1)) Σ_{b=0..β} Z_b with Z_b = (1/T) Σ_k a[k, b, k]. within [..., T, β + 1] -> [...], fraction;
-    records have β = 10.
+    """Returns LCA_β = (1/(β+1)) Σ_{b=0..β} Z_b with Z_b = (1/T) Σ_k a[k, b, k].
 
-    NaN where a task had fewer than β mini-batches.
+    within [..., T, β + 1] -> [...], fraction; records have β = 10. NaN where a task had fewer than β mini-batches.
 
     >>> round(float(learning_curve_area(np.array([[0.1, 0.2, 0.3], [0.3, 0.4, 0.5]]))), 3)
     0.3
@@ -149,8 +151,7 @@ def learning_curve_area(within: Array) -> Array:
 
 
 def summarize(records: Iterable[RunRecord]) -> pd.DataFrame:
-    """One row a record, in the units of the paper: A_T, a_1, a_t, BWT, FWT in percent; F_T and LCA_10 as
-    fractions.
+    """Returns one row a record, in the units of the paper: percent, but F_T and LCA_10 as fractions.
 
     Columns: method, epsilon, seed, phase, status, then `METRICS`. Every metric of a diverged member is NaN.
     """
@@ -163,10 +164,10 @@ def summarize(records: Iterable[RunRecord]) -> pd.DataFrame:
 def mean_std(
     frame: pd.DataFrame, by: Sequence[str] = ("method", "epsilon"), metrics: Sequence[str] = METRICS
 ) -> pd.DataFrame:
-    """Mean and population standard deviation (ddof 0) over the rows of each group of a `summarize` frame.
+    """Returns mean and population standard deviation (ddof 0) over the rows of each group of a `summarize` frame.
 
-    Columns: `by`, n (rows with a result), diverged, then <metric>_mean and <metric>_std. Diverged rows are
-    counted, not averaged. The spread of fewer than two measured rows is NaN, not 0.
+    Columns: `by`, n (rows with a result), diverged, then <metric>_mean and <metric>_std. Diverged rows are counted but
+    not averaged. The spread of fewer than two measured rows is NaN, not 0.
     """
     groups = frame.groupby(list(by), sort=True)
     table = groups["status"].agg(n=lambda s: int((s == "ok").sum()), diverged=lambda s: int((s != "ok").sum()))
@@ -178,14 +179,14 @@ def mean_std(
 
 
 def _tasks(a: Array) -> int:
-    """T of [..., T, T], or ValueError."""
+    """Returns T of [..., T, T]. Raises ValueError for other shapes."""
     if a.ndim < 2 or a.shape[-1] != a.shape[-2] or a.shape[-1] == 0:
         raise ValueError(f"accuracies must have shape [..., T, T] with T >= 1, got {list(a.shape)}")
     return int(a.shape[-1])
 
 
 def _paper_units(record: RunRecord) -> tuple[float, ...]:
-    """The values of `METRICS` of one record, in their order."""
+    """Returns the values of `METRICS` of one record, in their order; NaN for a diverged one."""
     if record.status != "ok":
         return (float("nan"),) * len(METRICS)
     a = record.accuracies

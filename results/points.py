@@ -1,4 +1,4 @@
-"""Settings: values of the searched hyperparameters, how a record tells its own, and how they are printed."""
+"""Points: values of the searched hyperparameters, how they are read from records, and how they are printed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from results.ledger.record import RunRecord
 
 Value: TypeAlias = float | int | str
+"""One value of a hyperparameter."""
 Setting: TypeAlias = tuple[Value, ...]
-"""One value of each searched hyperparameter, in the order of their names."""
+"""A point: one value for each searched hyperparameter, in the order of their names."""
 
 EPSILON = "epsilon"
 SOFT_AGEM, AGEM = "soft_agem", "agem"
@@ -21,8 +22,9 @@ IN_THE_CONFIGURATION = {"lr": "learning_rate"}
 
 
 def value(record: RunRecord, name: str) -> Value | None:
-    """The record's value of a hyperparameter; None where its method does not use it, so that any value gives the same
-    result: A-GEM, which is ε-SOFT-GEM at ε = 0, knows no trigger.
+    """Returns the record's value of a hyperparameter; None where its method does not use it.
+
+    Then any value gives the same result: A-GEM, which is ε-SOFT-GEM at ε = 0, has no trigger.
     """
     if name == EPSILON:
         return record.epsilon
@@ -33,12 +35,12 @@ def value(record: RunRecord, name: str) -> Value | None:
 
 
 def setting(record: RunRecord, names: Sequence[str]) -> tuple[Value | None, ...]:
-    """The record's values of the named hyperparameters; None as in `value`."""
+    """Returns the record's values of the named hyperparameters; None as in `value`."""
     return tuple(value(record, name) for name in names)
 
 
 def matches(found: Sequence[Value | None], wanted: Sequence[Value]) -> bool:
-    """Whether a record with the values `found` is a member of the setting `wanted`: None fits every value.
+    """Returns whether a record with the values `found` belongs to the point `wanted`; None fits every value.
 
     >>> matches((0.0, None), (0.0, "raw")), matches((0.1, "mean"), (0.1, "raw"))
     (True, False)
@@ -49,9 +51,11 @@ def matches(found: Sequence[Value | None], wanted: Sequence[Value]) -> bool:
 def group(
     records: Iterable[RunRecord], names: Sequence[str], settings: Iterable[Setting]
 ) -> dict[Setting, tuple[RunRecord, ...]]:
-    """Setting -> its records, in their order. A record whose method does not use one of the hyperparameters belongs
-    to every setting that agrees in the others.
+    """Returns point -> its records, in their order.
+
+    A record whose method does not use one of the hyperparameters belongs to every point that agrees in the others.
     """
+    # A dictionary for the usual case: comparing every record with every point would be quadratic.
     exact: dict[tuple[Value | None, ...], list[RunRecord]] = {}
     loose: list[tuple[tuple[Value | None, ...], RunRecord]] = []
     for record in records:
@@ -64,12 +68,12 @@ def group(
 
 
 def parameter_label(name: str) -> str:
-    """A hyperparameter as people write it."""
+    """Returns the name of a hyperparameter as people write it."""
     return label("hyperparameter", name)
 
 
 def value_text(value: Value | None) -> str:
-    """A value as people write it: six significant digits; a dash where it is not used.
+    """Returns a value as people write it: six significant digits; a dash where it is not used.
 
     >>> value_text(0.1 + 0.2), value_text(25), value_text("raw"), value_text(None)
     ('0.3', '25', 'raw', '–')
@@ -80,7 +84,7 @@ def value_text(value: Value | None) -> str:
 
 
 def setting_text(names: Sequence[str], setting: Sequence[Value | None]) -> str:
-    """A setting in words.
+    """Returns a point in words.
 
     >>> setting_text(("beta", "gamma"), (0.1 + 0.2, 0.1))
     'beta = 0.3, gamma = 0.1'
@@ -89,7 +93,7 @@ def setting_text(names: Sequence[str], setting: Sequence[Value | None]) -> str:
 
 
 def is_agem(method: str, names: Sequence[str], setting: Sequence[Value | None]) -> bool:
-    """Whether a setting is A-GEM: ε = 0 of ε-SOFT-GEM. The ε of another method is another thing.
+    """Returns whether a point is A-GEM: ε = 0 of ε-SOFT-GEM. The ε of any other method has another meaning.
 
     >>> is_agem("soft_agem", ("lr", "epsilon"), (0.1, 0.0)), is_agem("mine", ("epsilon",), (0.0,))
     (True, False)
@@ -98,7 +102,7 @@ def is_agem(method: str, names: Sequence[str], setting: Sequence[Value | None]) 
 
 
 def setting_label(method: str, names: Sequence[str], setting: Sequence[Value]) -> str:
-    """A method at one setting, by the name of A-GEM where it is that.
+    """Returns the name of a method at one point; "A-GEM" where it is that.
 
     >>> setting_label("soft_agem", ("epsilon",), (0.0,)), setting_label("soft_agem", ("beta", "epsilon"), (0.1, 0.0))
     ('A-GEM (ε = 0)', 'A-GEM (ε = 0), beta = 0.1')
@@ -113,7 +117,7 @@ def setting_label(method: str, names: Sequence[str], setting: Sequence[Value]) -
 
 
 def is_number(value: Value) -> bool:
-    """Whether a value has a place on an axis: a number, but no truth value.
+    """Returns whether a value has a place on an axis: a number, but not a truth value.
 
     >>> is_number(3), is_number("raw"), is_number(True)
     (True, False, False)

@@ -1,4 +1,4 @@
-"""What the report is told of one finished search."""
+"""The results of one search, as the caller hands them to the report."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ __all__ = ["Look", "Race", "SearchResults", "SearchRound", "Setting", "Value"]
 
 @dataclass(frozen=True)
 class SearchRound:
-    """Settings that were suggested together: a repeat of a narrowing, or a batch of another strategy."""
+    """Points that were suggested together: a repeat of a narrowing, or a batch of another strategy."""
 
     number: int
-    """1-based."""
+    """Counts the rounds from 1."""
     settings: tuple[Setting, ...]
+    """The points, in the order of their suggestions."""
     scores: tuple[float | None, ...]
-    """Mean A_T over the seeds, fraction in [0, 1]; None where a setting has no score (a member diverged)."""
+    """Mean A_T over the seeds, fraction in [0, 1]; None for a point without a score (a member diverged)."""
     span: tuple[float, float] | None
     """Ends of the interval that was searched; None where the strategy has none."""
     winners: tuple[int, int] | None
-    """Positions in `settings` of the two best, in any order; None where there were no two, or the strategy knows none.
-    """
+    """Positions in `settings` of the best two, in any order; None where the strategy has none or fewer succeeded."""
     note: str
+    """Why the search departed from its plain rule or stopped; empty otherwise."""
 
     def __post_init__(self) -> None:
         if len(self.scores) != len(self.settings):
@@ -40,78 +41,88 @@ class SearchRound:
 
 
 class Race(NamedTuple):
-    """What dropping settings that fell behind saved, and the error it was allowed."""
+    """The saving of a race, which drops points that fall behind, and its error rate."""
 
     trained: int
     """Members of the search."""
     plain: int
-    """Members that the same search would have trained with every seed of every setting."""
+    """Members that the same search would have trained with every seed of every point."""
     level: float
-    """Probability allowed of dropping the best setting, in (0, 1)."""
+    """Largest probability of dropping the best point of a round, in (0, 1)."""
 
 
 class Look(NamedTuple):
     """One choice that was evaluated on the evaluation stream."""
 
     setting: str
-    """In words."""
+    """The point in words."""
     when: str
-    """ISO-8601 time."""
+    """Time of the evaluation, ISO-8601."""
     mine: bool
     """Whether it is this study's choice."""
 
 
 @dataclass(frozen=True, eq=False)
 class SearchResults:
-    """Everything the report prints; filled by the caller, interpreted here."""
+    """Everything that the report prints. Raises ValueError where a point has another number of values than parameters.
+
+    Compared by identity, so that what is computed from it can be cached.
+    """
 
     name: str
+    """The study's name."""
     dataset: str
+    """As after --dataset."""
     method: str
+    """Our name: "soft_agem", "ewc", …"""
     score_on: str
-    """The stream that chose: "cv" or "eval"."""
+    """The stream whose scores made the choice: "cv" or "eval"."""
     chosen: Setting
+    """The point that the search chose."""
     chosen_score: float
-    """Mean A_T over the seeds, fraction in [0, 1]."""
+    """Its mean A_T over the seeds, fraction in [0, 1]."""
     baseline: Setting | None
-    """What the chosen setting is compared with: ε = 0 for a search of ε (of ε-SOFT-GEM that is A-GEM), else the
-    published setting; None where there is none.
-    """
+    """The point that the choice is compared with: ε = 0 in a search of ε (in ε-SOFT-GEM that is A-GEM), else the
+    published values; None where there are none."""
     domain: tuple[tuple[float, float] | None, ...]
     """The searched interval of each parameter; None for choices."""
     rounds: tuple[SearchRound, ...]
+    """The finished rounds; those of an extended study's earlier searches come first."""
     search: tuple[RunRecord, ...]
     """The members of the search, each once."""
     evaluation: tuple[RunRecord, ...]
-    """Members of the evaluation at the chosen setting and at the baseline; empty where it has not run."""
+    """Members of the evaluation at the chosen point and at the baseline; empty where it has not run."""
     seeds: tuple[int, ...]
-    """Of the search."""
+    """Seeds of the search."""
     eval_seeds: tuple[int, ...]
+    """Seeds of the evaluation."""
     config: Mapping[str, Any]
-    """The effective study, printed as YAML."""
+    """All options of the study, printed as YAML."""
     facts: Mapping[str, str]
     """Label -> text: machine, versions, seconds, member-steps, …"""
     notes: tuple[str, ...]
+    """Warnings of the caller, shown at the top."""
     parameters: tuple[str, ...] = (EPSILON,)
     """Names of the searched hyperparameters."""
     log: tuple[str, ...] = ()
-    """Those whose axis is logarithmic."""
+    """Names of those whose axis is logarithmic."""
     strategy: str = "narrowing"
+    """The name of the strategy, as after --strategy."""
     printed_epsilon: float | None = None
-    """The ε that the paper reports for the dataset."""
+    """The ε that the paper reports for the dataset; None where it reports none."""
     certificates: tuple[Certificate, ...] = ()
-    """Members that were trained again alone."""
+    """Members that were trained a second time, alone."""
     tolerance: float = 0.0
-    """Allowed difference of an accuracy between alone and among others, fraction; 0 allows none of a parameter
-    either.
-    """
+    """Largest allowed difference of an accuracy between a member alone and in a cohort, fraction; with 0 the parameters
+    may not differ either."""
     race: Race | None = None
+    """None for a search without a race."""
     looks: tuple[Look, ...] = ()
-    """Every choice evaluated on this evaluation stream so far, oldest first."""
+    """Every choice that was evaluated on this evaluation stream so far, oldest first."""
     seal: str = ""
     """A sentence of proof that search and evaluation share no task; "" where there is none."""
     grown: tuple[str, ...] = ()
-    """What the study was before it was extended, a line each."""
+    """The study before it was extended, one line for each earlier state."""
 
     def __post_init__(self) -> None:
         sizes = {"chosen": self.chosen, "domain": self.domain, "baseline": self.baseline}
@@ -121,7 +132,7 @@ class SearchResults:
 
     @cached_property
     def settings(self) -> tuple[Setting, ...]:
-        """Every setting with a member in the search: ascending where one number is searched, else as first tried."""
+        """Every point with a member in the search: ascending in a search of one number, else as first tried."""
         tried = dict.fromkeys(setting for r in self.rounds for setting in r.settings)
         found = [setting for setting in tried if self.members_of(setting)]
         return tuple(sorted(found) if self.is_curve else found)
@@ -148,21 +159,21 @@ class SearchResults:
 
     @property
     def evaluated(self) -> tuple[Setting, ...]:
-        """The chosen setting and the baseline, the chosen first; only one where they are the same."""
+        """The chosen point and the baseline, the chosen first; only one where they are the same."""
         return tuple(dict.fromkeys(s for s in (self.chosen, self.baseline) if s is not None))
 
     def members_of(self, setting: Setting) -> tuple[RunRecord, ...]:
-        """The setting's members in the search."""
+        """Returns the point's members in the search."""
         return self._searched.get(setting) or self.select(self.search, setting)
 
     def evaluation_of(self, setting: Setting) -> tuple[RunRecord, ...]:
-        """The setting's members in the evaluation."""
+        """Returns the point's members in the evaluation."""
         return self.select(self.evaluation, setting)
 
     def select(self, records: Sequence[RunRecord], setting: Setting) -> tuple[RunRecord, ...]:
-        """Those of the records that have the setting."""
+        """Returns those of the records that belong to the point."""
         return group(records, self.parameters, (setting,))[setting]
 
-    @cached_property
+    @cached_property  # grouped once for all points: the report asks for the members of each many times
     def _searched(self) -> dict[Setting, tuple[RunRecord, ...]]:
         return group(self.search, self.parameters, dict.fromkeys(s for r in self.rounds for s in r.settings))

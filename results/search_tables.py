@@ -21,21 +21,23 @@ if TYPE_CHECKING:
 
 
 def by_seed(members: Iterable[RunRecord], metric: str) -> dict[int, float]:
-    """seed -> metric (units of `summarize`) of the members of one setting that did not diverge."""
+    """Returns seed -> metric (units of `summarize`) of the members of one point that did not diverge."""
     frame = summarize(r for r in members if r.status == "ok")
     return dict(zip(frame["seed"].tolist(), frame[metric].astype(float).tolist(), strict=True))
 
 
 def compare(first: Iterable[RunRecord], second: Iterable[RunRecord], metric: str = "A_T") -> Paired:
-    """Metric of the first setting's members minus that of the second's, over the seeds both have (units of
-    `summarize`).
+    """Returns the metric of the first point's members minus that of the second's, over their common seeds.
+
+    In the units of `summarize`.
     """
     return paired(by_seed(first, metric), by_seed(second, metric))
 
 
 def baseline_pair(results: SearchResults, metric: str = "A_T", evaluation: bool = False) -> Paired:
-    """Chosen setting minus baseline by seed, in the search or in the evaluation; no pair where they are the same or
-    there is no baseline.
+    """Returns chosen point minus baseline by seed, in the search or in the evaluation.
+
+    Without any pair where they are the same or there is no baseline.
     """
     members = results.evaluation_of if evaluation else results.members_of
     if results.baseline is None or results.baseline == results.chosen:
@@ -44,8 +46,10 @@ def baseline_pair(results: SearchResults, metric: str = "A_T", evaluation: bool 
 
 
 def by_setting(groups: Mapping[Setting, Sequence[RunRecord]], names: Sequence[str]) -> pd.DataFrame:
-    """One row a setting, in order: a column a name, n (seeds averaged), diverged, then <metric>_mean and <metric>_std
-    (see `mean_std`). A setting without members has n = 0.
+    """Returns one row a point, in order, with the mean and spread of every metric.
+
+    Columns: one for each of `names`, n (seeds averaged), diverged, then <metric>_mean and <metric>_std (see
+    `mean_std`). A point without members has n = 0.
     """
     import pandas as pd
 
@@ -58,9 +62,11 @@ def by_setting(groups: Mapping[Setting, Sequence[RunRecord]], names: Sequence[st
 
 
 def search_table(results: SearchResults) -> pd.DataFrame:
-    """One row a round and setting: repeat, low, high (NaN where the strategy searches no interval), a column a searched
-    parameter, best (1 = best, 2 = second of the round's winners, 0 = neither), n, diverged, then mean and std of every
-    metric. A setting without members yet has n = 0.
+    """Returns one row a round and point.
+
+    Columns: repeat, low, high (NaN where the strategy searches no interval), one for each searched parameter, best (1 =
+    best, 2 = second best of the round's winners, 0 = neither), n, diverged, then mean and std of every metric. A point
+    without members yet has n = 0.
     """
     import pandas as pd
 
@@ -78,12 +84,11 @@ def search_table(results: SearchResults) -> pd.DataFrame:
 
 
 def evaluation_table(results: SearchResults) -> pd.DataFrame:
-    """The chosen setting and the baseline on the evaluation stream, then the paper's printed
-    rows where they exist.
+    """Returns the chosen point and the baseline on the evaluation stream, then the paper's printed rows, if any.
 
-    Columns: row, source ("this study" | "paper"), a column a searched parameter, n (seeds averaged), diverged, then
+    Columns: row, source ("this study" | "paper"), one for each searched parameter, n (seeds averaged), diverged, then
     <metric>_mean and <metric>_std for A_T, F_T, a_1, a_t, LCA_10, BWT, FWT (percent, but F_T and LCA_10 fractions;
-    population std). Empty `evaluation` leaves only printed rows.
+    population std). Without an evaluation there are only printed rows.
     """
     import pandas as pd
 
@@ -97,21 +102,23 @@ def evaluation_table(results: SearchResults) -> pd.DataFrame:
 
 
 def printed_methods(results: SearchResults) -> tuple[str, ...]:
-    """Methods whose printed rows stand beside the evaluation: the study's, and A-GEM where that is ε = 0 of it."""
+    """Returns the methods whose printed rows are shown: the study's, and A-GEM in a search of ε-SOFT-GEM's ε."""
     return (results.method, AGEM) if results.zero_is_agem else (results.method,)
 
 
 def evaluated_rows(results: SearchResults) -> list[tuple[str, tuple[RunRecord, ...]]]:
-    """(label, members) of the evaluated settings, the chosen one first; none for one that was not evaluated. Labels are
-    short: of several parameters the values are left out.
+    """Returns (label, members) of the evaluated points, the chosen one first; points without members are left out.
+
+    Labels are short: with several parameters they do not contain the values.
     """
     groups = [(setting, results.evaluation_of(setting)) for setting in results.evaluated]
     return [(_short_label(results, setting), members) for setting, members in groups if members]
 
 
 def difference_table(results: SearchResults) -> pd.DataFrame:
-    """Chosen setting minus baseline by seed on the evaluation stream: metric, mean, standard_error, n, seeds_higher.
-    Empty where the baseline was chosen, or there is none.
+    """Returns chosen point minus baseline by seed on the evaluation stream, one row a metric.
+
+    Columns: metric, mean, standard_error, n, seeds_higher. Empty where the baseline was chosen or there is none.
     """
     import pandas as pd
 
@@ -122,8 +129,9 @@ def difference_table(results: SearchResults) -> pd.DataFrame:
 
 
 def certificates_table(results: SearchResults) -> pd.DataFrame:
-    """One row a member that was trained again alone: key, accuracy_difference (fraction), parameter_difference,
-    created; a difference may be inf.
+    """Returns one row a member that was trained a second time, alone.
+
+    Columns: key, accuracy_difference (fraction), parameter_difference, created; a difference may be inf.
     """
     import pandas as pd
 
@@ -131,7 +139,7 @@ def certificates_table(results: SearchResults) -> pd.DataFrame:
 
 
 def _ranks(winners: tuple[int, int] | None, scores: tuple[float | None, ...]) -> list[int]:
-    """1 at the better winner, 2 at the other, 0 elsewhere."""
+    """Returns 1 for the better winner, 2 for the other, 0 for all other points."""
     ranks = [0] * len(scores)
     if winners is not None:
         ordered = sorted(winners, key=lambda i: math.inf if (s := scores[i]) is None else -s)
@@ -147,6 +155,7 @@ def _short_label(results: SearchResults, setting: Setting) -> str:
 
 
 def _printed_rows(results: SearchResults, method: str) -> list[dict[str, object]]:
+    """Returns the paper's row of a method as a row of `evaluation_table`; none where it prints none."""
     printed = printed_row(results.dataset, method)
     if printed is None:
         return []

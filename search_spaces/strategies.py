@@ -1,4 +1,4 @@
-"""Every strategy by name, with what is to be known of it besides its suggestions."""
+"""The table of all strategies by name, with their properties."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,23 +12,25 @@ from search_spaces.strategy import Budget, Strategy
 
 @dataclass(frozen=True)
 class StrategyKind:
-    """A strategy's declaration; called with a space and a budget it makes one, or raises ValueError."""
+    """The declaration of a strategy."""
 
     title: str
-    """As reports write it."""
+    """Its name in reports."""
     make: Callable[[Space, Budget], Strategy]
+    """Builds it; raises ValueError for a space that it cannot search."""
     by_repeats: bool = False
-    """Whether a round is a repeat of the published search, a grid that shares its ends with the one before."""
+    """Whether a round is a repeat, as in the published search: a grid over an interval inside the one before."""
     may_repeat: bool = False
-    """Whether it may suggest what has been suggested, so that less than its budget may be trained."""
+    """Whether it may suggest a point twice, so that fewer members than its budget may be trained."""
     decides_alone: bool = False
-    """Whether it rules points out, however high their means; else the best of all its rounds is the choice."""
+    """Whether it may exclude points with a high mean; if not, the best of all rounds is the choice."""
     planned: Callable[[Space, Budget], int] | None = None
-    """How many suggestions it will make, where that is known before the first one; None: as many as the budget has."""
+    """Returns the number of its suggestions, if that is known before the first one; None: as many as the budget has."""
     fits_with_torch: bool = False
     """Whether it fits a model with torch, whose number of threads changes the last digits."""
 
     def __call__(self, space: Space, budget: Budget) -> Strategy:
+        """Returns the strategy for a space and a budget; ValueError as `make`."""
         return self.make(space, budget)
 
 
@@ -59,7 +61,6 @@ def _sampled(name: str) -> Callable[[Space, Budget], Strategy]:
     return build
 
 
-# The contract suite runs for every entry.
 STRATEGIES: dict[str, StrategyKind] = {
     "narrowing": StrategyKind("interval narrowing", _narrowing, by_repeats=True, may_repeat=True),
     "interval-ci": StrategyKind(
@@ -74,5 +75,4 @@ STRATEGIES: dict[str, StrategyKind] = {
     "gp": StrategyKind("Gaussian process", _sampled("gp"), may_repeat=True, fits_with_torch=True),
     "cmaes": StrategyKind("CMA-ES", _sampled("cmaes")),
 }
-"""Name -> what builds the strategy for a space and a budget. It raises ValueError for a space that the strategy cannot
-search. The contract suite runs for every entry."""
+"""Name -> declaration. The contract suite runs for every entry."""

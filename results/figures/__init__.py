@@ -1,5 +1,5 @@
-"""One file a figure: `numbers(...)` computes, `draw(numbers)` draws with plotly, `caption(numbers)` says what
-is seen.
+"""The figures, one file each.
 
-plotly is imported only when a figure is drawn.
+`numbers(...)` computes what a figure shows, `draw(numbers)` draws it with plotly, `caption(numbers)` describes it, and
+`tables(numbers)` returns its data for CSV files. plotly is imported only when a figure is drawn.
 """

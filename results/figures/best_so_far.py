@@ -1,4 +1,4 @@
-"""The best mean A_T so far against the member runs that were spent on it."""
+"""Figure: the best mean A_T so far against the number of member runs."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ class BestSoFar(NamedTuple):
     """What the figure shows."""
 
     stream: str
+    """The stream of the scores: "cv" or "eval"."""
     names: tuple[str, ...]
-    """[points] "repeat 1" or "batch 1"."""
+    """For each row of `points` its round: "repeat 1" or "batch 1"."""
     points: pd.DataFrame
-    """repeat, members (different member runs up to and with this setting), setting (text), score (mean A_T in %; NaN
-    where a member diverged), best (highest score so far): one row a setting, in the order they were suggested.
-    """
+    """One row a point, in the order of the suggestions: repeat, members (different member runs up to this point),
+    setting (the point in words), score (mean A_T in %; NaN where a member diverged), best (highest score so far)."""
 
 
 def numbers(results: SearchResults) -> BestSoFar:
-    """Walk through the rounds; a member that two settings share, or two rounds, is counted once."""
+    """Returns the scores in the order of the rounds; a member that two points or two rounds share is counted once."""
     import pandas as pd
 
     seen: set[str] = set()
@@ -44,7 +44,7 @@ def numbers(results: SearchResults) -> BestSoFar:
 
 
 def draw(spent: BestSoFar) -> Any:
-    """A plotly figure: a dot a setting, and the best so far as a staircase."""
+    """Returns a plotly figure: a dot for each point, and the best so far as a staircase."""
     figure = plotly("graph_objects").Figure()
     tried = spent.points.assign(name=spent.names).dropna(subset=["score"])
     figure.add_trace(
@@ -67,7 +67,10 @@ def draw(spent: BestSoFar) -> Any:
 
 
 def shown_range(points: pd.DataFrame) -> tuple[float, float] | None:
-    """The vertical range of the line and the better half of the dots; None where nothing has a score."""
+    """Returns the vertical range of the line and the better half of the dots; None where nothing has a score.
+
+    A few very low scores would otherwise flatten the line.
+    """
     scores = points["score"].dropna()
     if scores.empty:
         return None
@@ -77,7 +80,7 @@ def shown_range(points: pd.DataFrame) -> tuple[float, float] | None:
 
 
 def staircase(points: pd.DataFrame, name: str, colour: str = BLUE, dash: str = "solid") -> Any:
-    """The line of the best so far."""
+    """Returns the trace of the best so far; also used for the comparison of strategies."""
     known = points.dropna(subset=["best"])
     return plotly("graph_objects").Scatter(
         x=known["members"],
@@ -90,7 +93,7 @@ def staircase(points: pd.DataFrame, name: str, colour: str = BLUE, dash: str = "
 
 
 def caption(spent: BestSoFar) -> str:
-    """What is seen, in words."""
+    """Returns the caption."""
     text = (
         f"Mean A_T on the {STREAM_LABELS[spent.stream]} of every tried point (dots) and the highest so far (line), "
         "against the number of member runs until then; a member is one point with one seed. "
@@ -108,5 +111,5 @@ def caption(spent: BestSoFar) -> str:
 
 
 def tables(spent: BestSoFar) -> dict[str, pd.DataFrame]:
-    """Name -> table of the data behind the figure."""
+    """Returns name -> table of the data of the figure."""
     return {"best_so_far": spent.points}

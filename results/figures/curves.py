@@ -1,4 +1,4 @@
-"""A_k or F_k over the tasks of a stream, one line a row of a comparison."""
+"""Figure: A_k or F_k over the tasks of a stream, one line for each row of a comparison."""
 
 from __future__ import annotations
 
@@ -16,19 +16,24 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_BANDS = 3
-"""With more lines than these, bands would cover each other: the spread is then in the hover text and the CSV."""
+"""With more lines, bands would cover each other: the spread is then only in the hover text and the CSV file."""
 
 
 class Kind(NamedTuple):
     """How a metric is shown."""
 
     scale: float
+    """Factor from fractions to the unit."""
     unit: str
+    """"%", or "" for fractions."""
     first: int
     """The first k at which it is defined."""
     digits: int
+    """Decimals in the hover text."""
     table: str
+    """Name of the CSV file."""
     what: str
+    """The metric in words, for the caption."""
 
 
 KINDS = {
@@ -41,29 +46,33 @@ class Curve(NamedTuple):
     """One line of the figure, A_k in percent or F_k as a fraction."""
 
     label: str
+    """The row's name."""
     epsilon: float
-    """ε of its members; NaN where they differ."""
+    """ε of its members; NaN if they differ."""
     mean: tuple[float, ...]
     """The metric at k = 1..T, mean over the seeds that did not diverge; F_1 is NaN."""
     std: tuple[float, ...]
-    """Population standard deviation; NaN below two seeds."""
+    """Population standard deviation at k = 1..T; NaN below two seeds."""
     n: int
+    """Seeds that did not diverge."""
 
 
 class Curves(NamedTuple):
-    """What the figure shows, in the order of the rows; the place of a row decides its look."""
+    """What the figure shows, in the order of the rows."""
 
     metric: str
     """"A_k" or "F_k"."""
     curves: tuple[Curve, ...]
+    """The lines."""
     places: tuple[int, ...]
-    """Position of each curve among all rows, measured or not, so that a row looks the same in every figure."""
+    """Position of each line among all rows, measured or not: it decides the look, which so is the same in every
+    figure."""
 
 
 def numbers(rows: Iterable[tuple[str, Sequence[RunRecord]]], metric: str = "A_k") -> Curves:
-    """The curve of each (label, members); rows without a member that was trained to the end are left out.
+    """Returns the curve of each (label, members); rows without a member that was trained to the end are left out.
 
-    The members of a row must have the same number of tasks.
+    The members of a row must have the same number of tasks. Raises ValueError for other metrics than A_k and F_k.
     """
     if metric not in KINDS:
         raise ValueError(f"no curve of {metric!r}; known: {', '.join(KINDS)}")
@@ -73,8 +82,10 @@ def numbers(rows: Iterable[tuple[str, Sequence[RunRecord]]], metric: str = "A_k"
 
 
 def draw(curves: Curves) -> Any:
-    """A plotly figure: a line each; a band of ± one standard deviation where lines are few, and where they are many
-    and the better half lies close together, a second panel for that half.
+    """Returns a plotly figure with a line for each row.
+
+    Few lines have a band of ± one standard deviation. Many lines have a second panel for the better half of them, if
+    these are close together.
     """
     few, closer = len(curves.curves) <= MOST_BANDS, zoom(curves)
     panels = [1] if closer is None else [1, 2]
@@ -95,7 +106,7 @@ def draw(curves: Curves) -> Any:
 
 
 def zoom(curves: Curves) -> tuple[float, float] | None:
-    """The range of the better half of many curves, where it fills less than half of the whole range; else None."""
+    """Returns the range of the better half of many curves, if it is less than half of the whole range; else None."""
     if len(curves.curves) <= MOST_BANDS:
         return None
     sign = -1 if curves.metric == "A_k" else 1
@@ -109,7 +120,7 @@ def zoom(curves: Curves) -> tuple[float, float] | None:
 
 
 def caption(curves: Curves) -> str:
-    """What is seen, in words."""
+    """Returns the caption."""
     what = f"{KINDS[curves.metric].what}, after task k of the evaluation stream"
     if len(curves.curves) <= MOST_BANDS:
         names = " and ".join(f"{c.label} ({count_text(c.n, 'seed')})" for c in curves.curves)
@@ -122,7 +133,7 @@ def caption(curves: Curves) -> str:
 
 
 def tables(curves: Curves) -> dict[str, pd.DataFrame]:
-    """Name -> table of the data behind the figure."""
+    """Returns name -> table of the data of the figure."""
     import pandas as pd
 
     kind, metric = KINDS[curves.metric], curves.metric
@@ -136,6 +147,7 @@ def tables(curves: Curves) -> dict[str, pd.DataFrame]:
 
 
 def _curve(label: str, members: list[RunRecord], metric: str) -> Curve:
+    """Returns mean and spread of a metric over the members of a row."""
     accuracies = np.stack([r.accuracies for r in members])
     curve = average_accuracy_curve if metric == "A_k" else forgetting_curve
     values = KINDS[metric].scale * curve(accuracies)

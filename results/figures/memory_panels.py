@@ -1,4 +1,4 @@
-"""A_T, a_1, a_t and F_T against the size of the episodic memory, one line a method."""
+"""Figure: A_T, a_1, a_t and F_T against the size of the episodic memory, one line for each method."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
 
 PANELS = ("A_T", "a_1", "a_t", "F_T")
 DODGE = 1.022
-"""Neighbouring lines stand apart by this factor of the memory, so that their error bars do not hide each other."""
+"""Neighbouring lines are shifted by this factor on the memory axis, so that their error bars do not overlap."""
 
 MOST_ABOVE = 4
-"""With more lines than these the legend stands beside the panels, where it can cover nothing."""
+"""With more lines the legend is beside the panels, where it covers nothing."""
 
 
 class MemoryPanels(NamedTuple):
     """What the figure shows."""
 
     points: pd.DataFrame
-    """row, line (from 0, one a label), memory (examples per class and task), n, then <m>_mean, <m>_std,
-    <m>_printed_mean and <m>_printed_std of the four metrics in the units of `summarize`; ordered by memory.
-    """
+    """One row a method and size, ordered by line and memory: row (label), line (number of the label, from 0), memory
+    (examples per class and task), n, then <m>_mean, <m>_std, <m>_printed_mean and <m>_printed_std of the four metrics
+    in the units of `summarize`."""
 
     @property
     def printed(self) -> bool:
@@ -33,7 +33,7 @@ class MemoryPanels(NamedTuple):
 
 
 def numbers(table: pd.DataFrame) -> MemoryPanels:
-    """From a `memory_table`; rows that have neither a measured member nor a printed value are left out."""
+    """Returns the panels of a `memory_table`; rows without a measured member and a printed value are left out."""
     columns = [f"{m}_{kind}" for m in PANELS for kind in ("mean", "std", "printed_mean", "printed_std")]
     lines = {label: i for i, label in enumerate(dict.fromkeys(table["row"]))}
     placed = table.assign(line=table["row"].map(lines).astype(int))
@@ -43,7 +43,7 @@ def numbers(table: pd.DataFrame) -> MemoryPanels:
 
 
 def draw(panels: MemoryPanels) -> Any:
-    """A plotly figure of four panels on a logarithmic memory axis."""
+    """Returns a plotly figure of four panels with a logarithmic memory axis."""
     figure = plotly("subplots").make_subplots(
         rows=2, cols=2, shared_xaxes=True, horizontal_spacing=0.1, vertical_spacing=0.07
     )
@@ -65,7 +65,7 @@ def draw(panels: MemoryPanels) -> Any:
 
 
 def caption(panels: MemoryPanels) -> str:
-    """What is seen, in words."""
+    """Returns the caption."""
     text = (
         "Final average accuracy A_T, accuracy on the first and the last task a_1 and a_t, and forgetting F_T (lower "
         "is better) against the episodic memory (logarithmic axis). Dots: mean over the seeds that did not diverge; "
@@ -75,12 +75,12 @@ def caption(panels: MemoryPanels) -> str:
 
 
 def tables(panels: MemoryPanels) -> dict[str, pd.DataFrame]:
-    """Name -> table of the data behind the figure."""
+    """Returns name -> table of the data of the figure."""
     return {"memory_panels": panels.points.drop(columns="line")}
 
 
 def _traces(points: pd.DataFrame, metric: str, line: int, shift: float, first: bool) -> list[Any]:
-    """Our line, and the printed values as open markers in its colour."""
+    """Returns our line, and the printed values as open markers in its colour."""
     scatter, style = plotly("graph_objects").Scatter, look(line)
     name, digits, unit = str(points["row"].iloc[0]), METRIC_DIGITS[metric], METRIC_UNITS[metric]
     values = f"{subscripts(metric)} = %{{y:.{digits}f}} ± %{{customdata[1]:.3~f}} {unit}"
@@ -118,7 +118,7 @@ def _traces(points: pd.DataFrame, metric: str, line: int, shift: float, first: b
 
 
 def _legend_entry() -> Any:
-    """One entry for the open markers of all methods."""
+    """Returns one entry of the legend for the open markers of all methods."""
     marker = {"symbol": "circle-open", "size": 12, "color": FAINT, "line_width": 1.6}
     return plotly("graph_objects").Scatter(
         x=[None], y=[None], mode="markers", marker=marker, name="printed in the paper", hoverinfo="skip"

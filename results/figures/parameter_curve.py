@@ -1,4 +1,4 @@
-"""A metric versus the one searched parameter: mean and spread of every round, every seed, and the fitted curve."""
+"""Figure: a metric versus the searched parameter, with mean and spread of every round, all seeds and the curve."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from results.verdict.peak import Peak, peak
 if TYPE_CHECKING:
     import pandas as pd
 
+# Of the CSV file of the fitted curve: confidence set, bootstrap interval, window, and coefficients on the axis.
 CURVE_COLUMNS = [
     *("low", "high", "bootstrap_low", "bootstrap_high", "best"),
     *("window_low", "window_high", "points", "whole", "lack_of_fit_p", "seeds", "c2", "c1", "c0"),
@@ -23,9 +24,9 @@ CURVE_COLUMNS = [
 
 
 def numbers(results: SearchResults, metric: str = "A_T") -> ParameterCurve:
-    """Group the search by round. A value of two rounds appears in both; the curve counts it once.
+    """Returns the values of the search by round. A value of two rounds is in both; the curve counts it once.
 
-    Needs a study whose `is_curve` is true.
+    Only for results whose `is_curve` is true.
     """
     name = results.parameters[0]
     members = _members(results, metric)
@@ -49,14 +50,12 @@ def numbers(results: SearchResults, metric: str = "A_T") -> ParameterCurve:
 
 
 def draw(curve: ParameterCurve) -> Any:
-    """A plotly figure: the whole interval on top, a panel for each of the last repeats below, these on one
-    common scale.
-    """
+    """Returns a plotly figure: the whole interval on top, below it the last repeats on one common scale."""
     return parameter_drawing.draw(curve)
 
 
 def caption(curve: ParameterCurve) -> str:
-    """What is seen, in words."""
+    """Returns the caption."""
     what = "Final average accuracy A_T" if curve.metric == "A_T" else "Forgetting F_T (lower is better)"
     text = (
         f"{what} versus {curve.label} on the {STREAM_LABELS[curve.stream]}. Dots: mean over seeds; "
@@ -76,12 +75,12 @@ def caption(curve: ParameterCurve) -> str:
 
 
 def _round(curve: ParameterCurve) -> str:
-    """A study may have batches, too, where it has grown by another strategy."""
+    """Returns the noun for all rounds: a study may have batches, too, if it was extended by another strategy."""
     return "repeat" if {*curve.points["repeat"]} <= {*curve.intervals} else "round"
 
 
 def tables(curve: ParameterCurve) -> dict[str, pd.DataFrame]:
-    """Name -> table of the data behind the figure."""
+    """Returns name -> table of the data of the figure."""
     import pandas as pd
 
     name = f"{curve.parameter}_{curve.metric}"
@@ -90,7 +89,7 @@ def tables(curve: ParameterCurve) -> dict[str, pd.DataFrame]:
 
 
 def _members(results: SearchResults, metric: str) -> pd.DataFrame:
-    """repeat, <parameter>, seed, status, <metric>: one row a round, tried value and member."""
+    """Returns one row a round, tried value and member: repeat, <parameter>, seed, status, <metric>."""
     import pandas as pd
 
     kept = [(r.number, s[0], record) for r in results.rounds for s in r.settings for record in results.members_of(s)]
@@ -100,7 +99,7 @@ def _members(results: SearchResults, metric: str) -> pd.DataFrame:
 
 
 def _row(peak: Peak) -> tuple[object, ...]:
-    """Values of the parameter; coefficients on its axis."""
+    """Returns the row of CURVE_COLUMNS: values of the parameter, but coefficients on its axis."""
     found, window = peak.maximum, peak.maximum.window
     start, end = peak.window or (math.nan, math.nan)
     of_window = (start, end, 0, False, math.nan) if window is None else (start, end, *window[2:])
@@ -109,6 +108,7 @@ def _row(peak: Peak) -> tuple[object, ...]:
 
 
 def _curve_caption(curve: ParameterCurve) -> str:
+    """Returns the part of the caption about the fitted curve; "" without a confidence set."""
     found = curve.peak
     if found is None:
         return ""

@@ -1,4 +1,4 @@
-"""The curve over the one searched parameter: what it shows, and its drawing."""
+"""The drawing of `parameter_curve`, and what it shows."""
 
 from __future__ import annotations
 
@@ -17,54 +17,60 @@ if TYPE_CHECKING:
 
 
 MOST_ZOOMS = 4
+"""Panels of single repeats; narrower ones than these would be unreadable."""
 
 
 class ParameterCurve(NamedTuple):
     """What the figure shows; values in the units of `summarize`."""
 
     metric: str
+    """"A_T" or "F_T"."""
     stream: str
+    """The stream of the search: "cv" or "eval"."""
     parameter: str
-    """Its name, which is also a column of `members` and `points`."""
+    """Name of the parameter, which is also a column of `members` and `points`."""
     log: bool
     """Whether its axis is logarithmic."""
     chosen: float
+    """The chosen value."""
     baseline: float | None
+    """The value of the baseline; None without one."""
     baseline_text: str
+    """Its name in the legend."""
     zero_is_agem: bool
-    """Whether the parameter is ε, and another formula holds at 0: A-GEM's."""
+    """Whether the parameter is ε of ε-SOFT-GEM, which has another formula at 0: A-GEM's."""
     members: pd.DataFrame
-    """repeat, <parameter>, seed, value: one row a tried value and seed."""
+    """One row a tried value and seed: repeat, <parameter>, seed, value."""
     points: pd.DataFrame
-    """repeat, <parameter>, n, diverged, mean, std: one row a tried value."""
+    """One row a tried value: repeat, <parameter>, n, diverged, mean, std."""
     intervals: tuple[int, ...]
-    """Numbers of the rounds with members that searched an interval of their own; without any, all points look alike."""
+    """Numbers of the rounds that searched an interval; without any, all points have the same colour."""
     peak: Peak | None
-    """The fitted curve and where its best may lie."""
+    """The fitted curve and its confidence set."""
 
     @property
     def label(self) -> str:
-        """The parameter as people write it."""
+        """The name of the parameter as people write it."""
         return parameter_label(self.parameter)
 
     @property
     def zooms(self) -> tuple[int, ...]:
-        """Rounds that get a panel of their own."""
+        """Numbers of the rounds with a panel of their own."""
         return tuple(number for number in self.intervals if number > 1)[-MOST_ZOOMS:]
 
     @property
     def at_baseline(self) -> float | None:
-        """Mean at the baseline, or None."""
+        """The mean at the baseline; None where it has none."""
         rows = self.points[(self.points[self.parameter] == self.baseline) & self.points["mean"].notna()]
         return None if rows.empty else float(rows["mean"].iloc[0])
 
     def on_axis(self, value: float) -> float:
-        """A value's place on the axis."""
+        """Returns a value's place on the axis."""
         return math.log10(value) if self.log else value
 
 
 def draw(curve: ParameterCurve) -> Any:
-    """The figure of `parameter_curve.draw`."""
+    """Returns the plotly figure of `parameter_curve.draw`."""
     rounds = sorted(int(r) for r in curve.points["repeat"].unique())
     zooms = list(curve.zooms)
     figure = _panels(curve, zooms)
@@ -87,6 +93,7 @@ def _hover(curve: ParameterCurve) -> str:
 
 
 def _panels(curve: ParameterCurve, zooms: list[int]) -> Any:
+    """Returns an empty figure with all panels."""
     if not zooms:
         return plotly("subplots").make_subplots(rows=1, cols=1)
     return plotly("subplots").make_subplots(
@@ -101,7 +108,7 @@ def _panels(curve: ParameterCurve, zooms: list[int]) -> Any:
 
 
 def _add_round(figure: Any, curve: ParameterCurve, number: int, colour: str, row: int, col: int) -> None:
-    """Faint seeds, then means with error bars; the baseline has its own marker."""
+    """Adds faint seeds, then means with error bars; the baseline has its own marker."""
     seeds = curve.members[(curve.members["repeat"] == number) & curve.members["value"].notna()]
     means = curve.points[(curve.points["repeat"] == number) & curve.points["mean"].notna()]
     name = f"{'repeat' if number in curve.intervals else 'batch'} {number}" if curve.intervals else "tried"
@@ -144,7 +151,7 @@ def _add_means(
 
 
 def _add_curve(figure: Any, curve: ParameterCurve) -> None:
-    """The fitted curve over its window, and a star where it is best."""
+    """Adds the fitted curve over its window, and a star where it is best."""
     found, scatter = curve.peak, plotly("graph_objects").Scatter
     if found is None or found.curve is None or found.maximum.window is None:
         return
@@ -170,7 +177,7 @@ def _add_curve(figure: Any, curve: ParameterCurve) -> None:
 
 
 def _add_bands(figure: Any, curve: ParameterCurve, zooms: list[int]) -> None:
-    """The confidence set, shaded in every panel as far as the panel goes."""
+    """Adds the confidence set, shaded in every panel as far as its points go."""
     if curve.peak is None:
         return
     panels = [(1, 1, curve.points), *((2, c, _of(curve, n)) for c, n in enumerate(zooms, start=1))]
@@ -194,7 +201,7 @@ def _of(curve: ParameterCurve, number: int) -> pd.DataFrame:
 
 
 def _add_reference_lines(figure: Any, curve: ParameterCurve, zooms: int) -> None:
-    """The baseline's level in every panel, and the chosen value on top."""
+    """Adds the level of the baseline to every panel, and the chosen value to the first."""
     places = [(1, 1), *((2, c) for c in range(1, zooms + 1))]
     for row, col in places:
         if curve.at_baseline is not None:
@@ -208,7 +215,7 @@ def _add_reference_lines(figure: Any, curve: ParameterCurve, zooms: int) -> None
     if curve.chosen == curve.baseline:
         return
     figure.add_vline(x=curve.chosen, line={"color": BLUE, "width": 1}, layer="below", row=1, col=1)
-    # An annotation of add_vline would be misplaced on a logarithmic axis, which wants the logarithm.
+    # Not the annotation of add_vline, which is misplaced on a logarithmic axis: that expects the logarithm.
     figure.add_annotation(
         x=curve.on_axis(curve.chosen),
         y=1,
@@ -223,7 +230,7 @@ def _add_reference_lines(figure: Any, curve: ParameterCurve, zooms: int) -> None
 
 
 def _is_left(curve: ParameterCurve) -> bool:
-    """Whether the chosen value lies in the left half, where its name has more room to the right."""
+    """Returns whether the chosen value is in the left half, where there is more room for its name on the right."""
     places = [curve.on_axis(value) for value in curve.points[curve.parameter]] or [curve.on_axis(curve.chosen)]
     return curve.on_axis(curve.chosen) < (min(places) + max(places)) / 2
 

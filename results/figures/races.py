@@ -1,4 +1,4 @@
-"""The best mean A_T so far against the member runs spent, one line a study."""
+"""Figure: the best mean A_T so far against the number of member runs, one line for each study."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ class Races(NamedTuple):
     """What the figure shows."""
 
     stream: str
+    """The stream of the scores: "cv" or "eval"."""
     points: pd.DataFrame
-    """row (label), place (of the study, from 0), then the columns of `best_so_far`: one row a study and setting."""
+    """One row a study and point: row (label), place (of the study, from 0), then the columns of `best_so_far`."""
 
 
 def numbers(studies: Sequence[tuple[str, SearchResults]]) -> Races:
-    """Of (label, study)."""
+    """Returns the lines of several (label, study)."""
     import pandas as pd
 
     frames = [
@@ -34,7 +35,7 @@ def numbers(studies: Sequence[tuple[str, SearchResults]]) -> Races:
 
 
 def draw(races: Races) -> Any:
-    """A plotly figure: staircases in the colours of the other figure."""
+    """Returns a plotly figure: staircases in the colours of the other figures."""
     figure = plotly("graph_objects").Figure()
     for place in sorted(set(races.points["place"].tolist())):
         style, points = look(place), races.points[races.points["place"] == place]
@@ -47,7 +48,7 @@ def draw(races: Races) -> Any:
 
 
 def caption(races: Races) -> str:
-    """What is seen, in words."""
+    """Returns the caption."""
     return (
         f"Highest mean A_T so far on the {STREAM_LABELS[races.stream]}, against the number of member runs of the "
         "strategy until then; a member is one point with one seed. The best of noisy means rises with their number by "
@@ -56,5 +57,5 @@ def caption(races: Races) -> str:
 
 
 def tables(races: Races) -> dict[str, pd.DataFrame]:
-    """Name -> table of the data behind the figure."""
+    """Returns name -> table of the data of the figure."""
     return {"best_so_far": races.points.drop(columns="place")}

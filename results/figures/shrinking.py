@@ -1,5 +1,6 @@
-"""How the interval shrank: one bar a repeat, each as wide as the page, joined by the part of it that the next
-repeat kept.
+"""Figure: how the interval shrank.
+
+One bar for each repeat, each as wide as the figure, with a funnel from the part of it that the next repeat kept.
 """
 
 from __future__ import annotations
@@ -18,24 +19,25 @@ if TYPE_CHECKING:
     import pandas as pd
 
 BAR = 0.16
-"""Half the height of a bar; repeats lie one unit apart."""
+"""Half the height of a bar; repeats are one unit apart."""
 
 
 class Shrinking(NamedTuple):
     """What the figure shows."""
 
     intervals: pd.DataFrame
-    """repeat, low, high, width, note: one row a repeat; the width of a logarithmic axis is in decades."""
+    """One row a repeat: repeat, low, high, width (in decades if the axis is logarithmic), note."""
     points: pd.DataFrame
-    """repeat, <parameter>, position (0..1 within its interval), best (1, 2, 0), mean (A_T in %): one row a tried
-    value.
-    """
+    """One row a tried value: repeat, <parameter>, position (0..1 within its interval), best (1, 2, 0), mean (A_T in
+    %)."""
     parameter: str
+    """Name of the searched parameter."""
     log: bool
+    """Whether its axis is logarithmic."""
 
 
 def numbers(results: SearchResults) -> Shrinking:
-    """Intervals and tried values of every round that has an interval."""
+    """Returns the intervals and tried values of every round that has an interval."""
     import pandas as pd
 
     name = results.parameters[0]
@@ -62,7 +64,7 @@ def numbers(results: SearchResults) -> Shrinking:
 
 
 def draw(shrinking: Shrinking) -> Any:
-    """A plotly figure; the first repeat on top."""
+    """Returns a plotly figure with the first repeat on top."""
     figure = plotly("graph_objects").Figure()
     rows = list(shrinking.intervals.itertuples())
     for upper, lower in pairwise(rows):
@@ -88,7 +90,7 @@ def draw(shrinking: Shrinking) -> Any:
 
 
 def caption(shrinking: Shrinking) -> str:
-    """What is seen, in words."""
+    """Returns the caption."""
     chain = _last_chain(list(shrinking.intervals.itertuples()))
     text = (
         "Each bar is the interval of one repeat, at its own scale, with its two ends below it; the grey funnel shows "
@@ -106,17 +108,17 @@ def caption(shrinking: Shrinking) -> str:
 
 
 def tables(shrinking: Shrinking) -> dict[str, pd.DataFrame]:
-    """Name -> table of the data behind the figure."""
+    """Returns name -> table of the data of the figure."""
     return {"shrinking_intervals": shrinking.intervals, "shrinking_points": shrinking.points}
 
 
 def _within(later: Any, earlier: Any) -> bool:
-    """Whether an interval lies in the one before: it does not where a study was extended by another search."""
+    """Returns whether an interval is inside the one before; it may not be if a study was extended by a search."""
     return bool(earlier.low <= later.low and later.high <= earlier.high)
 
 
 def _last_chain(rows: list[Any]) -> list[Any]:
-    """The last rows that each lie within the one before."""
+    """Returns the last rows of which each is inside the one before."""
     start = max((i for i in range(1, len(rows)) if not _within(rows[i], rows[i - 1])), default=0)
     return rows[start:]
 
@@ -130,7 +132,7 @@ def _tried(shrinking: Shrinking) -> str:
 
 
 def _add_funnel(figure: Any, upper: Any, lower: Any, log: bool) -> None:
-    """From the kept part of the upper bar to the whole lower bar."""
+    """Adds the funnel from the kept part of the upper bar to the whole lower bar."""
     if upper.width <= 0:
         return
     start = _axis(upper.low, log)
@@ -179,7 +181,7 @@ def _add_bar(figure: Any, row: Any) -> None:
 
 
 def _add_points(figure: Any, shrinking: Shrinking, rank: int) -> None:
-    """The tried values of one rank: 1 best, 2 second, 0 the others."""
+    """Adds the tried values of one rank: 1 best, 2 second best, 0 the others."""
     name_of, part = shrinking.parameter, shrinking.points[shrinking.points["best"] == rank]
     styles = {
         0: (_tried(shrinking), {"size": 7, "color": FAINT}),

@@ -1,4 +1,4 @@
-"""A_T against each of several searched parameters, one panel each, and every tried setting a dot in all of them."""
+"""Figure: A_T against each of several searched parameters, one panel each, with every tried point in all of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PANELS_A_ROW = 3
-"""Four panels stand two and two."""
+"""Most panels in a row; four panels are two and two."""
 TRIED, CHOSEN, BASELINE = "tried", "chosen", "baseline"
 
 
@@ -23,17 +23,18 @@ class Slices(NamedTuple):
     """What the figure shows."""
 
     stream: str
+    """The stream of the scores: "cv" or "eval"."""
     parameters: tuple[str, ...]
+    """Names of the searched parameters, one panel each."""
     log: tuple[str, ...]
     """Those whose axis is logarithmic."""
     points: pd.DataFrame
-    """A column a parameter, n, diverged, A_T_mean, A_T_std (percent), kind ("tried" | "chosen" | "baseline"), text:
-    one row a tried setting.
-    """
+    """One row a tried point: a column for each parameter, n, diverged, A_T_mean, A_T_std (percent), kind ("tried" |
+    "chosen" | "baseline"), text."""
 
 
 def numbers(results: SearchResults) -> Slices:
-    """Every tried setting with its mean over the seeds that did not diverge."""
+    """Returns every tried point with its mean over the seeds that did not diverge."""
     groups = {setting: results.members_of(setting) for setting in results.settings}
     table = by_setting(groups, results.parameters)
     points = table[[*results.parameters, "n", "diverged", "A_T_mean", "A_T_std"]].assign(
@@ -44,7 +45,7 @@ def numbers(results: SearchResults) -> Slices:
 
 
 def draw(slices: Slices) -> Any:
-    """A plotly figure: one panel a parameter, all with the same vertical axis."""
+    """Returns a plotly figure: one panel for each parameter, all with the same vertical axis."""
     cols = 2 if len(slices.parameters) == 4 else min(len(slices.parameters), PANELS_A_ROW)
     rows = math.ceil(len(slices.parameters) / cols)
     figure = plotly("subplots").make_subplots(
@@ -64,7 +65,7 @@ def draw(slices: Slices) -> Any:
 
 
 def caption(slices: Slices) -> str:
-    """What is seen, in words."""
+    """Returns the caption."""
     marked = "Diamond: the chosen point"
     if (slices.points["kind"] == BASELINE).any():
         marked += "; square: the baseline"
@@ -78,7 +79,7 @@ def caption(slices: Slices) -> str:
 
 
 def tables(slices: Slices) -> dict[str, pd.DataFrame]:
-    """Name -> table of the data behind the figure."""
+    """Returns name -> table of the data of the figure."""
     return {"slices": slices.points.drop(columns="text")}
 
 

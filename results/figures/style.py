@@ -1,4 +1,4 @@
-"""The look that all figures share."""
+"""The style that all figures share."""
 
 from __future__ import annotations
 
@@ -23,32 +23,35 @@ VIRIDIS = ("#440154", "#46327e", "#365c8d", "#277f8e", "#1fa187", "#4ac16d", "#8
 
 
 def plotly(module: str) -> Any:
-    """plotly.<module>, loaded now and not at import: it takes most of a second."""
+    """Returns plotly.<module>, imported at the first call, because that takes most of a second."""
     return import_module(f"plotly.{module}")
 
 
 class Look(NamedTuple):
-    """What tells one line from another: colour, and dash and marker for those who do not see the colour."""
+    """What distinguishes a line: its colour, and dash and marker for readers who do not see the colour."""
 
     colour: str
+    """Hex colour."""
     dash: str
+    """plotly's name of the dash."""
     symbol: str
+    """plotly's name of the marker."""
 
 
 def look(i: int) -> Look:
-    """The look of the i-th line; all of the first 28 differ, neighbours in colour and marker.
+    """Returns the look of the i-th line; the first 28 all differ, neighbours in colour and marker.
 
     >>> look(0) == Look("#0072B2", "solid", "circle"), look(7)
     (True, Look(colour='#0072B2', dash='dash', symbol='triangle-down-open'))
     """
     turn, place = divmod(i, len(LINE_COLOURS))
-    # Shifted by a turn, so that two lines of one colour differ in shape and not only in filling.
+    # Shifted at each turn, so that two lines of one colour have different shapes, not only filled and open ones.
     symbol = SYMBOLS[(place - turn) % len(SYMBOLS)] + ("-open" if turn % 2 else "")
     return Look(LINE_COLOURS[place], DASHES[turn % len(DASHES)], symbol)
 
 
 def faint(colour: str) -> str:
-    """A hex colour as a translucent fill.
+    """Returns a hex colour as a translucent fill.
 
     >>> faint("#0072B2")
     'rgba(0,114,178,0.16)'
@@ -58,7 +61,7 @@ def faint(colour: str) -> str:
 
 
 def ordered_colours(n: int) -> list[str]:
-    """n colours from dark to light, for things that have an order.
+    """Returns n colours from dark to light, for things that have an order.
 
     >>> ordered_colours(2)
     ['#440154', '#86c53a']
@@ -68,7 +71,7 @@ def ordered_colours(n: int) -> list[str]:
 
 
 def finish(figure: Any, height: int) -> Any:
-    """Give a figure the common fonts, margins and axes."""
+    """Gives a figure the common fonts, margins and axes, and returns it."""
     axis = {
         "showline": True,
         "linecolor": INK,
@@ -95,12 +98,12 @@ def finish(figure: Any, height: int) -> Any:
 
 
 def has_numbers(values: Iterable[Value]) -> bool:
-    """Whether all values have a place on an axis of numbers."""
+    """Returns whether all values are numbers, which have a place on an axis."""
     return all(map(is_number, values))
 
 
 def value_axis(values: Iterable[Value], log: bool) -> dict[str, Any]:
-    """The kind of axis for values of a hyperparameter: choices that are no numbers in the order they come.
+    """Returns the axis for values of a hyperparameter; choices that are not numbers keep their order.
 
     >>> value_axis([0.1, 10], log=True), value_axis(["raw", "unit", "raw"], log=False)["categoryarray"]
     ({'type': 'log'}, ['raw', 'unit'])
@@ -112,7 +115,7 @@ def value_axis(values: Iterable[Value], log: bool) -> dict[str, Any]:
 
 
 def legend_beside(figure: Any) -> None:
-    """Move the legend to the right of the panels: many entries above them would cover something."""
+    """Moves the legend to the right of the panels: many entries above them would cover something."""
     figure.update_layout(
         legend={"orientation": "v", "x": 1.01, "xanchor": "left", "y": 1, "yanchor": "top", "yref": "paper"},
         margin_t=24,

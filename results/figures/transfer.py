@@ -1,4 +1,4 @@
-"""Bars of LCA_10, BWT and FWT, one panel a metric and one bar a row of a comparison."""
+"""Figure: bars of LCA_10, BWT and FWT, one panel for each metric and one bar for each row of a comparison."""
 
 from __future__ import annotations
 
@@ -17,20 +17,19 @@ class Transfer(NamedTuple):
     """What the figure shows."""
 
     bars: pd.DataFrame
-    """row, place (among all rows, from 0), n, then <m>_mean and <m>_std of the three metrics in the units of
-    `summarize`: one row a row with a measured member.
-    """
+    """One row for each row of the comparison that has a measured member: row, place (among all rows, from 0), n, then
+    <m>_mean and <m>_std of the three metrics in the units of `summarize`."""
 
 
 def numbers(table: pd.DataFrame) -> Transfer:
-    """From a `comparison_table`."""
+    """Returns the bars of a `comparison_table`."""
     columns = [f"{m}_{kind}" for m in PANELS for kind in ("mean", "std")]
     placed = table.assign(place=range(len(table)))
     return Transfer(placed[placed["n"] > 0][["row", "place", "n", *columns]].reset_index(drop=True))
 
 
 def draw(transfer: Transfer) -> Any:
-    """A plotly figure; the first row on top, in the colours of the other figures."""
+    """Returns a plotly figure with the first row on top, in the colours of the other figures."""
     panels = len(PANELS)
     figure = plotly("subplots").make_subplots(rows=1, cols=panels, shared_yaxes=True, horizontal_spacing=0.035)
     for col, metric in enumerate(PANELS, start=1):
@@ -45,7 +44,7 @@ def draw(transfer: Transfer) -> Any:
 
 
 def caption(transfer: Transfer) -> str:
-    """What is seen, in words."""
+    """Returns the caption."""
     return (
         "Learning speed LCA_10 (area under the first ten mini-batches of a task), backward transfer BWT and forward "
         "transfer FWT. Higher is better in all three. Bars: mean over the seeds that did not diverge; lines: ± one "
@@ -54,7 +53,7 @@ def caption(transfer: Transfer) -> str:
 
 
 def tables(transfer: Transfer) -> dict[str, pd.DataFrame]:
-    """Name -> table of the data behind the figure."""
+    """Returns name -> table of the data of the figure."""
     return {"transfer": transfer.bars.drop(columns="place")}
 
 

@@ -1,4 +1,4 @@
-"""Every tried setting of several studies: A_T against each searched parameter, coloured by strategy."""
+"""Figure: A_T of every tried point of several studies against each searched parameter, coloured by strategy."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ class Tried(NamedTuple):
     """What the figure shows."""
 
     stream: str
+    """The stream of the scores: "cv" or "eval"."""
     parameters: tuple[str, ...]
     """Those that all studies searched; panels in this order."""
     log: tuple[str, ...]
+    """Those whose axis is logarithmic."""
     points: pd.DataFrame
-    """row (label), place (of the study, from 0), chosen, a column a parameter, n, A_T_mean, A_T_std (percent): one row
-    a study and tried setting.
-    """
+    """One row a study and tried point: row (label), place (of the study, from 0), chosen, a column for each parameter,
+    n, A_T_mean, A_T_std (percent)."""
 
 
 def numbers(studies: Sequence[tuple[str, SearchResults]]) -> Tried:
-    """Of (label, study); parameters that not all of them searched have no panel."""
+    """Returns the points of several (label, study); parameters that not all of them searched have no panel."""
     import pandas as pd
 
     shared = [n for n in studies[0][1].parameters if all(n in s.parameters for _, s in studies)]
@@ -45,7 +46,7 @@ def numbers(studies: Sequence[tuple[str, SearchResults]]) -> Tried:
 
 
 def draw(tried: Tried) -> Any:
-    """A plotly figure: one panel a parameter, below each other; the chosen setting of each study is larger."""
+    """Returns a plotly figure: one panel for each parameter; the chosen point of each study is larger."""
     rows = max(len(tried.parameters), 1)
     figure = plotly("subplots").make_subplots(rows=rows, cols=1, vertical_spacing=0.24 / rows)
     for row, name in enumerate(tried.parameters, start=1):
@@ -62,7 +63,7 @@ def draw(tried: Tried) -> Any:
 
 
 def caption(tried: Tried) -> str:
-    """What is seen, in words."""
+    """Returns the caption."""
     text = (
         f"Final average accuracy A_T of every tried point on the {STREAM_LABELS[tried.stream]}: mean over the seeds "
         "that did not diverge, coloured by strategy. Large and outlined: the choice of the strategy. Click a name to "
@@ -76,7 +77,7 @@ def caption(tried: Tried) -> str:
 
 
 def tables(tried: Tried) -> dict[str, pd.DataFrame]:
-    """Name -> table of the data behind the figure."""
+    """Returns name -> table of the data of the figure."""
     return {"tried": tried.points.drop(columns="place")}
 
 

@@ -1,1 +1,1 @@
-"""One page as a file that needs nothing else: its frame, tables, figures and small print."""
+"""One page as a self-contained file: its template, tables, figures and last sections."""

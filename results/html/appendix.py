@@ -1,4 +1,4 @@
-"""The sections that end every page: what was configured, and on what it ran."""
+"""The last sections of every page: the configuration, and the machine."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from results.html import page
 
 
 def configuration(config: Mapping[str, Any]) -> str:
-    """The effective configuration as YAML, with a button that copies it."""
+    """Returns the section with the configuration as YAML, with a button that copies it."""
     text = yaml.safe_dump(_plain(config), sort_keys=False, allow_unicode=True)
     return page.section("Configuration", page.code("configuration", text))
 
 
 def machine(facts: Mapping[str, str]) -> str:
-    """The caller's facts: machine, versions, times; nothing where there are none."""
+    """Returns the section with the caller's facts (machine, versions, times); "" without any."""
     return page.section("Machine and versions", page.facts(facts)) if facts else ""
 
 
 def _plain(value: Any) -> Any:
-    """Tuples and mappings as the lists and dicts that YAML knows."""
+    """Returns tuples and mappings as the lists and dicts that YAML can write."""
     if hasattr(value, "items"):
         return {str(k): _plain(v) for k, v in value.items()}
     return [_plain(v) for v in value] if isinstance(value, (list, tuple)) else value

@@ -1,1 +1,1 @@
-"""The files that a study leaves: pages, tables, figures; a module of numbers behind each page."""
+"""The files that a study writes: pages, tables, figures; each page has a module of its numbers."""

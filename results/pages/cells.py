@@ -1,4 +1,4 @@
-"""The cells that our tables beside the paper's share: ours, the printed value, and how far they lie apart."""
+"""Cells of the tables beside the paper's: our value, the printed value, and their difference."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 APART_MARK = "*"
+"""Marks rows and cells that differ from the printed ones by more than `APART` standard errors."""
 
 
 def metric_header(metrics: Sequence[str] = METRICS) -> tuple[tuple[str, str], ...]:
-    """(name, unit) of each metric's column."""
+    """Returns (name, unit) of each metric's column."""
     return tuple((metric, METRIC_UNITS[metric]) for metric in metrics)
 
 
 def label_cell(row: pd.Series, marks: Sequence[str], comparable: bool) -> Cell:
-    """The row's name with its footnotes, and its settings below. A star where any metric lies apart from print."""
+    """Returns the row's name with its footnotes, and its settings below; a star if any metric differs from print."""
     star = (APART_MARK,) if comparable and _any_apart(row) else ()
     name = Line(str(row["row"]), marks=(*marks, *star))
     return (name, Line(str(row["settings"]), "soft")) if row["settings"] else (name,)
 
 
 def count_cell(row: pd.Series) -> Cell:
-    """How many seeds were averaged, and how many diverged."""
+    """Returns how many seeds were averaged, and how many diverged."""
     n, diverged = int(row["n"]), int(row["diverged"])
     if not n + diverged:
         return (Line(MISSING),)
@@ -38,7 +39,7 @@ def count_cell(row: pd.Series) -> Cell:
 
 
 def metric_cell(row: pd.Series, metric: str, comparable: bool) -> Cell:
-    """Ours; the printed value where there is one; the difference where the sizes are comparable."""
+    """Returns our value; the printed value if there is one; the difference if the sizes are comparable."""
     ours = mean_std_text(float(row[f"{metric}_mean"]), float(row[f"{metric}_std"]), METRIC_DIGITS[metric])
     if metric == METRICS[0] and row["diverged"] and not row["n"]:
         ours = f"diverged ({row['diverged']} of {row['diverged']})"
@@ -54,7 +55,7 @@ def metric_cell(row: pd.Series, metric: str, comparable: bool) -> Cell:
 
 
 def remarks(table: pd.DataFrame, comparable: bool, printed: str) -> Iterator[str]:
-    """What a reader of the table has to know. `printed` says where the printed rows stand."""
+    """Yields what a reader of the table has to know. `printed` names the table with the printed rows."""
     fractions = "F_T and LCA_10 are fractions" if "LCA_10_mean" in table.columns else "F_T is a fraction"
     yield (
         "First line of a cell: mean ± population standard deviation over the seeds that did not diverge. "
@@ -77,6 +78,7 @@ def remarks(table: pd.DataFrame, comparable: bool, printed: str) -> Iterator[str
         )
 
 
+# Shown at the top of a page, too, so that nobody compares runs of different sizes.
 ORIENTATION = (
     "The sizes of these runs are not those of the paper: printed rows are shown for orientation only, without "
     "differences."
@@ -84,14 +86,14 @@ ORIENTATION = (
 
 
 def warnings(table: pd.DataFrame, comparable: bool, notes: Sequence[str]) -> list[str]:
-    """What stands at the top of the page: other sizes than the paper's, members that diverged, the caller's notes."""
+    """Returns the notes at the top of a page: other sizes than the paper's, diverged members, the caller's notes."""
     orientation = [] if comparable or not _any_printed(table) else [ORIENTATION]
     broken = diverged_text(table)
     return [*orientation, *([broken] if broken else []), *notes]
 
 
 def diverged_text(table: pd.DataFrame) -> str:
-    """A note on the members that diverged, or ""."""
+    """Returns a note on the members that diverged, or ""."""
     broken = table[table["diverged"] > 0]
     if broken.empty:
         return ""

@@ -1,4 +1,4 @@
-"""The page of a comparison of methods, and every number of it in files beside it."""
+"""The page of a comparison of methods, and files with all its numbers."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ __all__ = ["comparison_sheet", "write_comparison"]
 
 
 def write_comparison(comparison: ComparisonResults, folder: Path) -> Path:
-    """Write comparison.html, comparison.csv, ranking.csv, comparison.md, comparison.tex, figures/*.csv and the
-    exported runs into `folder`.
+    """Writes the page of a comparison into `folder`, and returns its path.
 
-    Every file is written atomically, the page last. Returns the page's path.
+    Files: comparison.html, comparison.csv, ranking.csv, comparison.md, comparison.tex, figures/*.csv and the exported
+    runs. Each is written atomically, the page last, so that a page never shows numbers that are not in the files.
     """
     table, ranked = comparison_table(comparison), ranking(comparison)
     figures = _figures(comparison, table)
@@ -39,7 +39,7 @@ def write_comparison(comparison: ComparisonResults, folder: Path) -> Path:
             write_csv(folder / "figures" / f"{name}.csv", data)
     export_runs({r.key: r for row in comparison.rows for r in row.records}.values(), folder)
     plain = comparison_sheet(comparison, table)
-    # Alone in a document, the table has to carry the notes that stand at the top of the page.
+    # In a document of its own the table needs the notes that are at the top of the page.
     sheet = replace(plain, remarks=(*plain.remarks, *comparison.notes))
     write_atomically(folder / "comparison.md", as_markdown(sheet).encode())
     write_atomically(folder / "comparison.tex", as_latex(sheet).encode())
@@ -47,7 +47,7 @@ def write_comparison(comparison: ComparisonResults, folder: Path) -> Path:
 
 
 def comparison_sheet(comparison: ComparisonResults, table: pd.DataFrame) -> Sheet:
-    """The printed table, from the `comparison_table`."""
+    """Returns the table for people, from the `comparison_table`."""
     notes, marks = numbered(row_notes(comparison))
     comparable = comparison.comparable
     rows = tuple(
@@ -65,7 +65,7 @@ def comparison_sheet(comparison: ComparisonResults, table: pd.DataFrame) -> Shee
 
 
 def _figures(comparison: ComparisonResults, table: pd.DataFrame) -> dict[str, tuple[ModuleType, Any]]:
-    """name -> (the figure's module, its numbers). A new figure is one line here."""
+    """Returns name -> (module, its numbers) of every figure. A new figure is one line here."""
     rows = [(row.label, row.records) for row in comparison.rows]
     return {
         "accuracy_curve": (curves, curves.numbers(rows, "A_k")),
@@ -98,11 +98,12 @@ def _page(
 
 
 def _tasks(comparison: ComparisonResults) -> int:
-    """Tasks of the stream; 0 where nothing was trained."""
+    """Returns the number of tasks of the stream; 0 where nothing was trained."""
     return max((r.tasks for row in comparison.rows for r in row.records), default=0)
 
 
 def _headlines(table: pd.DataFrame, ranked: Ranking) -> Iterator[tuple[str, str, str]]:
+    """Yields (label, value, detail) of the tiles."""
     measured = table[table["n"] > 0]
     if len(measured):
         best = measured.sort_values("A_T_mean", ascending=False).iloc[0]

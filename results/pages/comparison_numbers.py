@@ -1,4 +1,4 @@
-"""Every continual-learning method on one evaluation stream, beside the paper's printed table."""
+"""The numbers of a comparison of methods on one evaluation stream, beside the paper's printed table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PRINTED_METRICS = ("A_T", "F_T", "a_1", "a_t", "BWT", "FWT")
-"""What the paper's main tables print; LCA_10 it only draws."""
+"""The metrics of the paper's main tables; LCA_10 is only in a figure."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,13 +25,13 @@ class TrainedRow:
     """One method with one setting. Raises ValueError where its records differ in tasks or share a seed."""
 
     label: str
-    """"ER, reference batch 10": the row's name."""
+    """The row's name: "ER, reference batch 10"."""
     method: str
     """Our name: "er", "a_agem", … as in `results.paper.reference.METHODS`, or one that the paper does not print."""
     settings: Mapping[str, Any]
     """The hyperparameters that identify the row, {"lr": 0.03, "λ": 10}; shown in the table."""
     records: tuple[RunRecord, ...]
-    """Its members on the evaluation stream, one a seed, some perhaps diverged; empty where not trained yet."""
+    """Its members on the evaluation stream, one a seed, diverged ones included; empty where not trained yet."""
 
     @property
     def identity(self) -> tuple[object, ...]:
@@ -47,7 +47,7 @@ class ComparedRow(TrainedRow):
     """A row of `epsearch compare`."""
 
     remark: str = ""
-    """A footnote of ours on this row."""
+    """Our own footnote on this row; "" without one."""
 
 
 R_co = TypeVar("R_co", bound=TrainedRow, covariant=True)
@@ -58,15 +58,19 @@ class TableResults(Generic[R_co]):
     """Everything that the page of a table of methods prints. Raises ValueError where two rows share their identity."""
 
     name: str
+    """The study's name."""
     dataset: str
+    """As after --dataset."""
     rows: tuple[R_co, ...]
+    """The rows of the table, in their order."""
     config: Mapping[str, Any]
-    """What was run, printed as YAML."""
+    """All options of the study, printed as YAML."""
     facts: Mapping[str, str]
     """Label -> text: machine, versions, seconds, …"""
     notes: tuple[str, ...]
+    """Warnings of the caller, shown at the top."""
     comparable: bool
-    """Whether the sizes are the paper's, so that its printed rows are a yardstick."""
+    """Whether the sizes are the paper's, so that its printed rows can be compared with ours."""
 
     def __post_init__(self) -> None:
         check_unique([row.identity for row in self.rows], "labels of rows")
@@ -88,12 +92,12 @@ class Ranking(NamedTuple):
 
 
 def comparison_table(comparison: ComparisonResults) -> pd.DataFrame:
-    """One row a `ComparedRow`: row, method, settings (text), then n, diverged and the metrics of `beside_printed`.
+    """Returns one row a `ComparedRow`: row, method, settings (text), then n, diverged and those of `beside_printed`.
 
-    Means and population standard deviations in the units of `summarize`. <m>_difference_se, for the six metrics
-    that the paper prints, is (ours − printed) / √(s²/n + sₚ²/5) with sample standard deviations s; NaN where
-    there is no printed value, fewer than two measured seeds, or no spread at all. With three to five seeds it is a
-    rough pointer, not a test: see `difference_in_errors`.
+    Means and population standard deviations in the units of `summarize`. <m>_difference_se, for the six metrics that
+    the paper prints, is (ours − printed) / √(s²/n + sₚ²/5) with sample standard deviations s and sₚ; NaN without a
+    printed value, with fewer than two measured seeds, and without any spread. With three to five seeds it is a hint,
+    not a test: see `difference_in_errors`.
     """
     rows = comparison.rows
     printed = [printed_row(comparison.dataset, row.method) for row in rows]
@@ -105,11 +109,11 @@ def comparison_table(comparison: ComparisonResults) -> pd.DataFrame:
 
 
 def ranking(comparison: ComparisonResults) -> Ranking:
-    """The rows that have both an A_T of ours and a printed one, ranked by either.
+    """Returns the rows that have both our A_T and a printed one, ranked by each.
 
-    Every such row takes part in our ranks, the printed rank is that of its method; equal values share the better
-    rank. τ-b is taken over methods, each by its first row that has both values, because two rows of one method
-    share their printed value and would count as a tie that nobody measured.
+    Every such row has a rank of ours; its printed rank is that of its method; equal values share the better rank. τ-b
+    is computed over methods, each represented by its first row with both values, because two rows of one method share
+    their printed value and would count as a tie that nobody measured.
     """
     from scipy.stats import kendalltau
 
@@ -128,14 +132,14 @@ def ranking(comparison: ComparisonResults) -> Ranking:
 
 
 def row_notes(comparison: ComparisonResults) -> list[tuple[str, ...]]:
-    """The footnotes of each row: what is known of its printed row, then our own remark."""
+    """Returns the footnotes of each row: what is known about its printed row, then our own remark."""
     return [
         (*footnotes(comparison.dataset, row.method), *([row.remark] if row.remark else [])) for row in comparison.rows
     ]
 
 
 def check_members(label: str, records: Sequence[RunRecord]) -> None:
-    """ValueError where members of one row were trained on streams of different length, or share a seed."""
+    """Raises ValueError if members of one row were trained on streams of different length, or share a seed."""
     tasks = sorted({r.tasks for r in records})
     if len(tasks) > 1:
         raise ValueError(f"members of row {label!r} must have one number of tasks, got {tasks}")
@@ -143,7 +147,7 @@ def check_members(label: str, records: Sequence[RunRecord]) -> None:
 
 
 def check_unique(values: Iterable[object], what: str) -> None:
-    """ValueError where a value occurs twice."""
+    """Raises ValueError if a value occurs twice."""
     kept = list(values)
     twice = [value for value in dict.fromkeys(kept) if kept.count(value) > 1]
     if twice:

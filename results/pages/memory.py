@@ -1,4 +1,4 @@
-"""The page of the episodic-memory study, and every number of it in files beside it."""
+"""The page of the episodic-memory study, and files with all its numbers."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ __all__ = ["memory_sheet", "write_memory_study"]
 
 
 def write_memory_study(study: MemoryResults, folder: Path) -> Path:
-    """Write memory.html, memory.csv, memory.md, memory.tex, figures/*.csv and the exported runs into `folder`.
+    """Writes the page of an episodic-memory study into `folder`, and returns its path.
 
-    Every file is written atomically, the page last. Returns the page's path.
+    Files: memory.html, memory.csv, memory.md, memory.tex, figures/*.csv and the exported runs. Each is written
+    atomically, the page last, so that a page never shows numbers that are not in the files.
     """
     table = memory_table(study)
     panels = memory_panels.numbers(table)
@@ -32,7 +33,7 @@ def write_memory_study(study: MemoryResults, folder: Path) -> Path:
         write_csv(folder / "figures" / f"{name}.csv", data)
     export_runs({r.key: r for row in study.rows for r in row.records}.values(), folder)
     plain = memory_sheet(study, table)
-    # Alone in a document, the table has to carry the notes that stand at the top of the page.
+    # In a document of its own the table needs the notes that are at the top of the page.
     sheet = replace(plain, remarks=(*plain.remarks, *study.notes))
     write_atomically(folder / "memory.md", as_markdown(sheet).encode())
     write_atomically(folder / "memory.tex", as_latex(sheet).encode())
@@ -40,7 +41,7 @@ def write_memory_study(study: MemoryResults, folder: Path) -> Path:
 
 
 def memory_sheet(study: MemoryResults, table: pd.DataFrame) -> Sheet:
-    """The printed table, from the `memory_table`."""
+    """Returns the table for people, from the `memory_table`."""
     notes, marks = numbered(memory_notes(study))
     rows = tuple(
         (

@@ -1,4 +1,4 @@
-"""The episodic-memory study: the same methods with memories of different sizes."""
+"""The numbers of an episodic-memory study: the same methods with memories of different sizes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ MEMORY_METRICS = ("A_T", "a_1", "a_t", "F_T")
 
 @dataclass(frozen=True, eq=False)
 class MemoryRow(TrainedRow):
-    """A row of `epsearch memory`: one method with one size of memory; its label names the method's line in the figure,
-    the same for every size. Raises ValueError where `memory` is below 1.
+    """A row of `epsearch memory`: one method with one size of memory.
+
+    Its label names the method's line in the figure, the same for every size. Raises ValueError where `memory` is below 1.
     """
 
     memory: int
@@ -45,7 +46,8 @@ def memory_table(study: MemoryResults) -> pd.DataFrame:
     """One row a `MemoryRow`: row, method, memory, settings (text), then n, diverged and the metrics of
     `beside_printed` for A_T, a_1, a_t and F_T, beside tables 9 and 10 of the paper.
 
-    Means and population standard deviations in the units of `summarize`; <m>_difference_se as in
+    Columns: row, method, memory, settings (text), then n, diverged and those of `beside_printed` for A_T, a_1, a_t and
+    F_T. Means and population standard deviations in the units of `summarize`; <m>_difference_se as in
     `comparison_table`.
     """
     rows = study.rows
@@ -59,7 +61,7 @@ def memory_table(study: MemoryResults) -> pd.DataFrame:
 
 
 def memory_notes(study: MemoryResults) -> list[tuple[str, ...]]:
-    """The footnotes of each row. What is known of the printed rows was found at the memory of the main tables."""
+    """Returns the footnotes of each row: they are about the main tables, so only rows with their memory have any."""
     return [
         footnotes(study.dataset, row.method) if row.memory == main_memory(study.dataset, row.method) else ()
         for row in study.rows

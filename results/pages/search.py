@@ -1,4 +1,4 @@
-"""The report of a study: one page that opens offline, and every number of it as CSV beside it."""
+"""The report of a search: one page that opens offline, and CSV files with all its numbers."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ __all__ = ["SearchResults", "SearchRound", "answer", "evaluation_table", "trust"
 
 
 def write_report(results: SearchResults, folder: Path) -> Path:
-    """Write report.html, evaluation.csv, evaluation_difference.csv, search.csv, trust.csv, certificates.csv,
-    figures/*.csv and the exported runs into `folder`.
+    """Writes the report of a search into `folder`, and returns the path of its page.
 
-    Every file is written atomically, the page last. Returns the page's path. Needs at least one round;
-    ValueError otherwise.
+    Files: report.html, evaluation.csv, evaluation_difference.csv, search.csv, trust.csv, certificates.csv,
+    figures/*.csv and the exported runs. Each is written atomically, the page last, so that a page never shows numbers
+    that are not in the files. Raises ValueError without a finished round.
     """
     if not results.rounds:
         raise ValueError(f"study {results.name!r} has no finished round to report; allowed: at least one")
@@ -40,7 +40,7 @@ def write_report(results: SearchResults, folder: Path) -> Path:
 
 
 def _figures(results: SearchResults) -> dict[str, tuple[ModuleType, Any]]:
-    """name -> (the figure's module, its numbers). A new figure is one line here and one in `_page`."""
+    """Returns name -> (module, its numbers) of every figure. A new figure is one line here and one in `_page`."""
     found: dict[str, tuple[ModuleType, Any]] = {}
     if results.is_curve:
         for metric in ("A_T", "F_T"):
@@ -55,7 +55,7 @@ def _figures(results: SearchResults) -> dict[str, tuple[ModuleType, Any]]:
 
 
 def _tables(results: SearchResults, figures: dict[str, tuple[ModuleType, Any]]) -> dict[str, pd.DataFrame]:
-    """File name without ending -> table."""
+    """Returns file name without ending -> table."""
     import pandas as pd
 
     tables = {

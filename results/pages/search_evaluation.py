@@ -1,4 +1,4 @@
-"""The section of the report that shows the evaluation beside the paper's printed rows."""
+"""The section of the report with the evaluation beside the paper's printed rows."""
 
 from __future__ import annotations
 
@@ -27,11 +27,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PAPER_TASKS = 17
+"""Tasks of the evaluation in the paper."""
 METRIC_COLUMNS = [(metric, METRIC_UNITS[metric]) for metric in METRICS]
 
 
 def evaluation(results: SearchResults) -> str:
-    """The chosen setting and the baseline beside the paper's printed rows."""
+    """Returns the section with the chosen point and the baseline beside the paper's printed rows."""
     frame = evaluation_table(results)
     if frame.empty:
         return page.section(
@@ -49,7 +50,7 @@ def evaluation(results: SearchResults) -> str:
 
 
 def metric_text(row: pd.Series, metric: str) -> str:
-    """mean ± std of a row of `by_setting`."""
+    """Returns mean ± standard deviation of a metric in a row of `by_setting`."""
     return mean_std_text(float(row[f"{metric}_mean"]), float(row[f"{metric}_std"]), METRIC_DIGITS[metric])
 
 

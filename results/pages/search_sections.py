@@ -1,4 +1,4 @@
-"""The sections of the report, as HTML, from the results of a study."""
+"""The sections of the report, as HTML, from the results of a search."""
 
 from __future__ import annotations
 
@@ -31,14 +31,16 @@ from results.verdict.peak import is_inert
 
 
 def overview(results: SearchResults) -> str:
-    """Headline numbers, warnings and the answer in words."""
+    """Returns headline numbers, warnings and the answer in words."""
     text = f'<div class="answer">{page.paragraphs(answer(results))}</div>'
     return page.tiles(_headlines(results)) + page.notes(warnings(results)) + text
 
 
 def warnings(results: SearchResults) -> list[str]:
-    """What a reader must not miss: on which stream was chosen, an unfinished evaluation, other looks at the
-    evaluation stream, members that alone come out otherwise, then the caller's notes.
+    """Returns what a reader must not miss.
+
+    A choice on the evaluation stream, an unfinished evaluation, other choices that were evaluated on the same stream,
+    certificates that differ, then the caller's notes.
     """
     found = []
     if results.score_on == "eval" and not is_inert(results):
@@ -57,7 +59,7 @@ def warnings(results: SearchResults) -> list[str]:
 
 
 def what_was_run(results: SearchResults) -> str:
-    """The study in one list."""
+    """Returns the section that lists the study's main options and sizes."""
     members = results.search
     subject = wording.heading(wording.subject(results))
     items = {
@@ -89,7 +91,7 @@ def _different(results: SearchResults) -> str:
 
 
 def _domains(results: SearchResults) -> Iterator[tuple[str, str]]:
-    """What was searched, an item a parameter."""
+    """Yields (label, text) of what was searched, one for each parameter."""
     for i, (name, ends) in enumerate(zip(results.parameters, results.domain, strict=True)):
         of = "" if results.of_epsilon else f" of {parameter_label(name)}"
         if ends is None:
@@ -101,7 +103,7 @@ def _domains(results: SearchResults) -> Iterator[tuple[str, str]]:
 
 
 def search(results: SearchResults) -> str:
-    """Every round and every setting."""
+    """Returns the section with every point of every round."""
     header = [
         *((parameter_label(name), "") for name in results.parameters),
         ("A_T", "%"),
@@ -117,7 +119,7 @@ def search(results: SearchResults) -> str:
 
 
 def certificates(results: SearchResults) -> str:
-    """What training members again, alone, showed; nothing where that was not done."""
+    """Returns the section on the certificates; "" without any."""
     text = equivalence.summary(results)
     return page.section("Equivalence", page.paragraphs(text)) if text else ""
 
@@ -140,7 +142,7 @@ def _headlines(results: SearchResults) -> Iterator[tuple[str, str, str]]:
 
 
 def _detail(results: SearchResults) -> str:
-    """The verdict in a word or two, and its interval."""
+    """Returns the verdict in a word or two, and its interval."""
     found = trust(results)
     where = f"; best in {about_text((found.peak.low, found.peak.high))}" if found.peak is not None else ""
     return f"{KIND_LABELS[found.verdict.kind]}{where}"
@@ -173,6 +175,7 @@ def _members(results: SearchResults) -> Iterable[RunRecord]:
 
 
 def _evaluated(results: SearchResults) -> str:
+    """Returns the number of members in the evaluation; with --score-on eval some are members of the search."""
     shared = {r.key for r in results.search} & {r.key for r in results.evaluation}
     text = f"{len(results.evaluation)} in the evaluation"
     return f"{text} (of these {len(shared)} are members of the search)" if shared else text

@@ -1,4 +1,4 @@
-"""The section of the report that says how far to trust the search."""
+"""The section of the report on how far to trust the search."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from results.statistics.spread import Against
 from results.verdict.assessment import Trust, TrustedSetting, trust
 
 MOST_OPEN = 15
-"""A longer table is folded."""
+"""A table with more rows is folded."""
 
 KIND_LABELS = {
     "resolved": "resolved",
@@ -28,7 +28,7 @@ DIGITS = METRIC_DIGITS["A_T"]
 
 
 def how_far(results: SearchResults) -> str:
-    """The verdict, what it rests on, and every tried setting."""
+    """Returns the section with the verdict, its reasons, and every tried point."""
     found = trust(results)
     label = KIND_LABELS.get(found.verdict.kind, found.verdict.kind)
     banner = page.banner(found.verdict.kind, label, found.verdict.text, found.verdict.advice)
@@ -39,13 +39,13 @@ def how_far(results: SearchResults) -> str:
 
 
 def looks_text(results: SearchResults) -> str:
-    """A warning where the evaluation stream was looked at for several choices; "" where it was not."""
+    """Returns a warning where several choices were evaluated on the evaluation stream; "" otherwise."""
     found = trust(results)
     return looks_words(found.looks, found.look)
 
 
 def looks_words(looks: Sequence[Look], this: int = 0) -> str:
-    """The same of any looks, of which number `this` (from 1; 0: none) is the study's own."""
+    """Returns this warning for any choices, of which number `this` (from 1; 0: none) is the study's own."""
     if len(looks) < 2:
         return ""
     first = f"This choice is number {this} of the {len(looks)}" if this else f"There are {len(looks)} choices"
@@ -58,6 +58,7 @@ def looks_words(looks: Sequence[Look], this: int = 0) -> str:
 
 
 def _facts(results: SearchResults, found: Trust) -> Iterator[tuple[str, str]]:
+    """Yields (label, text) of what the verdict rests on."""
     if found.peak is not None:
         yield from _of_the_curve(results, found)
     if not math.isnan(found.probability) and found.seeds > 1:
@@ -101,6 +102,7 @@ def _of_the_curve(results: SearchResults, found: Trust) -> Iterator[tuple[str, s
 
 
 def _smallest(found: Trust) -> str:
+    """Returns the smallest p that is possible, before and after the correction."""
     one = f"{found.smallest_p:.3g} in one comparison"
     if found.comparisons < 2:
         return one
@@ -156,6 +158,7 @@ def _between(low: float, high: float) -> str:
 
 
 def _remark(found: Trust) -> str:
+    """Returns what a reader of the table has to know."""
     text = (
         f"A_T on the stream of the search, over {count_text(found.seeds, 'seed')}. Sample sd (n − 1) estimates the "
         "spread of seeds not yet tried, population sd (n) is what the paper prints. Bootstrap intervals are BCa, and "

@@ -1,6 +1,6 @@
-"""One description of a printed table, and the three formats it is written in: HTML, Markdown, LaTeX.
+"""One description of a table for people, and its three formats: HTML, Markdown, LaTeX.
 
-Texts are in the house notation (A_T, ε, ±, true minus signs); each format escapes them and sets them its own way.
+Texts are plain and written as in the report (A_T, ε, ±, true minus signs); each format escapes and sets them.
 """
 
 from __future__ import annotations
@@ -20,23 +20,27 @@ class Line(NamedTuple):
     """One line of a cell."""
 
     text: str
+    """Plain text."""
     look: str = ""
-    """"" as it is, "soft" (less important), or "apart" (to be noticed)."""
+    """How it is set: "" normally, "soft" (less important) or "apart" (emphasised)."""
     marks: tuple[str, ...] = ()
     """Raised signs after the text: numbers of footnotes, or "*"."""
 
 
 Cell = tuple[Line, ...]
+"""The lines of a cell, from top to bottom."""
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """A table as it is printed: the lines of a cell stand below each other."""
+    """A table for people. Raises ValueError where a row has another number of cells than the header."""
 
     title: str
+    """Heading of a document, caption of a LaTeX table."""
     header: tuple[tuple[str, str], ...]
     """(name, unit) a column; the first column is set left, the others right."""
     rows: tuple[tuple[Cell, ...], ...]
+    """The cells of each row."""
     footnotes: tuple[str, ...] = ()
     """Numbered from 1."""
     remarks: tuple[str, ...] = ()
@@ -49,7 +53,7 @@ class Sheet:
 
 
 def numbered(groups: Iterable[Sequence[str]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-    """All different texts in the order they come, and for each group the numbers (from 1) of its texts.
+    """Returns all different texts in their order, and for each group the numbers (from 1) of its texts.
 
     >>> numbered([["a"], [], ["b", "a"]])
     (('a', 'b'), [('1',), (), ('2', '1')])
@@ -60,7 +64,7 @@ def numbered(groups: Iterable[Sequence[str]]) -> tuple[tuple[str, ...], list[tup
 
 
 def as_html(sheet: Sheet) -> str:
-    """The table with its footnotes and remarks, for `page.section`."""
+    """Returns the table with its footnotes and remarks, for `page.section`."""
     rows = "".join(f"<tr>{''.join(f'<td>{_html_cell(cell)}</td>' for cell in cells)}</tr>" for cells in sheet.rows)
     notes = "".join(f"<li>{page.prose(note)}</li>" for note in sheet.footnotes)
     listed = f'<ol class="after">{notes}</ol>' if notes else ""
@@ -68,7 +72,7 @@ def as_html(sheet: Sheet) -> str:
 
 
 def as_markdown(sheet: Sheet) -> str:
-    """A document with a pipe table; lines of a cell are parted by <br>."""
+    """Returns a document with a pipe table; the lines of a cell are separated by <br>."""
     head = [f"{_markdown(name)} ({_markdown(unit)})" if unit else _markdown(name) for name, unit in sheet.header]
     aligned = [":--", *["--:"] * (len(head) - 1)]
     body = [["<br>".join(_line(line, _markdown) for line in cell) for cell in cells] for cells in sheet.rows]
@@ -79,8 +83,9 @@ def as_markdown(sheet: Sheet) -> str:
 
 
 def as_latex(sheet: Sheet) -> str:
-    r"""A table environment for a document with \usepackage{booktabs}, in pdfLaTeX or any newer engine; lines of a
-    cell become lines of the table.
+    r"""Returns a table environment for a document with \usepackage{booktabs}, in pdfLaTeX or any newer engine.
+
+    The lines of a cell become lines of the table.
     """
     head = [_latex(f"{name} ({unit})" if unit else name) for name, unit in sheet.header]
     body = "\n\\addlinespace\n".join("\n".join(_latex_lines(cells)) for cells in sheet.rows)
@@ -112,7 +117,7 @@ def as_latex(sheet: Sheet) -> str:
 LATEX = {
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
     **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
-    # At the start of a line a bare [ or * would belong to the \\ before it.
+    # At the start of a line a bare [ or * would be read as an argument of the \\ before it.
     **{sign: f"{{{sign}}}" for sign in "[]*"},
     **{"<": "$<$", ">": "$>$", "|": "$|$", "±": r"$\pm$", "−": "$-$", "×": r"$\times$", "·": r"$\cdot$"},
     **{
@@ -133,7 +138,7 @@ def _html_cell(cell: Cell) -> str:
 
 
 def _line(line: Line, escaped: Callable[[str], str]) -> str:
-    """A line in HTML or Markdown, which share the tag for raised signs."""
+    """Returns a line in HTML or Markdown, which have the same tag for raised signs."""
     raised = f"<sup>{escaped(','.join(line.marks))}</sup>" if line.marks else ""
     return escaped(line.text) + raised
 
@@ -145,7 +150,7 @@ def _markdown(text: str) -> str:
 
 
 def _latex_lines(cells: Sequence[Cell]) -> Iterable[str]:
-    """The lines of one row; a cell with fewer lines leaves the rest empty."""
+    """Yields the lines of one row; a cell with fewer lines leaves the rest empty."""
     for lines in zip_longest(*cells, fillvalue=Line("")):
         yield rf"{' & '.join(map(_latex_line, lines))} \\"
 
@@ -156,10 +161,10 @@ def _latex_line(line: Line) -> str:
 
 
 def _latex(text: str) -> str:
-    """Escaped text with metric names and Greek letters as mathematics.
+    r"""Returns escaped text with metric names and Greek letters as mathematics.
 
     >>> _latex("A_T of x_y: ε = 5 %, λ − 1, LCA_10")
-    '$A_T$ of x\\\\_y: $\\\\varepsilon$ = 5 \\\\%, $\\\\lambda$ $-$ 1, $\\\\mathrm{LCA}_{10}$'
+    '$A_T$ of x\\_y: $\\varepsilon$ = 5 \\%, $\\lambda$ $-$ 1, $\\mathrm{LCA}_{10}$'
     """
     return re.sub(rf"{METRIC_NAME}|.", _latex_token, text.replace("\n", " "))
 

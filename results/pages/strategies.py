@@ -1,4 +1,4 @@
-"""The page that sets several finished searches side by side, and every number of it in files beside it."""
+"""The page that compares several finished searches, and files with all its numbers."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ ONE_DRAW = (
 
 
 def write_strategies(studies: Sequence[SearchResults], folder: Path) -> Path:
-    """Write strategies.html, strategies.csv, strategies.md, strategies.tex and figures/*.csv into `folder`.
+    """Writes the page that compares several searches into `folder`, and returns its path.
 
-    Every file is written atomically, the page last. Returns the page's path. Raises ValueError where the studies
-    cannot be set side by side, see `strategies.check_studies`.
+    Files: strategies.html, strategies.csv, strategies.md, strategies.tex and figures/*.csv. Each is written atomically,
+    the page last. Raises ValueError for studies that cannot be compared, see `strategies_numbers.check_studies`.
     """
     check_studies(studies)
     table = strategies_table(studies)
@@ -61,7 +61,7 @@ def write_strategies(studies: Sequence[SearchResults], folder: Path) -> Path:
         for name, data in module.tables(numbers).items():
             write_csv(folder / "figures" / f"{name}.csv", data)
     sheet = strategies_sheet(studies, table)
-    # Alone in a document, the table has to carry the notes that stand at the top of the page.
+    # In a document of its own the table needs the notes that are at the top of the page.
     alone = replace(sheet, remarks=(*sheet.remarks, *_warnings(studies)))
     write_atomically(folder / "strategies.md", as_markdown(alone).encode())
     write_atomically(folder / "strategies.tex", as_latex(alone).encode())
@@ -69,7 +69,7 @@ def write_strategies(studies: Sequence[SearchResults], folder: Path) -> Path:
 
 
 def strategies_sheet(studies: Sequence[SearchResults], table: pd.DataFrame | None = None) -> Sheet:
-    """The printed table, from the `strategies_table` where that is at hand."""
+    """Returns the table for people, from the `strategies_table`, which is computed if it is not given."""
     table = strategies_table(studies) if table is None else table
     rows = tuple(
         _cells(label, study, row)
@@ -146,7 +146,7 @@ def _verdict(label: str, study: SearchResults) -> str:
 
 
 def _warnings(studies: Sequence[SearchResults]) -> list[str]:
-    """One draw only; other differences than the strategy; looks at the evaluation stream; chosen on it."""
+    """Returns the notes at the top: one draw each, other differences, choices on the evaluation stream."""
     found = [ONE_DRAW]
     compared: dict[str, set[object]] = {
         "method": {s.method for s in studies},

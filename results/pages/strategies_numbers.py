@@ -1,4 +1,4 @@
-"""Several finished searches of one dataset, side by side: what each spent, chose, and can be trusted for."""
+"""The numbers of a comparison of several finished searches: their members, choices and verdicts."""
 
 from __future__ import annotations
 
@@ -22,21 +22,22 @@ STREAM_KEYS = (
     *("cv_tasks", "tasks", "classes_per_task", "image_size", "examples_per_task", "skip_corrupt"),
     *("batch_size", "memory_batch"),
 )
-"""Options that decide which data a member sees, and in which steps."""
+"""Options that determine which data a member sees, and in which steps: they must be the same."""
 
 STRATEGY_KEYS = ("strategy", "strategy_seed", "name", "method", "search", "seeds")
-"""Options that may differ, or are told in words of their own."""
+"""Options that may differ, or have a note of their own."""
 
 PLACES = ("out", "storage", "data_dir", "runner", "workers", "address", "certify")
-"""Options that change no figure."""
+"""Options that change no result."""
 
 MOST_SHOWN = 40
-"""Characters of values beyond which a differing option is only named."""
+"""Characters; an option whose differing values are longer is only named."""
 
 
 def check_studies(studies: Sequence[SearchResults]) -> None:
-    """Raises ValueError, with one line that names an option and the studies, unless there are two or more, with
-    different names, of one dataset, on the same streams.
+    """Raises ValueError unless these are two or more different studies of one dataset on the same streams.
+
+    The message is one line that names the differing option and the studies.
     """
     names = ", ".join(s.name for s in studies)
     if len(studies) < 2:
@@ -50,7 +51,7 @@ def check_studies(studies: Sequence[SearchResults]) -> None:
 
 
 def _shared(studies: Sequence[SearchResults]) -> Iterator[tuple[str, dict[str, str]]]:
-    """What decides the data that members see: an option or a quantity, and its value by study where it is known."""
+    """Yields what determines the data that members see, and its value by study where it is known."""
     yield "dataset", {s.name: s.dataset for s in studies}
     yield "score-on", {s.name: s.score_on for s in studies}
     searched = {name for s in studies for name in s.parameters}
@@ -66,7 +67,7 @@ def _shared(studies: Sequence[SearchResults]) -> Iterator[tuple[str, dict[str, s
 
 
 def _value(study: SearchResults, key: str) -> str:
-    """As JSON, but words as they are."""
+    """Returns an option's value as JSON, but words without quotes."""
     value = study.config[key]
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
@@ -76,14 +77,15 @@ def _tasks(records: Sequence[RunRecord]) -> str:
 
 
 def _images(study: SearchResults) -> str:
-    """The fingerprints of the images that the members of the search have seen; "" where none is known."""
+    """Returns the fingerprints of the images of the search; "" where none is known."""
     streams = (record.content.get("stream", {}) for record in study.search)
     return " and ".join(sorted({str(stream["images"]) for stream in streams if "images" in stream}))
 
 
 def differing(studies: Sequence[SearchResults]) -> list[str]:
-    """Configuration keys, other than the strategy and where things are, that the studies do not share; with the values
-    where these are short.
+    """Returns the options in which the studies differ, with their values where these are short.
+
+    Without those of the strategy, and those that change no result.
     """
     keys = dict.fromkeys(key for s in studies for key in s.config if key not in (*STRATEGY_KEYS, *PLACES))
     found = {key: list(dict.fromkeys(_value(s, key) for s in studies if key in s.config)) for key in keys}
@@ -92,13 +94,13 @@ def differing(studies: Sequence[SearchResults]) -> list[str]:
 
 
 def all_looks(studies: Sequence[SearchResults]) -> tuple[Look, ...]:
-    """Every choice that any of the studies knows to be evaluated on the evaluation stream, oldest first."""
+    """Returns every choice evaluated on the evaluation stream that any of the studies knows of, oldest first."""
     known = {(look.when, look.setting): look for s in studies for look in s.looks}
     return tuple(known[key] for key in sorted(known))
 
 
 def row_labels(studies: Sequence[SearchResults]) -> list[str]:
-    """The strategy of each study; with the study's name where another has the same strategy."""
+    """Returns the strategy of each study; with the study's name where another has the same strategy."""
     labels = [strategy_label(s.strategy) for s in studies]
     return [
         f"{label} ({s.name})" if labels.count(label) > 1 else label for label, s in zip(labels, studies, strict=True)
@@ -106,10 +108,12 @@ def row_labels(studies: Sequence[SearchResults]) -> list[str]:
 
 
 def strategies_table(studies: Sequence[SearchResults]) -> pd.DataFrame:
-    """One row a study: study, strategy, settings (tried), members (runs of the search), chosen (text), kind, low, high
-    (the verdict and its interval), then A_T of the chosen setting in percent: search_mean, search_std, search_n,
-    evaluation_mean, evaluation_std, evaluation_n, and difference, standard_error, pairs: the evaluation's A_T minus the
-    first study's, paired by seed. Population standard deviations. NaN where there is nothing.
+    """Returns one row a study; NaN where there is nothing.
+
+    Columns: study, strategy, settings (number of tried points), members (of the search), chosen (text), kind, low, high
+    (the verdict and its interval); A_T of the chosen point in percent, with population standard deviations:
+    search_mean, search_std, search_n, evaluation_mean, evaluation_std, evaluation_n; and its A_T in the evaluation
+    minus that of the first study, paired by seed: difference, standard_error, pairs.
     """
     import pandas as pd
 
@@ -117,7 +121,7 @@ def strategies_table(studies: Sequence[SearchResults]) -> pd.DataFrame:
 
 
 def difference(study: SearchResults, first: SearchResults) -> Paired:
-    """A_T in percent of the chosen setting on the evaluation stream minus that of another study's, by seed."""
+    """Returns A_T in percent of the chosen point on the evaluation stream minus that of the first study, by seed."""
     return paired(*(by_seed(s.evaluation_of(s.chosen), "A_T") for s in (study, first)))
 
 

@@ -1,1 +1,1 @@
-"""The printed tables, and ours beside them."""
+"""The tables printed in the paper, and our results beside them."""

@@ -1,4 +1,4 @@
-"""Our results beside the paper's: how far apart two means are, in standard errors of their difference."""
+"""Our results beside the paper's: differences of means in standard errors."""
 
 from __future__ import annotations
 
@@ -13,24 +13,27 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PRINTED_RUNS = 5
-"""Runs behind every printed mean."""
+"""Runs of every printed mean."""
 
 APART = 3.0
-"""Differences beyond so many standard errors are marked."""
+"""Differences of more standard errors are marked."""
 
 
 class Printed(NamedTuple):
     """One printed cell, in the units of `summarize`."""
 
     mean: float = math.nan
+    """NaN where the paper prints no number."""
     std: float = math.nan
+    """Population standard deviation; NaN where the paper prints none."""
     text: str = ""
     """As printed, "91.3 ± 0.11" or "OoM"; "" where the paper prints nothing."""
 
     @property
     def rounding(self) -> float:
-        """Half a unit of the last printed digit of the mean; 0 where the printed spread is 0, as such a value is
-        exact: PROGNN cannot forget.
+        """Half a unit of the last printed digit of the mean.
+
+        0 where the printed spread is 0, because such a value is exact: PROGNN cannot forget.
 
         >>> Printed(91.3, 0.11, "91.3 ± 0.11").rounding, Printed(0.0, 0.0, "0 ± 0").rounding
         (0.05, 0.0)
@@ -42,14 +45,14 @@ class Printed(NamedTuple):
 
 
 def difference_in_errors(mean: float, std: float, n: int, printed: Printed) -> float:
-    """(ours − printed) / √(s²/n + sₚ²/n_p), where s and sₚ are sample standard deviations.
+    """Returns (ours − printed) / √(s²/n + sₚ²/n_p), where s and sₚ are sample standard deviations.
 
-    `std` and the printed one are population standard deviations (ddof 0), so s²/n = std²/(n − 1). NaN where a
-    value is missing, n is below two, or neither mean has any spread.
+    `std` and the printed one are population standard deviations (ddof 0), so s²/n = std²/(n − 1). NaN where a value is
+    missing, n is below two, or neither mean has any spread.
 
-    Its weakness: with few seeds s is itself little more than a guess (Student's t with two degrees of freedom
-    exceeds 3 by chance in one of ten cases), the printed means are rounded, and a table has many such values.
-    Read it as a pointer to what deserves a look, not as a test.
+
+    This is a hint, not a test: with few seeds s is a poor estimate (Student's t with two degrees of freedom exceeds 3
+    by chance in one of ten cases), the printed means are rounded, and a table has many such values.
 
     >>> round(difference_in_errors(91.0, 0.2, 3, Printed(90.0, 0.4)), 3)  # 1 / √(0.04/2 + 0.16/4)
     4.082
@@ -61,7 +64,7 @@ def difference_in_errors(mean: float, std: float, n: int, printed: Printed) -> f
 
 
 def printed_cells(row: pd.DataFrame | None) -> dict[str, Printed]:
-    """metric -> printed cell of what `results.paper.reference` returns for a row; empty where it prints none."""
+    """Returns metric -> printed cell for a row of `results.paper.reference`; empty where the paper prints none."""
     if row is None:
         return {}
     cells = zip(row["metric"], row["mean"], row["std"], row["printed"], strict=True)
@@ -74,13 +77,18 @@ def beside_printed(
     metrics: Sequence[str],
     in_print: Sequence[str],
 ) -> pd.DataFrame:
-    """One row a group of records, in order: n (seeds averaged), diverged, then for each of `metrics` <m>_mean and
-    <m>_std (population), and for those `in_print` also <m>_printed (text), <m>_printed_mean, <m>_printed_std,
-    <m>_difference_se (see `difference_in_errors`) and <m>_apart.
+    """Returns one row for each group of records, beside its printed row.
 
-    <m>_apart is true where the means lie more than `APART` standard errors apart *and* further than the rounding
-    of the printed mean: F_T is printed with two decimals, which is coarser than its spread. `printed` holds one
-    row of `results.paper.reference` a group. Units of `summarize`; no record gives n = 0 and NaN.
+    groups    the members of each row
+    printed   the row of `results.paper.reference` for each group; None where the paper prints none
+    metrics   the metrics of the table
+    in_print  those of them that the paper prints
+
+    Columns: n (seeds averaged), diverged, then for each metric <m>_mean and <m>_std (population), and for those in
+    print also <m>_printed (text), <m>_printed_mean, <m>_printed_std, <m>_difference_se (see `difference_in_errors`) and
+    <m>_apart. <m>_apart is true where the means are more than `APART` standard errors apart *and* differ by more than
+    the rounding of the printed mean: F_T is printed with two decimals, which is coarser than its spread. Units of
+    `summarize`; a group without records has n = 0 and NaN.
     """
     import pandas as pd
 
@@ -93,7 +101,7 @@ def beside_printed(
 
 
 def _measured(groups: Sequence[Sequence[RunRecord]]) -> Iterator[tuple[int, int, dict[str, tuple[float, float, int]]]]:
-    """n, diverged and metric -> (mean, std, number of values) of each group."""
+    """Yields n, diverged and metric -> (mean, std, number of values) of each group."""
     nothing = dict.fromkeys(METRICS, (math.nan, math.nan, 0))
     for group in groups:
         if not group:
@@ -125,5 +133,6 @@ def _cells(
 
 
 def _columns(metric: str, in_print: bool) -> list[str]:
+    """Returns the names of a metric's columns."""
     more = ["printed", "printed_mean", "printed_std", "difference_se", "apart"] if in_print else []
     return [f"{metric}_{name}" for name in ("mean", "std", *more)]

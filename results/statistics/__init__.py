@@ -1,1 +1,1 @@
-"""Tests, spreads and curves of few seeds. The seed is the unit: members of a seed share their data."""
+"""Tests, spreads and curves for few seeds. The seed is the unit: members of one seed share their data."""

@@ -1,4 +1,4 @@
-"""Bootstrap resamples of the seeds: all of them where they are few, else a fixed random draw."""
+"""Bootstrap resamples of the seeds: all of them for few seeds, else a fixed random draw."""
 
 from __future__ import annotations
 
@@ -16,21 +16,24 @@ DRAWS = 4000
 """Resamples drawn where there are more seeds: the Monte Carlo error of a share is at most 0.8 %."""
 
 SEED = 20_250_117
+"""Of all random draws of the statistics, so that a report is the same every time."""
 
 
 class Resamples(NamedTuple):
-    """counts [B, n]: how often resample b draws each seed, rows sum to n; weights [B]: its probability, sum 1."""
+    """B resamples of n seeds and their probabilities."""
 
     counts: np.ndarray
+    """[B, n]: how often a resample draws each seed; rows sum to n."""
     weights: np.ndarray
+    """[B]: the probability of each resample; sums to 1."""
 
 
 @cache
 def resamples(n: int) -> Resamples:
-    """Draws of n out of n with replacement (Efron & Tibshirani 1993, ch. 6). The arrays are read-only.
+    """Returns draws of n out of n with replacement (Efron & Tibshirani 1993, ch. 6). The arrays are read-only.
 
-    Up to `MOST_ENUMERATED` exact: every multiset once, weighted by its multinomial probability n!/(∏ cᵢ!)/nⁿ.
-    Beyond, `DRAWS` equally likely ones of a fixed generator. ValueError for n < 1.
+    Exact up to `MOST_ENUMERATED`: every multiset once, weighted by its multinomial probability n!/(∏ cᵢ!)/nⁿ. For more
+    seeds `DRAWS` equally likely resamples of a fixed generator. Raises ValueError for n < 1.
 
     >>> resamples(2).counts.tolist(), resamples(2).weights.tolist()
     ([[2, 0], [1, 1], [0, 2]], [0.25, 0.5, 0.25])
@@ -45,13 +48,16 @@ def resamples(n: int) -> Resamples:
         counts = np.array([np.bincount(one, minlength=n) for one in drawn])
         ways = [math.factorial(n) / math.prod(map(math.factorial, row)) for row in counts.tolist()]
         weights = np.array(ways) / n**n
+    # The result is cached and shared, so nobody may change it.
     for array in (counts, weights):
         array.setflags(write=False)
     return Resamples(counts, weights)
 
 
 def weighted_quantile(values: np.ndarray, weights: np.ndarray, share: float) -> float:
-    """The smallest value [B] at or below which at least `share` of the weight [B] lies; NaN for no values.
+    """Returns the smallest of the values [B] at or below which lies at least `share` of the weights [B].
+
+    NaN without values.
 
     >>> weighted_quantile(np.array([3.0, 1.0, 2.0]), np.array([0.25, 0.25, 0.5]), 0.5)
     2.0
@@ -60,5 +66,5 @@ def weighted_quantile(values: np.ndarray, weights: np.ndarray, share: float) -> 
         return math.nan
     order = np.argsort(values, kind="stable")
     total = np.cumsum(weights[order])
-    # The slack keeps a sum such as 0.1 + 0.2 from missing the share 0.3 by rounding.
+    # With some slack, so that a sum such as 0.1 + 0.2 does not miss the share 0.3 by rounding.
     return float(values[order][np.searchsorted(total, share * total[-1] * (1 - 1e-12))])

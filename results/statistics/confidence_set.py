@@ -1,8 +1,8 @@
-"""Where the best value of one hyperparameter can lie, given a few paired seeds.
+"""The confidence set of the best value of one hyperparameter, from a few paired seeds.
 
-A quadratic curve is fitted (`results.statistics.curve`), over all tried values if it suits them, else over a window
-around the best. Values that a test of the slope does not exclude, and tried values beyond the window that cannot be
-told from the top of the curve, make up the confidence set of the maximiser.
+A quadratic curve is fitted (`results.statistics.curve`) over all tried values if it fits them, else over a window
+around the best. The confidence set contains the values that a test of the slope does not exclude, and the tried values
+beyond the window that are not significantly below the top of the curve.
 """
 
 from __future__ import annotations
@@ -20,36 +20,43 @@ from results.statistics.slope_tests import NOTHING, Open, open_points, open_riva
 from results.statistics.window import LocalFit, Window, local_fit
 
 LEVEL = 0.95
+"""Confidence of the set."""
 
 
 class Maximum(NamedTuple):
-    """The confidence set of the maximiser, as its hull, and the curve behind it."""
+    """The confidence set of the maximiser, as its hull, and the curve behind it. In units of x and of the score."""
 
     low: float
+    """Low end of the hull."""
     high: float
+    """High end of the hull."""
     at_low: bool
-    """Whether the low end of the searched interval is itself open; low may reach it without, where nothing between it
-    and the next open value was tried."""
+    """Whether the low end of the searched interval is itself open. Where nothing was tried between it and the next open
+    value, `low` reaches it although it is closed."""
     at_high: bool
+    """The same for the high end."""
     worse_ends: tuple[bool, bool]
-    """Whether a value that lies apart at the low or high end (ε = 0) is surely worse than the curve's top. Then an
-    open end means "as near to it as one likes", not the end itself."""
+    """Whether a value with another formula at the low or high end (ε = 0) is significantly worse than the curve's top.
+    Then an open end means "arbitrarily close to it", not the end itself."""
     best: float
     """Where the curve is highest over its window; without a curve the best tried value, NaN without a score."""
     bootstrap_low: float
-    """Percentile interval of the maximiser under resampling of the seeds: what the seeds at hand disagree about. Too
-    short with few seeds, so [low, high] is the one to trust. NaN without a curve."""
+    """Low end of the percentile interval of the maximiser under resampling of the seeds. With few seeds this interval
+    is too short, so [low, high] is the one to rely on. NaN without a curve."""
     bootstrap_high: float
+    """Its high end."""
     window: Window | None
-    """None where there is no curve: one seed, fewer than four values, or no window that a parabola suits."""
+    """The values that the curve is fitted to; None without a curve: one seed, fewer than four values, or no window that
+    a parabola fits."""
     fitted: tuple[float, ...]
     """[K] the curve at x; NaN outside the window."""
     seeds: int
+    """Seeds with a score."""
     effective_seeds: float
     """Seeds that the t quantile counts: fewer than `seeds` where some trained only a few values."""
     seeds_needed: float
-    """Roughly how many seeds would exclude both ends, with even odds, if what was measured is true; infinite where
-    what was measured speaks against that."""
+    """About how many seeds would close both ends with a probability of one half, if the measured curve is the true one;
+    infinite where the measured curve does not exclude them at all."""
 
 
 def best_interval(
@@ -60,18 +67,18 @@ def best_interval(
     *,
     apart: Collection[int] = (),
 ) -> Maximum:
-    """The set of maximisers on [low, high] that x [K] and scores [K, R] leave open, with confidence `LEVEL`.
+    """Returns the confidence set of the maximum on [low, high] for x [K] and scores [K, R], with confidence `LEVEL`.
 
-    apart    indices of x that follow another formula (ε = 0 is A-GEM): never part of the curve; each extends the set
-             to itself unless it is told from the top of the curve
-    x        on a scale on which the curve resembles a parabola: pass the logarithm of a learning rate
+    x      on a scale on which the curve resembles a parabola: pass the logarithm of a learning rate
+    apart  indices of x with another formula (ε = 0 is A-GEM): never part of the curve; each of them extends the set to
+           itself unless it is significantly below the top of the curve
 
     With a curve: see `slope_tests.open_slopes`; tried values outside its window are excluded by a one-sided t test of
-    the paired differences to the curve's top. Where the curve suits only a window, its set reaches to the next tried
-    values on both sides, because finer than the grid it is a guess. Without a curve: see `slope_tests.open_points`,
-    with the same reach. With one seed everything is open.
+    the paired differences to the curve's top. If the curve fits only a window, the set extends to the next tried values
+    on both sides, because the curve says nothing beyond. Without a curve: see `slope_tests.open_points`, with the same
+    extension. With one seed everything is open.
 
-    Raises ValueError for shapes that do not fit, x outside [low, high], or unless low < high.
+    Raises ValueError for shapes that do not match, x outside [low, high], or unless low < high.
     """
     points, table = _checked(x, scores, low, high)
     ends = (float(low), float(high))
@@ -93,14 +100,14 @@ def best_interval(
 
 
 def confidence_hull(x: Sequence[float], scores: np.ndarray, low: float, high: float) -> tuple[float, float] | None:
-    """The hull of `best_interval`'s set, or None where there is no curve to rest it on."""
+    """Returns the hull of `best_interval`'s set, or None without a curve."""
     points, table = _checked(x, scores, low, high)
     local, found = _search(points, table, (float(low), float(high)), ())
     return None if local is None else (found.low, found.high)
 
 
 class Curve(NamedTuple):
-    """The fields of `Maximum` that come from the curve alone."""
+    """The fields of `Maximum` that depend only on the curve; see there."""
 
     best: float
     bootstrap_low: float
@@ -113,7 +120,7 @@ NO_CURVE = Curve(*3 * (math.nan,))
 def _search(
     x: np.ndarray, scores: np.ndarray, ends: tuple[float, float], apart: Collection[int]
 ) -> tuple[LocalFit | None, Open]:
-    """The curve, if any, and the open set."""
+    """Returns the curve, if any, and the set of open values."""
     scored = ~np.isnan(scores).all(axis=1)
     local = local_fit(x, scores, _usual(scores, apart))
     if local is None:
@@ -124,13 +131,14 @@ def _search(
     window = local.window
     found = open_slopes(local.fit, *_reach(x[_usual(scores, apart)], window, ends), ends, LEVEL)
     found = found if window.whole else found.to_neighbours(x[scored], ends)
-    best = local.fit.best(window.low, window.high)  # beyond the tried values the set may begin without it
+    # The top that `open_slopes` includes may lie beyond the window; the best within it belongs to the set, too.
+    best = local.fit.best(window.low, window.high)
     found = found.joined(Open(best, best, False, False, 0.0))
     return local, found.joined(_rivals(x, scores, local, ~local.rows, ends))
 
 
 def _in_seeds(found: Open, seeds: int, local: LocalFit | None) -> float:
-    """Needed seeds were reckoned in effective ones; what is open with all there are takes one more at least."""
+    """Returns the needed seeds in real seeds: the tests count effective ones, and one more than now is the least."""
     effective = local.fit.effective_seeds if local else float(seeds)
     if not found.seeds_needed or math.isinf(found.seeds_needed):
         return found.seeds_needed
@@ -168,23 +176,24 @@ def _curve(usual: np.ndarray, local: LocalFit, ends: tuple[float, float]) -> Cur
 
 
 def _usual(scores: np.ndarray, apart: Collection[int]) -> np.ndarray:
-    """bool [K]: values with a score that are not apart."""
+    """Returns bool [K]: values that have a score and the usual formula."""
     return np.asarray(~np.isnan(scores).all(axis=1) & ~np.isin(np.arange(len(scores)), list(apart)))
 
 
 def _reach(usual: np.ndarray, window: Window, ends: tuple[float, float]) -> tuple[float, float]:
-    """How far the curve speaks: to the next tried values beyond its window, or to the ends of the interval."""
+    """Returns how far the curve is used: to the next tried values beyond its window, or to the ends of the interval."""
     low, high = max(usual[usual < window.low], default=ends[0]), min(usual[usual > window.high], default=ends[1])
     return float(low), float(high)
 
 
 def _checked(x: Sequence[float], scores: np.ndarray, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
+    """Returns x and scores as arrays. Raises ValueError as `best_interval` promises."""
     points, table = np.asarray(x, dtype=np.float64), np.asarray(scores, dtype=np.float64)
     if points.ndim != 1 or table.ndim != 2 or len(points) != len(table):
         raise ValueError(f"x must be [K] and scores [K, R], got shapes {points.shape} and {table.shape}")
     if not low < high:
         raise ValueError(f"low must be < high, got {low} and {high}")
-    slack = RELATIVE_ZERO * max(abs(low), abs(high))
+    slack = RELATIVE_ZERO * max(abs(low), abs(high))  # logarithms of the ends may be rounded to just outside
     if len(points) and not (low - slack <= points.min() and points.max() <= high + slack):
         raise ValueError(f"x must lie in [{low}, {high}], got {points.min()} to {points.max()}")
     return np.clip(points, low, high), table

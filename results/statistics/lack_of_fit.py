@@ -1,4 +1,4 @@
-"""Whether a quadratic curve suits the scores it was fitted to."""
+"""The test of lack of fit of a quadratic curve."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from results.statistics.curve import SeedFit
 
 
 def lack_of_fit(x: np.ndarray, scores: np.ndarray, fit: SeedFit) -> float:
-    """p-value of "the means over the seeds lie on the quadratic", for the x [K] and scores [K, R] of `fit`.
+    """Returns the p-value of "the means over the seeds lie on the quadratic", for the x [K] and scores [K, R] of `fit`.
 
-    Two F tests against the residuals of the two-way layout x + seed: of all that one free mean an x explains beyond
-    the curve (Draper & Smith 1998, §2.1), and of a cubic term alone, because a lopsided curve is what misplaces the
-    top and the first test sees it late. Twice the smaller p (Bonferroni).
+    Two F tests against the residuals of the two-way analysis of variance: one of everything that a free mean for each x
+    explains beyond the curve (Draper & Smith 1998, §2.1), and one of a cubic term alone, because an asymmetric curve
+    shifts the top most and the first test detects it late. The result is twice the smaller p (Bonferroni).
 
-    Right for noise that is normal, equal and independent within a seed. Smooth noise within a seed inflates the
-    residuals more than the deviations, so the first test then rejects less. NaN where no degree of freedom is left;
-    1 where the curve misses the means by no more than rounding.
+    Exact for noise that is normal, equal and independent within a seed. Noise that is correlated between neighbouring x
+    increases the residuals more than the deviations, so the first test then rejects less often. NaN where no degree of
+    freedom is left; 1 where the curve misses the means by no more than rounding.
     """
     there = ~np.isnan(scores[:, fit.seeds])
     table, z = np.where(there, scores[:, fit.seeds] - fit.level, 0.0), (x - fit.centre) / fit.scale
@@ -30,7 +30,7 @@ def lack_of_fit(x: np.ndarray, scores: np.ndarray, fit: SeedFit) -> float:
     if more < 1 or free.spare < 1:
         return math.nan
     extra = float((missed**2).sum()) - free.pure
-    if extra <= there.sum() * fit.rounding**2:
+    if extra <= there.sum() * fit.rounding**2:  # before the ratio: without any noise it would be 0/0
         return 1.0
     if free.pure == 0 or more == 1:
         return upper_tail(extra, more, free)
@@ -38,7 +38,7 @@ def lack_of_fit(x: np.ndarray, scores: np.ndarray, fit: SeedFit) -> float:
 
 
 def _cubic(z: np.ndarray, there: np.ndarray, powers: np.ndarray, missed: np.ndarray, fit: SeedFit) -> float:
-    """Sum of squares that a common z³ explains of what the quadratic missed."""
+    """Returns the sum of squares that a z³ common to all seeds explains of what the quadratic missed."""
     cube = np.where(there, (z**3)[:, None], 0.0)
     cube = np.where(there, cube - cube.sum(axis=0) / there.sum(axis=0), 0.0)
     new = cube - powers @ np.linalg.solve(fit.gram.sum(axis=0), np.einsum("ksi,ks->i", powers, cube))

@@ -1,4 +1,4 @@
-"""What a comparison of a few seeds can bear: paired differences, an exact test, corrections."""
+"""Comparisons of a few seeds: paired differences, an exact test, correction for several comparisons."""
 
 from __future__ import annotations
 
@@ -9,25 +9,27 @@ from typing import NamedTuple
 import numpy as np
 
 MOST_FLIPS = 36
-"""Largest number of pairs whose 2^n sign flips are all counted; a test of so many takes a few hundredths of a second.
-"""
+"""Largest number of pairs whose 2^n sign flips are all counted, which takes a few hundredths of a second."""
 
 DRAWN_FLIPS = 99_999
 """Sign flips drawn where there are more pairs."""
 
 FLIP_SEED = 20_250_117
+"""Of the drawn sign flips, so that a report is the same every time."""
 
 RELATIVE_ZERO = 1e-12
-"""Differences below this share of the largest magnitude are rounding, not differences."""
+"""Differences below this share of the largest magnitude are rounding errors."""
 
 
 class Paired(NamedTuple):
-    """Differences first − second over the seeds both have."""
+    """Differences first − second over the seeds that both have, in the unit of the values."""
 
     mean: float
+    """Mean of the differences; NaN without a pair."""
     error: float
     """Standard error of the mean: sample standard deviation (ddof 1) / √n; NaN below two pairs."""
     differences: tuple[float, ...]
+    """One for each pair, in the order of the seeds."""
 
     @property
     def n(self) -> int:
@@ -41,7 +43,7 @@ class Paired(NamedTuple):
 
 
 def paired(first: Mapping[int, float], second: Mapping[int, float]) -> Paired:
-    """Compare two settings by seed; seeds that one of them lacks (or where it is NaN) are left out.
+    """Returns the comparison of two points, seed -> value; a seed that one of them lacks, or has as NaN, is left out.
 
     >>> paired({0: 2.0, 1: 4.0, 2: 9.0}, {0: 1.0, 1: 1.0})
     Paired(mean=2.0, error=1.0, differences=(1.0, 3.0))
@@ -55,11 +57,11 @@ def paired(first: Mapping[int, float], second: Mapping[int, float]) -> Paired:
 
 
 def sign_flip_p(differences: Sequence[float]) -> float:
-    """Two-sided p-value of "the sign of every paired difference is a fair coin", statistic |Σ d|.
+    """Returns the two-sided p-value of "the sign of every paired difference is a fair coin", statistic |Σ d|.
 
-    Exact up to `MOST_FLIPS` differences. Beyond, `DRAWN_FLIPS` flips of a fixed generator: with b of B drawn sums as
-    far from 0 as the measured one, p = (b + 1)/(B + 1), which keeps the level (Phipson & Smyth 2010). ValueError
-    without a difference.
+    Exact up to `MOST_FLIPS` differences. For more, `DRAWN_FLIPS` flips of a fixed generator: if b of B drawn sums are
+    at least as far from 0 as the measured one, p = (b + 1)/(B + 1), which keeps the level (Phipson & Smyth 2010).
+    Raises ValueError without a difference.
 
     >>> sign_flip_p([1.0, 2.0, 3.0])
     0.25
@@ -79,14 +81,15 @@ def sign_flip_p(differences: Sequence[float]) -> float:
 
 
 def _flips_from(values: np.ndarray, bound: float) -> int:
-    """How many of the 2^n flips have a sum >= bound: every sum is one of the first half plus one of the second."""
+    """Returns how many of the 2^n flips have a sum >= bound."""
+    # Every sum is a sum of the first half plus one of the second: 2·2^(n/2) sums and a binary search, not 2^n sums.
     first, second = (_signed_sums(half) for half in np.array_split(values, 2))
     second.sort()
     return int((len(second) - np.searchsorted(second, bound - np.sort(first))).sum())
 
 
 def _signed_sums(values: np.ndarray) -> np.ndarray:
-    """[2^n] the sums of n values under all signs."""
+    """Returns the sums [2^n] of n values under all signs."""
     sums = np.zeros(1)
     for value in values:
         sums = np.concatenate([sums + value, sums - value])
@@ -94,7 +97,7 @@ def _signed_sums(values: np.ndarray) -> np.ndarray:
 
 
 def smallest_sign_flip_p(n: int) -> float:
-    """The smallest p-value n pairs can reach in `sign_flip_p`: 2/2^n, or 1/(B + 1) where flips are drawn.
+    """Returns the smallest p-value that n pairs can reach in `sign_flip_p`: 2/2^n, or 1/(B + 1) for drawn flips.
 
     >>> smallest_sign_flip_p(5), smallest_sign_flip_p(50)
     (0.0625, 1e-05)
@@ -103,7 +106,7 @@ def smallest_sign_flip_p(n: int) -> float:
 
 
 def sign_flip_name(n: int) -> str:
-    """What kind of test `sign_flip_p` of n pairs is.
+    """Returns the name of the test that `sign_flip_p` makes of n pairs.
 
     >>> sign_flip_name(5), sign_flip_name(50)
     ('exact two-sided sign-flip test', 'two-sided sign-flip test (99,999 random flips)')
@@ -116,10 +119,9 @@ def sign_flip_name(n: int) -> str:
 
 
 def holm(p: Sequence[float]) -> tuple[float, ...]:
-    """p-values adjusted so that the chance of any false rejection stays at the level (Holm 1979); NaN stays NaN
-    and is not counted.
+    """Returns p-values adjusted so that the chance of any false rejection stays at the level (Holm 1979).
 
-    The i-th smallest of m becomes the running maximum of (m − i + 1)·pᵢ, at most 1.
+    The i-th smallest of m becomes the running maximum of (m − i + 1)·pᵢ, at most 1. NaN stays NaN and is not counted.
 
     >>> holm([0.01, 0.04, 0.03])
     (0.03, 0.06, 0.06)
@@ -133,7 +135,7 @@ def holm(p: Sequence[float]) -> tuple[float, ...]:
 
 
 def student_quantile(share: float, df: float) -> float:
-    """Quantile of Student's t; infinite for df <= 0, where nothing can be concluded.
+    """Returns the quantile of Student's t; infinite for df <= 0, where nothing can be concluded.
 
     >>> round(student_quantile(0.975, 4), 3)
     2.776
@@ -144,7 +146,7 @@ def student_quantile(share: float, df: float) -> float:
 
 
 def student_tail(t: float, df: float) -> float:
-    """Probability that Student's t exceeds t; 1 for df <= 0, where nothing can be concluded.
+    """Returns the probability that Student's t exceeds t; 1 for df <= 0, where nothing can be concluded.
 
     >>> round(student_tail(2.776, 4), 3)
     0.025

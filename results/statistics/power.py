@@ -1,4 +1,4 @@
-"""What so many seeds can and cannot tell apart, before they are spent."""
+"""The differences that a number of seeds can detect, before they are trained."""
 
 from __future__ import annotations
 
@@ -15,32 +15,37 @@ from results.statistics.anova import residuals
 from results.statistics.paired import MOST_FLIPS, smallest_sign_flip_p
 
 LEVEL = 0.05
+"""Error rate of the tests and intervals."""
 LEAST_FOR_A_TEST = next(n for n in range(2, 20) if smallest_sign_flip_p(n) < LEVEL)
+"""Fewest seeds with which the sign-flip test can reach that level."""
 
 
 class Resolution(NamedTuple):
-    """For a comparison of two values on the same seeds.
-
-    smallest_p   of the exact two-sided sign-flip test, one comparison
-    noise        standard deviation of a paired difference of A_T, fraction; NaN where nothing has been measured yet
-    half_width   of the 95 % t interval of their mean, in standard deviations of a paired difference; inf with one seed
-    inert        whether all values measured so far score the same bit for bit, so that there is no noise to measure
-    """
+    """The resolution of a comparison of two values on the same seeds."""
 
     seeds: int
+    """Number of seeds."""
     smallest_p: float
+    """Smallest p of the two-sided sign-flip test, for one comparison."""
     noise: float
+    """Standard deviation of a paired difference of A_T, fraction; NaN where nothing has been measured yet."""
     half_width: float
+    """Half of the 95 % t interval of the mean difference, in standard deviations of a paired difference; infinite with
+    one seed."""
     inert: bool = False
+    """Whether all values measured so far score the same bit for bit, so that there is no noise to measure."""
 
     @property
     def points(self) -> float:
-        """Half width in percentage points of A_T; NaN where the noise is not known."""
+        """The half width in percentage points of A_T; NaN where the noise is not known."""
         return 100 * self.noise * self.half_width
 
 
 def resolution(seeds: int, scores: NDArray[np.float64]) -> Resolution:
-    """scores: A_T [K, R] in [0, 1] of what has been measured on this stream, NaN where it has not; may be empty."""
+    """Returns the resolution for scores A_T [K, R] in [0, 1] that were measured on this stream so far.
+
+    NaN where a score has not been measured; the array may be empty.
+    """
     from scipy.stats import t
 
     half = float(t.ppf(1 - LEVEL / 2, seeds - 1)) / math.sqrt(seeds) if seeds > 1 else math.inf
@@ -49,9 +54,9 @@ def resolution(seeds: int, scores: NDArray[np.float64]) -> Resolution:
 
 
 def paired_noise(scores: NDArray[np.float64]) -> float:
-    """√2 times the standard deviation of what seed and value leave unexplained (two-way table [K, R], complete rows).
+    """Returns the standard deviation of a paired difference: √2 times that of the residual of value + seed.
 
-    NaN below two complete rows or two seeds.
+    Only complete rows of the scores [K, R] are used; NaN below two of them or two seeds.
 
     >>> paired_noise(np.array([[0.1, 0.2], [0.2, 0.3]]))
     0.0
@@ -65,7 +70,7 @@ def paired_noise(scores: NDArray[np.float64]) -> float:
 
 
 def in_words(found: Resolution) -> Iterator[str]:
-    """Sentences."""
+    """Yields the sentences about a resolution."""
     if found.inert:
         yield "All values tried so far score the same bit for bit: more seeds would show no difference."
         return

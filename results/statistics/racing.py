@@ -1,8 +1,7 @@
-"""Settings with unequal numbers of seeds: a fair ranking of them, and which deserve no further seed.
+"""Points with unequal numbers of seeds: a fair ranking, and which of them need no further seed.
 
-Scores are [K, R], one row a setting and one column a seed, seeds paired; NaN marks a member that was not trained
-or was lost. In a race all settings get the first two seeds, and only those not yet `separated` from the best get
-the next.
+Scores are [K, R], one row a point and one column a seed, paired by seed; NaN marks a member that was not trained or
+diverged. In a race all points get the first two seeds, and only those not yet `separated` from the best get the next.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from results.statistics.paired import RELATIVE_ZERO, student_quantile
 
 
 def leader(scores: np.ndarray) -> int | None:
-    """The row with the highest mean among those with the most seeds; the first of equals, None if all are NaN.
+    """Returns the row with the highest mean among those with the most seeds; the first of equals, None if all are NaN.
 
     >>> leader(np.array([[9.0, np.nan], [1.0, 2.0], [2.0, 2.0]]))
     2
@@ -30,18 +29,18 @@ def leader(scores: np.ndarray) -> int | None:
 
 
 def differences_to_leader(scores: np.ndarray) -> np.ndarray:
-    """scores − those of the `leader`, seed by seed [K, R]; NaN where either is missing."""
+    """Returns scores − those of the `leader`, seed by seed [K, R]; NaN where either is missing."""
     table = np.asarray(scores, dtype=np.float64)
     first = leader(table)
     return np.full(table.shape, math.nan) if first is None else table - table[first]
 
 
 def adjusted_means(scores: np.ndarray) -> np.ndarray:
-    """[K] means as if every setting had the leader's seeds, so that settings with few seeds rank fairly.
+    """Returns means [K] as if every point had the leader's seeds, so that points with few seeds rank fairly.
 
-    The leader's mean over all its seeds plus the mean paired difference to it on the seeds that both have: an easy
-    or hard draw of the first seeds cancels. Equal to the plain means where the table is complete; NaN without a
-    seed in common with the leader.
+    The leader's mean over all its seeds plus the mean paired difference to it on the common seeds: whether the first
+    seeds were easy or hard cancels out. For a complete table these are the plain means. NaN without a seed in common
+    with the leader.
 
     >>> adjusted_means(np.array([[5.0, 5.0, 1.0], [4.0, 5.0, np.nan]])).round(3).tolist()  # plain: 3.667 and 4.5
     [3.667, 3.167]
@@ -59,22 +58,24 @@ def adjusted_means(scores: np.ndarray) -> np.ndarray:
 
 
 def separated(scores: np.ndarray, looks: int, level: float = 0.05, starters: int | None = None) -> np.ndarray:
-    """bool [K]: the settings that are worse than the present best beyond doubt; train them on no further seed.
+    """Returns bool [K]: the points that are significantly worse than the present best; they get no further seed.
 
-    `looks` is how often the question will be asked in the whole race, `starters` how many settings began it: left out,
-    as many as the table has rows. A setting without a score of the latest seed (the last column with any) counts as
-    dropped before, and stays so. The others are compared with the best of them by a one-sided t test on the residual
-    variance of the two-way layout (setting + seed, both removed) of those still in, with Bonferroni's correction over
-    the starters − 1 comparisons and the looks.
+    looks     how often this function is called in the whole race
+    level     the error rate of the whole race
+    starters  how many points began the race; the rows of the table if left out
 
-    If the noise is normal, independent and equal for all settings, the probability that the truly best setting is
-    ever dropped is at most `level`: whichever setting looks best, each of the (starters − 1)·looks comparisons wrongs
-    the true best with probability at most level/((starters − 1)·looks). Fewer rows than began, without `starters`,
-    would be corrected for too few. A common effect of the seed does no harm. If the noise
-    of some settings is larger than that of others, this is not promised.
+    A point without a score for the latest seed (the last column with any) has been dropped before, and stays dropped.
+    The others are compared with the best of them by a one-sided t test with the residual variance of their two-way
+    analysis of variance (point + seed), with Bonferroni's correction for starters − 1 comparisons at each of the looks.
 
-    Nothing is separated below two seeds. Without any noise, every smaller mean is. ValueError for looks < 1, a level
-    outside (0, 1), or fewer starters than rows.
+    If the noise is normal, independent and equal for all points, the probability that the truly best point is ever
+    dropped is at most `level`: whichever point leads, each of the (starters − 1)·looks comparisons drops the true best
+    with probability at most level/((starters − 1)·looks). With fewer rows than points that began the race, the
+    correction needs `starters`. A common effect of the seed does no harm. If the noise of some points is larger than
+    that of others, the error rate may be higher.
+
+    Below two seeds nothing is separated. Without any noise every smaller mean is. Raises ValueError for looks < 1, a
+    level outside (0, 1), or fewer starters than rows.
     """
     if looks < 1 or not 0 < level < 1:
         raise ValueError(f"looks must be >= 1 and level in (0, 1), got {looks} and {level}")
@@ -84,7 +85,7 @@ def separated(scores: np.ndarray, looks: int, level: float = 0.05, starters: int
     table = np.asarray(scores, dtype=np.float64)
     seeds = table[:, ~np.isnan(table).all(axis=0)]
     inside = ~np.isnan(seeds[:, -1]) if seeds.size else np.zeros(len(table), dtype=bool)
-    # A member lost on the way leaves its row incomplete: the two-way layout takes the seeds that all have.
+    # A member that diverged leaves its row incomplete: the analysis of variance uses the seeds that all rows have.
     race = seeds[inside]
     race = race[:, ~np.isnan(race).any(axis=0)]
     out = ~inside
@@ -94,7 +95,7 @@ def separated(scores: np.ndarray, looks: int, level: float = 0.05, starters: int
 
 
 def _worse(race: np.ndarray, alpha: float) -> np.ndarray:
-    """Of a complete table, the rows below the best one by a one-sided test of level alpha."""
+    """Returns bool [K]: the rows of a complete table that are below the best by a one-sided test of level alpha."""
     means, noise = race.mean(axis=1), residuals(race)
     error = math.sqrt(2 * noise.pure / noise.spare / race.shape[1])
     slack = RELATIVE_ZERO * float(np.abs(race).max())

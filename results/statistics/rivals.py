@@ -1,4 +1,4 @@
-"""Which of several settings [K, R], seeds paired, are surely below the best of them."""
+"""The points [K, R], paired by seed, that are significantly below the best of them, and those that are not."""
 
 from __future__ import annotations
 
@@ -14,23 +14,26 @@ from results.statistics.slope_tests import mean_estimate, seeds_needed
 
 
 class Rivals(NamedTuple):
-    """best: row of the leader, None without a score. worse [K] bool: rows surely below it. rivals: the other rows that
-    have a score. seeds_needed: about how many would separate the easiest of all rows.
-    """
+    """The leader of several points and its rivals, which are not significantly below it."""
 
     best: int | None
+    """Row of the leader; None without a score."""
     worse: np.ndarray
+    """[K] bool: rows significantly below the leader."""
     rivals: tuple[int, ...]
+    """The other rows that have a score."""
     seeds_needed: float
+    """About how many seeds would separate the row that is easiest to separate."""
 
 
 def rivals(scores: np.ndarray, level: float) -> Rivals:
-    """Every other setting against the leader by a one-sided t test of the paired differences at (1 − level)/(K − 1).
+    """Compares every other point with the leader by a one-sided t test of the paired differences.
 
-    Whichever setting leads, the truly best one is the leader or a rival with probability `level`. Holm's steps would
-    not keep that, because the leader was chosen by the same data. For the same reason these tests alone would find some
-    difference among 12 equal settings in one search of five; so they count only where the analysis of variance
-    (`no_difference`) finds the settings unequal, which equal ones pass in at most 1 − level of the searches.
+    Each test has the error rate (1 − level)/(K − 1). So, whichever point leads, the truly best one is the leader or a
+    rival with probability `level`. Holm's correction would not guarantee that, because the same data chose the leader.
+    For the same reason these tests alone would find a difference among 12 equal points in one search of five; so they
+    count only if the analysis of variance (`no_difference`) rejects that all points are equal, which happens in at most
+    1 − level of the searches with equal points.
     """
     best, worse = leader(scores) if len(scores) else None, np.zeros(len(scores), dtype=bool)
     if best is None:
@@ -47,7 +50,7 @@ def rivals(scores: np.ndarray, level: float) -> Rivals:
 
 
 def _ratio(gaps: np.ndarray) -> float:
-    """t ratio of the mean; 0 where there is none."""
+    """Returns the t ratio of the mean; 0 below two values, infinite for a positive mean without noise."""
     mean = mean_estimate(gaps)
     if mean is None:
         return 0.0

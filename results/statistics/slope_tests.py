@@ -1,4 +1,4 @@
-"""Which values may still be the best one: by the slope of a curve, against its top, or against the best tried value."""
+"""Tests of which values may be the best: by the slope of a curve, against its top, or against the best tried value."""
 
 from __future__ import annotations
 
@@ -14,28 +14,32 @@ from results.statistics.paired import student_quantile
 from results.statistics.racing import differences_to_leader, leader
 
 MOST_SEEDS = 1000
-"""Needs beyond so many seeds count as infinite."""
+"""A need of more seeds counts as infinite."""
 
 AT_THE_TOP, TO_AN_END = 0.8, 0.2
-"""Parts of the error rate that the test of the slope takes, and the comparison with either end."""
+"""Parts of the error rate for the test of the slope, and for the comparison with each end."""
 
 HUGE = 1e8
-"""Stands in for an infinite t quantile, whose product with an error of 0 would be NaN."""
+"""Replaces an infinite t quantile, whose product with an error of 0 would be NaN."""
 
 
 class Open(NamedTuple):
-    """A hull of values that are open, whether the ends of the searched interval are, and seeds to close those."""
+    """The hull of the open values, which may be the best: no test excludes them."""
 
     low: float
+    """Its low end."""
     high: float
+    """Its high end."""
     at_low: bool
-    """Whether the low end is itself open: the hull may reach it only because nothing between was tried."""
+    """Whether the low end of the searched interval is itself open: the hull may also reach it because nothing between
+    was tried."""
     at_high: bool
+    """The same for the high end."""
     seeds_needed: float
-    """0 where no end is open."""
+    """About how many seeds would close the open ends; 0 where no end is open."""
 
     def joined(self, other: Open) -> Open:
-        """The hull of both."""
+        """Returns the hull of both."""
         return Open(
             min(self.low, other.low),
             max(self.high, other.high),
@@ -45,29 +49,33 @@ class Open(NamedTuple):
         )
 
     def to_neighbours(self, x: np.ndarray, ends: tuple[float, float]) -> Open:
-        """The hull as far as the next values of x [K] beyond it: between tried values nothing is known."""
+        """Returns the hull extended to the next values of x [K] beyond it: between tried values nothing is known."""
         low, high = max(x[x < self.low], default=ends[0]), min(x[x > self.high], default=ends[1])
         return self._replace(low=float(low), high=float(high))
 
 
 NOTHING = Open(math.inf, -math.inf, False, False, 0.0)
+"""No open value; neutral for `joined`."""
 
 
 def open_slopes(fit: SeedFit, low: float, high: float, ends: tuple[float, float], level: float) -> Open:
-    """The x in [low, high] where the fitted curve may be highest; never empty.
+    """Returns the x in [low, high] where the fitted curve may be highest; never empty.
 
-    Inverts two t tests over x. At the top of a curve the slope is 0, at an end it does not point inwards (Fieller 1954;
-    for a turning point Buonaccorsi & Iyer 1984). And no end lies higher than the top: from x to an end a parabola rises
-    by the slope half-way between them times the distance. The second test alone closes the low values of a curve that
-    climbs to a plateau, whose slope at the very beginning is ill determined. The first takes `AT_THE_TOP` of the error
-    rate, the second `TO_AN_END` for each end: 0.8 in all where the ends lie clearly below the top, at most 1.2 where
-    the curve is all but flat. With a surely positive curvature nothing between the ends is open.
+    Inverts two t tests over x. First, the slope at the top of a curve is 0, and at an end it does not point inwards
+    (Fieller 1954; for a turning point Buonaccorsi & Iyer 1984). Second, no end is higher than the top: from x to an end
+    a parabola rises by the slope half-way between them times the distance. Only the second test closes the low values
+    of a curve that rises to a plateau, because the slope at its very beginning is poorly determined.
+
+    The first test has `AT_THE_TOP` of the error rate, the second `TO_AN_END` for each end: 0.8 in all if the ends are
+    clearly below the top, at most 1.2 if the curve is almost flat. If the curvature is significantly positive, nothing
+    between the ends is open.
     """
     tests = _Tests.of(fit, low, high, level)
     kept = [x for x in (low, high) if tests.open_end(x)]
     at_low, at_high = (end in kept for end in ends)
     bend = fit.curvature()
     if bend.value <= tests.at_top * bend.error:
+        # Both tests change only at their roots, so one x between two neighbouring roots decides for all between them.
         cuts = sorted({low, high, *(x for x in tests.boundaries() if low < x < high)})
         kept += [x for pair in pairwise(cuts) if tests.open_inside(sum(pair) / 2) for x in pair]
         kept.append(fit.best(low, high))
@@ -82,38 +90,43 @@ class _Tests(NamedTuple):
     low: float
     high: float
     at_top: float
+    """Quantile of the test of the slope."""
     to_end: float
+    """Quantile of the comparison with an end."""
 
     @classmethod
     def of(cls, fit: SeedFit, low: float, high: float, level: float) -> _Tests:
+        """Returns the tests with quantiles for the effective seeds of the fit."""
         shares = _shares(level)
         return cls(fit, low, high, *(_quantile(share, fit.effective_seeds) for share in shares))
 
     def rise(self, x: float, end: float) -> Estimate:
-        """The mean slope from x towards an end."""
+        """Returns the mean slope from x towards an end."""
         slope = self.fit.slope((x + end) / 2)
         return slope if end > x else _minus(slope)
 
     def inwards(self, end: float) -> Estimate:
-        """The slope at an end, away from it."""
+        """Returns the slope at an end, pointing inwards."""
         return self.fit.slope(end) if end == self.low else _minus(self.fit.slope(end))
 
     def open_end(self, end: float) -> bool:
+        """Returns whether an end is open: neither test says that something inside, or the other end, is higher."""
         slope, other = self.inwards(end), self.high if end == self.low else self.low
         return slope.value <= self.at_top * slope.error and self._below(self.rise(end, other))
 
     def open_inside(self, x: float) -> bool:
+        """Returns whether an x between the ends is open."""
         slope = self.fit.slope(x)
         flat = abs(slope.value) <= self.at_top * slope.error
         return flat and all(self._below(self.rise(x, end)) for end in (self.low, self.high))
 
     def boundaries(self) -> list[float]:
-        """Where either test changes its answer."""
+        """Returns the x at which either test changes its answer."""
         half_way = _roots(self.fit, self.to_end)
         return [*_roots(self.fit, self.at_top), *(2 * x - end for x in half_way for end in (self.low, self.high))]
 
     def seeds_to_close(self, end: float, level: float) -> float:
-        """Of an open end: whichever test needs fewer."""
+        """Returns the seeds that would close an open end, by the test that needs fewer."""
         other = self.high if end == self.low else self.low
         estimates = (self.inwards(end), self.rise(end, other))
         found = zip(estimates, _shares(level), strict=True)
@@ -124,7 +137,7 @@ class _Tests(NamedTuple):
 
 
 def _shares(level: float) -> tuple[float, float]:
-    """Shares of Student's distribution that the two tests take: two-sided at the top, one-sided to either end."""
+    """Returns the shares of Student's distribution for the two tests: two-sided at the top, one-sided to an end."""
     error = 1 - level
     return 1 - AT_THE_TOP * error / 2, 1 - TO_AN_END * error
 
@@ -138,10 +151,10 @@ def open_rivals(
     ends: tuple[float, float],
     level: float,
 ) -> Open:
-    """Those of the tried values rows [K] that are not surely below the curve's top at `best`; `NOTHING` if none.
+    """Returns those of the tried values, rows [K], that are not significantly below the curve's top at `best`.
 
-    One-sided t test each: if one of them is truly the best, it is excluded with probability 1 − level, so no
-    correction for their number is due. Values with fewer than two seeds stay open.
+    One-sided t tests: if one of the values is truly the best, it is excluded with probability 1 − level, so their
+    number needs no correction. Values with fewer than two seeds stay open. `NOTHING` if none is open.
     """
     scored, found = ~np.isnan(scores).all(axis=1), NOTHING
     for k in np.flatnonzero(rows & scored):
@@ -153,10 +166,10 @@ def open_rivals(
 
 
 def open_points(x: np.ndarray, scores: np.ndarray, ends: tuple[float, float], level: float) -> Open:
-    """Without a curve: the tried values that are not surely below the best tried one.
+    """Returns, without a curve, the tried values that are not significantly below the best tried one.
 
-    One-sided t tests of paired differences at (1 − level)/(K − 1), so that the best tried value is open with
-    probability `level` whichever of the others looks best. Everything is open below two seeds.
+    One-sided t tests of paired differences with the error rate (1 − level)/(K − 1), so that the truly best of the tried
+    values is open with probability `level` whichever of them leads. Below two seeds everything is open.
     """
     first = leader(scores)
     gaps = -differences_to_leader(scores)
@@ -173,8 +186,10 @@ def open_points(x: np.ndarray, scores: np.ndarray, ends: tuple[float, float], le
 
 
 def seeds_needed(ratio: float, n: float, share: float) -> float:
-    """Seeds at which a t ratio, measured with n, would reach Student's quantile `share`: the smallest m with
-    ratio·√(m/n) >= t(m − 1). Infinite beyond `MOST_SEEDS`. Even odds, if the measured ratio is the true one.
+    """Returns the seeds at which a t ratio, measured with n, would reach Student's quantile `share`.
+
+    The smallest m with ratio·√(m/n) >= t(m − 1); infinite beyond `MOST_SEEDS`. If the measured ratio is the true one, m
+    seeds reach the quantile with a probability of one half.
 
     >>> seeds_needed(2.0, 5, 0.975), seeds_needed(-1.0, 5, 0.975)
     (8.0, inf)
@@ -186,33 +201,33 @@ def seeds_needed(ratio: float, n: float, share: float) -> float:
 
 
 def mean_estimate(gaps: np.ndarray) -> Estimate | None:
-    """Mean of the values [R] that are not NaN and its standard error; None below two."""
+    """Returns the mean of the values [R] that are not NaN with its standard error; None below two values."""
     kept = gaps[~np.isnan(gaps)]
     return Estimate(float(kept.mean()), float(kept.std(ddof=1) / math.sqrt(len(kept)))) if len(kept) > 1 else None
 
 
 def _most(estimates: Iterable[Estimate | None], n: float, share: float) -> float:
-    """Seeds needed to make all of them significantly positive."""
+    """Returns the seeds needed to make all estimates significantly positive."""
     ratios = [e.value / e.error if e is not None and e.error > 0 else 0.0 for e in estimates]
     return max((seeds_needed(ratio, n, share) for ratio in ratios), default=0.0)
 
 
 def _roots(fit: SeedFit, t: float) -> list[float]:
-    """x at which the slope is exactly t standard errors from 0."""
+    """Returns the x at which the slope is exactly t standard errors from 0."""
     b1, b2 = fit.beta.tolist()
     (v11, v12), (_, v22) = (fit.covariance() * t * t).tolist()
     a, b, c = b2 * b2 - v22, b1 * b2 - v12, (b1 * b1 - v11) / 4  # a z² + b z + c = 0
     inside = b * b - 4 * a * c
     if inside < 0 or (a == 0 and b == 0):
         return []
-    # The root that adds equal signs first: the other way loses all digits where a is small.
+    # The root that adds numbers of equal sign comes first: the usual formula loses all digits where a is small.
     q = -(b + math.copysign(math.sqrt(inside), b)) / 2
     zs = ([q / a] if a != 0 else []) + ([c / q] if q != 0 else [])
     return [fit.centre + fit.scale * z for z in zs]
 
 
 def _one(x: np.ndarray, at: float, ends: tuple[float, float], gap: Estimate | None, n: float, share: float) -> Open:
-    """One open value among those with a score, x; if it is the last, so is everything up to the end of the interval."""
+    """Returns one open value among the tried x; the outermost one opens everything up to the end of the interval."""
     at_low, at_high = bool(at <= x.min()), bool(at >= x.max())
     needed = _most([gap], n, share) if at_low or at_high else 0.0
     return Open(ends[0] if at_low else at, ends[1] if at_high else at, at_low, at_high, needed)
@@ -223,4 +238,5 @@ def _minus(estimate: Estimate) -> Estimate:
 
 
 def _quantile(share: float, seeds: float) -> float:
+    """Returns the quantile of Student's t with seeds − 1 degrees of freedom, finite even for one seed."""
     return min(HUGE, student_quantile(share, seeds - 1))

@@ -1,7 +1,7 @@
-"""What a few seeds say: the spread of one setting, every setting against a baseline, how often each is the best.
+"""Statistics of points over a few seeds: spread, comparison with a baseline, probability of being the best.
 
-Scores are [K, R], one row a setting and one column a seed. Seeds are paired: the same seed means the same data
-for every setting. NaN marks a member that was not trained or was lost.
+Scores are [K, R], one row a point and one column a seed. Seeds are paired: the same seed means the same data for every
+point. NaN marks a member that was not trained or diverged.
 """
 
 from __future__ import annotations
@@ -17,36 +17,43 @@ from results.statistics.paired import RELATIVE_ZERO, holm, sign_flip_p, smallest
 from results.statistics.racing import differences_to_leader
 
 LEVEL = 0.95
+"""Confidence of the intervals."""
 
 
 class Spread(NamedTuple):
-    """One setting over its seeds, in the units of the values. What n does not allow is NaN."""
+    """One point over its seeds, in the unit of the values. NaN where n is too small."""
 
     n: int
+    """Seeds with a value."""
     mean: float
+    """Their mean."""
     std: float
-    """Sample standard deviation (ddof 1): estimates the spread of seeds not yet tried."""
+    """Sample standard deviation (ddof 1), which estimates the spread of seeds that were not tried."""
     population_std: float
-    """ddof 0: the spread of these seeds, which the paper prints behind ±."""
+    """Population standard deviation (ddof 0): the spread of these seeds, which the paper prints after ±."""
     low: float
-    """Student's t interval of the mean; right for normal noise."""
+    """Low end of Student's t interval of the mean; exact for normal noise."""
     high: float
+    """Its high end."""
     bootstrap_low: float
-    """BCa bootstrap interval of the mean over the seeds; too short with few seeds (ten or less)."""
+    """Low end of the BCa bootstrap interval of the mean over the seeds; too short with few seeds (ten or less)."""
     bootstrap_high: float
+    """Its high end."""
 
 
 class Against(NamedTuple):
-    """One setting minus the baseline, over the seeds that both have."""
+    """One point minus the baseline, over the seeds that both have."""
 
     n: int
+    """Seeds that both have."""
     mean: float
+    """Mean difference."""
     error: float
     """Standard error of the mean difference (ddof 1)."""
     p: float
     """Two-sided sign-flip test, see `paired.sign_flip_p`; NaN without a common seed."""
     p_holm: float
-    """The same after Holm's correction over all settings compared."""
+    """The same after Holm's correction over all points compared."""
     smallest_p: float
     """The smallest p that n pairs can reach at all."""
     smallest_p_holm: float
@@ -54,11 +61,11 @@ class Against(NamedTuple):
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Mean, standard deviations and intervals of level `LEVEL` over the seeds; NaN values are left out.
+    """Returns mean, standard deviations and intervals of confidence `LEVEL` over the seeds; NaN values are left out.
 
-    t interval: mean ± t(n−1)·s/√n. Bootstrap: bias-corrected and accelerated (Efron 1987) with 9,999 resamples
-    of a fixed generator. One value has no spread: std and intervals are NaN. Equal values have none either, and
-    every interval is that value, which says nothing about seeds not tried.
+    t interval: mean ± t(n−1)·s/√n. Bootstrap: bias-corrected and accelerated (Efron 1987) with 9,999 resamples of a
+    fixed generator. One value has no spread: std and intervals are NaN. Equal values have the spread 0, and every
+    interval is that value, which says nothing about seeds that were not tried.
 
     >>> one = spread([1.0, 2.0, 3.0])
     >>> one.n, one.mean, one.std, round(one.low, 3), round(one.high, 3)
@@ -73,7 +80,7 @@ def spread(values: Sequence[float]) -> Spread:
     mean = float(kept.mean())
     if np.ptp(kept) <= RELATIVE_ZERO * np.abs(kept).max():
         return Spread(n, mean, 0.0, 0.0, *4 * (mean,))
-    # On their own scale, because squares and cubes of tiny values underflow.
+    # Divided by the largest one, because squares and cubes of tiny values underflow.
     unit = float(np.abs(kept).max())
     std, population = (unit * float((kept / unit).std(ddof=ddof)) for ddof in (1, 0))
     below, above = (mean + std * edge for edge in _bootstrap((kept - mean) / std))
@@ -82,10 +89,10 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def against(scores: np.ndarray, baseline: Sequence[float]) -> tuple[Against, ...]:
-    """Every setting [K, R] against one baseline [R] (such as ε = 0), paired by seed, in the order of the rows.
+    """Compares every point [K, R] with one baseline [R] (such as ε = 0), paired by seed; in the order of the rows.
 
-    Holm's correction counts the settings that share a seed with the baseline: leave the baseline's own row out.
-    With few seeds no p can be small: see `smallest_p_holm` before reading a large p as "no difference".
+    Holm's correction counts the points that share a seed with the baseline, so the baseline's own row must be left out.
+    With few seeds no p can be small: look at `smallest_p_holm` before reading a large p as "no difference".
 
     >>> one, two = against(np.array([[2.0, 3.0, 5.0], [1.0, 0.0, 3.0]]), [0.0, 1.0, 2.0])
     >>> one.n, round(one.mean, 3), one.p, one.p_holm, one.smallest_p, one.smallest_p_holm
@@ -99,16 +106,15 @@ def against(scores: np.ndarray, baseline: Sequence[float]) -> tuple[Against, ...
 
 
 def probability_best(scores: np.ndarray) -> np.ndarray:
-    """[K], sums to 1: the share of bootstrap resamples of the seeds in which each setting [K, R] has the highest
-    mean. Every resample draws the same seeds for all settings; ties share the point.
+    """Returns [K], which sums to 1: the share of bootstrap resamples in which each point [K, R] has the highest mean.
 
-    Where cells are missing, means are compared as `racing.adjusted_means` does: by differences to the leader on
-    the seeds that both have. In a resample that draws none of those, a setting cannot win. A setting without a
-    seed in common with the leader gets 0.
+    Every resample draws the same seeds for all points; in a tie the points share the resample. Where cells are missing,
+    means are compared as in `racing.adjusted_means`: by differences to the leader on common seeds. In a resample
+    without any of those, a point cannot win. A point without a seed in common with the leader gets 0.
 
-    Its weakness: it is the share of resamples, not the probability that the setting is truly the best. Few seeds
-    (below about ten) make it too sure of the winner, a setting that won by luck takes the share of its
-    neighbours, and with one seed it is 1 for whichever happened to be first.
+    This is the share of resamples, not the probability that the point is truly the best. With few seeds (below about
+    ten) it is too high for the winner, a point that won by luck takes the share of its neighbours, and with one seed it
+    is 1 for whichever point happened to be first.
 
     >>> probability_best(np.array([[1.0, 4.0], [2.0, 2.0], [0.0, 0.0]])).tolist()
     [0.75, 0.25, 0.0]
@@ -131,6 +137,7 @@ def probability_best(scores: np.ndarray) -> np.ndarray:
 
 
 def _bootstrap(values: np.ndarray) -> tuple[float, float]:
+    """Returns the ends of the BCa interval of the mean."""
     from scipy.stats import bootstrap
 
     generator = np.random.default_rng(SEED)

@@ -1,4 +1,4 @@
-"""The stretch of tried values, around the best, over which a quadratic curve suits the scores."""
+"""The window of tried values, around the best, over which a quadratic curve fits the scores."""
 
 from __future__ import annotations
 
@@ -12,38 +12,44 @@ from results.statistics.lack_of_fit import lack_of_fit
 from results.statistics.racing import adjusted_means
 
 MISFIT = 0.05
-"""A curve over all points is given up when the lack-of-fit test rejects it at this level."""
+"""A curve over all points is rejected when the p-value of the lack-of-fit test is below this."""
 
 MISFIT_WINDOW = 0.25
-"""A window must do better than that: it was chosen because a wider one failed, so a bare pass would leave a curve
-that is off by about its own error."""
+"""The same for a window. It is larger, because the window was chosen after a wider one had failed: a curve that just
+passes would deviate by about its own standard error."""
 
 
 class Window(NamedTuple):
-    """Tried values that the curve is fitted to."""
+    """The tried values that the curve is fitted to."""
 
     low: float
+    """The smallest of them."""
     high: float
+    """The largest of them."""
     points: int
+    """Their number."""
     whole: bool
-    """Whether these are all the points that the curve could have."""
+    """Whether these are all values that the curve may use."""
     lack_of_fit_p: float
-    """Of the curve over this window; NaN where it cannot be tested."""
+    """p-value of the lack-of-fit test of the curve over this window; NaN where it cannot be tested."""
 
 
 class LocalFit(NamedTuple):
-    """A curve and the rows [K] of the table that it rests on."""
+    """A curve over a window."""
 
     fit: SeedFit
+    """The curve."""
     rows: np.ndarray
+    """[K] bool: the rows of the table that it is fitted to."""
     window: Window
+    """The values of these rows."""
 
 
 def local_fit(x: np.ndarray, scores: np.ndarray, curve: np.ndarray) -> LocalFit | None:
-    """The widest curve that the lack-of-fit test lets pass: x [K], scores [K, R], curve bool [K] = rows it may use.
+    """Returns the curve over the widest window that passes the lack-of-fit test; None where none does.
 
-    All rows first; then the rows farthest from the best one are left out step by step (a quarter of them each time)
-    down to `FEWEST_POINTS` distinct x. None where no curve can be fitted, or none passes.
+    x [K], scores [K, R], curve bool [K]: the rows that it may use. All rows are tried first; then the rows farthest
+    from the best one are left out in steps, a quarter of them each time, down to `FEWEST_POINTS` distinct x.
     """
     rows = np.flatnonzero(curve)
     if not len(rows):
@@ -64,7 +70,7 @@ def local_fit(x: np.ndarray, scores: np.ndarray, curve: np.ndarray) -> LocalFit 
 
 
 def _counts(most: int) -> list[int]:
-    """Sizes to try: most, then a quarter fewer each time, at last `FEWEST_POINTS`.
+    """Returns the sizes of windows to try: `most`, then a quarter fewer each time, at last `FEWEST_POINTS`.
 
     >>> _counts(11)
     [11, 8, 6, 4]

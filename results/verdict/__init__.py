@@ -1,1 +1,1 @@
-"""What can be said of a search: how far its answer is resolved, and the sentences that say so."""
+"""Verdicts on a search: how far its answer is resolved, and the sentences that say so."""

@@ -1,4 +1,4 @@
-"""The answer of a search in words: what was chosen, by how much, and how far to trust it."""
+"""The answer of a search in words: the choice, its advantage, and how far to trust it."""
 
 from __future__ import annotations
 
@@ -27,12 +27,16 @@ from results.verdict.assessment import trust
 from results.verdict.peak import is_inert
 
 LEVEL = 0.05
+"""p-values below this are significant."""
 MOST_LISTED = 6
+"""Points that are listed by name; of the others only the number is given."""
 
 
 def answer(results: SearchResults) -> str:
-    """Paragraphs of plain text with blank lines between: the choice with the verdict on it, comparison with the
-    baseline, evaluation, and what else bears on how far to trust it.
+    """Returns paragraphs of plain text with blank lines between.
+
+    The choice with the verdict on it; the comparison with the baseline; the evaluation; and what else bears on how far
+    to trust the choice.
     """
     first = " ".join(part for part in (_choice(results), *_verdict(results)) if part)
     parts = (first, _against_baseline(results), _evaluation(results), _trust(results))
@@ -40,6 +44,7 @@ def answer(results: SearchResults) -> str:
 
 
 def _choice(results: SearchResults) -> str:
+    """Returns the sentence that names the chosen point and its A_T."""
     members = results.members_of(results.chosen)
     stream = STREAM_LABELS[results.score_on]
     spread = "; mean ± standard deviation over seeds" if len(members) > 1 else ""
@@ -60,8 +65,9 @@ def _rank(results: SearchResults) -> str:
 
 
 def _highest(results: SearchResults) -> str:
-    """Which setting has the highest mean, where it is not the chosen one: a strategy may rule it out, or a study have
-    grown.
+    """Returns which point has the highest mean, where it is not the chosen one; else "".
+
+    A strategy may exclude that point, or the study may have been extended.
     """
     higher = wording.higher(results)
     if not higher:
@@ -71,6 +77,7 @@ def _highest(results: SearchResults) -> str:
 
 
 def _against_baseline(results: SearchResults) -> str:
+    """Returns the comparison with the baseline on the seeds of the search, with its bias."""
     if results.baseline is None or is_inert(results):
         return ""
     if results.chosen == results.baseline:
@@ -101,6 +108,7 @@ def _against_baseline(results: SearchResults) -> str:
 
 
 def _evaluation(results: SearchResults) -> str:
+    """Returns the figures of the evaluation, and their difference to those of the baseline."""
     subject = wording.subject(results)
     if not results.evaluation:
         return (
@@ -123,7 +131,7 @@ def _evaluation(results: SearchResults) -> str:
 
 
 def _difference(results: SearchResults) -> str:
-    """The chosen setting minus the baseline on the evaluation stream, and a test where one is valid."""
+    """Returns the chosen point minus the baseline on the evaluation stream, and a test where one is valid."""
     pair = baseline_pair(results, evaluation=True)
     seeds = count_text(pair.n, "seed")
     if pair.n and not any(pair.differences):
@@ -157,7 +165,7 @@ def _verdict(results: SearchResults) -> tuple[str, str]:
 
 
 def _share(results: SearchResults) -> str:
-    """How often the chosen setting is the best of the tried ones."""
+    """Returns how often the chosen point is the best of the tried ones in resamples of the seeds."""
     found = trust(results)
     if found.seeds < 2 or math.isnan(found.probability) or len(results.settings) < 2:
         return ""
@@ -168,7 +176,7 @@ def _share(results: SearchResults) -> str:
 
 
 def _outside(results: SearchResults) -> str:
-    """A sentence where the chosen value is not among those that the curve leaves open."""
+    """Returns a sentence where the chosen value lies outside the confidence set of the curve; else ""."""
     peak = trust(results).peak
     if peak is None or peak.curve is None or peak.low <= float(results.chosen[0]) <= peak.high:
         return ""
@@ -181,8 +189,9 @@ def _outside(results: SearchResults) -> str:
 
 
 def _at_the_end(results: SearchResults) -> str:
-    """A warning where the best lies on an edge that a narrowing cannot cross any more; the verdict tells of the edge of
-    what was searched.
+    """Returns a warning where the choice is an end of the last interval, which narrowing cannot leave; else "".
+
+    The ends of the whole searched interval are a matter of the verdict.
     """
     last, own = results.rounds[-1], results.domain[0] or ()
     if is_inert(results) or last is results.rounds[0] or last.span is None:
@@ -207,7 +216,7 @@ COUNTED = "they are counted but not averaged."
 
 
 def _listed(results: SearchResults, settings: list[tuple[Any, ...]]) -> str:
-    """A few settings, and how many more there are: "ε = 0.5, 0.6 and 3 more"."""
+    """Returns a few points, and how many more there are: "ε = 0.5, 0.6 and 3 more"."""
     shown = settings[:MOST_LISTED]
     if len(results.parameters) == 1:
         text = f"{wording.subject(results)} = {', '.join(value_text(s[0]) for s in shown)}"
@@ -217,7 +226,7 @@ def _listed(results: SearchResults, settings: list[tuple[Any, ...]]) -> str:
 
 
 def _test(pair: Paired) -> str:
-    """The sign-flip test, and what it cannot show with so few seeds."""
+    """Returns the sign-flip test, and its limit with few seeds."""
     if pair.n < 2:
         return ""
     smallest = smallest_sign_flip_p(pair.n)
@@ -229,6 +238,7 @@ def _test(pair: Paired) -> str:
 
 
 def _points(pair: Paired) -> str:
+    """Returns a mean paired difference of A_T in percentage points, in words."""
     if not pair.n:
         return "no seed measured for both"
     error = f" ± {number_text(pair.error, 2)}" if math.isfinite(pair.error) else ""
@@ -245,6 +255,7 @@ def _result(results: SearchResults, setting: Setting, members: Sequence[RunRecor
 
 
 def _metric(members: Sequence[RunRecord], metric: str) -> str:
+    """Returns mean ± standard deviation; the mean alone for one member, which has no spread."""
     row = by_setting({(): members}, ()).iloc[0]
     if len(members) == 1:
         return number_text(float(row[f"{metric}_mean"]), METRIC_DIGITS[metric])

@@ -1,4 +1,4 @@
-"""How far a search can be trusted: everything its seeds can and cannot tell, computed once."""
+"""How far a search can be trusted: everything that its seeds say about it, computed once."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ from results.verdict.peak import Peak, complete, lost, peak, table
 
 
 class TrustedSetting(NamedTuple):
-    """What the seeds say of one tried setting; A_T in percent."""
+    """The statistics of one tried point; A_T in percent."""
 
     setting: Setting
+    """The point."""
     diverged: int
-    """Members that diverged: such a setting has no score and cannot be the best."""
+    """Members that diverged: a point that has any has no score and cannot be the best."""
     spread: Spread
+    """A_T over its seeds."""
     adjusted: float
-    """Mean as if the setting had every seed, see `racing.adjusted_means`; NaN where a member diverged."""
+    """Mean as if the point had every seed, see `racing.adjusted_means`; NaN where a member diverged."""
     against: Against | None
-    """Minus the baseline; None for the baseline itself, or without one in the search."""
+    """Difference to the baseline; None for the baseline itself, or without one in the search."""
     probability: float
     """Share of resamples of the seeds in which it is the best, see `spread.probability_best`."""
 
@@ -37,52 +39,59 @@ class Trust(NamedTuple):
     """Everything that says how far to trust a search; A_T in percent, values as they were searched."""
 
     parameters: tuple[str, ...]
+    """Names of the searched hyperparameters."""
     chosen: Setting
+    """The chosen point."""
     baseline: Setting | None
+    """The point it is compared with; None without one."""
     seeds: int
+    """Seeds of the search that have a record."""
     settings: tuple[TrustedSetting, ...]
-    """Every tried setting, in the order of the study."""
+    """Every tried point, in the order of the study."""
     peak: Peak | None
-    """Of a search of one number over an interval; else None."""
+    """The curve and its confidence set, for a search of one number over an interval; else None."""
     verdict: Verdict
-    """Its interval in values of the parameter."""
+    """Its interval is in values of the parameter."""
     rivals: tuple[Setting, ...]
-    """Settings that cannot be told from the best, where they lie on no curve."""
+    """Points that cannot be told apart from the best, if they lie on no curve."""
     race: Race | None
+    """As in `SearchResults`."""
     seal: str
+    """As in `SearchResults`."""
     looks: tuple[Look, ...]
+    """As in `SearchResults`."""
 
     @property
     def probability(self) -> float:
-        """Of the chosen setting to be the best of the tried ones; NaN where it was not tried."""
+        """Share of resamples in which the chosen point is the best of the tried ones; NaN where it was not tried."""
         found = [one.probability for one in self.settings if one.setting == self.chosen]
         return found[0] if found else math.nan
 
     @property
     def comparisons(self) -> int:
-        """Settings that share a seed with the baseline."""
+        """The number of points that share a seed with the baseline."""
         return sum(one.against is not None and one.against.n > 0 for one in self.settings)
 
     @property
     def smallest_p(self) -> float:
-        """The smallest p that the seeds allow in any comparison with the baseline; NaN without one."""
+        """The smallest p that the seeds allow in any comparison with the baseline; NaN without a comparison."""
         return min((one.against.smallest_p for one in self.settings if one.against and one.against.n), default=math.nan)
 
     @property
     def smallest_p_holm(self) -> float:
-        """The same after the correction for the number of comparisons."""
+        """The same after Holm's correction for the number of comparisons."""
         pairs = [one.against for one in self.settings if one.against and one.against.n]
         return min((pair.smallest_p_holm for pair in pairs), default=math.nan)
 
     @property
     def look(self) -> int:
-        """Which look at the evaluation stream this study's is, from 1; 0 where it is none of them."""
+        """The number of this study's choice among those evaluated on the stream, from 1; 0 where it is none of them."""
         return max((i for i, one in enumerate(self.looks, start=1) if one.mine), default=0)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=16)  # every section of the report asks for it
 def trust(results: SearchResults) -> Trust:
-    """Compute everything; the members of the search are the only data."""
+    """Returns the whole assessment; the members of the search are its only data."""
     found = peak(results)
     verdict, rivals = judge(results, found)
     return Trust(
@@ -101,10 +110,10 @@ def trust(results: SearchResults) -> Trust:
 
 
 def trust_as_json(trust: Trust) -> dict[str, Any]:
-    """What `Trust` holds, as JSON writes it: NaN and infinity are null, A_T is in percent.
+    """Returns an assessment as JSON: NaN and infinity are null, A_T is in percent.
 
     kind, interval, text, advice, rivals (the verdict); seeds, probability_best, smallest_p, smallest_p_holm; curve
-    (null without one); tests: one a setting; race, seal, looks.
+    (null without one); tests: one for each point; race, seal, looks.
     """
     verdict = trust.verdict
     found: dict[str, Any] = {
@@ -127,15 +136,16 @@ def trust_as_json(trust: Trust) -> dict[str, Any]:
 
 
 def trust_rows(trust: Trust) -> list[dict[str, Any]]:
-    """One row a setting, for a table: a key a parameter, then n, diverged, mean, std, population_std, low, high,
-    bootstrap_low, bootstrap_high, adjusted_mean, difference, standard_error, p, p_holm, smallest_p, probability_best.
-    NaN where there is nothing.
+    """Returns one row a point, for a table; NaN where there is nothing.
+
+    A key for each parameter, then n, diverged, mean, std, population_std, low, high, bootstrap_low, bootstrap_high,
+    adjusted_mean, difference, standard_error, p, p_holm, smallest_p, probability_best.
     """
     return [_row(trust, one) for one in trust.settings]
 
 
 def _settings(results: SearchResults, inert: bool) -> tuple[TrustedSetting, ...]:
-    """inert: all score the same, so that none is tested, nor the best in any resample."""
+    """Returns the statistics of all points; of an inert search without tests and probabilities, which mean nothing."""
     scores, whole = table(results), complete(results)
     pairs = {} if inert else _against(results, scores)
     adjusted = adjusted_means(whole)
@@ -147,6 +157,7 @@ def _settings(results: SearchResults, inert: bool) -> tuple[TrustedSetting, ...]
 
 
 def _against(results: SearchResults, scores: np.ndarray) -> dict[Setting, Against]:
+    """Returns point -> its comparison with the baseline; empty where the baseline was not tried."""
     if results.baseline not in results.settings:
         return {}
     base = results.settings.index(results.baseline)

@@ -1,4 +1,4 @@
-"""How far the answer of a search can be trusted, in words with figures: resolved, edge, flat, diverging or inert."""
+"""The verdict on a search of one number, in words: resolved, edge, flat, diverging or inert."""
 
 from __future__ import annotations
 
@@ -15,25 +15,32 @@ from results.statistics.curve import FEWEST_POINTS
 from results.statistics.rivals import rivals
 
 LOST_SHARE = 0.25
-"""From this share of lost members on, the search says more about divergence than about the parameter."""
+"""With this share of diverged members or more, a search says more about divergence than about the parameter."""
 
 MANY_SEEDS = 100
-"""Needs beyond this are told as "more than"."""
+"""A larger number of needed seeds is printed as "more than 100"."""
 
 
 class Verdict(NamedTuple):
-    """kind, the values that may be the best, and what to say."""
+    """What can be said about the best value. An end of the searched interval is open if it may be the best."""
 
     kind: str
-    """resolved   neither end of the interval is open
-    edge       one end is, the other is not: the best lies there or cannot be told from it
-    flat       both ends are open: no value can be told from the best
-    diverging  too many members were lost to say anything
-    inert      all scores are equal bit for bit: nothing was measured"""
+    """One of
+
+    resolved   neither end is open
+    edge       one end is open: the best value lies there or cannot be distinguished from it
+    flat       both ends are open: no value can be distinguished from the best
+    diverging  too many members diverged for a verdict
+    inert      all scores are equal bit for bit: nothing was measured
+    """
     low: float
+    """Low end of the interval of values that may be the best; NaN without a curve."""
     high: float
+    """Its high end."""
     text: str
+    """What was found, in a sentence."""
     advice: str
+    """What to do, in a sentence."""
 
 
 def verdict(
@@ -45,20 +52,21 @@ def verdict(
     natural: tuple[str, str] = ("", ""),
     members: int | None = None,
 ) -> Verdict:
-    """What `best_interval` found in scores [K, R], told for people; rows in ascending order of the values.
+    """Returns the verdict on scores [K, R], rows in ascending order of the values, from what `best_interval` returned.
 
-    lost     bool [K, R]: members that diverged; others without a score were never trained, or share a value with one
-             that was lost
-    members  how many were trained; where it is left out, those with a score and those lost
+    lost     bool [K, R]: members that diverged; other members without a score were never trained, or belong to a value
+             of which a seed diverged
+    label    the name of the parameter
     natural  names of the limits that cannot be crossed, such as ("A-GEM", "ε = 1"); "" where the interval could be
              wider
+    members  number of trained members; if left out, those with a score and those that diverged
 
-    "resolved" needs both ends closed. An end is closed by a slope that surely points inwards there, or by the
-    comparison with the other end (`slope_tests.open_slopes`). Both cannot be closed by each other, because each would
-    have to lie below the other; so one slope at least points inwards, and as the other end lies below or points inwards
-    too, the fitted curve bends down. Where an end is truly the best, closing it is an error of one of two tests, which
-    happens in at most 2 % + 1 % of the searches (level 95 %); on a flat curve both ends are, so "resolved" is as seldom
-    there. In a race seeds count as fewer than were trained, and the interval is wider than it need be.
+    "resolved" needs both ends closed. An end is closed if the slope there points inwards significantly, or by the
+    comparison with the other end (`slope_tests.open_slopes`). The ends cannot close each other, because each would have
+    to be below the other; so at least one slope points inwards, and as the other end is below or points inwards, too,
+    the fitted curve bends down. If an end is truly the best, closing it is an error of one of two tests, which happens
+    in at most 2 % + 1 % of the searches (confidence 95 %). On a flat curve both ends are best, so "resolved" is as rare
+    there. In a race the seeds count as fewer than were trained, and the interval is wider than necessary.
     """
     if nothing := inert(scores, f"values of {label}", label):
         return Verdict(INERT, found.low, found.high, *nothing)
@@ -80,7 +88,7 @@ def verdict(
 
 
 def _flat(found: Maximum, scores: np.ndarray, label: str, seeds: str) -> Verdict:
-    """Both ends are open. That every value will do is said only where those between do not differ."""
+    """Returns the verdict with both ends open; it recommends any value only if the values do not differ."""
     low, high = (epsilon_text(end) for end in (found.low, found.high))
     closed = found.worse_ends
     span = f"{'(' if closed[0] else '['}{low}, {high}{')' if closed[1] else ']'}"
@@ -101,12 +109,13 @@ def _flat(found: Maximum, scores: np.ndarray, label: str, seeds: str) -> Verdict
 
 
 def _which(label: str, low: str, high: str, closed: tuple[bool, bool]) -> str:
-    """The values that are not surely worse: "value", "ε > 0"."""
+    """Returns the values that are not significantly worse: "value", "ε > 0"."""
     limits = [f"{sign} {end}" for sign, end, shut in ((">", low, closed[0]), ("<", high, closed[1])) if shut]
     return f"{label} {' and '.join(limits)}" if limits else "value"
 
 
 def _edge(found: Maximum, label: str, natural: tuple[str, str], span: str, seeds: str) -> Verdict:
+    """Returns the verdict with one open end; the advice depends on whether that end can be crossed."""
     side, value, name = ("low", found.low, natural[0]) if found.at_low else ("high", found.high, natural[1])
     end = epsilon_text(value)
     text = f"The best {label} lies in {span} with {100 * LEVEL:.0f} % confidence ({seeds}): "
@@ -122,7 +131,10 @@ def _edge(found: Maximum, label: str, natural: tuple[str, str], span: str, seeds
 
 
 def diverging(scores: np.ndarray, lost: np.ndarray | None, fewest: int, label: str, members: int | None) -> str:
-    """Why too much was lost, or "": a share of the members, or all but a few values."""
+    """Returns why too many members diverged for a verdict, or "".
+
+    Too many are a share of `LOST_SHARE`, or so many that fewer than `fewest` values have a score.
+    """
     gone = 0 if lost is None else int(lost.sum())
     if not gone:
         return ""
@@ -138,7 +150,7 @@ def diverging(scores: np.ndarray, lost: np.ndarray | None, fewest: int, label: s
 
 
 def stable(label: str) -> str:
-    """Advice where members diverge."""
+    """Returns the advice for a search whose members diverge."""
     away = "" if "learning rate" in label else " and search again"
     return f"Lower the learning rate{away}, or leave out the values that diverge."
 
@@ -148,7 +160,7 @@ def _more(found: Maximum, otherwise: str) -> str:
 
 
 def seeds_advice(needed: float, otherwise: str) -> str:
-    """How many seeds would settle it, if any number would."""
+    """Returns the advice `otherwise`, with the number of seeds that would decide, if any would."""
     if math.isinf(needed) or not needed:
         return otherwise
     number = f"about {needed:.0f}" if needed <= MANY_SEEDS else f"more than {MANY_SEEDS}"

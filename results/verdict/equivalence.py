@@ -1,4 +1,4 @@
-"""What the certificates of a study say, in words."""
+"""The certificates of a study in words: whether training in a cohort changes a result."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from results.search import SearchResults
 
 
 def summary(results: SearchResults) -> str:
-    """How far the members that were trained again alone are from what they gave among others; "" where there
-    were none.
-    """
+    """Returns how far the results of members trained alone are from those in a cohort; "" without certificates."""
     known = results.certificates
     if not known:
         return ""
@@ -26,7 +24,7 @@ def summary(results: SearchResults) -> str:
 
 
 def warning(results: SearchResults) -> str:
-    """What is wrong where a member differs by more than is allowed; "" where none does."""
+    """Returns a warning where a member differs by more than is allowed; "" where none does."""
     known = results.certificates
     outside = [c for c in known if not c.within(results.tolerance)]
     if not outside:
@@ -38,6 +36,7 @@ def warning(results: SearchResults) -> str:
 
 
 def _largest(certificates: Sequence[Certificate]) -> str:
+    """Returns the largest differences of accuracies and parameters, in words."""
     accuracy = points_text(max(c.accuracy_difference for c in certificates))
     parameter = difference_text(max(c.parameter_difference for c in certificates))
     return f"the largest difference of any accuracy is {accuracy}, of any parameter {parameter}"

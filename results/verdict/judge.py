@@ -1,4 +1,4 @@
-"""The verdict on a search: by the curve where one number was searched, else by its settings."""
+"""The verdict on a search: by the curve if one number was searched, else by comparing its points."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from results.verdict.peak import Peak, complete
 from results.verdict.points import verdict_of_settings
 
 NEAR = 0.05
-"""Values that lie so close to an end, as a part of the axis, count as at the end."""
+"""Values this close to an end, as a part of the axis, count as being at the end."""
 
 
 def judge(results: SearchResults, peak: Peak | None) -> tuple[Verdict, tuple[Setting, ...]]:
-    """The verdict, its interval in values of the parameter (NaN where settings lie on no curve), and which other
-    settings cannot be told from the best; these only where there is no curve.
+    """Returns the verdict, and the points that cannot be told apart from the best if there is no curve.
+
+    The interval of the verdict is in values of the parameter; NaN where the points lie on no curve.
     """
     scores = complete(results)
     if nothing := _inert(results, scores):
@@ -42,6 +43,7 @@ def judge(results: SearchResults, peak: Peak | None) -> tuple[Verdict, tuple[Set
 
 
 def _inert(results: SearchResults, scores: np.ndarray) -> Inert | None:
+    """Returns the words for an inert search; None for any other."""
     searched = wording.searched(results)
     of = f"values of {searched}" if len(results.parameters) == 1 else f"points of {searched}"
     ends: dict[int, set[str]] = {}
@@ -51,14 +53,15 @@ def _inert(results: SearchResults, scores: np.ndarray) -> Inert | None:
 
 
 def _on_the_curve(results: SearchResults, peak: Peak, scores: np.ndarray) -> Verdict:
-    """Figures of an estimate are told with three significant digits."""
+    """Returns the verdict by the curve, with advice that names tried values."""
+    # Three significant digits in the text: more would not be justified by an estimate.
     low, high, best = (float(f"{value:.3g}") for value in (peak.low, peak.high, peak.best))
     told = peak.maximum._replace(low=low, high=high, best=best)
     label, names = wording.subject(results), _natural(results)
     found = verdict(told, scores, _diverged(results), label=label, natural=names, members=_members(results))
     within = peak.low <= float(results.chosen[0]) <= peak.high
     if found.kind == "resolved":
-        # Else the advice would name the top of the curve, a value that nobody trained.
+        # The advice of `verdict` names the top of the curve, a value that nobody trained.
         text = f"The chosen {label} lies within it: take it." if within else _inside(results, peak, scores)
         found = found._replace(advice=text)
     elif found.kind == "edge" and within:
@@ -67,7 +70,7 @@ def _on_the_curve(results: SearchResults, peak: Peak, scores: np.ndarray) -> Ver
 
 
 def _inside(results: SearchResults, peak: Peak, scores: np.ndarray) -> str:
-    """What to do where the chosen value lies outside a resolved interval."""
+    """Returns the advice for a chosen value that lies outside a resolved interval."""
     label, means = wording.subject(results), adjusted_means(scores)
     values = [float(setting[0]) for setting in results.settings]
     tried = [k for k, v in enumerate(values) if peak.low <= v <= peak.high and not math.isnan(means[k])]
@@ -80,7 +83,7 @@ def _inside(results: SearchResults, peak: Peak, scores: np.ndarray) -> str:
 
 
 def _chosen_or_end(results: SearchResults, found: Maximum, names: tuple[str, str]) -> str:
-    """Advice where the open end cannot be crossed and the chosen value is as good as it; "" elsewhere."""
+    """Returns the advice for an open end that cannot be crossed, if the chosen value is as good as it; else ""."""
     assert results.domain[0] is not None
     side = 0 if found.at_low else 1
     name, end, label = names[side], results.domain[0][side], wording.subject(results)
@@ -90,18 +93,19 @@ def _chosen_or_end(results: SearchResults, found: Maximum, names: tuple[str, str
 
 
 def _diverged(results: SearchResults) -> np.ndarray:
-    """bool [K, R]."""
+    """Returns bool [K, R]: the members that diverged, a row a point and a column a seed."""
     seeds = sorted({r.seed for r in results.search})
     rows = [{r.seed for r in results.members_of(s) if r.status != "ok"} for s in results.settings]
     return np.array([[seed in row for seed in seeds] for row in rows], dtype=bool).reshape(len(rows), len(seeds))
 
 
 def _members(results: SearchResults) -> int:
+    """Returns the number of members, counted once for every point to which they belong."""
     return sum(len(results.members_of(setting)) for setting in results.settings)
 
 
 def _natural(results: SearchResults) -> tuple[str, str]:
-    """Names of the ends that ε cannot cross."""
+    """Returns the names of the ends that ε cannot cross; "" for other ends."""
     ends = results.domain[0]
     if not results.of_epsilon or ends is None:
         return "", ""
@@ -110,7 +114,7 @@ def _natural(results: SearchResults) -> tuple[str, str]:
 
 
 def _at_bound(results: SearchResults, setting: Setting) -> bool:
-    """Whether a value lies at an end of its interval that could be moved: ε cannot go below 0 or beyond 1."""
+    """Returns whether a value lies at an end of its interval that could be moved: ε cannot go below 0 or beyond 1."""
     return any(
         _near_an_end(float(value), ends, name in results.log, name == EPSILON)
         for name, value, ends in zip(results.parameters, setting, results.domain, strict=True)
@@ -119,7 +123,7 @@ def _at_bound(results: SearchResults, setting: Setting) -> bool:
 
 
 def _near_an_end(value: float, ends: tuple[float, float], log: bool, of_epsilon: bool) -> bool:
-    """Within `NEAR` of the axis: a sampler hardly ever draws the very end of a continuous one."""
+    """Returns whether a value is within `NEAR` of an end: samplers almost never draw the end of a continuous axis."""
     low, high, at = (math.log10(v) if log else v for v in (*ends, value))
     near = (at - low <= NEAR * (high - low), high - at <= NEAR * (high - low))
     return any(close and not (of_epsilon and end in (0, 1)) for close, end in zip(near, ends, strict=True))

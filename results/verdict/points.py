@@ -1,4 +1,4 @@
-"""How far the best of settings that lie on no curve can be trusted, in words."""
+"""The verdict on points that lie on no curve, in words."""
 
 from __future__ import annotations
 
@@ -15,15 +15,18 @@ from results.verdict.curve import diverging, seeds_advice, stable
 
 
 class SettingsVerdict(NamedTuple):
-    """A `Verdict` on settings that lie on no curve."""
+    """A verdict on points that lie on no curve."""
 
     kind: str
+    """As in `Verdict`."""
     best: int | None
-    """Index of the leader; None without a score."""
+    """Index of the best point; None without a score."""
     rivals: tuple[int, ...]
-    """Indices of the settings that cannot be told from it."""
+    """Indices of the points that cannot be told apart from it."""
     text: str
+    """What was found, in a sentence."""
     advice: str
+    """What to do, in a sentence."""
 
 
 def verdict_of_settings(
@@ -34,10 +37,14 @@ def verdict_of_settings(
     label: str = "point",
     members: int | None = None,
 ) -> SettingsVerdict:
-    """How far the leader of settings [K, R] that lie on no curve can be trusted, by the tests of `rivals.rivals`.
+    """Returns the verdict on scores [K, R] of points that lie on no curve, by the tests of `rivals.rivals`.
 
-    flat: none is separated from the leader. edge: some are, but the leader or a rival lies at a bound of its
-    parameters (at_bound, bool [K]) that might be moved. lost, members as in `curve.verdict`.
+    at_bound       bool [K]: points at a bound of a parameter that could be moved
+    label          what a row is: "point", or "value" in a search of one parameter
+    lost, members  as in `verdict`
+
+    The kind is flat if no point is separated from the best one, edge if some are but the best or a rival is at a bound,
+    else resolved.
     """
     found = rivals(scores, LEVEL)
     if nothing := inert(scores, f"{label}s", f"the {label}s"):
@@ -64,6 +71,7 @@ def verdict_of_settings(
 
 
 def _nothing_to_compare(others: int, label: str) -> str:
+    """Returns why there is nothing to compare, or ""."""
     if others > 0:
         return ""
     return (
@@ -74,7 +82,7 @@ def _nothing_to_compare(others: int, label: str) -> str:
 
 
 def _told(found: Rivals, others: int, label: str) -> str:
-    """How many of the others are left."""
+    """Returns how many of the others cannot be told apart from the best, in words."""
     if not found.rivals:
         than = "the other" if others == 1 else f"all {others} others"
         return f"The best {label} is significantly better than {than}"

@@ -1,4 +1,4 @@
-"""Nouns of a study: what it searched, in which rounds, against what. Of a search of ε they are the paper's words."""
+"""The nouns of a study: what it searched, in which rounds, against what; for a search of ε in the paper's words."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from results.statistics.paired import RELATIVE_ZERO
 
 
 def subject(results: SearchResults) -> str:
-    """What was chosen: "ε", "learning rate", or "point" where there are several parameters."""
+    """Returns what was chosen: "ε", "learning rate", or "point" where there are several parameters."""
     return parameter_label(results.parameters[0]) if len(results.parameters) == 1 else "point"
 
 
 def searched(results: SearchResults) -> str:
-    """All that was searched: "ε", "learning rate and λ", "ε, learning rate and memory"."""
+    """Returns all that was searched: "ε", "learning rate and λ", "ε, learning rate and memory"."""
     *first, last = map(parameter_label, results.parameters)
     return f"{', '.join(first)} and {last}" if first else last
 
 
 def heading(text: str) -> str:
-    """Words at the start of a line; a Greek letter stays as it is.
+    """Returns words as the start of a line: capitalised, but a Greek letter is a symbol and stays as it is.
 
     >>> heading("learning rate"), heading("ε"), heading("λ and margin")
     ('Learning rate', 'ε', 'λ and margin')
@@ -31,37 +31,38 @@ def heading(text: str) -> str:
 
 
 def tried(results: SearchResults) -> str:
-    """How many points: "51 values", "40 points"."""
+    """Returns how many points were tried: "51 values", "40 points"."""
     return count_text(len(results.settings), "value" if len(results.parameters) == 1 else "point")
 
 
 def others(results: SearchResults) -> str:
-    """Tried points, as a plural: "tried ε", "tried values", "tried points"."""
+    """Returns the tried points as a plural: "tried ε", "tried values", "tried points"."""
     if results.of_epsilon:
         return "tried ε"
     return "tried values" if len(results.parameters) == 1 else "tried points"
 
 
 def round_noun(one: SearchRound) -> str:
-    """A round: a repeat of a narrowing, which has an interval of its own, else a batch. A study may have grown by
-    another strategy.
+    """Returns the noun for a round: "repeat" if it searched an interval, else "batch".
+
+    By round, because a study may have been extended by another strategy.
     """
     return "batch" if one.span is None else "repeat"
 
 
 def rounds(results: SearchResults) -> str:
-    """How many rounds: "5 repeats", "1 batch", "3 repeats and 2 batches"."""
+    """Returns how many rounds there were: "5 repeats", "1 batch", "3 repeats and 2 batches"."""
     return " and ".join(count_text(count, noun) for noun, count in Counter(map(round_noun, results.rounds)).items())
 
 
 def round_nouns(results: SearchResults) -> str:
-    """Rounds as a plural: "repeats", "batches", or "rounds" where there are both."""
+    """Returns the noun for all rounds: "repeats", "batches", or "rounds" where there are both."""
     nouns = {round_noun(one) for one in results.rounds}
     return "rounds" if len(nouns) > 1 else "repeats" if "repeat" in nouns else "batches"
 
 
 def baseline(results: SearchResults) -> str:
-    """The baseline in a sentence: "ε = 0 (A-GEM)", "the baseline ε = 0" of another method, "the baseline λ = 10"."""
+    """Returns the baseline in a sentence: "ε = 0 (A-GEM)", of another method "the baseline ε = 0"."""
     if results.baseline is None:
         return "no baseline"
     text = setting_text(results.parameters, results.baseline)
@@ -69,22 +70,22 @@ def baseline(results: SearchResults) -> str:
 
 
 def baseline_name(results: SearchResults) -> str:
-    """The baseline, shortly: "A-GEM", "the baseline"."""
+    """Returns a short name of the baseline: "A-GEM", "the baseline"."""
     return "A-GEM" if is_agem(results) else "the baseline"
 
 
 def is_agem(results: SearchResults) -> bool:
-    """Whether the baseline is A-GEM, of a search of ε alone."""
+    """Returns whether the baseline of a search of ε alone is A-GEM."""
     return results.zero_is_agem and results.baseline == (0.0,)
 
 
 def has_baseline(results: SearchResults) -> bool:
-    """Whether there is a baseline that is not the chosen setting itself."""
+    """Returns whether there is a baseline other than the chosen point."""
     return results.baseline is not None and results.baseline != results.chosen
 
 
 def higher(results: SearchResults) -> tuple[Setting, ...]:
-    """Settings that scored higher in their round than the chosen one in any of its own, the highest first."""
+    """Returns the points that scored higher in a round than the chosen one in any round, the highest first."""
     best: dict[Setting, float] = {}
     for one in results.rounds:
         for setting, score in zip(one.settings, one.scores, strict=True):

@@ -1,5 +1,6 @@
-"""One self-contained HTML page: the template, and the pieces that are the same wherever they stand. Every
-text is escaped here.
+"""One self-contained HTML page: the template, and the pieces that are the same on every page.
+
+Every text is escaped here, and only here.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from results.figures.style import plotly
 from results.labels import subscripts
 
+# Without a link to plotly's server: the page must work, and stay private, without a network.
 FIGURE_SETTINGS = {
     "displaylogo": False,
     "responsive": True,
@@ -22,8 +24,10 @@ FIGURE_SETTINGS = {
 
 
 def page(title: str, name: str, heading: str, lead: str, body: str, kicker: str = "Search for ε · study") -> str:
-    """The whole page. `body` is HTML, the rest is plain text; plotly.js is inside, once, and nothing is
-    loaded from anywhere. `kicker` stands before the name, above the heading.
+    """Returns the whole page. `body` is HTML, the other arguments are plain text.
+
+    plotly.js is included once, and nothing is loaded from anywhere. `kicker` is printed before the name, above the
+    heading.
     """
     return Template(_asset("page.html")).substitute(
         title=escape(title),
@@ -38,28 +42,29 @@ def page(title: str, name: str, heading: str, lead: str, body: str, kicker: str 
 
 
 def section(heading: str, *parts: str) -> str:
-    """A section with its heading; `parts` are HTML."""
+    """Returns a section with its heading; `parts` are HTML."""
     return "\n".join(["<section>", f"<h2>{escape(heading)}</h2>", *(part for part in parts if part), "</section>"])
 
 
 def prose(text: str) -> str:
-    """Plain text, escaped, with its metric names set as symbols."""
+    """Returns plain text as HTML, with metric names set as symbols."""
     return subscripts(escape(text))
 
 
 def paragraphs(text: str) -> str:
-    """Plain text with blank lines between paragraphs."""
+    """Returns plain text, with blank lines between paragraphs, as HTML paragraphs."""
     return "\n".join(f"<p>{prose(part)}</p>" for part in text.split("\n\n") if part)
 
 
 def small(text: str) -> str:
-    """A remark below a table."""
+    """Returns a remark below a table; "" without text."""
     return f'<p class="after">{prose(text)}</p>' if text else ""
 
 
 def figure(name: str, drawing: Any, caption: str) -> str:
-    """A plotly figure with its caption, which is also what a screen reader says; `name` becomes the element's
-    id.
+    """Returns a plotly figure with its caption, which screen readers read, too.
+
+    `name` becomes the id of the element.
     """
     div = plotly("io").to_html(
         drawing, include_plotlyjs=False, full_html=False, config=FIGURE_SETTINGS, div_id=f"figure-{name}"
@@ -70,7 +75,7 @@ def figure(name: str, drawing: Any, caption: str) -> str:
 
 
 def tiles(items: Iterable[tuple[str, str, str]]) -> str:
-    """Headline numbers: (label, value, detail); the first stands out."""
+    """Returns headline numbers (label, value, detail), of which the first is emphasised."""
     cells = [
         f'<div class="tile{" main" if i == 0 else ""}"><div class="label">{prose(label)}</div>'
         f'<div class="value">{escape(value)}</div><div class="detail">{prose(detail)}</div></div>'
@@ -80,36 +85,38 @@ def tiles(items: Iterable[tuple[str, str, str]]) -> str:
 
 
 def banner(kind: str, label: str, text: str, advice: str) -> str:
-    """A verdict: its kind (which colours it), in words, what was found, and what to do."""
+    """Returns a verdict: its kind, which decides the colour, the kind in words, what was found, and what to do."""
     said = f"<p>{prose(text)}</p>" + (f'<p class="advice">{prose(advice)}</p>' if advice else "")
     return f'<div class="banner {escape(kind)}"><div class="label">{escape(label)}</div>{said}</div>'
 
 
 def folded(heading: str, body: str, shown: bool) -> str:
-    """Something long under its heading, to be unfolded unless `shown`; `body` is HTML."""
+    """Returns a long part under a heading that unfolds it, unless it is `shown`; `body` is HTML."""
     return f"<details{' open' * shown}><summary>{escape(heading)}</summary>{body}</details>"
 
 
 def notes(items: Iterable[str]) -> str:
-    """What a reader must not miss; nothing where there is nothing to say."""
+    """Returns a list of what a reader must not miss; "" without items."""
     listed = "".join(f"<li>{prose(item)}</li>" for item in items)
     return f'<ul class="notes">{listed}</ul>' if listed else ""
 
 
 def facts(items: Mapping[str, str]) -> str:
-    """Label and text, two columns."""
+    """Returns label and text in two columns."""
     return f"<dl>{''.join(f'<dt>{escape(k)}</dt><dd>{escape(v)}</dd>' for k, v in items.items())}</dl>"
 
 
 def code(name: str, text: str) -> str:
-    """Preformatted text with a button that copies it; `name` becomes the element's id."""
+    """Returns preformatted text with a button that copies it; `name` becomes the id of the element."""
     button = f'<button type="button" data-copy="{escape(name)}">Copy</button>'
     return f'<div class="code">{button}<pre id="{escape(name)}">{escape(text)}</pre></div>'
 
 
 def table(header: Iterable[tuple[str, str]], rows: Iterable[tuple[str, Iterable[str]]]) -> str:
-    """`header`: (name, unit) a column. `rows`: (class, cells); the class "group" makes its one cell a heading
-    over all columns.
+    """Returns a table of plain texts.
+
+    header  (name, unit) of each column
+    rows    (class, cells); the class "group" makes its only cell a heading over all columns
     """
     columns = list(header)
     body = []
@@ -123,7 +130,7 @@ def table(header: Iterable[tuple[str, str]], rows: Iterable[tuple[str, Iterable[
 
 
 def grid(header: Iterable[tuple[str, str]], body: str, kind: str = "") -> str:
-    """A table that scrolls where it is too wide. `header`: (name, unit) a column; `body`: its rows as HTML."""
+    """Returns a table that scrolls if it is too wide. `header`: (name, unit) of each column; `body`: rows as HTML."""
     head = "".join(
         f'<th scope="col">{prose(n)}<span class="unit">{escape(u) or "&nbsp;"}</span></th>' for n, u in header
     )

@@ -1,7 +1,7 @@
-"""The paper's printed numbers, and what is known to be wrong with some of them.
+"""The numbers printed in the paper, and what is known to be wrong with some of them.
 
-`paper_tables.csv` holds tables 3–10 of the ε-SOFT-GEM paper: 372 rows, strings exactly as printed; F_T is a
-fraction, the rest are percent.
+`paper_tables.csv` contains tables 3–10 of the ε-SOFT-GEM paper: 372 rows, strings exactly as printed; F_T is a
+fraction, all other metrics are in percent.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["footnotes", "main_memory", "printed_memory_row", "printed_row"]
 
+# Tables 3 to 8 compare methods, 9 and 10 sizes of the memory.
 MAIN_TABLES = ("3", "4", "5", "6", "7", "8")
 MEMORY_TABLES = ("9", "10")
 ONE_HOT, JOINT_EMBEDDING = "one-hot", "JE"
@@ -44,6 +45,7 @@ METHODS = {
 """The ε the paper reports; it gives none for the other streams."""
 
 FOOTNOTES = {
+    # Found by comparing the tables with each other, with the paper's text, and with the definitions of the metrics.
     ("permuted_mnist", "van"): ("F_T = 0.21 is impossible with BWT = −50.68, because F_T >= −BWT; probably 0.51.",),
     ("permuted_mnist", "agem"): (
         "The memory table prints A_T 89.6 for this setting, and other spreads of a_1 (0.43) and a_t (0.25).",
@@ -80,42 +82,40 @@ def _tables() -> pd.DataFrame:
     import pandas as pd
 
     with resources.files(__name__).joinpath("paper_tables.csv").open(encoding="utf-8") as file:
+        # As text: a printed "0.10" must not become 0.1, whose last digit says how the mean was rounded.
         return pd.read_csv(file, dtype=str, keep_default_na=False)
 
 
 def printed_row(dataset: str, method: str) -> pd.DataFrame | None:
-    """The row of the paper's main tables (3–8) for our names of dataset and method, or None where it prints
-    none.
+    """Returns the row of the paper's main tables (3–8) for our names of dataset and method; None where it prints none.
 
-    Columns: metric, mean, std (floats, NaN where the cell is "OoM": out of memory), printed (the cell as
-    text).
+    Columns: metric, mean, std (floats, NaN where the cell is "OoM": out of memory), printed (the cell as text).
     """
     return _as_numbers(_rows(MAIN_TABLES, dataset, method))
 
 
 def printed_memory_row(dataset: str, method: str, memory: int) -> pd.DataFrame | None:
-    """The row of the paper's memory study (tables 9 and 10: Permuted MNIST and Split CIFAR) at `memory` examples
-    per class and task, or None where it prints none.
+    """Returns the row of the paper's memory study at `memory` examples per class and task; None where it prints none.
 
-    Columns as in `printed_row`; the metrics are A_T, a_1, a_t and F_T.
+    Tables 9 and 10: Permuted MNIST and Split CIFAR. Columns as in `printed_row`; the metrics are A_T, a_1, a_t and F_T.
     """
     rows = _rows(MEMORY_TABLES, dataset, method)
     return _as_numbers(rows[rows["memory"] == str(memory)])
 
 
 def main_memory(dataset: str, method: str) -> int | None:
-    """Examples per class and task behind that row of the main tables, or None where it has no memory."""
+    """Returns the examples per class and task of a row of the main tables; None for methods without a memory."""
     rows = _rows(MAIN_TABLES, dataset, method)
     return int(rows["memory"].iloc[0]) if not rows.empty and rows["memory"].iloc[0] else None
 
 
 def footnotes(dataset: str, method: str) -> tuple[str, ...]:
-    """What is known to be wrong or odd about that printed row, or why there is none."""
+    """Returns what is known to be wrong or odd about a printed row, or why there is none."""
     return FOOTNOTES.get((dataset, method), ())
 
 
 def _rows(numbers: tuple[str, ...], dataset: str, method: str) -> pd.DataFrame:
-    """The printed cells of our dataset and method within those tables; empty where there are none."""
+    """Returns the printed cells of our dataset and method in the given tables; empty where there are none."""
     label, variant = DATASETS.get(dataset, ("", ONE_HOT))
     tables = _tables()
     place = tables["table"].isin(numbers) & (tables["dataset"] == label) & (tables["variant"] == variant)
@@ -123,7 +123,7 @@ def _rows(numbers: tuple[str, ...], dataset: str, method: str) -> pd.DataFrame:
 
 
 def _as_numbers(rows: pd.DataFrame) -> pd.DataFrame | None:
-    """metric, mean, std, printed of one printed row; None where it is empty."""
+    """Returns metric, mean, std and printed of one row; None where it is empty."""
     import pandas as pd
 
     if rows.empty:

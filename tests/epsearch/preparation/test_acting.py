@@ -234,10 +234,10 @@ def test_grown_ones_too_and_side_by_side(of_old, epsearch, tmp_path):
 
 def test_a_plan_says_that_nothing_has_differed(small_study, store, anything_goes):
     study = small_study(cv_tasks=1, seeds=2, eval_seeds="0..2", repeats=1)
-    assert "stay within" in in_words(make_plan(make(study, store)))["statistics"]
+    assert "95 % interval of chance" in in_words(make_plan(make(study, store)))["statistics"]
     loop = make(study, store)
     finish(loop)
     plan = make_plan(make(study, store))
     assert [one["inert"] for one in plan.as_json()["resolution"]] == [True, True]
     assert in_words(plan)["statistics"].count("score the same bit for bit") == 1
-    assert "stay within" not in in_words(plan)["statistics"]
+    assert "95 % interval of chance" not in in_words(plan)["statistics"]
