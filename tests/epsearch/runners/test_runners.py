@@ -43,8 +43,12 @@ TABLES = ("chosen", "chosen_score", "rounds", "evaluation")
     "options",
     [
         {},
-        pytest.param({"race": True, "seeds": 3}, marks=pytest.mark.slow),
-        *(pytest.param({"strategy": name, "seeds": 3}, marks=pytest.mark.slow) for name in STRATEGIES if name != FIRST),
+        pytest.param({"race": True, "seeds": 3}, marks=pytest.mark.cluster),
+        *(
+            pytest.param({"strategy": name, "seeds": 3}, marks=pytest.mark.cluster)
+            for name in STRATEGIES
+            if name != FIRST
+        ),
     ],
     ids=str,
 )
@@ -63,6 +67,10 @@ def test_both_runners_store_the_same_results(small_study, console, tmp_path, ray
 def arguments(out, runner):
     options = SMALL | {"runner": runner, "out": out, "workers": 2}
     return ["run", "--json", *(part for name, value in options.items() for part in (flag(name), str(value)))]
+
+
+# With a Ray of the run's own.
+on_both_runners = pytest.mark.parametrize("runner", ["local", pytest.param("tune", marks=pytest.mark.cluster)])
 
 
 def flag(name):
@@ -90,7 +98,7 @@ def rows(out):
         return connection.execute("select count(*) from epsearch_runs").fetchone()[0]
 
 
-@pytest.mark.parametrize("runner", ["local", "tune"])
+@on_both_runners
 def test_a_killed_run_goes_on_to_the_same_table(runner, undisturbed, tmp_path):
     process, go_on = halting.start(4, *arguments(tmp_path, runner))
     process.send_signal(signal.SIGKILL)
@@ -102,7 +110,7 @@ def test_a_killed_run_goes_on_to_the_same_table(runner, undisturbed, tmp_path):
     assert all(resumed[field] == undisturbed[field] for field in TABLES)
 
 
-@pytest.mark.parametrize("runner", ["local", "tune"])
+@on_both_runners
 def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(runner, tmp_path):
     process, go_on = halting.start(4, *arguments(tmp_path, runner))
     process.send_signal(signal.SIGINT)
@@ -114,7 +122,7 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(runner, tmp_path):
     assert out == b"" and rows(tmp_path) >= 4
 
 
-@pytest.mark.slow
+@pytest.mark.cluster
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds Ray's processes in /proc")
 def test_a_ray_that_loses_its_head_ends_the_run_in_one_line(undisturbed, tmp_path):
     """Ray would end it a minute later; and the same command goes on with threads."""
