@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from trainers import Cohort, Member, TrainConfig
+from trainers import Cohort, Learner
 from trainers.networks import MLP
 from trainers.numeric_path import NumericPath
-from trainers.population import train_cohort
+from trainers.population import MLP as NETWORK
+from trainers.population import Training, train_cohort
 from trainers.schedule import generator, memory_choice, reference_batches, training_order
 from trainers.streams.permuted import PermutedStream
 
@@ -29,14 +30,13 @@ def worst(
 
     Float32 and float64 may class an image differently that lies on the border of two classes: one image is 0.1 points.
     """
-    config = TrainConfig()
-    stream = PermutedStream(pictures.made_up(config.batch_size * steps, TESTS), range(3))
-    sizes = (stream.inputs, *config.hidden, stream.classes)
-    chosen = tuple(Member(epsilon, seed=0) for epsilon in epsilons)
-    found = train_cohort(Cohort("soft_agem", chosen), stream, config, path)
+    chosen = tuple(Learner.of("soft_agem", seed=0, epsilon=epsilon) for epsilon in epsilons)
+    stream = PermutedStream(pictures.made_up(chosen[0].shared.batch_size * steps, TESTS), range(3))
+    sizes = (stream.inputs, *NETWORK.hidden, stream.classes)
+    found = train_cohort(Cohort(chosen), Training(stream, NETWORK, path))
     parameters, accuracy, projected = 0.0, 0.0, 0.0
-    for row, member in enumerate(chosen):
-        layers, exact, share = plain_float64(member, stream, config)
+    for row, learner in enumerate(chosen):
+        layers, exact, share = plain_float64(learner, stream)
         parameters = max(parameters, _distance(layers, layers_of(sizes, found.params[row])))
         lower = np.tri(len(exact), dtype=bool)
         accuracy = max(accuracy, float(np.abs(found.accuracies[row] - exact)[lower].max()))
@@ -63,25 +63,25 @@ def layers_of(sizes: tuple[int, ...], row: NDArray[np.float32]) -> list[Labelled
 
 
 def plain_float64(
-    member: Member, stream: PermutedStream, config: TrainConfig
+    learner: Learner, stream: PermutedStream
 ) -> tuple[list[Labelled], NDArray[np.float64], NDArray[np.float64]]:
     """(final layers, accuracy [T, T] on task j after task k, share of projected steps [T]), with the engine's draws."""
-    sizes = (stream.inputs, *config.hidden, stream.classes)
-    start = MLP(sizes).init(generator(member.seed, "init", stream.tasks.start))
+    values, sizes = learner.hyperparameters, (stream.inputs, *NETWORK.hidden, stream.classes)
+    start = MLP(sizes).init(generator(learner.seed, "init", stream.tasks.start))
     layers = [(w.clone().requires_grad_(), b.clone().requires_grad_()) for w, b in layers_of(sizes, start)]
     parameters = [part for layer in layers for part in layer]
-    tasks, size = len(stream.tasks), config.batch_size
+    tasks, size = len(stream.tasks), values.batch_size
     accuracies, shares = np.full((tasks, tasks), np.nan), np.full(tasks, np.nan)
     memory: list[Labelled] = []
     for task, number in enumerate(stream.tasks):
-        order = training_order(member.seed, number, stream.available, stream.examples)
-        x, y = double(stream.train(member.seed, number, order), stream.largest)
+        order = training_order(learner.seed, number, stream.available, stream.examples)
+        x, y = double(stream.train(learner.seed, number, order), stream.largest)
         stored = (
             torch.cat([part[0] for part in memory]) if memory else x[:0],
             torch.cat([y[:0], *(p[1] for p in memory)]),
         )
         steps = -(-len(y) // size)
-        drawn = reference_batches(member.seed, number, len(stored[1]), config.memory_batch, steps)
+        drawn = reference_batches(learner.seed, number, len(stored[1]), values.memory_batch, steps)
         projected = 0
         for step in range(steps):
             now = slice(size * step, size * step + size)
@@ -90,15 +90,15 @@ def plain_float64(
                 rows = torch.from_numpy(np.array(drawn[step]))
                 r = gradient(layers, parameters, (stored[0][rows], stored[1][rows]))
                 projected += int(g @ r < 0)
-                g = _direction(g, r, member.epsilon)
+                g = _direction(g, r, values.epsilon)
             with torch.no_grad():
                 for part, step_part in zip(parameters, g.split([p.numel() for p in parameters]), strict=True):
-                    part -= config.learning_rate * step_part.view_as(part)
-        kept = memory_choice(member.seed, number, y.numpy(), config.memory)
+                    part -= values.lr * step_part.view_as(part)
+        kept = memory_choice(learner.seed, number, y.numpy(), values.memory)
         memory.append((x[kept], y[kept]))
         shares[task] = projected / steps
         for tested in range(task + 1):
-            x_test, y_test = double(stream.test(member.seed, stream.tasks[tested]), stream.largest)
+            x_test, y_test = double(stream.test(learner.seed, stream.tasks[tested]), stream.largest)
             with torch.no_grad():
                 accuracies[task, tested] = float((logits(layers, x_test).argmax(1) == y_test).double().mean())
     return [(w.detach(), b.detach()) for w, b in layers], accuracies, shares

@@ -19,8 +19,8 @@ import turns
 from flops import BATCH, SIZES, Product
 from plain import PlainLoop
 
-from trainers import Cohort, Member, TrainConfig
-from trainers.population import train_cohort
+from trainers import Cohort, Learner
+from trainers.population import Training, train_cohort
 from trainers.streams.base import Images
 from trainers.streams.permuted import PermutedStream
 
@@ -30,10 +30,15 @@ FEWEST = 50  # steps of a member: fewer examples would not fill that memory
 ROWS = 10_000
 
 
-def cohort(members: int) -> Cohort:
-    """Members as a search makes them: different ε first, then different seeds."""
-    values = np.linspace(0, 1, EPSILONS)
-    return Cohort("soft_agem", tuple(Member(float(values[i % EPSILONS]), seed=i // EPSILONS) for i in range(members)))
+def cohort(members: int, **values: Any) -> Cohort:
+    """Learners as a search makes them: different ε first, then different seeds."""
+    epsilons = np.linspace(0, 1, EPSILONS)
+    return Cohort(
+        tuple(
+            Learner.of("soft_agem", seed=i // EPSILONS, epsilon=float(epsilons[i % EPSILONS]), **values)
+            for i in range(members)
+        )
+    )
 
 
 class Engine:
@@ -45,12 +50,12 @@ class Engine:
 
     def __call__(self, members: int, memory_batch: int, steps: int, pixels: int = SIZES[0]) -> dict[str, Any]:
         steps = max(steps // members, FEWEST)
-        config = TrainConfig(memory=PER_CLASS, memory_batch=memory_batch)
+        chosen = cohort(members, memory=PER_CLASS, memory_batch=memory_batch)
         seconds = []
         for tasks in (1, 2) if pixels in self._warm else (2, 1, 2):
             stream = PermutedStream(self._images(pixels, steps), range(tasks))
             started = time.perf_counter()
-            train_cohort(cohort(members), stream, config)
+            train_cohort(chosen, Training(stream))
             seconds.append(time.perf_counter() - started)
         self._warm.add(pixels)
         return {"steps": members * steps, "seconds": seconds[-1] - seconds[-2]}

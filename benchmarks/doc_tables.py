@@ -45,7 +45,7 @@ def campaigns(found: Found) -> str:
         [
             name,
             f"{counts['tried']:,}",
-            ", ".join(f"{what.replace('_', ' ')} {count:,}" for what, count in counts.items() if what != "tried"),
+            ", ".join(f"{count:,} {what.replace('_', ' ')}" for what, count in counts.items() if what != "tried"),
         ]
         for name, counts in found["campaigns"].items()
     ]

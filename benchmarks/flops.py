@@ -3,12 +3,13 @@
 from itertools import pairwise
 from typing import NamedTuple
 
-from trainers import TrainConfig
+from trainers import Architecture, Cohort
 from trainers.cost import flops
 from trainers.cost.network_flops import mlp_work
 from trainers.streams import TaskStream
 
 SIZES = (784, 256, 256, 10)  # the paper's network for Permuted MNIST
+NETWORK = Architecture(hidden=SIZES[1:-1])
 BATCH = 10
 FLOAT = 4  # bytes
 
@@ -60,7 +61,8 @@ def step_bytes(sizes: tuple[int, ...], rows: int) -> int:
     return FLOAT * (8 * parameters + 3 * rows * sum(sizes))
 
 
-def cohort_flop(method: str, config: TrainConfig, stream: TaskStream, members: int, seeds: int) -> float:
-    """FLOP of training a cohort, without its tests; members of a seed share their first task."""
-    first, *later = flops.run_flop(method, config, stream, transfer=False).training
-    return seeds * first + members * sum(later)
+def cohort_flop(cohort: Cohort, stream: TaskStream) -> float:
+    """FLOP of training a cohort of this network, without its tests; learners of a seed share their first task."""
+    one, seeds = cohort.learners[0], len({one.seed for one in cohort.learners})
+    first, *later = flops.run_flop(one, stream, NETWORK, transfer=False).training
+    return seeds * first + len(cohort.learners) * sum(later)

@@ -18,9 +18,9 @@ import torch
 
 from epsearch.preparation.arithmetic import fastest_here
 from results import metrics
-from trainers import Cohort, Member, TrainConfig
+from trainers import Cohort, Learner
 from trainers.numeric_path import NumericPath
-from trainers.population import train_cohort
+from trainers.population import MLP, Training, train_cohort
 from trainers.streams import open_stream
 
 
@@ -29,7 +29,7 @@ def evaluate(epsilon: float, seed: int, data_dir: str, examples: int | None, pat
     torch.set_num_threads(1)
     stream = open_stream("permuted_mnist", Path(data_dir), range(3, 20), examples)
     started = time.perf_counter()
-    result = train_cohort(Cohort("soft_agem", (Member(epsilon, seed),)), stream, TrainConfig(), path)
+    result = train_cohort(Cohort((Learner.of("soft_agem", seed, epsilon=epsilon),)), Training(stream, MLP, path))
     seconds = time.perf_counter() - started
     a = result.accuracies[0]
     return {
@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--numeric-path", help="the arithmetic; by default what `epsearch run` takes on this machine")
     given = parser.parse_args()
-    path = given.numeric_path or fastest_here(784, TrainConfig().hidden[0], 0.2)
+    path = given.numeric_path or fastest_here(784, MLP.hidden[0], 0.2)
     started = time.perf_counter()
     with ProcessPoolExecutor(given.processes, mp_context=get_context("spawn")) as pool:
         futures = [

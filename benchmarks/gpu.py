@@ -11,7 +11,7 @@ import argparse
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +25,13 @@ import torch
 from flops import BATCH, SIZES, cohort_flop, step_bytes, step_flop
 from plain import PlainLoop
 
-from trainers import Cohort, Member, TrainConfig
+from trainers import Cohort, Learner
 from trainers.numeric_path import PRECISIONS, NumericPath
-from trainers.population import train_cohort
+from trainers.population import MLP, Training, train_cohort
 from trainers.streams.base import Images
 from trainers.streams.permuted import PermutedStream
 
 CV, EVALUATION = range(3), range(3, 20)
-CONFIG = TrainConfig()
 BEST = 0.07185  # the paper's ε for Permuted MNIST
 
 
@@ -74,19 +73,19 @@ def ceilings(device: str) -> dict[str, float]:
     return found | {"copy_bytes": rate(2 * 4 * floats, lambda: target.copy_(source))}
 
 
-def members(points: int, seeds: int) -> tuple[Member, ...]:
-    return tuple(Member(float(value), seed) for seed in range(seeds) for value in np.linspace(0, 1, points))
+def cohort_of(values: Iterable[float], seeds: int = 1) -> Cohort:
+    chosen = [float(value) for value in values]
+    return Cohort(tuple(Learner.of("soft_agem", seed, epsilon=value) for seed in range(seeds) for value in chosen))
 
 
-def trained(
-    what: str, chosen: tuple[Member, ...], tasks: range, rounds: int, data: Images, given: Any
-) -> dict[str, Any]:
+def trained(what: str, cohort: Cohort, tasks: range, rounds: int, data: Images, given: Any) -> dict[str, Any]:
     """Seconds of `rounds` cohorts one after the other, and what that means in steps, FLOP/s and bytes/s."""
-    stream, cohort = PermutedStream(data, tasks, given.examples), Cohort("soft_agem", chosen)
-    seconds = sum(timed(lambda: train_cohort(cohort, stream, CONFIG, given.path), given.device) for _ in range(rounds))
-    steps, count = -(-given.examples // BATCH), len(chosen)
-    seeds = len({member.seed for member in chosen})
-    flop = rounds * cohort_flop(cohort.method, CONFIG, stream, count, seeds)
+    stream = PermutedStream(data, tasks, given.examples)
+    training = Training(stream, MLP, given.path)
+    seconds = sum(timed(lambda: train_cohort(cohort, training), given.device) for _ in range(rounds))
+    steps, count = -(-given.examples // BATCH), len(cohort.learners)
+    seeds = len({one.seed for one in cohort.learners})
+    flop = rounds * cohort_flop(cohort, stream)
     moved = (
         rounds * steps * (count * (len(tasks) - 1) * step_bytes(SIZES, BATCH + 256) + seeds * step_bytes(SIZES, BATCH))
     )
@@ -141,11 +140,8 @@ def main() -> None:
     torch.set_num_threads(1)  # the processor only hands out small work
     examples, test = max(given.examples, 2000), 10_000 if given.examples == 60_000 else 500
     data = pictures.real(given.data_dir) if given.data_dir else pictures.made_up(examples, test)
-    alone, evaluated = (Member(BEST, 0),), tuple(Member(value, 0) for value in (BEST, 0.0))
-    timed(
-        lambda: train_cohort(Cohort("soft_agem", alone), PermutedStream(data, CV, 100), CONFIG, given.path),
-        given.device,
-    )
+    alone, evaluated = cohort_of((BEST,)), cohort_of((BEST, 0.0))
+    timed(lambda: train_cohort(alone, Training(PermutedStream(data, CV, 100), MLP, given.path)), given.device)
     found: dict[str, Any] = {
         "device": given.device,
         "precision": given.precision,
@@ -156,7 +152,7 @@ def main() -> None:
     found["agreement"] = agreement.worst(given.path)
     print(f"against float64: {found['agreement']}")
     found["plain"] = plain_alone(data, given)
-    grid = members(given.points, given.seeds)
+    grid = cohort_of(np.linspace(0, 1, given.points), given.seeds)
     found["runs"] = [
         trained("one member alone", alone, CV, 1, data, given),
         trained("evaluation, ε = 0.07185 and A-GEM", evaluated, EVALUATION, 1, data, given),

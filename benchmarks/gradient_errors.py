@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from trainers import TrainConfig
+from trainers import Learner
 from trainers.engines.compiled.passes import Passes
-from trainers.methods.base import SAMPLED
 from trainers.networks import MLP
+from trainers.networks.base import Batch
 from trainers.numeric_path import NumericPath
 from trainers.pool import Pool
 from trainers.streams.base import Examples, PixelStream
@@ -25,39 +25,39 @@ CPU_PATHS = tuple(
 
 
 def reference_errors(
-    row: NDArray[np.float32], stream: PixelStream, seed: int, config: TrainConfig, draws: int
+    row: NDArray[np.float32], stream: PixelStream, learner: Learner, hidden: tuple[int, ...], draws: int
 ) -> dict[str, list[float]]:
     """‖g_ref − exact‖/‖exact‖ by numeric path, for as many reference batches of the stream's last task.
 
     row [D]: a member's parameters at the end of that task. Exact is float64's autograd, of the same parameters, on a
     loss that has no difference of near numbers either: in float64, too, p − 1 is rounding where p is 1 − 10⁻¹⁶.
     """
-    sizes = (stream.inputs, *config.hidden, stream.outputs)
+    sizes = (stream.inputs, *hidden, stream.outputs)
     layers = [(w.requires_grad_(), b.requires_grad_()) for w, b in layers_of(sizes, row)]
     parameters = [part for layer in layers for part in layer]
     errors: dict[str, list[float]] = {name: [] for name in CPU_PATHS}
-    for batch in _last_references(stream, seed, config, draws):
+    for batch in _last_references(stream, learner, draws):
         x, labels = double(batch, stream.largest)
         loss = _stable_loss(logits(layers, x), labels)
         exact = torch.cat([part.reshape(-1) for part in torch.autograd.grad(loss, parameters)])
         for name, found in errors.items():
-            g_ref = reference_gradient(NumericPath.parse(name), row, stream, config, batch)
+            g_ref = reference_gradient(NumericPath.parse(name), row, stream, hidden, batch)
             ours = torch.cat([part.reshape(-1) for layer in layers_of(sizes, g_ref) for part in layer])
             found.append(float((ours - exact).norm() / exact.norm()))
     return errors
 
 
 def reference_gradient(
-    path: NumericPath, row: NDArray[np.float32], stream: PixelStream, config: TrainConfig, batch: Examples
+    path: NumericPath, row: NDArray[np.float32], stream: PixelStream, hidden: tuple[int, ...], batch: Examples
 ) -> NDArray[np.float32]:
     """g_ref [D] over a batch as the path's engine makes it, with the engine's padding."""
-    net = MLP((stream.inputs, *config.hidden, stream.outputs), path.subtracted)
+    net = MLP((stream.inputs, *hidden, stream.outputs), path.subtracted)
     params, into = torch.from_numpy(row), torch.zeros(net.row)
     if path.products == "torch":
         x = torch.from_numpy(batch.inputs)[None].float().div_(stream.largest)
         labels, rows = torch.from_numpy(batch.labels)[None], len(batch.labels)
         weight = torch.full((1, rows, 1), 1 / rows)
-        net.gradients(params[None], {}, x, labels, None, weight, (rows,), [into[None]])
+        net.gradients(params[None], {}, Batch(x, labels, None), weight, (rows,), [into[None]])
     else:
         passes = Passes(net, stream.largest, path)
         inputs = passes.examples(batch.inputs)
@@ -75,9 +75,9 @@ def _stable_loss(z: Tensor, labels: Tensor) -> Tensor:
     return softplus(others.logsumexp(1) - z[rows, labels]).mean()
 
 
-def _last_references(stream: PixelStream, seed: int, config: TrainConfig, draws: int) -> Iterator[Examples]:
+def _last_references(stream: PixelStream, learner: Learner, draws: int) -> Iterator[Examples]:
     """Reference batches of the last task's last steps."""
-    pool = Pool(stream, seed, config, SAMPLED)
+    pool = Pool(stream, learner.seed, learner.declared, learner.hyperparameters)
     for task in range(len(stream.tasks)):
         segments = pool.load_task(task)
         pool.remember(task)

@@ -18,6 +18,7 @@ import machine
 import torch
 
 from trainers.cost.network_flops import work_of
+from trainers.networks.base import Batch
 from trainers.networks.heads import Linear
 from trainers.networks.resnet import REDUCED, STANDARD, ResNet
 from trainers.schedule import generator
@@ -47,7 +48,7 @@ def step_of(net: ResNet, size: int, reference: int, members: int, together: bool
         for turn in turns:
             some = {name: values[turn] for name, values in kept.items()}
             into = [torch.empty_like(params[turn]) for _ in parts]
-            net.gradients(params[turn], some, x, labels, None, weight, parts, into)
+            net.gradients(params[turn], some, Batch(x, labels, None), weight, parts, into)
         if device == "cuda":
             torch.cuda.synchronize()
 

@@ -49,12 +49,11 @@ def work(data_dir: Path, examples: int, kind: str, members: int = 1, tasks: int 
     elif kind == "engine":
         from candidate import cohort
 
-        from trainers import TrainConfig
-        from trainers.population import train_cohort
+        from trainers.population import Training, train_cohort
         from trainers.streams.permuted import PermutedStream
 
         stream = PermutedStream(data, range(tasks), examples)
-        train_cohort(cohort(members), stream, TrainConfig(batch_size=BATCH))
+        train_cohort(cohort(members, batch_size=BATCH), Training(stream))
 
 
 def peak(case: dict[str, Any], given: argparse.Namespace) -> float:

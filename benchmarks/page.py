@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from string import Template
+from textwrap import fill
 from typing import Any
 
 import strategies_page
@@ -26,7 +27,7 @@ def pages(results: Path = RESULTS) -> dict[str, str]:
         file = results / f"{name}.json"
         found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
         text, plots = section(found) if found else (missing(name, command), {})
-        parts[name] = text if found is None else f"{text}\n\n{facts(found['facts'])}"
+        parts[name] = wrapped(text if found is None else f"{text}\n\n{facts(found['facts'])}")
         made |= {f"docs/images/{plot}": svg for plot, svg in plots.items()}
     text, plots = compared(results)
     made |= {f"docs/images/{plot}": svg for plot, svg in plots.items()}
@@ -42,12 +43,24 @@ def compared(results: Path) -> tuple[str, dict[str, str]]:
         return missing("strategies", "uv run python benchmarks/strategies.py"), {}
     found = json.loads(file.read_text(encoding="utf-8"))
     text, plots = strategies_page.section(found)
-    return f"{text}\n\n{facts(found['facts'])}", plots
+    return wrapped(f"{text}\n\n{facts(found['facts'])}"), plots
+
+
+def wrapped(text: str) -> str:
+    """Paragraphs in lines of 120 characters; tables, headings and pictures as they are.
+
+    >>> wrapped("| a table |\\n\\n" + "word " * 30).splitlines()[-1]
+    'word word word word word word'
+    """
+    return "\n\n".join(
+        part if part.startswith(("|", "#", "![")) else fill(part, 120, break_long_words=False, break_on_hyphens=False)
+        for part in text.split("\n\n")
+    )
 
 
 def missing(name: str, command: str) -> str:
     """How to fill a section; the GPU's also shows its empty rows."""
-    hint = f"Not measured yet: `{command}` writes `benchmarks/results/{name}.json`; then make this page again."
+    hint = f"Not measured yet: `{command}` writes `benchmarks/results/{name}.json`; run `benchmarks/page.py` after it."
     empty = table(["run", *GPU_COLUMNS], [[run, *"–" * len(GPU_COLUMNS)] for run in GPU_RUNS])
     return f"{hint}\n\n{empty}" if name == "gpu" else hint
 
@@ -101,7 +114,7 @@ def throughput(found: Found) -> tuple[str, dict[str, str]]:
         ranges = {name: [spread(cell[name, each]["member_steps_per_s"]) for each in arrangements] for name in names}
         plots[plot] = bars(arrangements, ranges, "member-steps per second: median, lowest and highest turn")
         parts += [f"### Reference batch {batch}", f"![Member-steps per second, reference batch {batch}](images/{plot})"]
-        parts.append("Member-steps per second, median (lowest…highest turn); the last column against the plain loop.")
+        parts.append("Member-steps per second, median (lowest…highest turn); last column: ratio to the plain loop.")
         parts.append(table(["candidate", *arrangements, f"× plain, {best}"], body))
         head = ["candidate", "GFLOP/s", "of the step's products", "of a 2048³ product", "GFLOP/s without zeros"]
         parts += [f"Achieved rates, {best}:", table(head, rates)]
@@ -138,7 +151,7 @@ def per_trial(found: Found) -> tuple[str, dict[str, str]]:
     head = ["member-steps per second", "whole run", "training alone"]
     size = (
         f"11 values of ε × {found['seeds']} seed(s), 3 tasks × {found['examples']:,} images: {found['member_steps']:,} "
-        f"member-steps; {found['turns']} repeats in turns, median (lowest…highest)."
+        f"member-steps; median (lowest…highest) of {found['turns']} turn(s)."
     )
     ranges = {row["candidate"]: [spread(row["whole_run"]), spread(row["training_alone"])] for row in found["rows"]}
     plot = bars(["whole run", "training alone"], ranges, "member-steps per second")
@@ -167,7 +180,8 @@ def scaling(found: Found) -> tuple[str, dict[str, str]]:
     text = [
         "![Milliseconds per member-step as one quantity grows](images/scaling.svg)",
         table(["what grows", "milliseconds per member-step"], rows),
-        f"Else {usual}; {found['steps']} steps a task, {found['threads']} thread(s), {found['turns']} turns.",
+        f"The constant quantities: {usual}; {found['steps']} steps a task, {found['threads']} thread(s), "
+        f"{found['turns']} turns.",
     ]
     return "\n\n".join(text), {"scaling.svg": panels(series, "ms")}
 
@@ -185,7 +199,7 @@ def decoding(found: Found) -> tuple[str, dict[str, str]]:
     busy = ", which hides what a second thread gains" if found["load_before"] > 0.5 else ""
     threads = "; ".join(f"{name}: {count}" for name, count in chosen.items())
     return (
-        f"{table(head, rows)}\n\nThreads that are chosen unasked: {threads}. Listing a zip file of 60,000 images "
+        f"{table(head, rows)}\n\nThreads that are used by default: {threads}. Listing a zip file of 60,000 images "
         f"takes {seconds['list_60000_files']:.1f} s, mapping a finished cache {1000 * seconds['open_cache']:.1f} ms. "
         f"Before the measurement other processes took {percent(found['load_before'])} of the cores{busy}."
     ), {}

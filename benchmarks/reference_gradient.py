@@ -22,10 +22,10 @@ import torch
 from gradient_errors import CPU_PATHS, reference_errors
 
 from results import metrics
-from trainers import Cohort, Member, TrainConfig
+from trainers import Cohort, Learner
 from trainers.engines.fastest import fastest_for
 from trainers.numeric_path import NumericPath
-from trainers.population import train_cohort
+from trainers.population import MLP, Training, train_cohort
 from trainers.streams import open_stream
 
 EPSILONS = (0.0, 0.07, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -36,12 +36,12 @@ DRAWS = 20  # reference batches of each member
 def train(path: str, seed: int, data_dir: str, examples: int | None, epsilons: tuple[float, ...]) -> dict[str, Any]:
     """These values of ε of one seed on one numeric path: A_T in percent, and g_ref's errors where they are measured."""
     torch.set_num_threads(1)
-    stream, config = open_stream("permuted_mnist", Path(data_dir), range(3), examples), TrainConfig()
+    stream = open_stream("permuted_mnist", Path(data_dir), range(3), examples)
     started = time.perf_counter()
-    cohort = Cohort("soft_agem", tuple(Member(epsilon, seed) for epsilon in epsilons))
-    result = train_cohort(cohort, stream, config, NumericPath.parse(path), transfer=False)
+    cohort = Cohort(tuple(Learner.of("soft_agem", seed, epsilon=epsilon) for epsilon in epsilons))
+    result = train_cohort(cohort, Training(stream, MLP, NumericPath.parse(path), transfer=False))
     errors = {
-        epsilon: reference_errors(result.params[epsilons.index(epsilon)], stream, seed, config, DRAWS)
+        epsilon: reference_errors(result.params[epsilons.index(epsilon)], stream, cohort.learners[0], MLP.hidden, DRAWS)
         for epsilon in MEASURED
     }
     return {
@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--processes", type=int, default=2)
     given = parser.parse_args()
-    sums = fastest_for(open_stream("permuted_mnist", Path(given.data_dir), range(3), None), TrainConfig())
+    sums = fastest_for(open_stream("permuted_mnist", Path(given.data_dir), range(3), None), MLP)
     paths = [str(replace(sums, subtracted=subtracted)) for subtracted in (False, True)]
     with ProcessPoolExecutor(given.processes, mp_context=get_context("spawn")) as pool:
         futures = [

@@ -19,8 +19,7 @@ import turns
 from candidate import cohort
 from flops import BATCH
 
-from trainers import TrainConfig
-from trainers.population import train_cohort
+from trainers.population import Training, train_cohort
 from trainers.streams.base import Images
 from trainers.streams.permuted import PermutedStream
 
@@ -45,9 +44,9 @@ def run(case: dict[str, int], steps: int) -> dict[str, Any]:
     per_class = max(case["memory"], -(-case["memory_batch"] // pictures.CLASSES) if case["memory_batch"] > 256 else 0)
     examples = max(BATCH * steps, per_class * pictures.CLASSES)
     stream = PermutedStream(data(case["pixels"], examples), range(case["tasks"]))
-    config = TrainConfig(memory=per_class, memory_batch=case["memory_batch"])
+    chosen = cohort(case["members"], memory=per_class, memory_batch=case["memory_batch"])
     started = time.perf_counter()
-    result = train_cohort(cohort(case["members"]), stream, config)
+    result = train_cohort(chosen, Training(stream))
     return {"steps": result.steps * case["members"], "seconds": time.perf_counter() - started}
 
 

@@ -19,7 +19,7 @@ import torch
 from flops import BATCH, SIZES
 
 from epsearch.cache import cache_folder
-from trainers import TrainConfig
+from trainers import Architecture, Cohort, Learner
 from trainers.engines import make_engine
 from trainers.engines.base import Learners
 from trainers.engines.choice import fastest_path
@@ -64,10 +64,13 @@ def profile(data: pictures.Images, memory_batch: int, steps: int, turns: int) ->
     """Median microseconds of a member-step by part, and of the whole without clocks."""
     stream = PermutedStream(data, range(2), BATCH * steps)
     path = fastest_path(stream.inputs, SIZES[1], round(stream.density, 1))
-    config = TrainConfig(memory=30, memory_batch=memory_batch)  # 300 stored: every reference batch is full
-    engine = make_engine("soft_agem", (0,), stream, config, path)
+    # 300 stored: every reference batch is full
+    one = Learner.of("soft_agem", seed=0, epsilon=0.1, memory=30, memory_batch=memory_batch)
+    engine = make_engine(Cohort((one,)), (0,), stream, Architecture(), path)
     with torch.inference_mode():
-        learners = Learners.of(engine.start(), torch.tensor([0]), [0.1], [config.learning_rate], [None], {})
+        learners = Learners.of(
+            engine.start(), torch.tensor([0]), {"epsilon": [0.1], "lr": [one.hyperparameters.lr]}, {}
+        )
         for task in range(2):
             engine.load_task(task)
             if task == 0:

@@ -1,21 +1,64 @@
 """Joins trainers, search_spaces and results: studies, from a command line to a report.
 
+In Python, `run(build(Search, {"points": 5}))` is `epsearch run --points 5`; the outcome has the results, and the report
+is written. Names are imported when they are first used: importing epsearch alone takes no time.
+
 ROOMS lists the modules and folders from the doors down; each imports only what stands behind it.
 
-cli, terminal, doctor, consoles   what people type and read
+cli, terminal, doctor             what people type and read; nothing below them prints
 api                               the functions behind every door
 findings                          what stands in a ledger, as reports take it
 session                           one training: ledger, runner, progress; the plan of what is ahead
 preparation                       from options to a study that can begin: built, checked, data and arithmetic there
-runners                           where jobs are trained: threads, Ray Tune; the progress line
+runners                           where jobs are trained: threads, Ray Tune; how far that is
+events                            what a training tells whoever listens, and that it asks whether to stop
 loop                              which members a study wants, and what came of them
 study                             what a study is: its kinds, options and their parsers
 ledger                            where the ledger is, and what cannot be read of it
 failures                          every exception in one line; signals
-machine, cache                    facts about this machine; the folder of what is kept
+machine, cache, titles            facts about this machine; the folder of what is kept; how names are printed
 """
 
+from typing import TYPE_CHECKING, Any
+
+from epsearch.titles import tell_reports
+
+if TYPE_CHECKING:
+    from epsearch.api import Outcome as Outcome
+    from epsearch.api import run as run
+    from epsearch.events import Events as Events
+    from epsearch.events import Silent as Silent
+    from epsearch.failures.errors import Interrupted as Interrupted
+    from epsearch.failures.errors import UsageError as UsageError
+    from epsearch.preparation.build import build as build
+    from epsearch.study.kinds import Comparison as Comparison
+    from epsearch.study.kinds import MemoryStudy as MemoryStudy
+    from epsearch.study.kinds import Search as Search
+    from epsearch.study.kinds import Study as Study
+
 ROOMS = (
-    *("__main__", "cli", "terminal", "doctor", "api", "findings", "session", "preparation", "runners", "consoles"),
-    *("loop", "study", "ledger", "failures", "machine", "cache"),
+    *("__main__", "cli", "terminal", "doctor", "api", "findings", "session", "preparation", "runners", "events"),
+    *("loop", "study", "ledger", "failures", "machine", "cache", "titles"),
 )
+
+_HOMES = {
+    "epsearch.api": ("Outcome", "run"),
+    "epsearch.events": ("Events", "Silent"),
+    "epsearch.failures.errors": ("Interrupted", "UsageError"),
+    "epsearch.preparation.build": ("build",),
+    "epsearch.study.kinds": ("Comparison", "MemoryStudy", "Search", "Study"),
+}
+__all__ = sorted(name for names in _HOMES.values() for name in names)
+
+
+def __getattr__(name: str) -> Any:
+    """A name of the Python API, from where it lives."""
+    from importlib import import_module
+
+    home = next((home for home, names in _HOMES.items() if name in names), None)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(home), name)
+
+
+tell_reports()

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from rich.console import Console
-
+from epsearch.events import SILENT, Events
 from epsearch.failures.errors import UsageError
 from epsearch.findings import tables
 from epsearch.findings.evaluated import looks
@@ -14,26 +13,26 @@ from epsearch.findings.listing import load, opened
 from epsearch.ledger.damage import unused_in_words
 from epsearch.loop import race
 from epsearch.loop.base import Loop
-from epsearch.loop.search import StudyLoop
+from epsearch.loop.search import SearchLoop
 from epsearch.loop.table import TableLoop
 from epsearch.preparation import growth
 from epsearch.preparation.build import grow, places
 from epsearch.session.session import Effort, facts, make_folder, patience, train, unfinished
-from epsearch.study.kinds import Comparison, Setup, Study
+from epsearch.study.kinds import Comparison, Search, Study
 from results.ledger.retry import Patience
 from results.ledger.url import LedgerUrl
 from results.pages.comparison_numbers import Comparison as ComparisonResults
 from results.pages.memory_numbers import MemoryStudy as MemoryResults
 from results.points import setting, setting_text
-from results.search import Look, Race, SearchRound, StudyResults
+from results.search import Look, Race, SearchResults, SearchRound
 from search_spaces.published.definition import definitions, load_definition
 from search_spaces.space import Parameter
 from trainers.numeric_path import NumericPath
-from trainers.streams import DOWNLOADED, present
+from trainers.streams import downloaded, present
 
 SIDE_BY_SIDE = "strategies"  # the folder
 
-AnyResults: TypeAlias = StudyResults | ComparisonResults | MemoryResults
+AnyResults: TypeAlias = SearchResults | ComparisonResults | MemoryResults
 
 # The largest difference of an accuracy between a member alone and in its cohort: on a GPU a batched matrix product may
 # add in another order for another number of members, and a step along a tiny gradient makes a rounding error large. So
@@ -59,22 +58,22 @@ class Dataset(NamedTuple):
     where: str
 
 
-def train_and_report(study: Setup, console: Console, quiet: bool = False, extend: bool = False) -> Outcome:
-    """Runs a search, a comparison or a memory study from where the ledger stands to its report.
+def run(study: Study, events: Events = SILENT, extend: bool = False) -> Outcome:
+    """Trains a search, a comparison or a memory study from where the ledger stands, and writes its report.
 
     extend: a stored search may grow into this one. Raises what `session.train` does.
     """
-    loop, effort = train(study, console, quiet, extend)
-    return _report(loop, effort, patience(console))
+    loop, effort = train(study, events, extend)
+    return _report(loop, effort, patience(events))
 
 
-def grown(given: Mapping[str, Any], config: Path | None = None) -> Study:
+def grown(given: Mapping[str, Any], config: Path | None = None) -> Search:
     """The stored search `given["name"]` with other options, as far as it may have them. Raises UsageError."""
     name, out, storage = places(given, config)
     if name is None:
         raise UsageError("extend needs --name, the study that is to grow")
     before = load(name, storage, out).study
-    if not isinstance(before, Study):
+    if not isinstance(before, Search):
         raise UsageError(f"extend lets searches grow, {before.name!r} is a study of `epsearch {before.kind}`")
     after = grow(before, given, config)
     growth.check_growth(before, after)
@@ -86,7 +85,7 @@ def report(name: str | None, storage: LedgerUrl, out: Path) -> Outcome:
     return _report(load(name, storage, out), None)
 
 
-def side_by_side(names: Sequence[str], storage: LedgerUrl, out: Path) -> tuple[list[StudyResults], Path]:
+def side_by_side(names: Sequence[str], storage: LedgerUrl, out: Path) -> tuple[list[SearchResults], Path]:
     """Sets several stored searches on one stream side by side; their results, and the path of the page.
 
     Raises UsageError where they cannot be compared.
@@ -96,11 +95,11 @@ def side_by_side(names: Sequence[str], storage: LedgerUrl, out: Path) -> tuple[l
 
     loops = [load(name, storage, out) for name in names]
     for loop in loops:
-        if not isinstance(loop, StudyLoop):
+        if not isinstance(loop, SearchLoop):
             what = f"a study of `epsearch {loop.study.kind}`"
             raise UsageError(f"only searches can be set side by side; {loop.study.name!r} is {what}")
     with opened(storage) as store:
-        studies = [study_results(loop, {}, looks(loop, store)) for loop in loops if isinstance(loop, StudyLoop)]
+        studies = [study_results(loop, {}, looks(loop, store)) for loop in loops if isinstance(loop, SearchLoop)]
     try:
         check_studies(studies)
     except ValueError as error:
@@ -114,12 +113,12 @@ def list_datasets(data_dir: Path) -> list[Dataset]:
     found = []
     for name in definitions():
         where = present(name, data_dir)
-        status = "present" if where else "downloaded when first used" if name in DOWNLOADED else "put there by you"
+        status = "present" if where else "downloaded when first used" if downloaded(name) else "put there by you"
         found.append(Dataset(name, load_definition(name).title, status, where or ""))
     return found
 
 
-def study_results(loop: StudyLoop, facts: Mapping[str, str], seen: tuple[Look, ...] = ()) -> StudyResults:
+def study_results(loop: SearchLoop, facts: Mapping[str, str], seen: tuple[Look, ...] = ()) -> SearchResults:
     """What the ledger knows of a study, in the shape the report takes. Needs one finished round."""
     best, study, space = loop.best, loop.study, loop.study.space
     if best is None and loop.done:
@@ -134,7 +133,7 @@ def study_results(loop: StudyLoop, facts: Mapping[str, str], seen: tuple[Look, .
     )
     spaces = [one.study.space for one in (*loop.earlier, loop)]
     ends = tuple(_hull([one.parameters[index] for one in spaces]) for index in range(len(space.names)))
-    return StudyResults(
+    return SearchResults(
         name=study.name,
         dataset=study.dataset,
         method=study.method,
@@ -142,6 +141,7 @@ def study_results(loop: StudyLoop, facts: Mapping[str, str], seen: tuple[Look, .
         parameters=space.names,
         log=tuple(one.name for one in space.parameters if one.log),
         strategy=study.strategy,
+        printed_epsilon=load_definition(study.dataset).reported_epsilon,
         chosen=best.point,
         chosen_score=best.value,
         baseline=study.baseline,
@@ -169,15 +169,15 @@ def _hull(parameters: Sequence[Parameter]) -> tuple[float, float] | None:
     return (min(low for low, _ in ends), max(high for _, high in ends)) if len(ends) == len(parameters) else None
 
 
-def _race(loop: StudyLoop) -> Race | None:
+def _race(loop: SearchLoop) -> Race | None:
     """What the race saved, in members of the search."""
     if not loop.study.race:
         return None
-    shares = loop.search.given().values()
+    shares = loop.strategist.given().values()
     return Race(sum(map(len, shares)), len(shares) * len(loop.study.seeds), race.LEVEL)
 
 
-def _tolerance(study: Setup) -> float:
+def _tolerance(study: Study) -> float:
     path = NumericPath.parse(study.numeric_path) if study.numeric_path else NumericPath()
     alone = path.device == "cpu" and (study.network == "mlp" or path.one_by_one)
     return 0.0 if alone else TOLERANCE
@@ -199,7 +199,7 @@ def _elsewhere(storage: LedgerUrl) -> str:
 
 def _written(loop: Loop, told: Mapping[str, str], waiting: Patience | None) -> tuple[AnyResults, Path]:
     """The results in the shape their report takes, and the path of the page that was written."""
-    if isinstance(loop, StudyLoop):
+    if isinstance(loop, SearchLoop):
         from results.pages.search import write_report
 
         with opened(loop.study.storage, waiting) as store:
@@ -217,7 +217,7 @@ def _written(loop: Loop, told: Mapping[str, str], waiting: Patience | None) -> t
     return study, write_memory_study(study, loop.study.folder)
 
 
-def _notes(loop: StudyLoop) -> list[str]:
+def _notes(loop: SearchLoop) -> list[str]:
     """What a reader must know to judge the figures, besides what the report sees by itself."""
     notes = unfinished(loop)
     if not loop.proof.sound:

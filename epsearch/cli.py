@@ -1,27 +1,31 @@
-"""The command line: every command parses, calls one function of `studies`, and prints."""
+"""The command line: every command parses, calls one function of `api`, and prints."""
 
 import inspect
 import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import RenderableType
+from rich.text import Text
 from typer.main import get_command
 
-from epsearch.consoles import PlainConsole, facts
 from epsearch.failures.lines import answered
 from epsearch.ledger.location import kept_within, ledger_url
 from epsearch.ledger.location import storage as parse_storage
 from epsearch.preparation.build import build
-from epsearch.study.kinds import Comparison, MemoryStudy, Setup, Study
+from epsearch.study.kinds import Comparison, MemoryStudy, Search, Study
 from epsearch.study.limits import SIDE
 from epsearch.study.options import Option, default
 from epsearch.study.parsers import dataset as parse_dataset
 from epsearch.study.parsers import path as parse_path
+from epsearch.terminal.consoles import PlainConsole, facts
 from results.ledger.url import LedgerUrl
+
+if TYPE_CHECKING:
+    from epsearch.terminal.listener import Terminal
 
 app = typer.Typer(
     name="epsearch",
@@ -56,7 +60,7 @@ def main() -> None:
 
 
 def run() -> object:
-    """Runs the command line; its exit status, or None. Raises what `failures` explains."""
+    """Runs the command line; its exit status, or None. Raises what `failures.lines` explains."""
     command = get_command(app)
     try:
         # Not through its `main`, which takes Ctrl-C and a closed pipe for the end, without a word.
@@ -92,14 +96,14 @@ def joined(arguments: Sequence[str]) -> list[str]:
     return [*others[:place], "--search", *([" ".join(spaces)] if spaces else []), *others[place:]]
 
 
-TRAINING: dict[type[Setup], str] = {
-    Study: "Search ε, or another hyperparameter, evaluate the choice on the remaining tasks, write a report.",
+TRAINING: dict[type[Study], str] = {
+    Search: "Search ε, or another hyperparameter, evaluate the choice on the remaining tasks, write a report.",
     Comparison: "Train every method on the evaluation tasks and set the paper's table beside the result.",
     MemoryStudy: "Train methods with an episodic memory at several sizes of it, beside the paper's memory tables.",
 }
 
 
-def _command(kind: type[Setup], act: Callable[..., None]) -> Callable[..., None]:
+def _command(kind: type[Study], act: Callable[..., None]) -> Callable[..., None]:
     """A command that trains: the options of its description, and those of the output."""
     names = [option.name for option in kind.options()]
 
@@ -107,7 +111,7 @@ def _command(kind: type[Setup], act: Callable[..., None]) -> Callable[..., None]
         given, config = {name: values.pop(name) for name in names}, values.pop("config")
         act(_grown(given, config) if values.get("extend") else build(kind, given, config), **values)
 
-    sources: list[Callable[..., None]] = [_search_options, _output_options] if kind is Study else [_output_options]
+    sources: list[Callable[..., None]] = [_search_options, _output_options] if kind is Search else [_output_options]
     own = [parameter for source in sources for parameter in inspect.signature(source).parameters.values()]
     signature = inspect.Signature([*map(_parameter, kind.options()), *own])
     command.__signature__ = signature  # type: ignore[attr-defined]
@@ -135,7 +139,7 @@ def _search_options(
     """The options that searches have besides."""
 
 
-def _grown(given: dict[str, Any], config: Path | None) -> Setup:
+def _grown(given: dict[str, Any], config: Path | None) -> Study:
     from epsearch import api
 
     return api.grown(given, config)
@@ -154,67 +158,84 @@ def _plain(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _train(study: Setup, print_config: bool, quiet: bool, as_json: bool, extend: bool = False) -> None:
+def _train(study: Study, print_config: bool, quiet: bool, as_json: bool, extend: bool = False) -> None:
     if print_config:
         sys.stdout.write(study.to_yaml())
         return
     from epsearch import api
 
-    outcome = api.train_and_report(study, err, quiet or as_json, extend)
-    from epsearch import terminal  # imports pandas, which can wait
+    with _listener(quiet or as_json) as events:
+        result = api.run(study, events, extend)
+    from epsearch.terminal import outcome  # imports pandas, which can wait
 
-    _print(terminal.outcome(outcome), terminal.outcome_as_json(outcome), as_json)
+    _print(outcome.shown(result), outcome.as_json(result), as_json)
 
 
-def _plan(study: Setup, print_config: bool, quiet: bool, as_json: bool, extend: bool = False) -> None:
+def _plan(study: Study, print_config: bool, quiet: bool, as_json: bool, extend: bool = False) -> None:
     if print_config:
         sys.stdout.write(study.to_yaml())
         return
     from epsearch.session import session
     from epsearch.session.plan_text import in_words
 
-    assert isinstance(study, Study)
-    found = session.plan(study, err, quiet or as_json, extend)
+    assert isinstance(study, Search)
+    with _listener(quiet or as_json) as events:
+        found = session.plan(study, events, extend)
     _print(facts(in_words(found)), found.as_json(), as_json)
 
 
 for _kind, _help in TRAINING.items():
     app.command(_kind.kind, help=_help)(_command(_kind, _train))
-app.command("plan", help="What a run with these options would take; nothing is trained.")(_command(Study, _plan))
+app.command("plan", help="What a run with these options would take; nothing is trained.")(_command(Search, _plan))
 
 
 @app.command()
 def report(names: Names = None, folder: Out = RUNS, storage: Storage = None, as_json: Json = False) -> None:
     """Write the report of a study again, from the ledger alone; of several searches, one that compares them."""
-    from epsearch import api, terminal
+    from epsearch import api
+    from epsearch.terminal import outcome
 
     url = _url(folder, storage)
     if names is not None and len(names) > 1:
         found, page = api.side_by_side(names, url, folder)
-        _print(terminal.side_by_side(found, page), terminal.side_by_side_as_json(found, page), as_json)
+        _print(outcome.side_by_side(found, page), outcome.side_by_side_as_json(found, page), as_json)
         return
-    outcome = api.report(names[0] if names else None, url, folder)
-    _print(terminal.outcome(outcome), terminal.outcome_as_json(outcome), as_json)
+    result = api.report(names[0] if names else None, url, folder)
+    _print(outcome.shown(result), outcome.as_json(result), as_json)
 
 
 @app.command("list")
 def list_(folder: Out = RUNS, storage: Storage = None, as_json: Json = False) -> None:
     """List the studies of a ledger and how far they are."""
-    from epsearch import terminal
     from epsearch.findings import listing
+    from epsearch.terminal import lists
 
     rows = listing.list_studies(_url(folder, storage), folder)
-    _print(terminal.study_list(rows), [row._asdict() for row in rows], as_json)
+    _print(lists.study_list(rows), [row._asdict() for row in rows], as_json)
 
 
 @app.command("show")
 def show_(name: Name = None, folder: Out = RUNS, storage: Storage = None, as_json: Json = False) -> None:
     """Show a study: its options, how far it is, what it has found. Nothing is written."""
-    from epsearch import terminal
     from epsearch.findings import listing
+    from epsearch.terminal import lists
 
     loop = listing.load(name, _url(folder, storage), folder)
-    _print(terminal.study(loop), terminal.study_as_json(loop), as_json)
+    _print(lists.study(loop), lists.study_as_json(loop), as_json)
+
+
+db = typer.Typer(help="Bring a ledger of an older epsearch up to date.", add_completion=False)
+app.add_typer(db, name="db")
+
+
+@db.command()
+def upgrade(folder: Out = RUNS, storage: Storage = None, as_json: Json = False) -> None:
+    """Bring a ledger up to the schema of this epsearch; an SQLite file is copied beside itself first."""
+    from epsearch.findings.upgrade import upgrade
+
+    found = upgrade(_url(folder, storage))
+    shown = found.told or f"the ledger {found.ledger} has schema version {found.version}: it is up to date"
+    _print(Text(shown), found._asdict(), as_json, soft_wrap=True)
 
 
 datasets = typer.Typer(help="List the known datasets; decode the images of one, or check them.", add_completion=False)
@@ -226,10 +247,11 @@ def list_datasets(context: typer.Context, data_dir: DataDir = DATA, as_json: Jso
     """List the known datasets, which are present, and where; or decode or check the images of one."""
     if context.invoked_subcommand is not None:
         return
-    from epsearch import api, terminal
+    from epsearch import api
+    from epsearch.terminal import lists
 
     rows = api.list_datasets(data_dir)
-    _print(terminal.dataset_list(rows), [row._asdict() for row in rows], as_json)
+    _print(lists.dataset_list(rows), [row._asdict() for row in rows], as_json)
 
 
 @datasets.command()
@@ -243,41 +265,49 @@ def prepare(
     as_json: Json = False,
 ) -> None:
     """Decode the images of a dataset once, into the cache from which every run takes them."""
-    from epsearch import terminal
     from epsearch.preparation.images import prepare
+    from epsearch.terminal import lists
 
-    found = prepare(parse_dataset(dataset), data_dir, image_size, skip_corrupt, err, as_json)
-    _print(terminal.prepared(found), found._asdict(), as_json)
+    with _listener(as_json) as events:
+        found = prepare(parse_dataset(dataset), data_dir, image_size, skip_corrupt, events)
+    _print(lists.prepared(found), found._asdict(), as_json)
 
 
 @datasets.command()
 def check(dataset: Dataset, data_dir: DataDir = DATA, as_json: Json = False) -> int:
     """Count a dataset's images, and name those that cannot be decoded; exit status 1 when something is wrong."""
-    from epsearch import terminal
     from epsearch.preparation.images import check
+    from epsearch.terminal import lists
 
-    found = check(parse_dataset(dataset), data_dir, err, as_json)
-    _print(terminal.inspected(found), found._asdict(), as_json)
+    with _listener(as_json) as events:
+        found = check(parse_dataset(dataset), data_dir, events)
+    _print(lists.inspected(found), found._asdict(), as_json)
     return int(bool(found.corrupt or found.differences))
 
 
 @app.command()
 def doctor(folder: Out = RUNS, data_dir: DataDir = DATA, as_json: Json = False) -> int:
     """Check versions, GPU, torchvision, Ray and disk; exit status 1 when something is broken."""
-    from epsearch import terminal
     from epsearch.doctor import diagnose
+    from epsearch.terminal import lists
 
     checks = diagnose(folder, data_dir)
-    _print(terminal.checks(checks), [check._asdict() for check in checks], as_json)
+    _print(lists.checks(checks), [check._asdict() for check in checks], as_json)
     return int(any(check.ok is False for check in checks))
+
+
+def _listener(quiet: bool) -> "Terminal":
+    from epsearch.terminal.listener import Terminal
+
+    return Terminal(err, quiet)
 
 
 def _url(folder: Path, storage: str | None) -> LedgerUrl:
     return ledger_url(folder, None if storage is None else parse_storage(storage))
 
 
-def _print(shown: RenderableType, data: Any, as_json: bool) -> None:
+def _print(shown: RenderableType, data: Any, as_json: bool, soft_wrap: bool = False) -> None:
     if as_json:
         sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False, default=str) + "\n")
     else:
-        out.print(shown)
+        out.print(shown, soft_wrap=soft_wrap)

@@ -27,15 +27,8 @@ def diagnose(out: Path, data_dir: Path) -> list[Check]:
     for name in PACKAGES:
         found = installed(name)
         checks.append(Check(name, found is not None, found or f"not installed; pip install {name}"))
-    checks.append(_torchvision())
-    card = gpu()
-    checks.append(
-        Check("GPU", True if card else None, card or "none that torch can use; members are trained on the CPU")
-    )
-    checks.append(_arithmetic())
-    checks.append(_ray())
-    checks += [_space("out folder", out), _space("data folder", data_dir)]
-    return checks
+    checks += [_torchvision(), _gpu(), _arithmetic(), _ray()]
+    return [*checks, _space("out folder", out), _space("data folder", data_dir)]
 
 
 def _gpu() -> Check:

@@ -46,7 +46,7 @@ def inert(scores: np.ndarray, of: str, subject: str, same_networks: bool = False
     text = f"All {count} {of} have the same score bit for bit ({seeds}), so the search says nothing about {subject}"
     if same_networks:
         text += ": the trained networks are the same, too"
-        advice = f"Search where {subject} can act (on more or longer tasks), or search another hyperparameter."
+        advice = f"Search {subject} where it has an effect (on more or longer tasks), or search another hyperparameter."
     else:
-        advice = f"Search {subject} more widely, or where tests see finer differences (more tasks, more test examples)."
+        advice = f"Search a wider range of {subject}, or use more tasks or test examples, which show finer differences."
     return Inert(f"{text}.", advice)

@@ -4,47 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
-METHOD_LABELS = {
-    "van": "VAN",
-    "ewc": "EWC",
-    "pi": "PI",
-    "mas": "MAS",
-    "rwalk": "RWALK",
-    "er": "ER",
-    "agem": "A-GEM",
-    "a_agem": "A-A-GEM",
-    "soft_agem": "ε-SOFT-GEM",
-    "gem": "GEM",
-    "prognn": "PROGNN",
-}
+Title: TypeAlias = Callable[[str], str | None]
 
-DATASET_LABELS = {
-    "permuted_digits": "Permuted Digits",
-    "permuted_mnist": "Permuted MNIST",
-    "split_cifar": "Split CIFAR-100",
-    "split_cub": "Split CUB",
-    "split_cub_je": "Split CUB (joint embedding)",
-    "split_awa": "Split AWA",
-    "split_awa_je": "Split AWA (joint embedding)",
-}
+_TITLES: dict[str, Title] = {}
 
 NETWORK_LABELS = {"mlp": "multilayer perceptron", "reduced_resnet18": "reduced ResNet-18", "resnet18": "ResNet-18"}
 
 STREAM_LABELS = {"cv": "cross-validation stream", "eval": "evaluation stream"}
-
-STRATEGY_LABELS = {
-    "narrowing": "interval narrowing",
-    "interval-ci": "narrowing by confidence intervals",
-    "grid": "grid search",
-    "random": "random search",
-    "qmc": "quasi-random search (QMC)",
-    "tpe": "tree-structured Parzen estimator (TPE)",
-    "gp": "Gaussian process",
-    "cmaes": "CMA-ES",
-}
 
 METRIC_DIGITS = {"A_T": 2, "F_T": 3, "a_1": 2, "a_t": 2, "LCA_10": 3, "BWT": 2, "FWT": 2}
 """Decimals printed: hundredths of a percent, thousandths of a fraction."""
@@ -57,25 +26,42 @@ METRIC_NAME = r"\b(A|F|a|LCA)_(T|k|t|10|1)\b"
 """A metric's name within a text, as a regular expression."""
 
 
+def entitle(kind: str, title: Title) -> None:
+    """Says how names of a kind are printed: of a "method", "dataset", "strategy" or "hyperparameter".
+
+    Whoever declares the names calls this once; title(name) is None for a name that it does not know.
+    """
+    _TITLES[kind] = title
+
+
+def label(kind: str, name: str) -> str:
+    """A name of some kind as people write it; the name itself where nobody has said how.
+
+    >>> label("method", "nobodys")
+    'nobodys'
+    """
+    return (_TITLES[kind](name) if kind in _TITLES else None) or name
+
+
 def method_label(method: str) -> str:
-    """The method's name as the paper prints it, or the name itself."""
-    return METHOD_LABELS.get(method, method)
+    """The method's name as the papers print it."""
+    return label("method", method)
 
 
 def strategy_label(strategy: str) -> str:
-    """How the settings were suggested, in words, or the name itself."""
-    return STRATEGY_LABELS.get(strategy, strategy)
+    """How the points were suggested, in words."""
+    return label("strategy", strategy)
 
 
 def dataset_label(dataset: str) -> str:
     """The dataset's name as people write it; of a user's own, the folder's or the module's.
 
-    >>> dataset_label("split_cifar"), dataset_label("folder:/data/birds.zip"), dataset_label("mine:factory")
-    ('Split CIFAR-100', 'birds.zip', 'mine:factory')
+    >>> dataset_label("folder:/data/birds.zip"), dataset_label("mine:factory")
+    ('birds.zip', 'mine:factory')
     """
     if dataset.startswith("folder:"):
         return dataset.rstrip("/").rpartition("/")[2]
-    return DATASET_LABELS.get(dataset, dataset)
+    return label("dataset", dataset)
 
 
 def network_label(config: Mapping[str, Any]) -> str:

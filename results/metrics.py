@@ -134,18 +134,18 @@ def forward_transfer(a: Array, initial: Array) -> Array:
     return np.asarray((unseen - initial[..., 1:]).mean(axis=-1))
 
 
-def learning_curve_area(within: Array, beta: int = 10) -> Array:
-    """LCA_β = (1/(β+1)) Σ_{b=0..β} Z_b with Z_b = (1/T) Σ_k a[k, b, k]. within [..., T, B], B > β -> [...],
-    fraction.
+def learning_curve_area(within: Array) -> Array:
+    """LCA_β = (1/(β+1)) Σ_{b=0..β} Z_b with Z_b = (1/T) Σ_k a[k, b, k]. within [..., T, β + 1] -> [...], fraction;
+    records have β = 10.
 
     NaN where a task had fewer than β mini-batches.
 
-    >>> round(float(learning_curve_area(np.array([[0.1, 0.2, 0.3], [0.3, 0.4, 0.5]]), beta=2)), 3)
+    >>> round(float(learning_curve_area(np.array([[0.1, 0.2, 0.3], [0.3, 0.4, 0.5]]))), 3)
     0.3
     """
-    if within.ndim < 2 or not 0 <= beta < within.shape[-1]:
-        raise ValueError(f"beta must be in [0, B) for within of shape [..., T, B], got {beta} for {list(within.shape)}")
-    return np.asarray(within[..., : beta + 1].mean(axis=(-2, -1)))
+    if within.ndim < 2 or within.shape[-1] == 0:
+        raise ValueError(f"within must have shape [..., T, B] with B >= 1, got {list(within.shape)}")
+    return np.asarray(within.mean(axis=(-2, -1)))
 
 
 def summarize(records: Iterable[RunRecord]) -> pd.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from results.labels import epsilon_text, method_label
+from results.labels import epsilon_text, label, method_label
 
 if TYPE_CHECKING:
     from results.ledger.record import RunRecord
@@ -15,8 +15,7 @@ Setting: TypeAlias = tuple[Value, ...]
 """One value of each searched hyperparameter, in the order of their names."""
 
 EPSILON = "epsilon"
-SOFT_AGEM = "soft_agem"
-PARAMETER_LABELS = {EPSILON: "ε", "lr": "learning rate", "strength": "λ"}
+SOFT_AGEM, AGEM = "soft_agem", "agem"
 IN_THE_CONFIGURATION = {"lr": "learning_rate"}
 """Name of a searched hyperparameter -> its name in a record's configuration, where they differ."""
 
@@ -65,12 +64,8 @@ def group(
 
 
 def parameter_label(name: str) -> str:
-    """A hyperparameter as people write it.
-
-    >>> parameter_label("epsilon"), parameter_label("lr"), parameter_label("memory_batch")
-    ('ε', 'learning rate', 'memory batch')
-    """
-    return PARAMETER_LABELS.get(name, name.replace("_", " "))
+    """A hyperparameter as people write it."""
+    return label("hyperparameter", name)
 
 
 def value_text(value: Value | None) -> str:
@@ -87,8 +82,8 @@ def value_text(value: Value | None) -> str:
 def setting_text(names: Sequence[str], setting: Sequence[Value | None]) -> str:
     """A setting in words.
 
-    >>> setting_text(("epsilon", "lr"), (0.1 + 0.2, 0.1))
-    'ε = 0.3, learning rate = 0.1'
+    >>> setting_text(("beta", "gamma"), (0.1 + 0.2, 0.1))
+    'beta = 0.3, gamma = 0.1'
     """
     return ", ".join(f"{parameter_label(n)} = {value_text(v)}" for n, v in zip(names, setting, strict=True))
 
@@ -105,10 +100,10 @@ def is_agem(method: str, names: Sequence[str], setting: Sequence[Value | None]) 
 def setting_label(method: str, names: Sequence[str], setting: Sequence[Value]) -> str:
     """A method at one setting, by the name of A-GEM where it is that.
 
-    >>> setting_label("soft_agem", ("epsilon",), (0.1,)), setting_label("soft_agem", ("epsilon",), (0.0,))
-    ('ε-SOFT-GEM, ε = 0.1', 'A-GEM (ε = 0)')
-    >>> setting_label("soft_agem", ("lr", "epsilon"), (0.1, 0.0)), setting_label("ewc", ("strength",), (10.0,))
-    ('A-GEM (ε = 0), learning rate = 0.1', 'EWC, λ = 10')
+    >>> setting_label("soft_agem", ("epsilon",), (0.0,)), setting_label("soft_agem", ("beta", "epsilon"), (0.1, 0.0))
+    ('A-GEM (ε = 0)', 'A-GEM (ε = 0), beta = 0.1')
+    >>> setting_label("nobodys", ("beta",), (10.0,))
+    'nobodys, beta = 10'
     """
     if not is_agem(method, names, setting):
         return f"{method_label(method)}, {setting_text(names, setting)}"

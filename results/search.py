@@ -11,7 +11,7 @@ from results.ledger.certificate import Certificate
 from results.ledger.record import RunRecord
 from results.points import EPSILON, Setting, Value, group, is_agem, is_number
 
-__all__ = ["Look", "Race", "SearchRound", "Setting", "StudyResults", "Value"]
+__all__ = ["Look", "Race", "SearchResults", "SearchRound", "Setting", "Value"]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Look(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class StudyResults:
+class SearchResults:
     """Everything the report prints; filled by the caller, interpreted here."""
 
     name: str
@@ -97,6 +97,8 @@ class StudyResults:
     log: tuple[str, ...] = ()
     """Those whose axis is logarithmic."""
     strategy: str = "narrowing"
+    printed_epsilon: float | None = None
+    """The ε that the paper reports for the dataset."""
     certificates: tuple[Certificate, ...] = ()
     """Members that were trained again alone."""
     tolerance: float = 0.0
@@ -143,12 +145,6 @@ class StudyResults:
     def has_spans(self) -> bool:
         """Whether the search went along intervals."""
         return any(r.span is not None for r in self.rounds)
-
-    @property
-    def chosen_epsilon(self) -> float | None:
-        """The chosen ε; None where ε was not searched."""
-        found = dict(zip(self.parameters, self.chosen, strict=True)).get(EPSILON)
-        return None if found is None else float(found)
 
     @property
     def evaluated(self) -> tuple[Setting, ...]:

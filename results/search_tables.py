@@ -11,9 +11,9 @@ from results.labels import method_label
 from results.ledger.certificate import Certificate
 from results.ledger.record import RunRecord
 from results.metrics import METRICS, mean_std, summarize
-from results.paper.reference import PRINTED_EPSILON, printed_row
-from results.points import EPSILON, Setting, setting_label
-from results.search import StudyResults
+from results.paper.reference import printed_row
+from results.points import AGEM, EPSILON, SOFT_AGEM, Setting, setting_label
+from results.search import SearchResults
 from results.statistics.paired import Paired, paired
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def compare(first: Iterable[RunRecord], second: Iterable[RunRecord], metric: str
     return paired(by_seed(first, metric), by_seed(second, metric))
 
 
-def baseline_pair(results: StudyResults, metric: str = "A_T", evaluation: bool = False) -> Paired:
+def baseline_pair(results: SearchResults, metric: str = "A_T", evaluation: bool = False) -> Paired:
     """Chosen setting minus baseline by seed, in the search or in the evaluation; no pair where they are the same or
     there is no baseline.
     """
@@ -57,7 +57,7 @@ def by_setting(groups: Mapping[Setting, Sequence[RunRecord]], names: Sequence[st
     return pd.concat([values, counts, table.drop(columns=["n", "diverged"])], axis=1)
 
 
-def search_table(results: StudyResults) -> pd.DataFrame:
+def search_table(results: SearchResults) -> pd.DataFrame:
     """One row a round and setting: repeat, low, high (NaN where the strategy searches no interval), a column a searched
     parameter, best (1 = best, 2 = second of the round's winners, 0 = neither), n, diverged, then mean and std of every
     metric. A setting without members yet has n = 0.
@@ -77,7 +77,7 @@ def search_table(results: StudyResults) -> pd.DataFrame:
     return table[[*first, *(c for c in stats.columns if c not in first)]]
 
 
-def evaluation_table(results: StudyResults) -> pd.DataFrame:
+def evaluation_table(results: SearchResults) -> pd.DataFrame:
     """The chosen setting and the baseline on the evaluation stream, then the paper's printed
     rows where they exist.
 
@@ -96,12 +96,12 @@ def evaluation_table(results: StudyResults) -> pd.DataFrame:
     return pd.DataFrame([*measured.to_dict("records"), *printed], columns=measured.columns)
 
 
-def printed_methods(results: StudyResults) -> tuple[str, ...]:
+def printed_methods(results: SearchResults) -> tuple[str, ...]:
     """Methods whose printed rows stand beside the evaluation: the study's, and A-GEM where that is ε = 0 of it."""
-    return (results.method, "agem") if results.zero_is_agem else (results.method,)
+    return (results.method, AGEM) if results.zero_is_agem else (results.method,)
 
 
-def evaluated_rows(results: StudyResults) -> list[tuple[str, tuple[RunRecord, ...]]]:
+def evaluated_rows(results: SearchResults) -> list[tuple[str, tuple[RunRecord, ...]]]:
     """(label, members) of the evaluated settings, the chosen one first; none for one that was not evaluated. Labels are
     short: of several parameters the values are left out.
     """
@@ -109,7 +109,7 @@ def evaluated_rows(results: StudyResults) -> list[tuple[str, tuple[RunRecord, ..
     return [(_short_label(results, setting), members) for setting, members in groups if members]
 
 
-def difference_table(results: StudyResults) -> pd.DataFrame:
+def difference_table(results: SearchResults) -> pd.DataFrame:
     """Chosen setting minus baseline by seed on the evaluation stream: metric, mean, standard_error, n, seeds_higher.
     Empty where the baseline was chosen, or there is none.
     """
@@ -121,7 +121,7 @@ def difference_table(results: StudyResults) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def certificates_table(results: StudyResults) -> pd.DataFrame:
+def certificates_table(results: SearchResults) -> pd.DataFrame:
     """One row a member that was trained again alone: key, accuracy_difference (fraction), parameter_difference,
     created; a difference may be inf.
     """
@@ -140,20 +140,20 @@ def _ranks(winners: tuple[int, int] | None, scores: tuple[float | None, ...]) ->
     return ranks
 
 
-def _short_label(results: StudyResults, setting: Setting) -> str:
+def _short_label(results: SearchResults, setting: Setting) -> str:
     if len(results.parameters) == 1:
         return setting_label(results.method, results.parameters, setting)
-    return "chosen setting" if setting == results.chosen else "baseline"
+    return "chosen point" if setting == results.chosen else "baseline"
 
 
-def _printed_rows(results: StudyResults, method: str) -> list[dict[str, object]]:
+def _printed_rows(results: SearchResults, method: str) -> list[dict[str, object]]:
     printed = printed_row(results.dataset, method)
     if printed is None:
         return []
     cells: dict[str, object] = {name: math.nan for name in results.parameters}
     if results.of_epsilon:
-        known = {"agem": 0.0, "soft_agem": PRINTED_EPSILON.get(results.dataset, math.nan)}
-        cells[EPSILON] = known.get(method, math.nan)
+        printed_epsilon = math.nan if results.printed_epsilon is None else results.printed_epsilon
+        cells[EPSILON] = {AGEM: 0.0, SOFT_AGEM: printed_epsilon}.get(method, math.nan)
     for metric, mean, std in zip(printed["metric"], printed["mean"], printed["std"], strict=True):
         cells |= {f"{metric}_mean": mean, f"{metric}_std": std}
     return [{"row": f"{method_label(method)}, printed", "source": "paper", "n": math.nan, **cells}]

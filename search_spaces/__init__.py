@@ -1,8 +1,8 @@
-"""Where a search looks next: spaces, ask/tell strategies, published settings as data.
+"""Spaces, search strategies that are asked for points and told their scores, and published settings as data.
 
 ROOMS lists modules and folders from the top down; each imports only what stands behind it.
 
-strategies                the list of them;  interval_ci, grid, narrowing (rule)  those that need no library
+strategies                the table of strategies;  interval_ci, grid, narrowing (rule)  those that need no library
 adapters                  Optuna's samplers as strategies, strategies as searchers of Ray Tune and samplers of Optuna
 published                 the published settings of every dataset
 rounds, strategy          what strategies share, and their contract;  space, interval  what is searched
@@ -14,7 +14,7 @@ from search_spaces.interval_ci import IntervalConfidence
 from search_spaces.narrowing import IntervalNarrowing
 from search_spaces.published.definition import Definition, MethodSettings, UnknownDataset, definitions, load_definition
 from search_spaces.space import Parameter, Point, Space, Value
-from search_spaces.strategies import STRATEGIES
+from search_spaces.strategies import STRATEGIES, StrategyKind
 from search_spaces.strategy import Best, Budget, Confidence, Observation, Round, Strategy, Suggestion, replay
 
 ROOMS = (
@@ -39,6 +39,7 @@ __all__ = [
     "Round",
     "Space",
     "Strategy",
+    "StrategyKind",
     "Suggestion",
     "UnknownDataset",
     "Value",

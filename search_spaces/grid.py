@@ -1,4 +1,4 @@
-"""The plain grid: all points of an even grid over the whole space, whatever the scores."""
+"""Grid search: all points of an even grid over the whole space; the scores change nothing."""
 
 import itertools
 import math
@@ -11,9 +11,10 @@ from search_spaces.strategy import Observation
 
 
 class GridSearch(InRounds):
-    """Every point of `grid(space, points × repeats)`, in rounds of N = `points`. A Strategy.
+    """A `Strategy` that suggests every point of `grid(space, points × repeats)`, in rounds of N = `points`.
 
-    The scores change nothing, so all rounds could run at once; rounds only keep the memory of a cohort bounded.
+    The scores change nothing, so all points could be open at once; rounds bound the memory that a cohort takes. Raises
+    ValueError for points or repeats below 1, and as `grid` does.
     """
 
     def __init__(self, space: Space, points: int, repeats: int) -> None:
@@ -25,40 +26,43 @@ class GridSearch(InRounds):
 
     @property
     def done(self) -> bool:
-        """Whether every point was told."""
+        """Whether the score of every point was told."""
         return self._rounds.complete and len(self._rounds) == len(self._batches)
 
     def tell(self, observations: Sequence[Observation]) -> None:
-        """Take in scores. Raises ValueError as `Strategy.tell` does."""
+        """Takes scores. Raises ValueError as `Strategy.tell` does."""
         if self._rounds.tell(observations) and not self.done:
             self._rounds.begin(self._batches[len(self._rounds)])
 
 
 def grid(space: Space, budget: int) -> tuple[Point, ...]:
-    """The points of the finest even grid with no more than `budget` points; the last parameter varies fastest.
+    """Returns the finest even grid with no more than `budget` points; the last parameter varies fastest.
 
-    Parameters with choices take all of them. The others share what is left: the same number n >= 2 of evenly spaced
-    values each, both ends included, on a logarithmic axis where they have one. Whole numbers are taken once each.
-    Raises ValueError when the budget has no room for that.
+    Parameters with choices take all of them. Each interval takes the same number n >= 2 of values, evenly spaced on its
+    axis, both ends included; an interval of whole numbers takes each at most once. Raises ValueError when the budget
+    does not allow that.
 
     >>> grid(Space((Parameter("epsilon", 0, 1), Parameter("memory", choices=(10, 25)))), 7)
     ((0.0, 10), (0.0, 25), (0.5, 10), (0.5, 25), (1.0, 10), (1.0, 25))
     """
     combinations = math.prod(len(one.choices) for one in space.parameters if one.choices)
     lines = sum(not one.choices for one in space.parameters)
+    # Every interval needs at least its two ends: fewer would not be a grid over it.
     if combinations * 2**lines > budget:
         needed = (
             f"{combinations * 2**lines} points ({combinations} combinations of choices, 2 values of {lines} others)"
         )
         raise ValueError(f"strategy grid must have room for {needed}, got points × repeats = {budget}")
+    # With a single interval the largest n is a division; with several it is searched from 2 on.
     return tuple(itertools.product(*_finest(space, budget, budget // combinations if lines == 1 else 2)))
 
 
 def _finest(space: Space, budget: int, least: int) -> list[tuple[Value, ...]]:
+    """Returns the values of each parameter for the largest n from `least` on that the budget allows."""
     axes = [_values(one, least) for one in space.parameters]
     for count in range(least + 1, budget + 1):
         if all(one.choices or len(axis) == _room(one) for one, axis in zip(space.parameters, axes, strict=True)):
-            break  # every whole number is taken
+            break  # every whole number is taken, so a larger n adds nothing
         finer = [_values(one, count) for one in space.parameters]
         if math.prod(map(len, finer)) > budget:
             break
@@ -67,12 +71,13 @@ def _finest(space: Space, budget: int, least: int) -> list[tuple[Value, ...]]:
 
 
 def _room(parameter: Parameter) -> float:
-    """How many different values an interval has."""
+    """Returns how many different values an interval has; infinite for real numbers."""
     low, high = parameter.low, parameter.high
     return high - low + 1 if parameter.whole and low is not None and high is not None else math.inf
 
 
 def _values(parameter: Parameter, count: int) -> tuple[Value, ...]:
+    """Returns all choices, or the values of a grid of `count` points without repetitions."""
     if parameter.choices:
         return parameter.choices
     coordinates = Grid.over(parameter.axis(), count).coordinates

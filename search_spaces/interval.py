@@ -1,7 +1,7 @@
-"""Intervals of ε and the evenly spaced points in them.
+"""Intervals on the axis of one parameter, and evenly spaced points in them.
 
-Ends and points are exact fractions inside, floats outside: a point that two grids share is the same float in
-both, so that whoever keeps results by ε finds it again.
+Ends and points are exact fractions internally and floats for callers: a point that two grids share is the same float
+in both, so results that are stored under this value are found again.
 """
 
 import math
@@ -12,10 +12,12 @@ from itertools import pairwise
 
 @dataclass(frozen=True)
 class Interval:
-    """A closed interval of ε (no unit). Raises ValueError unless both ends are finite and low < high."""
+    """A closed interval, in the unit of the axis. Raises ValueError unless both ends are finite and low < high."""
 
     low: float
+    """Low end, part of the interval."""
     high: float
+    """High end, part of the interval."""
 
     def __post_init__(self) -> None:
         for end, value in (("low", self.low), ("high", self.high)):
@@ -26,39 +28,28 @@ class Interval:
 
     @property
     def width(self) -> float:
-        """high − low, rounded once.
+        """The difference of the ends, rounded only once: the fractions are subtracted, not the floats.
 
         >>> Interval(0.0678, 0.0759).width
         0.0081
         """
         return float(exact(self.high) - exact(self.low))
 
-    def grid(self, points: int) -> tuple[float, ...]:
-        """N points including both ends, ascending, δ = width/(N − 1) apart.
-
-        Raises ValueError when points < 2, or when the points lie closer together than floats do.
-
-        >>> Interval(0.0, 0.3).grid(4)
-        (0.0, 0.1, 0.2, 0.3)
-        """
-        grid = Grid.over(self, points)
-        if not grid.distinct:
-            ends = f"{self.low} to {self.high}"
-            raise ValueError(f"interval must have room for {points} distinct points, got {ends}")
-        return grid.coordinates
-
 
 @dataclass(frozen=True)
 class Grid:
-    """N evenly spaced points from low to high, exact (ε-SOFT-GEM, exploration of ε: δ = width/(N − 1))."""
+    """N evenly spaced points from low to high, exact (ε-SOFT-GEM paper, exploration of ε: δ = width/(N − 1))."""
 
     low: Fraction
+    """The first point."""
     high: Fraction
+    """The last point."""
     points: int
+    """N >= 2, both ends included."""
 
     @classmethod
     def over(cls, interval: Interval, points: int) -> "Grid":
-        """The grid of an interval. Raises ValueError when points < 2."""
+        """Returns the grid of N = `points` over an interval. Raises ValueError when points < 2."""
         if points < 2:
             raise ValueError(f"points must be >= 2, got {points}")
         return cls(exact(interval.low), exact(interval.high), points)
@@ -70,7 +61,11 @@ class Grid:
 
     @property
     def coordinates(self) -> tuple[float, ...]:
-        """The points as floats, ascending."""
+        """The points as floats, ascending.
+
+        >>> Grid.over(Interval(0.0, 0.3), 4).coordinates
+        (0.0, 0.1, 0.2, 0.3)
+        """
         return tuple(float(self.low + index * self.step) for index in range(self.points))
 
     @property
@@ -80,19 +75,20 @@ class Grid:
 
     @property
     def distinct(self) -> bool:
-        """Whether the points are still different numbers once they are floats."""
+        """Whether the points are still different numbers after rounding to floats."""
         return all(left < right for left, right in pairwise(self.coordinates))
 
     def between(self, first: int, last: int) -> "Grid":
-        """As many points again, from point `first` to point `last` (indices from 0, first < last)."""
+        """Returns a grid of N points from point `first` to point `last` of this one (indices from 0, first < last)."""
         return Grid(self.low + first * self.step, self.low + last * self.step, self.points)
 
 
 def exact(value: float) -> Fraction:
-    """The decimal number that a float is written as.
+    """Returns the decimal number that a float is printed as.
 
     >>> exact(0.3)
     Fraction(3, 10)
     """
-    # Through the shortest decimal, not the binary value: 0.3 must mean 3/10 to be the fourth tenth of [0, 1].
+    # From the shortest decimal, not from the binary value: 0.3 must mean 3/10, or the grid of [0, 1] with eleven points
+    # and a narrower one through 0.3 would disagree in the last bit.
     return Fraction(repr(float(value)))

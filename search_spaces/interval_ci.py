@@ -1,7 +1,7 @@
-"""Narrowing by what the scores can tell apart: a grid, the values where the best can still lie, a finer grid, …
+"""Narrowing by confidence: a grid, the confidence set of the best value, a finer grid over it, and so on.
 
 The paper's rule follows the best two points wherever noise puts them. Here a curve is fitted to all scores, seed by
-seed, and only values are left out that the scores exclude. The fit is not done here: `Budget.confidence` does it.
+seed, and only values that the scores exclude are left out. The fit itself is done by `Budget.confidence`.
 """
 
 import math
@@ -16,38 +16,41 @@ from search_spaces.space import DIGITS, Parameter, Point
 from search_spaces.strategy import Best, Confidence, Observation, Round, Suggestion
 
 NARROWER = Fraction(9, 10)
-"""The search goes on only while the next interval is at most this part of the present one: else it would spend a
-round on almost the same values."""
+"""The search continues only while the next interval is at most this part of the present one; otherwise it would spend
+a round on almost the same values."""
 TICKS = 10
-"""Ends of intervals are multiples of δ/TICKS of the grid before, so that the values of later grids stay short decimals
-and recur in other searches, whose runs they share."""
+"""Ends of intervals are multiples of δ/TICKS of the previous grid, so that the values of later grids are short decimals
+and occur again in other searches, which then share their runs."""
 
-UNDECIDED = "stopped: the scores do not say where the best value lies"
+UNDECIDED = "stopped: the scores do not determine where the best value lies"
 NOT_NARROWER = "stopped: the scores leave {:.0f} % of the interval open"
 USED_UP = "stopped: the repeats are used up; the scores leave {} open"
 
 
 @dataclass(frozen=True)
 class _Closed:
-    """What a finished round led to: the values left open (on the axis), the next grid and a note in words."""
+    """The consequence of a finished round."""
 
     hull: tuple[float, float] | None
+    """Ends of the confidence set, on the axis; None where the scores do not determine one."""
     grid: Grid | None
+    """The next grid; None when the search stops."""
     note: str
+    """Why the search stops; empty otherwise."""
 
 
 class IntervalConfidence:
-    """Narrow an interval, grid by grid, to where the maximum of a fitted curve may lie. A Strategy.
+    """A `Strategy` that narrows an interval, grid by grid, to the confidence set of the maximum of a fitted curve.
 
     points      N of every grid, both ends included
-    repeats     M, the number of grids at most
-    confidence  told the coordinates of all values tried so far, ascending, each once with its scores by seed (of two
-                rounds those with more seeds, else the latest) and the ends of the whole axis, returns the ends of the
-                confidence set of the maximum, or None. Failed values and those `apart` are left out, and nothing is
-                asked when none remains.
+    repeats     M, the largest number of grids
+    confidence  see `Confidence`; it gets every value tried so far once, with the scores of the round that has more
+                seeds, or else of the latest. Failed values and those `apart` are left out; it is not called when none
+                remains.
 
-    The search stops, and says so in the round's note, when the confidence set cannot be told or is not clearly smaller
-    than the present interval. An interval never leaves the one before. Raises ValueError on settings out of range.
+    The search stops, with a note on the round, when there is no confidence set or when it is not clearly smaller than
+    the present interval. The next interval is always inside the present one. Raises ValueError for arguments out of
+    range.
     """
 
     def __init__(self, parameter: Parameter, points: int, repeats: int, confidence: Confidence) -> None:
@@ -73,10 +76,10 @@ class IntervalConfidence:
 
     @property
     def best(self) -> Best | None:
-        """The best score among the values that are still open, all of them before the first round is finished.
+        """The best score among the values in the confidence set; among all before the first round is finished.
 
-        Where no tried value lies within the open ones, those next to them count. Values `apart` always do: they lie on
-        no curve that could rule them out. Equal scores: the smaller value, then the smaller number.
+        If no tried value lies in the set, the values next to it count. Values `apart` always count, because no curve
+        can exclude them. Of equal scores the smaller value is the best, then the smaller number.
         """
         scored, hull = self._rounds.scored(), next((one.hull for one in reversed(self._closed) if one.hull), None)
         on_curve = [one for one in scored if not self._is_apart(one.point)]
@@ -86,13 +89,13 @@ class IntervalConfidence:
         return min(scored, key=lambda one: (-one.value, one.point, one.number), default=None)
 
     def ask(self) -> list[Suggestion]:
-        """The suggestions of the current round that are not told yet, ascending."""
+        """Returns the suggestions of the current round that have no score yet, ascending."""
         return self._rounds.ask()
 
     def tell(self, observations: Sequence[Observation]) -> None:
-        """Take in scores; when those of the round are complete, open the next one or be done.
+        """Takes scores; when those of the round are complete, opens the next round or is done.
 
-        Raises ValueError, and takes nothing in, when a number was never suggested or was told another value.
+        Raises ValueError, and takes nothing, for a number that was never suggested or was told another value.
         """
         if self._rounds.tell(observations):
             closed = self._close()
@@ -102,11 +105,13 @@ class IntervalConfidence:
                 self._rounds.begin(self._parameter.points(closed.grid))
 
     def _close(self) -> _Closed:
+        """Returns what follows from all scores so far, in the order in which the reasons to stop are checked."""
         hull = self._hull()
         if hull is None:
             return _Closed(None, None, UNDECIDED)
         present = self._grids[-1]
         following = snap_outward(present, hull)
+        # The budget first: after the last round the reader wants to know what is left open, not how narrow it is.
         if len(self._grids) == self._repeats:
             return _Closed(hull, None, USED_UP.format("{:.6g}..{:.6g}".format(*self._parameter.span(following))))
         part = (following.high - following.low) / (present.high - present.low)
@@ -117,13 +122,14 @@ class IntervalConfidence:
         return _Closed(hull, following, "")
 
     def _hull(self) -> tuple[float, float] | None:
-        """Where the maximum may lie, on the axis, within the present interval; None where the scores cannot say."""
+        """Returns the ends of the confidence set, on the axis, clipped to the present interval; None without one."""
         known = self._known()
         if not known:
             return None
         seeds = max(map(len, known.values()))
         coordinates = sorted(known)
         scores = [(*known[one], *[None] * (seeds - len(known[one]))) for one in coordinates]
+        # All scores, over the whole axis: the fit uses the values outside of the present interval, too.
         whole, present = self._grids[0].interval, self._grids[-1].interval
         found = self._confidence(coordinates, scores, whole.low, whole.high)
         if found is None:
@@ -132,7 +138,7 @@ class IntervalConfidence:
         return low, high
 
     def _known(self) -> dict[float, tuple[float | None, ...]]:
-        """Coordinate -> scores by seed. A race may have given a value more seeds in an earlier round."""
+        """Returns coordinate -> scores by seed, of the round in which a race gave the value the most seeds."""
         found: dict[float, tuple[float | None, ...]] = {}
         for one, seen in self._rounds.told():
             if seen.value is not None and not self._is_apart(one.point):
@@ -144,21 +150,24 @@ class IntervalConfidence:
         return point[0] in self._parameter.apart
 
     def _outside(self, one: Best, hull: tuple[float, float]) -> float:
-        """How far outside the open values a point lies, in widths of the axis; 0 inside."""
+        """Returns how far outside the confidence set a point lies, in widths of the axis; 0 inside."""
         at = self._parameter.coordinate(float(one.point[0]))
+        # Rounded, because neighbours on both sides of the set are equally far from it but for the last bits.
         return max(round(max(hull[0] - at, at - hull[1]) / self._grids[0].interval.width, DIGITS - 3), 0.0)
 
 
 def _by_seed(seen: Observation) -> tuple[float | None, ...]:
+    """Returns the scores by seed; the value as the score of one seed where only that is known."""
     return seen.scores if any(score is not None for score in seen.scores) else (seen.value,)
 
 
 def _size(scores: Sequence[float | None]) -> int:
+    """Returns the number of seeds that have a score."""
     return sum(score is not None for score in scores)
 
 
 def snap_outward(grid: Grid, hull: tuple[float, float]) -> Grid:
-    """As many points from the last multiple of δ/TICKS before the hull to the first one after it, within the grid.
+    """Returns a grid of N points over the hull, widened to multiples of δ/TICKS, inside the present grid.
 
     >>> snap_outward(Grid(Fraction(0), Fraction(1), 11), (0.123, 0.3)).interval
     Interval(low=0.12, high=0.3)

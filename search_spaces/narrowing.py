@@ -1,9 +1,8 @@
-"""The search for ε of the paper: a grid, the interval around its best points, a finer grid, and so on."""
+"""The paper's search for ε: a grid, the interval around its best two points, a finer grid, and so on."""
 
-import math
 from collections.abc import Sequence
 
-from search_spaces.interval import Grid, exact
+from search_spaces.interval import Grid
 from search_spaces.rounds import Rounds
 from search_spaces.rule import TOO_FINE, Step, narrow
 from search_spaces.space import Parameter
@@ -11,22 +10,19 @@ from search_spaces.strategy import Best, Observation, Round, Suggestion
 
 
 class IntervalNarrowing:
-    """Narrow an interval grid by grid (ε-SOFT-GEM, exploration of ε), along the axis of any one parameter.
+    """A `Strategy` that narrows an interval grid by grid (ε-SOFT-GEM paper, exploration of ε), for any one parameter.
 
     points      N of every grid, both ends included; 11 on Permuted MNIST and 7 on Split CIFAR in the paper
-    repeats     M, the number of grids; 5 in the paper. The search may stop sooner, and then says why.
-    tolerance   smallest δ (distance of neighbours on the axis) worth another grid; 0 = no limit
+    repeats     M, the number of grids; 5 in the paper. The search may stop earlier, and then its note says why.
 
-    The suggestion of index i in round r (from 1) has the number (r − 1)·N + i. A value that recurs in a later
-    round is suggested again, as the same float. A Strategy; raises ValueError on settings out of range.
+    The suggestion of index i in round r (from 1) has the number (r − 1)·N + i. A value that occurs again in a later
+    round is suggested again, as the same float. Raises ValueError for arguments out of range.
     """
 
-    def __init__(self, parameter: Parameter, points: int, repeats: int, tolerance: float = 0.0) -> None:
+    def __init__(self, parameter: Parameter, points: int, repeats: int) -> None:
         if repeats < 1:
             raise ValueError(f"repeats must be >= 1, got {repeats}")
-        if not 0 <= tolerance < math.inf:
-            raise ValueError(f"tolerance must be >= 0 and finite, got {tolerance}")
-        self._parameter, self._repeats, self._tolerance = parameter, repeats, tolerance
+        self._parameter, self._repeats = parameter, repeats
         self._grids = [Grid.over(parameter.axis(), points)]
         if not parameter.has_room(self._grids[0]):
             raise ValueError(f"interval must have room for {points} distinct points, got {parameter}")
@@ -47,17 +43,17 @@ class IntervalNarrowing:
 
     @property
     def best(self) -> Best | None:
-        """The best observation of all rounds; equal scores: the smaller value, then the smaller number."""
+        """The best observation of all rounds; of equal scores the smaller value, then the smaller number."""
         return min(self._rounds.scored(), key=lambda one: (-one.value, one.point, one.number), default=None)
 
     def ask(self) -> list[Suggestion]:
-        """The suggestions of the current round that are not told yet, ascending."""
+        """Returns the suggestions of the current round that have no score yet, ascending."""
         return self._rounds.ask()
 
     def tell(self, observations: Sequence[Observation]) -> None:
-        """Take in scores; when those of the round are complete, open the next one or be done.
+        """Takes scores; when those of the round are complete, opens the next round or is done.
 
-        Raises ValueError, and takes nothing in, when a number was never suggested or was told another value.
+        Raises ValueError, and takes nothing, for a number that was never suggested or was told another value.
         """
         if self._rounds.tell(observations):
             step = self._close()
@@ -67,15 +63,16 @@ class IntervalNarrowing:
                 self._rounds.begin(self._parameter.points(self._grids[-1]))
 
     def _close(self) -> Step:
+        """Returns what the scores of the finished round lead to."""
         step = narrow(self._rounds.show(len(self._grids) - 1).scores)
         if len(self._grids) == self._repeats:
             return Step(step.winners, None)
+        # A grid whose points coincide would suggest some values twice and others never.
         stop = "" if step.span is None else self._too_fine(self._grids[-1].between(*step.span))
         return Step(step.winners, None, stop) if stop else step
 
     def _too_fine(self, grid: Grid) -> str:
-        if grid.step < exact(self._tolerance):
-            return f"stopped: the next δ, {float(grid.step):g}, is below the tolerance {self._tolerance:g}"
+        """Returns why a grid is not worth evaluating, or ""."""
         if self._parameter.has_room(grid):
             return ""
         return TOO_FINE.format("whole numbers" if self._parameter.whole else "floats")

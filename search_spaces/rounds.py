@@ -1,4 +1,4 @@
-"""The bookkeeping that strategies share: points in rounds, numbered through, and what was told of them."""
+"""The bookkeeping that strategies share: points in rounds, numbered consecutively, and the scores that were told."""
 
 from collections.abc import Sequence
 
@@ -15,8 +15,8 @@ class Rounds:
         self.begin(first)
 
     def begin(self, points: Sequence[Point]) -> None:
-        """Open a round; the one before must be complete."""
-        start = sum(map(len, self._rounds))
+        """Opens a round; the one before must be complete."""
+        start = sum(map(len, self._rounds))  # numbers go on, so that an observation names its round, too
         self._rounds.append([Suggestion(number, point) for number, point in enumerate(points, start)])
 
     def __len__(self) -> int:
@@ -24,30 +24,33 @@ class Rounds:
 
     @property
     def complete(self) -> bool:
-        """Whether all of the last round was told."""
+        """Whether every score of the last round was told."""
         return not self.ask()
 
     def ask(self) -> list[Suggestion]:
-        """The suggestions of the last round that were not told yet, ascending."""
+        """Returns the suggestions of the last round whose scores were not told yet, ascending."""
         return [one for one in self._rounds[-1] if one.number not in self._told]
 
     def tell(self, observations: Sequence[Observation]) -> bool:
-        """Take in scores; whether they completed the last round. Raises ValueError as `Strategy.tell` does."""
+        """Takes scores and returns whether they completed the last round. Raises ValueError as `Strategy.tell` does."""
         was_open = not self.complete
         self._told = take_in(self._told, observations, range(sum(map(len, self._rounds))))
         return was_open and self.complete
 
     def told(self) -> list[tuple[Suggestion, Observation]]:
-        """Every suggestion that was told, with its observation, by number: whatever order they came in."""
+        """Returns every suggestion whose score was told, with its observation, in the order of the numbers.
+
+        Never in the order of arrival: what a strategy does next must not depend on which member finished first.
+        """
         return [(one, self._told[one.number]) for row in self._rounds for one in row if one.number in self._told]
 
     def scored(self) -> list[Best]:
-        """The successes, by number."""
+        """Returns the suggestions that have a score, in the order of their numbers."""
         return [Best(one.point, seen.value, one.number) for one, seen in self.told() if seen.value is not None]
 
     @property
     def best(self) -> Best | None:
-        """The highest score; of equal ones the smaller number."""
+        """The suggestion with the highest score; of equal scores the smaller number."""
         return min(self.scored(), key=lambda one: (-one.value, one.number), default=None)
 
     def show(
@@ -57,7 +60,7 @@ class Rounds:
         winners: tuple[int, int] | None = None,
         note: str = "",
     ) -> Round:
-        """Round `index` (from 0) as a reader sees it."""
+        """Returns round `index` (from 0) with what its strategy says about it."""
         row = self._rounds[index]
         told = (self._told.get(one.number) for one in row)
         scores = tuple(None if one is None else one.value for one in told)
@@ -65,7 +68,7 @@ class Rounds:
 
 
 class InRounds:
-    """What strategies answer whose rounds have neither intervals nor notes, whatever it is that they suggest."""
+    """The part of a strategy that is the same for all whose rounds have neither intervals nor notes."""
 
     _rounds: Rounds
 
@@ -76,9 +79,9 @@ class InRounds:
 
     @property
     def best(self) -> Best | None:
-        """The highest score so far; of equal ones the smaller number."""
+        """The suggestion with the highest score so far; of equal scores the smaller number."""
         return self._rounds.best
 
     def ask(self) -> list[Suggestion]:
-        """The suggestions of the current round that are not told yet, ascending."""
+        """Returns the suggestions of the current round that have no score yet, ascending."""
         return self._rounds.ask()

@@ -1,9 +1,9 @@
 """The narrowing rule on indices: from the scores of one grid to the part of it that is searched next.
 
-ε-SOFT-GEM, exploration of ε: the two best points, widened by one step δ where they are not an end, become the
-next interval; if they are the two ends, the search stops. The paper leaves open what happens on ties, after
-failures and when the next interval would be the present one: `rank` and `narrow` say what is done here, and
-every departure from the plain rule is noted in words.
+ε-SOFT-GEM paper, exploration of ε: the next interval reaches from the lower to the higher of the two best points and is
+widened by one step δ at each side that is not an end; if the two best points are the two ends, the search stops. The
+paper does not say what to do with ties, after failures, and when the next interval would be the present one: see `rank`
+and `narrow`. Every departure from the plain rule has a note in words.
 """
 
 from collections.abc import Sequence
@@ -13,30 +13,28 @@ ENDS_WON = "stopped: the best two points are the two ends of the interval"
 NO_SUCCESS = "stopped: every point failed"
 NO_SMALLER = "stopped: best ± δ is the whole interval"
 SAME_AGAIN = "the best two points would give the same interval again: searching best ± δ"
-TOO_FINE = "stopped: the next points are closer than {} can tell apart"
+TOO_FINE = "stopped: the next points would be closer together than {} can represent"
 ONE_SUCCESS = "only one point succeeded: searching best ± δ"
 
 
 @dataclass(frozen=True)
 class Step:
-    """What one grid of scores leads to.
-
-    winners  indices of the best two points, ascending; None when fewer than two succeeded
-    span     indices of the ends of the next interval, narrower than the grid; None = stop
-    note     why the plain rule was not followed, or why the search stops; empty otherwise
-    """
+    """The result of the rule for the scores of one grid."""
 
     winners: tuple[int, int] | None
+    """Indices of the best two points, ascending; None when fewer than two succeeded."""
     span: tuple[int, int] | None
+    """Indices of the ends of the next interval, narrower than the grid; None to stop."""
     note: str = ""
+    """Why the plain rule was not followed, or why the search stops; empty otherwise."""
 
 
 def narrow(scores: Sequence[float | None]) -> Step:
-    """Apply the rule to the scores of one grid (ascending ε, higher is better, None = failed).
+    """Applies the rule to the scores [N] of one grid (ascending values, higher is better, None = failed).
 
-    The next interval never leaves the grid and is always smaller than it. Where the plain rule would give the
-    same interval again, the next one is best ± δ; on three points around an inner best this is no smaller
-    either, and the search stops.
+    The next interval is always inside the grid and smaller than it. Where the plain rule would give the same interval
+    again, the next one is best ± δ. On three points with the best in the middle this is not smaller either, and the
+    search stops.
 
     >>> narrow([0.5, 0.7, 0.8, 0.4, 0.3])
     Step(winners=(1, 2), span=(0, 3), note='')
@@ -57,9 +55,10 @@ def narrow(scores: Sequence[float | None]) -> Step:
 
 
 def rank(scores: Sequence[float | None]) -> tuple[int | None, int | None]:
-    """Indices of the best and the second-best point; None where there is none. Failed points never win.
+    """Returns the indices of the best and the second-best point; None where there is none. Failed points never win.
 
-    Equal scores: the best is the one of smaller ε; the second is the one next to the best, then of smaller ε.
+    Of equal scores the smaller value is the best. The second best is a neighbour of the best, or else the smaller
+    value, because neighbours give the narrower interval.
 
     >>> rank([0.9, 0.7, 0.9, 0.9])
     (0, 2)
@@ -73,5 +72,6 @@ def rank(scores: Sequence[float | None]) -> tuple[int | None, int | None]:
 
 
 def _around(best: int, winners: tuple[int, int] | None, last: int, note: str) -> Step:
+    """Returns the step to best ± δ, or the one that stops where this is the whole grid."""
     span = (max(best - 1, 0), min(best + 1, last))
     return Step(winners, None, NO_SMALLER) if span == (0, last) else Step(winners, span, note)

@@ -1,4 +1,4 @@
-"""What is searched: hyperparameters by name, each over an interval or a list of choices."""
+"""The space of a search: hyperparameters by name, each with an interval or a list of choices."""
 
 import math
 from dataclasses import dataclass
@@ -6,28 +6,35 @@ from dataclasses import dataclass
 from search_spaces.interval import Grid, Interval
 
 Value = float | int | str
+"""One value of a hyperparameter."""
 Point = tuple[Value, ...]
-DIGITS = 12  # significant digits of a value on a logarithmic axis: 10**log10(0.003) must be 0.003
+"""One value for each hyperparameter of a space, in their order."""
+DIGITS = 12
+"""Significant digits of a value on a logarithmic axis: 10**log10(0.003) must be 0.003."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """One hyperparameter and its values: the closed interval [low, high], or `choices` (then both ends are None).
+    """One hyperparameter and its values: the closed interval [low, high], or a list of choices.
 
-    log    its axis is log10, so that a grid on it is evenly spaced in ratios
-    whole  whole numbers only
-    apart  values where another formula holds, such as ε = 0 of ε-SOFT-GEM, which is A-GEM: they are tried like any
-           other, but a curve through the scores leaves them out
-    Raises ValueError on ends that are not finite and ascending, a logarithm of what is not > 0, or repeated choices.
+    Raises ValueError for ends that are not finite and ascending, ends <= 0 on a logarithmic axis, and repeated choices.
     """
 
     name: str
+    """As on the command line: "epsilon", "lr", …"""
     low: float | None = None
+    """Low end of the interval; None with `choices`."""
     high: float | None = None
+    """High end of the interval; None with `choices`."""
     log: bool = False
+    """Whether the axis is log10 of the value, so that the points of a grid have equal ratios."""
     whole: bool = False
+    """Whether only whole numbers are values."""
     choices: tuple[Value, ...] = ()
+    """All values, in no order; empty for an interval."""
     apart: tuple[float, ...] = ()
+    """Values with another formula, such as ε = 0 of ε-SOFT-GEM, which is A-GEM: they are tried like any other value,
+    but left out of a curve that is fitted to the scores."""
 
     def __post_init__(self) -> None:
         if self.choices:
@@ -42,28 +49,29 @@ class Parameter:
             raise ValueError(f"ends of {self.name} must be whole numbers, got {self.low:g}..{self.high:g}")
         try:
             Interval(self.low, self.high)
-        except ValueError as error:
+        except ValueError as error:  # which says "low" and "high", but not of what
             raise ValueError(f"{self.name}: {error}") from None
 
     def axis(self) -> Interval:
-        """The interval in the coordinate that a grid spaces evenly. Raises ValueError where there are choices."""
+        """Returns the interval on the axis, where grids are evenly spaced. Raises ValueError for choices."""
         if self.low is None or self.high is None:
             raise ValueError(f"{self.name} must be an interval LOW..HIGH here, got the choices {self._choices()}")
         return Interval(math.log10(self.low), math.log10(self.high)) if self.log else Interval(self.low, self.high)
 
     def value(self, coordinate: float) -> float | int:
-        """The value at a coordinate of the axis, never beyond the ends.
+        """Returns the value at a coordinate of the axis, never beyond the ends.
 
         >>> Parameter("lr", 0.003, 0.3, log=True).value(-2.5228787452803374)
         0.003
         """
         found = float(f"{10**coordinate:.{DIGITS}g}") if self.log else coordinate
         if self.low is not None and self.high is not None:
-            found = min(max(found, self.low), self.high)  # an end of more digits is rounded to beyond itself
+            # An end with more than DIGITS digits may have been rounded to a value outside.
+            found = min(max(found, self.low), self.high)
         return round(found) if self.whole else found
 
     def coordinate(self, value: float) -> float:
-        """Where a value lies on the axis, never beyond its ends.
+        """Returns the place of a value on the axis, never beyond its ends.
 
         >>> Parameter("lr", 0.001, 1, log=True).coordinate(0.01)
         -2.0
@@ -72,7 +80,9 @@ class Parameter:
         return min(max(math.log10(value) if self.log else value, axis.low), axis.high)
 
     def points(self, grid: Grid) -> tuple[Point, ...]:
-        """The points of a grid on the axis, of this parameter alone. Neighbours may be the same whole number.
+        """Returns the points of a grid on the axis, for a space of this parameter alone.
+
+        Neighbours may be the same whole number.
 
         >>> Parameter("memory", 0, 2, whole=True).points(Grid.over(Interval(0, 2), 4))
         ((0,), (1,), (1,), (2,))
@@ -80,15 +90,15 @@ class Parameter:
         return tuple((self.value(coordinate),) for coordinate in grid.coordinates)
 
     def span(self, grid: Grid) -> tuple[float, float]:
-        """Smallest and largest value of a grid on the axis."""
+        """Returns the smallest and the largest value of a grid on the axis."""
         return float(self.value(float(grid.low))), float(self.value(float(grid.high)))
 
     def has_room(self, grid: Grid) -> bool:
-        """Whether the points of a grid are different values."""
+        """Returns whether all points of a grid are different values."""
         return len(set(self.points(grid))) == grid.points
 
     def __str__(self) -> str:
-        """As a user writes it.
+        """Returns the parameter as users write it after --search.
 
         >>> print(Parameter("lr", 0.003, 0.3, log=True), Parameter("memory", choices=(10, 25)))
         lr=log:0.003..0.3 memory=10,25
@@ -102,16 +112,17 @@ class Parameter:
 
 
 def _text(value: float | None) -> str:
-    """So short that it reads back as the same number."""
+    """Returns a number with few digits, but enough to be read back as the same number."""
     short = f"{value:.12g}"
     return short if float(short) == value else repr(value)
 
 
 @dataclass(frozen=True)
 class Space:
-    """The hyperparameters of a search; a point holds one value of each, in their order."""
+    """The hyperparameters of a search. Raises ValueError unless there are one or more with different names."""
 
     parameters: tuple[Parameter, ...]
+    """In the order of the values of a point."""
 
     def __post_init__(self) -> None:
         if not self.parameters or len(set(self.names)) < len(self.names):
@@ -119,15 +130,16 @@ class Space:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The names of the parameters, in their order."""
         return tuple(parameter.name for parameter in self.parameters)
 
     @property
     def finite(self) -> bool:
-        """Whether there is only a number of different points, so that a sampler meets some again."""
+        """Whether the number of different points is finite, so that a sampler may suggest a point twice."""
         return all(parameter.choices or parameter.whole for parameter in self.parameters)
 
     def only(self, strategy: str) -> Parameter:
-        """The one parameter of a search along a line. Raises ValueError where there are more."""
+        """Returns the only parameter. Raises ValueError, which names the strategy, when there are more."""
         if len(self.parameters) > 1:
             raise ValueError(f"strategy {strategy} searches one parameter, got {', '.join(self.names)}")
         return self.parameters[0]

@@ -1,7 +1,7 @@
-"""The contract between a search and whoever evaluates what it suggests.
+"""The contract between a strategy and the loop that evaluates its suggestions.
 
-A strategy is a fold over observations: two strategies built alike and told the same are in the same state. It
-is therefore restarted by `replay`, not by pickling.
+A strategy is a fold over observations: two strategies that are built in the same way and told the same scores are in
+the same state. So a strategy is resumed by `replay`, and is never pickled.
 """
 
 import math
@@ -17,24 +17,28 @@ R_contra = TypeVar("R_contra", contravariant=True)
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A point of the space to evaluate. `number` counts the suggestions of one strategy from 0."""
+    """A point to evaluate."""
 
     number: int
+    """Counts the suggestions of one strategy from 0."""
     point: Point
+    """One value for each parameter of the space."""
 
 
 @dataclass(frozen=True)
 class Observation:
     """The score of a suggestion, higher is better (such as the average accuracy A_T).
 
-    value None: the evaluation failed or diverged. scores: those of its runs in the order of the seeds, None where a
-    seed was not run; empty where only the mean is known. Raises ValueError when a number is not finite: NaN would
-    compare as neither better nor worse.
+    Raises ValueError when a number is not finite: NaN would compare as neither better nor worse.
     """
 
     number: int
+    """The number of the suggestion."""
     value: float | None
+    """The score; None where the evaluation failed or diverged."""
     scores: tuple[float | None, ...] = ()
+    """The score of each seed, in the order of the seeds; None for a seed that was not run. Empty where only `value` is
+    known."""
 
     def __post_init__(self) -> None:
         for value in (self.value, *self.scores):
@@ -47,99 +51,115 @@ class Best:
     """The best observation so far and its point."""
 
     point: Point
+    """The point that was evaluated."""
     value: float
+    """Its score."""
     number: int
+    """The number of its suggestion."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """Suggestions that are open together.
-
-    number   from 1
-    points   in the order of their numbers
-    scores   one per point; None where it failed or is still open
-    span     smallest and largest value of the interval that is searched; None where the strategy has none
-    winners  indices of the best two points, ascending; None where the strategy knows no winners, while open, or when
-             fewer than two succeeded
-    note     where the search departed from its plain rule or stopped early, and why; empty otherwise
-    """
+    """Suggestions that are open at the same time."""
 
     number: int
+    """Counts the rounds from 1."""
     points: tuple[Point, ...]
+    """In the order of the suggestions' numbers."""
     scores: tuple[float | None, ...]
+    """One for each point; None where it failed or is still open."""
     span: tuple[float, float] | None = None
+    """Smallest and largest value of the searched interval; None for a strategy without intervals."""
     winners: tuple[int, int] | None = None
+    """Indices of the best two points, ascending; None for a strategy without winners, while the round is open, and when
+    fewer than two points succeeded."""
     note: str = ""
+    """Why the search departed from its plain rule or stopped early; empty otherwise."""
 
 
-# From ascending coordinates on the axis of one parameter (log10 of its values on a logarithmic one), the scores of each
-# by seed (None = not run, rows of one length) and the ends of the axis: between which coordinates the maximum of the
-# curve may lie. None where the scores cannot say.
 Confidence = Callable[[Sequence[float], Sequence[Sequence[float | None]], float, float], tuple[float, float] | None]
+"""Returns the ends of the confidence set of a curve's maximum, or None where the scores do not determine one.
+
+Its arguments: ascending coordinates [K] on the axis of one parameter (log10 of the values on a logarithmic axis), the
+scores [K][R] by seed (None = not run), and the low and high end of the axis. The fit is handed to a strategy as a
+function, so that this package needs no statistics.
+"""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What a strategy may spend, and what it is told besides the space.
+    """What a strategy may spend, and what else it needs besides the space.
 
-    points      N suggestions a round
-    repeats     M rounds at most
-    seed        of strategies that draw, 0…2³²−1
-    confidence  of strategies that narrow by what the scores can tell apart
+    Raises ValueError for points or repeats below 1 and for a seed out of range.
     """
 
     points: int
+    """N suggestions a round."""
     repeats: int
+    """M rounds at most."""
     seed: int = 0
+    """Seed of strategies that draw at random, 0…2³²−1."""
     confidence: Confidence | None = None
+    """The confidence set by which `interval-ci` narrows; other strategies do not use it."""
 
     def __post_init__(self) -> None:
         for name, value in (("points", self.points), ("repeats", self.repeats)):
             if value < 1:
                 raise ValueError(f"{name} must be >= 1, got {value}")
+        # 32 bits, because Optuna's samplers take no longer seed.
         if not 0 <= self.seed < 2**32:
             raise ValueError(f"seed must lie in 0…2³²−1, got {self.seed}")
 
 
 class AskTell(Protocol[W_co, R_contra]):
-    """A source of work: a piece stays in `ask()` until its result is told; `done` when none will come."""
+    """A source of work: `ask` returns a piece of work until its result is told."""
 
     @property
-    def done(self) -> bool: ...
+    def done(self) -> bool:
+        """Whether no work is open and none will be."""
+        ...
 
-    def ask(self) -> Sequence[W_co]: ...
+    def ask(self) -> Sequence[W_co]:
+        """Returns the open pieces of work; asked again before `tell`, the same ones."""
+        ...
 
-    def tell(self, results: Sequence[R_contra], /) -> None: ...
+    def tell(self, results: Sequence[R_contra], /) -> None:
+        """Takes results of any of the work that was ever returned by `ask`."""
+        ...
 
 
 class Strategy(AskTell[Suggestion, Observation], Protocol):
     """A search that is asked for points and told their scores.
 
-    ask    the suggestions of the current round that are still open; asked again before tell, the same ones.
-           Empty exactly when done.
-    tell   any of what was ever suggested, in any order and in parts. Telling a value again is no error.
-           Raises ValueError, taking nothing in, when a number was never suggested or was told another value.
-    done   no suggestion is open and none will be.
-    best   over everything told so far, one of the points that succeeded; None before the first success. The highest
-           score, unless the strategy says which points it rules out.
-    rounds the finished rounds and, unless done, the open one.
+    `tell` takes the observations of any suggestions that were ever made, in any order and in one call or several.
+    Telling the same value again is no error. It raises ValueError, and takes nothing, for a number that was never
+    suggested or was told another value.
     """
 
     @property
-    def best(self) -> Best | None: ...
+    def best(self) -> Best | None:
+        """The best of all points told so far; None before the first success.
+
+        It has the highest score, unless the strategy says which points it rules out.
+        """
+        ...
 
     @property
-    def rounds(self) -> tuple[Round, ...]: ...
+    def rounds(self) -> tuple[Round, ...]:
+        """The finished rounds and, unless done, the open one."""
+        ...
 
-    def ask(self) -> list[Suggestion]: ...
+    def ask(self) -> list[Suggestion]:
+        """Returns the suggestions of the current round that have no score yet; none exactly when done."""
+        ...
 
 
 def take_in(
     told: Mapping[int, Observation], observations: Iterable[Observation], suggested: Container[int]
 ) -> dict[int, Observation]:
-    """`told` (by number) with the observations added, after the checks that every strategy's tell owes.
+    """Returns `told` (by number) with the observations added, after the checks that `Strategy` promises.
 
-    Raises ValueError as `Strategy.tell` does; `told` itself is left as it was.
+    Raises ValueError as `Strategy.tell` does. `told` itself is not changed, so a refused call leaves no trace.
     """
     merged = dict(told)
     for observation in observations:
@@ -154,18 +174,19 @@ def take_in(
 
 
 def _differing(new: Observation, old: Observation) -> tuple[str, str]:
-    """Both as text: the values, or the scores where only these differ."""
+    """Returns both as text: the values, or the scores where only these differ."""
     if new.value != old.value:
         return str(new.value), str(old.value)
     return f"the scores {list(new.scores)}", f"{list(old.scores)}"
 
 
 def replay(strategy: Strategy, observations: Iterable[Observation]) -> None:
-    """Tell a strategy what an earlier one like it was told, in any order: it is then in the same state.
+    """Tells a strategy the observations of an earlier one, in any order; then both are in the same state.
 
-    Raises ValueError when observations are left over: they belong to a strategy that was built differently.
+    Raises ValueError when observations are left over, because then the earlier strategy was built differently.
     """
     listed = list(observations)
+    # Only what is asked for is told: a later round exists only after the scores of the one before.
     waiting = take_in({}, listed, suggested={one.number for one in listed})
     while known := [one.number for one in strategy.ask() if one.number in waiting]:
         strategy.tell([waiting.pop(number) for number in known])

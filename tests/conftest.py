@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from epsearch.machine import usable_cores
+from epsearch.machine import usable_cores  # with epsearch itself: reports print names by its declarations
 from tests.support import scheduling
 from tests.support.limits import HANGS
 

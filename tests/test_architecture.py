@@ -79,6 +79,7 @@ def test_the_arrow_test_sees_imports():
         ("search_spaces", ["torch", "ray", "optuna", "pandas", "results"]),
         ("search_spaces.adapters.optuna_strategies", ["torch", "ray", "pandas", "results"]),
         ("results", ["torch", "ray", "plotly", "trainers", "search_spaces"]),
+        ("epsearch", ["torch", "ray", "pandas", "yaml", "rich", "typer"]),
         ("epsearch.cli", ["torch", "ray", "plotly", "pandas"]),
     ],
 )
@@ -164,6 +165,16 @@ def test_folders_stay_small():
     for path in modules().values():
         count[path.parent.relative_to(ROOT).as_posix()] += path.name != "__init__.py"
     assert not {folder for folder, number in count.items() if number > MOST_MODULES} - LONG_FOLDERS
+
+
+def test_nothing_below_the_terminal_prints():
+    """Neither by rich nor by typer: whoever listens decides what is seen."""
+    doors = ("epsearch/terminal/", "epsearch/cli.py")
+    for package in PACKAGES:
+        for path in files(package):
+            relative = path.relative_to(ROOT).as_posix()
+            if not relative.startswith(doors):
+                assert not {"rich", "typer", "click"} & {module for module, _ in imports(path)}, relative
 
 
 def test_files_stay_small():

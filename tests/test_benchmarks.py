@@ -13,13 +13,13 @@ import torch
 from flops import SIZES, cohort_flop, products, step_flop
 
 from tests.support.toy_streams import toy
-from trainers import TrainConfig
+from trainers import Cohort, Learner
 
 ROOT = Path(__file__).parent.parent
 BENCHMARKS = ROOT / "benchmarks"
 
 
-@pytest.mark.parametrize("name", ["charts", "compare", "flops"])
+@pytest.mark.parametrize("name", ["charts", "compare", "flops", "page"])
 def test_doctests(name):
     found = doctest.testmod(importlib.import_module(name))
     assert found.attempted and not found.failed
@@ -35,9 +35,12 @@ def test_flop_of_a_step():
 
 
 def test_flop_of_a_cohort_shares_the_first_task_of_a_seed():
-    stream, config = toy(range(3), examples=70, classes=10, pixels=784), TrainConfig(memory=2, memory_batch=26)
+    values = {"memory": 2, "memory_batch": 26}
+    cohort = Cohort(tuple(Learner.of("soft_agem", row % 2, **values) for row in range(11)))
     steps = step_flop(SIZES, 10), step_flop(SIZES, 30), step_flop(SIZES, 36)
-    assert cohort_flop("soft_agem", config, stream, 11, 2) == 7 * (2 * steps[0] + 11 * (steps[1] + steps[2]))
+    assert cohort_flop(cohort, toy(range(3), examples=70, classes=10, pixels=784)) == 7 * (
+        2 * steps[0] + 11 * (steps[1] + steps[2])
+    )
 
 
 def turns_of(speed, noise, rng, count=9):

@@ -8,12 +8,10 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from epsearch.study import parsers
-from epsearch.study.options import OPTIONS
-from results.labels import METHOD_LABELS
+from epsearch.study.options import options
 from tests.support.stream_checks import CHECKS
-from trainers.cohort import Member, TrainConfig
-from trainers.methods import METHODS, Penalty
+from trainers.hyperparameters import OF_EVERY_METHOD
+from trainers.methods import METHODS, Penalty, hyperparameters
 from trainers.streams import DataError
 
 ROOT = Path(__file__).parent.parent
@@ -45,7 +43,7 @@ def test_the_page_on_adding_a_method_runs_and_prints_what_it_promises(capsys, tm
         exec(compile("\n".join(code), page.name, "exec"), {})
         assert METHODS.keys() - before.keys() == {"average", "l2"}
     assert before == METHODS
-    assert len(promises(code)) == 4
+    assert len(promises(code)) == 5
     assert capsys.readouterr().out.splitlines() == promises(code)
     assert not list(tmp_path.iterdir())
 
@@ -71,8 +69,7 @@ def promises(code):
 
 
 METHODS_PAGE = ROOT / "docs" / "methods.md"
-COMMON = {"learning_rate", "batch_size", "hidden", "seed"}
-SETTINGS = (TrainConfig.__annotations__.keys() | Member.__annotations__.keys()) - COMMON
+OWN = hyperparameters().keys() - {one.name for one in OF_EVERY_METHOD}
 
 
 def sections():
@@ -83,7 +80,7 @@ def sections():
 
 
 def overview():
-    """Method -> (memory, state, settings, first task) in the table of the page."""
+    """Method -> (memory, state, hyperparameters, first task) in the table of the page."""
     lines = re.findall(r"^\| `(\w+)` \|(.*)\|$", METHODS_PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return {name: [cell.strip() for cell in rest.split("|")] for name, rest in lines if name in METHODS}
 
@@ -94,32 +91,27 @@ def test_every_method_has_a_section():
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_overview_of_methods_is_that_of_the_code(method):
-    memory, state, settings, first_task = overview()[method]
+    memory, state, own, first_task = overview()[method]
     known = METHODS[method]
     assert memory == (known.memory or "none")
     start = torch.zeros(1, 4)
     assert int(state) == (len(known.rule.start(start)) if isinstance(known.rule, Penalty) else 0)
-    assert tuple(re.findall(r"`(\w+)`", settings)) == known.settings
+    assert tuple(re.findall(r"`(\w+)`", own)) == known.names
     assert first_task == ("shared" if known.first_task_is_sgd else "its own")
 
 
-def test_every_setting_of_a_method_stands_beside_its_option():
+def test_every_hyperparameter_of_a_method_stands_beside_its_option():
     text = METHODS_PAGE.read_text(encoding="utf-8")
     table = text.split("### Options")[1].split("\n\n")[1]
     named = set(re.findall(r"`(\w+)`", "\n".join(line.split("|")[1] for line in table.splitlines())))
-    assert named == {name for method in METHODS.values() for name in method.settings} | {"learning_rate"}
-    assert set(re.findall(r"`(--[a-z-]+)", text)) <= {option.flag for option in OPTIONS}
+    assert named == {name for method in METHODS.values() for name in method.names} | {"lr"}
+    assert set(re.findall(r"`(--[a-z-]+)", text)) <= {option.flag for option in options()}
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_methods_section_names_only_settings_that_it_has(method):
-    named = SETTINGS & set(re.findall(r"`(\w+)(?:=\S+)?`", sections()[method]))
-    assert named <= set(METHODS[method].settings)
-
-
-def test_a_method_is_named_wherever_the_page_on_adding_one_says():
-    assert tuple(METHODS) == parsers.METHODS
-    assert METHOD_LABELS.keys() >= METHODS.keys()
+def test_a_methods_section_names_only_hyperparameters_that_it_has(method):
+    named = OWN & set(re.findall(r"`(\w+)(?:=\S+)?`", sections()[method]))
+    assert named <= set(METHODS[method].names)
 
 
 def test_ci_calls_the_readmes_test_command():

@@ -8,18 +8,21 @@ population, checkpoints       a cohort through all tasks;  what is kept of it
 footprint, capacity           the memory that a cohort takes;  what happens where there is too little
 engines                       the arithmetic: compiled, in batches of tensors, of networks that grow
 pool, reservoir, schedule     the examples that a seed sees, and in which order
-networks, methods             what is trained, and by which rule
+networks                      what is trained
 streams                       tasks of images: permuted pixels, classes of images, a user's own
+cohort                        learners, cohorts, what is trained, what comes out: plain values, without torch
+methods, hyperparameters      the rules by which networks are trained, and what they declare
 plugins                       code from outside: imported, hashed, its exceptions named
 kept                          files with a checksum;  notes  what users are told from anywhere
-numeric_path, cohort          the name of an arithmetic;  plain values
+numeric_path                  the name of an arithmetic
 """
 
-from trainers.cohort import Cohort, CohortResult, Member, TrainConfig
+from trainers.cohort import Architecture, Cohort, CohortResult, Learner
+from trainers.hyperparameters import Hyperparameters
 
 ROOMS = (
     *("cost", "population", "footprint", "checkpoints", "engines", "pool", "reservoir", "numeric_path", "networks"),
-    *("streams", "plugins", "schedule", "methods", "kept", "notes", "cohort", "capacity"),
+    *("streams", "schedule", "cohort", "methods", "hyperparameters", "plugins", "kept", "notes", "capacity"),
 )
 
-__all__ = ["Cohort", "CohortResult", "Member", "TrainConfig"]
+__all__ = ["Architecture", "Cohort", "CohortResult", "Hyperparameters", "Learner"]

@@ -1,4 +1,4 @@
-"""Members that do not fit into memory together are trained in halves."""
+"""Learners that do not fit into memory together are trained in halves."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
@@ -18,18 +18,18 @@ def in_halves(
     groups: Sequence[Group],
     train: Callable[[int, list[int]], Part],
     needed: Callable[[list[int]], int],
-    room: int | None,
+    bytes_free: int | None,
 ) -> Iterator[tuple[list[int], Part, str]]:
     """(rows, what `train` made of them, a line where they were cut) of every group, cut in halves where need be.
 
-    needed(rows): bytes that they are expected to take; room: bytes that there are, None where only trying tells.
+    needed(rows): bytes that they are expected to take; bytes_free: None where only trying tells.
     Raises MemoryError when a member does not fit alone.
     """
     waiting = [(done, rows, "") for done, rows in groups]
     while waiting:
         done, rows, note = waiting.pop(0)
         bytes_ = needed(rows)
-        too_large = room is not None and bytes_ > room and len(rows) > 1
+        too_large = bytes_free is not None and bytes_ > bytes_free and len(rows) > 1
         part = None if too_large else _tried(train, done, rows)
         if part is not None:
             yield rows, part, note

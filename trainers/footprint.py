@@ -6,8 +6,8 @@ from typing import cast
 
 import torch
 
-from trainers.cohort import Cohort, TrainConfig
-from trainers.methods import METHODS, Columns, Penalty, Projection
+from trainers.cohort import Architecture, Cohort, Learner
+from trainers.methods import Columns, Penalty, Projection
 from trainers.methods.base import PER_TASK, RESERVOIR
 from trainers.networks import MLP, Network, make_network
 from trainers.networks.progressive.mlp import Columns as MLPColumns
@@ -23,44 +23,47 @@ SAFE = 0.9  # the share of free memory that is taken
 KEPT = 3.3  # times the outputs of all convolutions: what was measured of the memory that a step takes
 
 
-def bytes_of_member(method: str, stream: TaskStream, config: TrainConfig) -> int:
-    """What one more member adds: parameters, and a penalty's arrays; a column for each task of a growing network."""
-    rule, net, tasks = METHODS[method].rule, make_network(config, stream), len(stream.tasks)
+def bytes_of_one(learner: Learner, stream: TaskStream, architecture: Architecture) -> int:
+    """What one more learner adds: parameters, and a penalty's arrays; a column for each task of a growing network."""
+    rule, net, tasks = learner.declared.rule, make_network(architecture, stream), len(stream.tasks)
     if isinstance(rule, Columns):
         grown = ResNetColumns(net, tasks) if isinstance(net, ResNet) else MLPColumns(cast(MLP, net).sizes, tasks)
         return FLOAT * grown.row
-    return FLOAT * net.row * (1 + (2 + len(rule.arrays) if isinstance(rule, Penalty) else 0))
+    return FLOAT * net.row * (1 + (rule.kept if isinstance(rule, Penalty) else 0))
 
 
-def bytes_at_work(method: str, stream: TaskStream, config: TrainConfig, members: int) -> int:
-    """What a step of so many members that are trained in one batch of products takes: activations and gradients."""
-    net, rule, memory = make_network(config, stream), METHODS[method].rule, METHODS[method].memory
-    stored = capacity(stream, 0, config, memory)
+def bytes_at_work(learner: Learner, stream: TaskStream, architecture: Architecture, count: int) -> int:
+    """What a step of so many learners in one batch of products takes: activations and gradients."""
+    net, method, values = make_network(architecture, stream), learner.declared, learner.hyperparameters
+    stored = capacity(stream, 0, method, values)
     largest = -(-stored // max(1, len(stream.tasks) - 1))  # of the parts that GEM's gradients are computed from
-    drawn = largest if memory == PER_TASK else min(config.memory_batch or stored, stored)
+    drawn = largest if method.memory == PER_TASK else min(values.get("memory_batch") or stored, stored)
     # Reference batches and the mini-batch pass one after another, but for ER's, which are one.
-    batch = drawn + config.batch_size if memory == RESERVOIR else max(drawn, config.batch_size)
-    gradients = len(stream.tasks) if isinstance(rule, Projection) else 1 + (memory is not None)
-    return members * (batch * _activations(net, stream) + 2 * gradients * FLOAT * net.row)
+    batch = drawn + values.batch_size if method.memory == RESERVOIR else max(drawn, values.batch_size)
+    gradients = len(stream.tasks) if isinstance(method.rule, Projection) else 1 + (method.memory is not None)
+    found: int = count * (batch * _activations(net, stream) + 2 * gradients * FLOAT * net.row)
+    return found
 
 
-def bytes_of_seed(method: str, stream: TaskStream, config: TrainConfig, seed: int) -> int:
-    """What members of a seed share: its memory, the largest task with its schedule, and the tests of all tasks."""
-    memory = METHODS[method].memory
-    stored, largest = capacity(stream, seed, config, memory), max(stream.size(seed, task) for task in stream.tasks)
-    drawn = stored if memory == PER_TASK else min(config.memory_batch or stored, stored)
-    steps = -(-largest // config.batch_size)
+def bytes_of_seed(learner: Learner, stream: TaskStream) -> int:
+    """What learners of a seed share: its memory, the largest task with its schedule, and the tests of all tasks."""
+    method, values, seed = learner.declared, learner.hyperparameters, learner.seed
+    stored, largest = capacity(stream, seed, method, values), max(stream.size(seed, task) for task in stream.tasks)
+    drawn = stored if method.memory == PER_TASK else min(values.get("memory_batch") or stored, stored)
+    steps = -(-largest // values.batch_size)
     tests = sum(part.nbytes for part in stream.test(seed, stream.tasks[0])) * len(stream.tasks)
     row = stream.room(1).nbytes + INDEX  # an example and its label
-    return (stored + largest) * row + steps * drawn * INDEX + largest * INDEX + tests
+    found: int = (stored + largest) * row + steps * drawn * INDEX + largest * INDEX + tests
+    return found
 
 
-def bytes_of(cohort: Cohort, stream: TaskStream, config: TrainConfig, path: NumericPath) -> int:
+def bytes_of(cohort: Cohort, stream: TaskStream, architecture: Architecture, path: NumericPath) -> int:
     """Of the whole cohort, on the device that trains it; the images that all tasks share are not counted."""
-    count, seeds = len(cohort.members), {member.seed for member in cohort.members}
-    own = count * bytes_of_member(cohort.method, stream, config)
-    shared = bytes_of_seed(cohort.method, stream, config, min(seeds)) * (1 if path.one_seed_at_a_time else len(seeds))
-    return own + shared + bytes_at_work(cohort.method, stream, config, 1 if path.one_by_one else count)
+    count, seeds = len(cohort.learners), len({one.seed for one in cohort.learners})
+    first = min(cohort.learners, key=lambda one: one.seed)
+    own = count * bytes_of_one(first, stream, architecture)
+    shared = bytes_of_seed(first, stream) * (1 if path.one_seed_at_a_time else seeds)
+    return own + shared + bytes_at_work(first, stream, architecture, 1 if path.one_by_one else count)
 
 
 def free_bytes(path: NumericPath) -> int | None:

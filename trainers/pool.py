@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from trainers.cohort import TrainConfig
-from trainers.methods.base import PER_TASK, RESERVOIR
+from trainers.hyperparameters import Hyperparameters
+from trainers.methods.base import PER_TASK, RESERVOIR, Method
 from trainers.reservoir import Reservoir
 from trainers.schedule import (
     Segment,
@@ -15,12 +15,13 @@ from trainers.schedule import (
 from trainers.streams.base import Examples, TaskStream
 
 
-def capacity(stream: TaskStream, seed: int, config: TrainConfig, memory: str | None) -> int:
+def capacity(stream: TaskStream, seed: int, method: Method, values: Hyperparameters) -> int:
     """Slots of the episodic memory: as many as are asked for, but no more than there are examples to fill them."""
-    per_task, sizes = config.memory * stream.classes, [stream.size(seed, task) for task in stream.tasks]
-    if memory is None:
+    if method.memory is None:
         return 0
-    if memory == RESERVOIR:  # takes examples in as they are seen, of the last task, too
+    per_task: int = values.memory * stream.classes
+    sizes = [stream.size(seed, task) for task in stream.tasks]
+    if method.memory == RESERVOIR:  # takes examples in as they are seen, of the last task, too
         return min(per_task * len(sizes), sum(sizes))
     return sum(min(per_task, size) for size in sizes[:-1])
 
@@ -30,12 +31,11 @@ class Pool:
 
     inputs [rows, …] as the stream has them; labels [rows]. Slots that are not filled yet hold zeros and no schedule
     names them. shown: examples of the current task.
-    memory: the kind that the method asks for, see `methods.base`; None for none.
     """
 
-    def __init__(self, stream: TaskStream, seed: int, config: TrainConfig, memory: str | None) -> None:
-        self._stream, self.seed, self._config, self._memory = stream, seed, config, memory
-        self.capacity = capacity(stream, seed, config, memory)
+    def __init__(self, stream: TaskStream, seed: int, method: Method, values: Hyperparameters) -> None:
+        self._stream, self.seed, self._memory, self._values = stream, seed, method.memory, values
+        self.capacity = capacity(stream, seed, method, values)
         self._parts: list[int] = []  # what is stored of each task
         self._reservoir = Reservoir(self.capacity, seed)
         rows = self.capacity + max(stream.size(seed, task) for task in stream.tasks)
@@ -51,14 +51,14 @@ class Pool:
 
     def load_task(self, task: int) -> tuple[Segment, ...]:
         """Puts the task's training set behind the memory and returns all its batches."""
-        number, stream, config = self._stream.tasks[task], self._stream, self._config
+        number, stream = self._stream.tasks[task], self._stream
         order = stream.order(self.seed, number)
         self.shown, current = len(order), slice(self.capacity, self.capacity + len(order))
         self.inputs[current], self.labels[current] = stream.train(self.seed, number, order)
-        batches = mini_batches(len(order), config.batch_size, self.capacity)
+        batches = mini_batches(len(order), self._values.batch_size, self.capacity)
+        draw = self._values.get("memory_batch")  # of each previous task GEM takes all
         if self._memory == RESERVOIR:
-            return self._reservoir.segments(number, batches, config.memory_batch)
-        draw = None if self._memory == PER_TASK else config.memory_batch
+            return self._reservoir.segments(number, batches, draw)
         steps = sum(len(batch) for batch in batches)
         reference = reference_batches(self.seed, number, self.stored, draw, steps)
         parts = tuple(self._parts) if self._memory == PER_TASK else (reference.shape[1],) if self.stored else ()
@@ -72,7 +72,7 @@ class Pool:
             slots, rows = self._reservoir.settle()
         else:
             number, labels = self._stream.tasks[task], self.labels[self.capacity : self.capacity + self.shown]
-            rows = self.capacity + memory_choice(self.seed, number, labels, self._config.memory)
+            rows = self.capacity + memory_choice(self.seed, number, labels, self._values.memory)
             slots = self.stored + np.arange(len(rows))
             self._parts.append(len(rows))
         self.inputs[slots], self.labels[slots] = self.inputs[rows], self.labels[rows]

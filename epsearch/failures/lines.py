@@ -82,12 +82,12 @@ def failure(error: BaseException) -> Failure:
     if _is(error, "TyperException", "typer") or _is(error, "ClickException", "click"):
         return Failure(getattr(error, "format_message", error.__str__)(), USAGE)
     if isinstance(error, TrainingFailed) and error.traceback:
-        return Failure(f"{error}, which is a fault of epsearch; {KEPT}", OURS, error.traceback)
+        return Failure(f"{error}, which is a bug in epsearch; {KEPT}", OURS, error.traceback)
     if isinstance(error, (TrainingFailed, StoreError, Unavailable)):
         return Failure(f"{error}; {KEPT}", SURROUNDINGS)
     if (words := surroundings(error)) is not None:
         return Failure(f"{words}; {KEPT}", SURROUNDINGS)
-    return Failure(f"a fault of epsearch: {type(error).__name__}: {error}; {KEPT}", OURS)
+    return Failure(f"a bug in epsearch: {type(error).__name__}: {error}; {KEPT}", OURS)
 
 
 class CohortFailure(NamedTuple):
@@ -105,7 +105,7 @@ def of_a_cohort(error: Exception) -> CohortFailure:
     """What an exception that ended a cohort means, for a process that has only the words.
 
     >>> of_a_cohort(MemoryError()).error
-    'out of memory (no more is to be had); fewer --workers or smaller sizes take less'
+    'out of memory (no more is available); fewer --workers or smaller sizes need less'
     """
     if (words := surroundings(error)) is not None:
         return CohortFailure(words)
@@ -125,11 +125,11 @@ def surroundings(error: BaseException) -> str | None:
     True
     """
     if isinstance(error, BrokenPipeError):
-        return "nobody reads the output any longer (broken pipe)"
+        return "the output is no longer read (broken pipe)"
     if _is(error, "PrecisionError", "trainers"):
         return str(error)
     if out_of_memory(error):
-        return f"out of memory ({error or 'no more is to be had'}); fewer --workers or smaller sizes take less"
+        return f"out of memory ({error or 'no more is available'}); fewer --workers or smaller sizes need less"
     if isinstance(error, OSError) and error.errno is not None:
         where = "" if error.filename is None else f" {error.filename}"
         return f"cannot write or read{where}: {error.strerror}"

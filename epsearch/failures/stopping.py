@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 AS_PYTHON_HAS_THEM = (signal.default_int_handler, signal.SIG_DFL)
 SHOW_CURSOR = "\033[?25h"
-KEPT = "what was trained is stored, and the same command goes on from there"
+KEPT = "what was trained is stored, and the same command resumes from there"
 WORDS, STATUS = f"stopped; {KEPT}", 130  # 128 + SIGINT
 
 

@@ -4,18 +4,16 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from epsearch.loop.content import AGEM
-from epsearch.loop.search import StudyLoop
+from epsearch.loop.search import SearchLoop
 from results.labels import settings_text
 from results.ledger.store import Store
-from results.points import SOFT_AGEM
 from results.search import Look
+from trainers.methods import METHODS, hyperparameters
 
-NAMES = {"learning_rate": "lr", "epsilon": "ε", "strength": "λ"}
 NOT_A_CHOICE = ("seed", "numeric_path", "transfer", "protocol", "stream")
 
 
-def looks(loop: StudyLoop, store: Store) -> tuple[Look, ...]:
+def looks(loop: SearchLoop, store: Store) -> tuple[Look, ...]:
     """Every choice of this method evaluated on this very stream, by whatever command, oldest first.
 
     Choices differ in any hyperparameter, not in the seed. A baseline is none: nothing was selected for it. Where
@@ -26,7 +24,7 @@ def looks(loop: StudyLoop, store: Store) -> tuple[Look, ...]:
     if mine is None:
         return ()
     method = loop.study.method
-    methods = (SOFT_AGEM, AGEM) if method == SOFT_AGEM else (method,)
+    methods = tuple(name for name in (method, METHODS[method].at_zero) if name)
     found: dict[str, tuple[dict[str, Any], str]] = {}
     for content, created in store.described("eval"):
         same = content.get("stream") == mine["stream"] and content.get("method") in methods
@@ -43,19 +41,20 @@ def _choice(content: Mapping[str, Any]) -> str:
 
 
 def _is_baseline(content: Mapping[str, Any], baseline: Mapping[str, Any], methods: Sequence[str]) -> bool:
-    of_all = AGEM if SOFT_AGEM in methods else None
-    return content.get("method") == of_all or _choice(content) == _choice(baseline)
+    return content.get("method") in methods[1:] or _choice(content) == _choice(baseline)
 
 
-def _flat(content: Mapping[str, Any]) -> dict[str, Any]:
-    epsilon = 0.0 if content["method"] == AGEM else content["epsilon"]
+def _flat(content: Mapping[str, Any], at_zero: str) -> dict[str, Any]:
+    epsilon = 0.0 if content["method"] == at_zero else content["epsilon"]
     flat = {**content["config"], "epsilon": epsilon, "strength": content.get("strength")}
     return {name: value for name, value in flat.items() if value is not None}
 
 
-def _text(content: Mapping[str, Any], mine: Mapping[str, Any], loop: StudyLoop) -> str:
+def _text(content: Mapping[str, Any], mine: Mapping[str, Any], loop: SearchLoop) -> str:
     """What is searched, and whatever else is not as in this study."""
-    there, here = _flat(content), _flat(mine)
-    searched = {"learning_rate" if name == "lr" else name for name in loop.study.space.names}
+    there, here = (_flat(one, METHODS[loop.study.method].at_zero) for one in (content, mine))
+    known = hyperparameters()
+    searched = {known[name].key for name in loop.study.space.names}
+    short = {one.key: one.short for one in known.values()}
     shown = {name: value for name, value in there.items() if name in searched or value != here.get(name)}
-    return settings_text({NAMES.get(name, name): value for name, value in shown.items()})
+    return settings_text({short.get(name, name): value for name, value in shown.items()})

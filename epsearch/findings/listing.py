@@ -1,6 +1,6 @@
 """What stands in a ledger: its studies, listed or loaded. Nothing is trained or written."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,7 @@ from epsearch.failures.errors import UsageError, unknown
 from epsearch.ledger.damage import Unreadable
 from epsearch.loop import learners
 from epsearch.loop.base import Loop
-from epsearch.loop.search import StudyLoop
+from epsearch.loop.search import SearchLoop
 from epsearch.session.session import read_store, stored_loop
 from results.ledger.errors import StoreUnavailable
 from results.ledger.files import on_one_line
@@ -62,13 +62,17 @@ def list_studies(storage: LedgerUrl, out: Path) -> list[Listed]:
 
 
 @contextmanager
-def opened(storage: LedgerUrl, patience: Patience | None = None) -> Iterator[Store]:
-    """To read from, where there is one. Raises UsageError; StoreUnavailable where it may be there another time."""
+def opened(
+    storage: LedgerUrl, patience: Patience | None = None, open_it: Callable[[LedgerUrl], Store] = read_store
+) -> Iterator[Store]:
+    """By default to read from, where there is one. Raises UsageError; StoreUnavailable where it may be there another
+    time.
+    """
     if storage.file is not None and not storage.file.exists():
         raise UsageError(f"no ledger {on_one_line(storage.file)} yet; `epsearch run` makes one")
     try:
         patience = patience or Patience()
-        with patience.again(partial(read_store, storage)) as store:
+        with patience.again(partial(open_it, storage)) as store:
             store.patience = patience
             yield store
     except StoreUnavailable:
@@ -82,8 +86,8 @@ def _listed(row: StudyRow, store: Store, storage: LedgerUrl, out: Path) -> Liste
         loop = stored_loop(row, store, storage, out)
     except Unreadable as error:
         return Listed(row.name, UNKNOWN, UNKNOWN, error.why, None, None, row.created)
-    best = loop.best if isinstance(loop, StudyLoop) else None
-    chosen = learners.named(loop.study.space.names, best.point) if isinstance(loop, StudyLoop) and best else None
+    best = loop.best if isinstance(loop, SearchLoop) else None
+    chosen = learners.named(loop.study.space.names, best.point) if isinstance(loop, SearchLoop) and best else None
     status = loop.state() + (f", {len(loop.unused())} damaged" if loop.unused() else "")
     return Listed(
         loop.study.name,
@@ -93,5 +97,5 @@ def _listed(row: StudyRow, store: Store, storage: LedgerUrl, out: Path) -> Liste
         chosen,
         None if best is None else best.value,
         row.created,
-        isinstance(loop, StudyLoop) and loop.inert,
+        isinstance(loop, SearchLoop) and loop.inert,
     )

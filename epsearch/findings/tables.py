@@ -18,10 +18,10 @@ def comparison(loop: TableLoop, facts: Mapping[str, str]) -> ComparisonResults:
     study = loop.study
     assert isinstance(study, Comparison)
     rows = tuple(
-        ComparedRow(row.label, row.method, row.shown(), loop.found(loop.trainees(row)), _remark(loop, row))
+        ComparedRow(row.label, row.method, row.shown(), loop.found(loop.runs(row)), _remark(loop, row))
         for row in loop.rows
     )
-    sizes = study.memory == load_definition(study.dataset).memory
+    sizes = study.hyperparameters.memory == load_definition(study.dataset).memory
     notes = tuple(_notes(loop))
     return ComparisonResults(study.name, study.dataset, rows, study.shown(), facts, notes, sizes and _full_size(loop))
 
@@ -31,7 +31,7 @@ def memory_study(loop: TableLoop, facts: Mapping[str, str]) -> MemoryResults:
     study = loop.study
     assert isinstance(study, MemoryStudy)
     rows = tuple(
-        MemoryRow(row.label, row.method, row.config.memory, row.shown(), loop.found(loop.trainees(row)))
+        MemoryRow(row.label, row.method, row.hyperparameters.memory, row.shown(), loop.found(loop.runs(row)))
         for row in loop.rows
     )
     return MemoryResults(study.name, study.dataset, rows, study.shown(), facts, tuple(_notes(loop)), _full_size(loop))
@@ -50,7 +50,7 @@ def _full_size(loop: TableLoop) -> bool:
     """
     study, definition = loop.study, load_definition(loop.study.dataset)
     return study.examples_per_task is None and (
-        (study.tasks, study.cv_tasks, study.batch_size, study.memory_batch)
+        (study.tasks, study.cv_tasks, study.hyperparameters.batch_size, study.hyperparameters.memory_batch)
         == (definition.tasks, definition.cv_tasks, definition.batch_size, definition.memory_batch)
         and (study.classes_per_task or definition.classes, study.image_size)
         == (definition.classes, definition.image_size)
@@ -62,5 +62,5 @@ def _notes(loop: TableLoop) -> list[str]:
     study = loop.study
     notes = unfinished(loop)
     if "soft_agem" in study.methods and load_definition(study.dataset).reported_epsilon is None:
-        notes.append(f"The paper reports no ε for this dataset; ε = {study.epsilon:.6g} is used here.")
+        notes.append(f"The paper reports no ε for this dataset; ε = {study.hyperparameters.epsilon:.6g} is used here.")
     return notes

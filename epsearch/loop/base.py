@@ -7,20 +7,24 @@ knows is derived from the ledger, so making it anew resumes the work.
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from epsearch.failures.errors import TrainingFailed, UsageError
 from epsearch.loop.content import content, measures_transfer, records
-from epsearch.loop.cost import step_cost
-from epsearch.loop.jobs import Certify, Job, JobResult, Trainee
+from epsearch.loop.jobs import Certify, Job, JobResult, Run
 from epsearch.study.disjointness import Proof
-from epsearch.study.kinds import Setup
+from epsearch.study.kinds import Study
 from results.ledger.record import RunRecord, content_key
 from results.ledger.store import Store
-from search_spaces.published.definition import load_definition
 from trainers.cohort import Cohort
+from trainers.hyperparameters import Hyperparameters
+from trainers.streams.base import TaskStream
 from trainers.streams.plugin import SOURCE
+
+if TYPE_CHECKING:
+    from trainers.cost.work import LaterSteps
+
+Kind: TypeAlias = tuple[str, str, Hyperparameters]
 
 COHORTS_PER_WORKER = 4  # small enough that no worker idles long at the end of a stage, and little is lost in a crash
 
@@ -28,10 +32,11 @@ COHORTS_PER_WORKER = 4  # small enough that no worker idles long at the end of a
 class Loop(ABC):
     """The parts of a loop that do not depend on what is asked. Subclasses say which members a stage wants."""
 
-    def __init__(self, study: Setup, images: Mapping[str, Any], store: Store, workers: int) -> None:
+    def __init__(self, study: Study, images: Mapping[str, Any], store: Store, workers: int) -> None:
         self.study, self.workers = study, workers
         self.records: dict[str, RunRecord] = {}
-        self.reused, self.trained = 0, 0  # members found in the ledger, and trained since
+        self.reused = 0  # members found in the ledger
+        self.stored: list[RunRecord] = []  # members trained since
         self.saved = 0  # member-steps not taken since, as members share their first task
         self.notes: list[str] = []  # lines that workers have for the user
         self.damaged: dict[str, str] = {}  # records that could not be used, key -> why; some trained again since
@@ -39,7 +44,14 @@ class Loop(ABC):
         self._images, self._store = dict(images), store
         self._jobs: dict[int, Job] = {}
         self._numbers = 0
-        self._keys: dict[Trainee, str] = {}
+        self._keys: dict[Run, str] = {}
+        self._streams: dict[str, TaskStream] = {}
+        self._later: dict[Kind, LaterSteps] = {}
+
+    @property
+    def trained(self) -> int:
+        """Members trained since the loop was made."""
+        return len(self.stored)
 
     @property
     @abstractmethod
@@ -61,14 +73,14 @@ class Loop(ABC):
 
     @abstractmethod
     def remaining_work(self) -> float:
-        """An estimate of what is still to be done, in steps times their weight."""
+        """An estimate of what is still to be done, in FLOP."""
 
     @abstractmethod
     def ask(self) -> list[Job]:
         """The open jobs, the same ones until they are told."""
 
     @abstractmethod
-    def _wanted(self) -> list[Trainee]:
+    def _wanted(self) -> list[Run]:
         """All members of the current stage."""
 
     @abstractmethod
@@ -91,7 +103,7 @@ class Loop(ABC):
     def stage_members(self) -> tuple[int, int]:
         """(members of this stage that are known, members of this stage); those with the same result count once."""
         wanted = self._wanted()
-        different = len({self._key(trainee) for trainee in wanted})
+        different = len({self._key(run) for run in wanted})
         return different - len(self._unknown(wanted)), different
 
     def unused(self) -> dict[str, str]:
@@ -105,43 +117,41 @@ class Loop(ABC):
         known, wanted = self.stage_members()
         return f"{self.stage}: {known} of {wanted} members trained"
 
-    def found(self, trainees: Iterable[Trainee]) -> tuple[RunRecord, ...]:
+    def found(self, runs: Iterable[Run]) -> tuple[RunRecord, ...]:
         """Those that have been trained."""
-        keys = (self._key(trainee) for trainee in trainees)
+        keys = (self._key(run) for run in runs)
         return tuple(self.records[key] for key in keys if key in self.records)
 
     def _close(self, number: int) -> Job:
         return self._jobs.pop(number)
 
     def _keep(self, job: Job, result: JobResult) -> None:
-        fresh = records(job, result, [content(self.study, self._images, trainee) for trainee in job.trainees])
+        fresh = records(job, result, [content(self.study, self._images, run) for run in job.runs])
         self._store.add(fresh)
-        self.trained += len(fresh)
+        self.stored += fresh
         self.records.update((record.key, record) for record in fresh)
 
-    def _unknown(self, trainees: Iterable[Trainee]) -> list[Trainee]:
+    def _unknown(self, runs: Iterable[Run]) -> list[Run]:
         """Those that are not known yet; of several that have the same result, the first."""
-        by_key = {self._key(trainee): trainee for trainee in reversed(list(trainees))}
-        return [trainee for key, trainee in reversed(by_key.items()) if key not in self.records]
+        by_key = {self._key(run): run for run in reversed(list(runs))}
+        return [run for key, run in reversed(by_key.items()) if key not in self.records]
 
-    def _look_up(self, trainees: Iterable[Trainee]) -> None:
+    def _look_up(self, runs: Iterable[Run]) -> None:
         """Takes from the ledger what it knows of these members."""
-        known = self._store.get([self._key(trainee) for trainee in self._unknown(trainees)])
+        known = self._store.get([self._key(run) for run in self._unknown(runs)])
         self.records.update(known)
         self.damaged |= known.damaged
         self.reused += len(known)
 
-    def _cohorts(self, trainees: Sequence[Trainee]) -> list[list[Trainee]]:
-        """Cuts the members into cohorts, the longest work first.
+    def _cohorts(self, runs: Sequence[Run]) -> list[list[Run]]:
+        """Cuts the runs into cohorts, the longest work first.
 
-        Members of a cohort share method and configuration but for the learning rate; those of a seed stay together, as
-        they share its data.
+        Learners of a cohort are alike in all that is not per learner; those of a seed stay together, as they share its
+        data.
         """
-        kinds: dict[tuple[str, str, Any], list[Trainee]] = {}
-        for trainee in sorted(trainees, key=lambda one: one.member.seed):
-            kinds.setdefault((trainee.phase, trainee.method, replace(trainee.config, learning_rate=1.0)), []).append(
-                trainee
-            )
+        kinds: dict[Kind, list[Run]] = {}
+        for run in sorted(runs, key=lambda one: one.learner.seed):
+            kinds.setdefault(_kind(run), []).append(run)
         cohorts = []
         for alike in kinds.values():
             pieces = self.workers * (COHORTS_PER_WORKER if self.study.device == "cpu" else 1)
@@ -150,43 +160,47 @@ class Loop(ABC):
             cohorts += [alike[a:b] for a, b in itertools.pairwise(cuts)]
         return sorted(cohorts, key=lambda cohort: -len(cohort) * self._work(cohort[0]))
 
-    def _open(self, jobs: dict[int, Job], cohorts: Iterable[Sequence[Trainee]], certify: Certify | None = None) -> None:
+    def _open(self, jobs: dict[int, Job], cohorts: Iterable[Sequence[Run]], certify: Certify | None = None) -> None:
         study = self.study
-        for trainees in cohorts:
-            first = trainees[0]
-            members = tuple(
-                one.member
-                if one.config == first.config or one.member.learning_rate
-                else replace(one.member, learning_rate=one.config.learning_rate)
-                for one in trainees
-            )
+        for runs in cohorts:
+            first = runs[0]
             jobs[self._numbers] = Job(
                 number=self._numbers,
                 stage=self.stage,
                 phase=first.phase,
-                cohort=Cohort(first.method, members),
-                config=first.config,
+                cohort=Cohort(tuple(run.learner for run in runs)),
+                architecture=study.architecture,
                 stream=study.request(first.phase, self._images.get(SOURCE)),
                 path=str(study.numeric_path),
                 transfer=measures_transfer(first.phase),
-                weight=self._weight(first),
+                weight=self._later_steps(first).each,
                 at_once=self.workers,
                 certify=certify,
             )
             self._numbers += 1
 
-    def _weight(self, trainee: Trainee) -> float:
-        tasks = len(self.study.stream_tasks(trainee.phase))
-        classes = self.study.classes_per_task or load_definition(self.study.dataset).classes
-        return step_cost(trainee.method, trainee.config, classes, tasks)
+    def _later_steps(self, run: Run) -> "LaterSteps":
+        """Those of the run's kind. The first task is left out: it is shared, and without a memory cheap."""
+        from trainers.cost.work import later_steps  # brings torch along
 
-    def _work(self, trainee: Trainee) -> float:
-        """Of one member without its first task, which is shared, and without a memory cheap."""
-        later = max(1, len(self.study.stream_tasks(trainee.phase)) - 1)
-        steps = -(-self._images["examples_per_task"] // trainee.config.batch_size)
-        return float(steps * later * self._weight(trainee))
+        if _kind(run) not in self._later:
+            if run.phase not in self._streams:
+                self._streams[run.phase] = self.study.request(run.phase, self._images.get(SOURCE)).open()
+            stream = self._streams[run.phase]
+            self._later[_kind(run)] = later_steps(run.learner, stream, self.study.architecture)
+        return self._later[_kind(run)]
 
-    def _key(self, trainee: Trainee) -> str:
-        if trainee not in self._keys:
-            self._keys[trainee] = content_key(content(self.study, self._images, trainee))
-        return self._keys[trainee]
+    def _work(self, run: Run) -> float:
+        """FLOP of one learner."""
+        later = self._later_steps(run)
+        return later.steps * later.each
+
+    def _key(self, run: Run) -> str:
+        if run not in self._keys:
+            self._keys[run] = content_key(content(self.study, self._images, run))
+        return self._keys[run]
+
+
+def _kind(run: Run) -> Kind:
+    """What is the same for runs that can be trained together."""
+    return run.phase, run.learner.method, run.learner.shared

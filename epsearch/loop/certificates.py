@@ -2,17 +2,15 @@
 
 import random
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import NDArray
 
-from epsearch.loop.jobs import Certify, JobResult, Trainee
+from epsearch.loop.jobs import Certify, JobResult, Run
 from results.ledger.certificate import Certificate
 from results.ledger.record import RunRecord
 from results.ledger.store import Found
-from trainers.cohort import Member
 
 CERTIFICATE = "certificate"
 
@@ -39,17 +37,12 @@ def of_members(damage: Mapping[str, str]) -> dict[str, str]:
     return {key: why for key, why in damage.items() if not key.endswith(CERTIFICATE)}
 
 
-def order(record: RunRecord, records: Mapping[str, RunRecord], trainees: Mapping[str, Trainee]) -> Certify:
+def order(record: RunRecord, records: Mapping[str, RunRecord], runs: Mapping[str, Run]) -> Certify:
     """What a worker needs to compare the member with its like in the cohort it came from."""
-    rate = trainees[record.key].config.learning_rate
-    mates = [trainees[key] for key in trainees if records[key].cohort == record.cohort]
-    return Certify(tuple(_mate(one, rate) for one in mates), record.fingerprint)
-
-
-def _mate(trainee: Trainee, rate: float) -> Member:
-    """With a learning rate of its own where the cohort's is another."""
-    own = trainee.config.learning_rate
-    return trainee.member if own == rate else replace(trainee.member, learning_rate=own)
+    mates = [run.learner for key, run in runs.items() if records[key].cohort == record.cohort]
+    # At ε = 0 a run may bear another one's values of what A-GEM does not have.
+    shared = runs[record.key].learner.shared
+    return Certify(tuple(one for one in mates if one.shared == shared), record.fingerprint)
 
 
 def compare(record: RunRecord, alone: JobResult) -> Certificate:

@@ -2,50 +2,55 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
 from typing import Any
 from uuid import uuid4
 
-from epsearch.loop.jobs import Job, JobResult, Trainee
-from epsearch.study.kinds import Setup
+from epsearch.loop.jobs import Job, JobResult, Run
+from epsearch.study.kinds import Study
 from results.ledger.record import RunRecord, content_key
-from results.points import SOFT_AGEM
-from trainers.cohort import PROTOCOL_VERSION
+from trainers import methods
+from trainers.cohort import PROTOCOL_VERSION, Learner
 from trainers.plugins.source import digest
 from trainers.streams.plugin import SOURCE
 
-AGEM = "agem"
-OF_EVERY_RESULT = ("learning_rate", "batch_size", "hidden")
-# Named in every content, as null where the method does not use them; other settings only where it does.
+EPSILON, STRENGTH = "epsilon", "strength"  # stand beside the configuration, not in it
+# As in the first ledgers: named in every configuration, as null where the method has none.
 ALWAYS_NAMED = ("memory", "memory_batch", "trigger", "scale", "satisfied")
 
 
-def content(study: Setup, images: Mapping[str, Any], trainee: Trainee) -> dict[str, Any]:
-    """Everything that determines the member's result, JSON-able; `images` is the stream's own description.
+def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]:
+    """Everything that determines a run's result, JSON-able; `images` is the stream's own description.
 
-    What its method does not use plays no part in it. ε = 0 of ε-SOFT-GEM is A-GEM and is known as that.
+    What a method does not declare plays no part in it.
     """
-    member = trainee.member
-    method = AGEM if trainee.method == SOFT_AGEM and member.epsilon == 0 else trainee.method
-    used = method_settings(method)
-    config = dict(vars(trainee.config))
-    config["learning_rate"] = member.learning_rate or trainee.config.learning_rate
-    kept = {name: value if name in used else None for name, value in config.items() if name in ALWAYS_NAMED}
-    kept |= {name: config[name] for name in config if name in OF_EVERY_RESULT or name in used}
-    if config["network"] != "mlp":  # which the stream's description names, with a hash of pretrained weights
-        del kept["hidden"]
-    tasks = study.stream_tasks(trainee.phase)
+    learner = known_as(run.learner)
+    values = {one.key: vars(learner.hyperparameters)[one.name] for one in learner.declared.hyperparameters}
+    config = dict.fromkeys(ALWAYS_NAMED) | {
+        name: value for name, value in values.items() if name not in (EPSILON, STRENGTH)
+    }
+    if study.network == "mlp":  # others the stream's description names, with a hash of pretrained weights
+        config["hidden"] = study.architecture.hidden
+    tasks = study.stream_tasks(run.phase)
     described = {
         "protocol": PROTOCOL_VERSION,
         "stream": {**_determining(images), "tasks": [tasks.start, tasks.stop]},
-        "method": method,
-        "epsilon": member.epsilon if "epsilon" in used else None,
-        "seed": member.seed,
-        "config": kept,
+        "method": learner.method,
+        EPSILON: values.get(EPSILON),
+        "seed": learner.seed,
+        "config": config,
         "numeric_path": study.numeric_path,
-        "transfer": measures_transfer(trainee.phase),
+        "transfer": measures_transfer(run.phase),
     }
-    return described | ({"strength": member.strength} if "strength" in used else {})
+    return described | ({STRENGTH: values[STRENGTH]} if STRENGTH in values else {})
+
+
+def known_as(learner: Learner) -> Learner:
+    """The learner under whose method the ledger knows a result: ε = 0 of ε-SOFT-GEM is A-GEM."""
+    other = learner.declared.at_zero
+    if not other or learner.hyperparameters.epsilon != 0:
+        return learner
+    names = [one.name for one in methods.method(other).hyperparameters]
+    return Learner(other, learner.hyperparameters.only(names), learner.seed)
 
 
 def _determining(images: Mapping[str, Any]) -> dict[str, Any]:
@@ -56,14 +61,6 @@ def _determining(images: Mapping[str, Any]) -> dict[str, Any]:
     estimate = {"examples_per_task"} if "at_most" in images else set()
     found = {name: value for name, value in images.items() if name not in estimate}
     return found | ({SOURCE: digest(found[SOURCE])} if SOURCE in found else {})
-
-
-@cache
-def method_settings(method: str) -> frozenset[str]:
-    """Names of what the method's result depends on, besides what every result depends on."""
-    from trainers.methods import METHODS  # brings torch along
-
-    return frozenset(METHODS[method].settings)
 
 
 def measures_transfer(phase: str) -> bool:
@@ -77,15 +74,15 @@ def records(job: Job, result: JobResult, described: Sequence[Mapping[str, Any]])
     if value is None:
         raise ValueError(f"job {job.number} has no result: {result.error}")
     made, cohort = [], uuid4().hex[:12]
-    for row, (member, known) in enumerate(zip(job.cohort.members, described, strict=True)):
+    for row, (learner, known) in enumerate(zip(job.cohort.learners, described, strict=True)):
         diverged = int(value.diverged_task[row]) >= 0
         made.append(
             RunRecord(
                 key=content_key(known),
                 phase=job.phase,
                 method=str(known["method"]),
-                epsilon=member.epsilon,
-                seed=member.seed,
+                epsilon=learner.hyperparameters.get(EPSILON, 0.0),
+                seed=learner.seed,
                 accuracies=value.accuracies[row],
                 initial=value.initial[row],
                 within=value.within[row],
@@ -94,7 +91,7 @@ def records(job: Job, result: JobResult, described: Sequence[Mapping[str, Any]])
                 diverged_task=int(value.diverged_task[row]) if diverged else None,
                 diverged_step=int(value.diverged_step[row]) if diverged else None,
                 steps=int(value.steps[row]),
-                seconds=result.seconds / len(job.cohort.members),
+                seconds=result.seconds / len(job.cohort.learners),
                 content=known,
                 fingerprint=str(value.fingerprints[row]),
                 cohort=cohort,

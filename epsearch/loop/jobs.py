@@ -4,14 +4,13 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from epsearch.cache import cache_folder
 from epsearch.machine import usable_cores
-from trainers.cohort import Cohort, CohortResult, Member, TrainConfig
+from trainers.cohort import Architecture, Cohort, CohortResult, Learner
 from trainers.notes import heard_by
 from trainers.streams import StreamRequest
 
@@ -19,28 +18,25 @@ if TYPE_CHECKING:
     from trainers.numeric_path import NumericPath
 
 
-@dataclass(frozen=True)
-class Trainee:
-    """One member, and all that its result depends on besides the stream and the numeric path."""
+class Run(NamedTuple):
+    """A learner on D^CV ("cv") or D^EV ("eval"): what a study wants, and what a record is of."""
 
     phase: str
-    method: str
-    config: TrainConfig
-    member: Member
+    learner: Learner
 
 
 @dataclass(frozen=True)
 class Job:
     """One cohort and everything a worker needs to train it; `stage` says in words what it belongs to.
 
-    weight: what a step of one member takes, beside other jobs' steps; see `cost.py`. at_once: jobs trained at a time.
+    weight: what a step of one learner takes, in FLOP; see `trainers/cost/work.py`. at_once: jobs trained at a time.
     """
 
     number: int
     stage: str
     phase: str
     cohort: Cohort
-    config: TrainConfig
+    architecture: Architecture
     stream: StreamRequest
     path: str
     transfer: bool
@@ -49,15 +45,15 @@ class Job:
     certify: "Certify | None" = None
 
     @property
-    def trainees(self) -> list[Trainee]:
-        return [Trainee(self.phase, self.cohort.method, self.config, member) for member in self.cohort.members]
+    def runs(self) -> list[Run]:
+        return [Run(self.phase, one) for one in self.cohort.learners]
 
 
 @dataclass(frozen=True)
 class Certify:
-    """Makes a job a certificate: its one member has been trained among `mates`, with this result's fingerprint."""
+    """Makes a job a certificate: its one learner has been trained among `mates`, with this result's fingerprint."""
 
-    mates: tuple[Member, ...]
+    mates: tuple[Learner, ...]
     fingerprint: str
 
 
@@ -95,32 +91,25 @@ def _trained(job: Job, progress: Callable[[int], None] | None) -> JobResult:
     import torch
 
     from trainers.numeric_path import NumericPath
-    from trainers.population import train_cohort
+    from trainers.population import Training, train_cohort
 
     if torch.get_num_threads() != 1:
         torch.set_num_threads(1)
     path = NumericPath.parse(job.path)
-    train = partial(
-        train_cohort,
-        stream=job.stream.open(),
-        config=job.config,
-        path=path,
-        progress=progress,
-        transfer=job.transfer,
-    )
+    training = Training(job.stream.open(), job.architecture, path, job.transfer)
     started = time.perf_counter()
     if job.certify is None:
-        value = train(job.cohort, folder=cache_folder() / "learners", room=room(path, job.at_once))
-        return JobResult(job.number, value, time.perf_counter() - started)
-    value, difference = train(job.cohort), 0.0
+        kept = replace(training, folder=cache_folder() / "learners", bytes_free=bytes_free(path, job.at_once))
+        return JobResult(job.number, train_cohort(job.cohort, kept, progress), time.perf_counter() - started)
+    value, difference = train_cohort(job.cohort, training, progress), 0.0
     if value.fingerprints[0] != job.certify.fingerprint:
-        together = train(Cohort(job.cohort.method, job.certify.mates))
-        row = job.certify.mates.index(job.cohort.members[0])
+        together = train_cohort(Cohort(job.certify.mates), training, progress)
+        row = job.certify.mates.index(job.cohort.learners[0])
         difference = float(np.abs(value.params[0] - together.params[row]).max())
     return JobResult(job.number, value, time.perf_counter() - started, parameter_difference=difference)
 
 
-def room(path: "NumericPath", at_once: int) -> int | None:
+def bytes_free(path: "NumericPath", at_once: int) -> int | None:
     """A job's share of the memory that is free on this machine, in bytes; None where the system does not tell."""
     from trainers.footprint import free_bytes
 

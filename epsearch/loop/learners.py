@@ -1,25 +1,18 @@
-"""How a point of a search becomes a member, and which hyperparameters a method has."""
+"""Which hyperparameters a method has, and a point of a search by their names."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable
 
 from epsearch.failures.errors import UsageError, unknown
-from epsearch.loop.content import method_settings
-from epsearch.loop.jobs import Trainee
-from epsearch.study.hyperparameters import EPSILON, KINDS
+from epsearch.study.hyperparameters import EPSILON
 from search_spaces.space import Point, Value
-from trainers.cohort import Member, TrainConfig
-
-# Fields of Member and TrainConfig that users call otherwise.
-FIELDS = {"lr": "learning_rate"}
-OF_A_MEMBER = (EPSILON, "strength")
-OF_EVERY_METHOD = ("lr", "batch_size")
+from trainers import methods
+from trainers.hyperparameters import OF_EVERY_METHOD
 
 
 def searchable(method: str) -> tuple[str, ...]:
     """Names of the hyperparameters on which a method's result depends."""
-    used = method_settings(method)
-    return tuple(name for name in KINDS if name in OF_EVERY_METHOD or FIELDS.get(name, name) in used)
+    declared = methods.method(method)
+    return (*declared.names, *(one.name for one in OF_EVERY_METHOD))
 
 
 def check(method: str, names: Iterable[str]) -> None:
@@ -29,16 +22,6 @@ def check(method: str, names: Iterable[str]) -> None:
             if name == EPSILON:
                 raise UsageError(f"method {method!r} has no ε; name what --search is to try: {', '.join(allowed)}")
             raise UsageError(f"method {method!r}: {unknown('hyperparameter', name, allowed)}")
-
-
-def trainee(phase: str, method: str, config: TrainConfig, fixed: Member, values: Mapping[str, Value]) -> Trainee:
-    """The member with these hyperparameters; all others are those of `config` and `fixed`."""
-    if EPSILON not in method_settings(method):
-        fixed = replace(fixed, epsilon=0.0)  # as in every other record of the method
-    own = {name: value for name, value in values.items() if name in OF_A_MEMBER}
-    # The learning rate, too, stands in the configuration: cohorts of several rates are put together from that.
-    shared = {FIELDS.get(name, name): value for name, value in values.items() if name not in OF_A_MEMBER}
-    return Trainee(phase, method, replace(config, **shared), replace(fixed, **own))  # type: ignore[arg-type]
 
 
 def named(names: Iterable[str], point: Point) -> dict[str, Value]:

@@ -4,49 +4,49 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from epsearch.loop import certificates, learners
+from epsearch.loop import certificates
+from epsearch.loop.ahead import Outlook
 from epsearch.loop.base import Loop
 from epsearch.loop.content import content
-from epsearch.loop.jobs import Job, JobResult, Trainee
-from epsearch.loop.scoring import Outlook
-from epsearch.loop.strategy import Search
-from epsearch.study.kinds import Study
+from epsearch.loop.jobs import Job, JobResult, Run
+from epsearch.loop.strategy import Strategist
+from epsearch.study.kinds import Search
 from results.inert import all_equal
 from results.ledger.certificate import Certificate
 from results.ledger.record import RunRecord
 from results.ledger.store import Store
 from results.points import setting_text
 from search_spaces.space import Point
+from search_spaces.strategies import STRATEGIES
 from search_spaces.strategy import Best, Round
 
 
-class StudyLoop(Loop):
+class SearchLoop(Loop):
     """Asks a strategy, finds in the ledger what is known, hands out the rest, stores and tells what came back.
 
     earlier: what the study was before it grew; what these searches have found counts as found.
     """
 
-    study: Study
+    study: Search
 
     def __init__(
         self,
-        study: Study,
+        study: Search,
         images: Mapping[str, Any],
         store: Store,
         workers: int = 1,
-        earlier: Sequence[Study] = (),
+        earlier: Sequence[Search] = (),
     ) -> None:
         super().__init__(study, images, store, workers)
-        self.search = Search(study, self._record)
-        self.strategy = self.search.strategy
-        self.earlier = tuple(StudyLoop(one, images, store) for one in earlier)
+        self.strategist = Strategist(study, self._record)
+        self.strategy = self.strategist.strategy
+        self.earlier = tuple(SearchLoop(one, images, store) for one in earlier)
         for loop in self.earlier:
             self.records.update((record.key, record) for record in loop.search_records())
             self.damaged |= certificates.of_members(loop.damaged)
         self.reused = len(self.records)
         self.certificates: dict[str, Certificate] = {}
-        self._names, self._config = study.space.names, study.train_config()
-        self._trainees: dict[tuple[str, Point, int], Trainee] = {}  # they are asked for again and again
+        self._runs: dict[tuple[str, Point, int], Run] = {}  # they are asked for again and again
         self._ahead: dict[int, Job] = {}
         self._ahead_begun = False
         self._look_up(self._final([study.baseline]))
@@ -64,16 +64,16 @@ class StudyLoop(Loop):
 
     @property
     def stage(self) -> str:
-        return "evaluation" if self.evaluating else self.search.stage
+        return "evaluation" if self.evaluating else self.strategist.stage
 
     @property
     def best(self) -> Best | None:
         """The best of this search, unless an earlier one of the study found a better one with the same seeds.
 
-        interval-ci rules points out however high their means are: where it searches now, it alone decides.
+        A strategy that rules points out, however high their means are, decides alone where it searches now.
         """
         own = self.strategy.best
-        if self.study.strategy == "interval-ci" and own is not None:
+        if STRATEGIES[self.study.strategy].decides_alone and own is not None:
             return own
         found = [one.best for one in self.earlier if one.study.seeds == self.study.seeds]
         return max((best for best in (own, *found) if best is not None), key=lambda best: best.value, default=None)
@@ -81,7 +81,7 @@ class StudyLoop(Loop):
     @property
     def inert(self) -> bool:
         """Whether all values that were tried score the same bit for bit, so that none is the best."""
-        return all_equal(self.search.scores())
+        return all_equal(self.strategist.scores())
 
     def state(self) -> str:
         alone = len(self._uncertified()) if self.evaluating else 0
@@ -100,7 +100,7 @@ class StudyLoop(Loop):
 
     def heading(self) -> str:
         study = self.study
-        plural = {"repeat": "repeats", "batch": "batches"}[self.search.unit]
+        plural = {"repeat": "repeats", "batch": "batches"}[self.strategist.unit]
         what = "ε" if study.space.names == ("epsilon",) else f"values of {', '.join(study.space.names)}"
         seeds = f"{'up to ' if study.race else ''}{len(study.seeds)} seeds"
         return (
@@ -117,9 +117,9 @@ class StudyLoop(Loop):
             return []
         if not self._ahead_begun:
             self._ahead_begun = True
-            self._open(self._ahead, [[trainee] for trainee in self._early()])
+            self._open(self._ahead, [[run] for run in self._early()])
         if not self._jobs:
-            taken = {trainee for job in self._ahead.values() for trainee in job.trainees}
+            taken = {run for job in self._ahead.values() for run in job.runs}
             missing = [one for one in self.missing() if not (self.evaluating and one in taken)]
             self._open(self._jobs, self._cohorts(missing))
             if self.evaluating:
@@ -134,22 +134,20 @@ class StudyLoop(Loop):
             return Outlook(len(self.records), now, 0, 0, 0, len(self._uncertified()))
         unknown = len(self._unknown(self._final([study.baseline])))
         final = 0 if study.score_on == "eval" else len(study.final_seeds) + unknown
-        return Outlook(len(self.records), now, *self.search.later_members(), final, certified)
+        return Outlook(len(self.records), now, *self.strategist.later_members(), final, certified)
 
     def remaining_work(self) -> float:
         return self.work_of(self.outlook())[1]
 
     def work_of(self, ahead: Outlook) -> tuple[float, float]:
-        """The fewest and the most of what is ahead, in steps times their weight."""
-        one, final = (
-            self._work(self._trainee(phase, self.study.baseline, 0)) for phase in (self.study.score_on, "eval")
-        )
-        fixed = sum(self._work(trainee) for trainee in self.missing()) + ahead.final * final + ahead.certified * one
+        """The fewest and the most of what is ahead, in FLOP."""
+        one, final = (self._work(self._run(phase, self.study.baseline, 0)) for phase in (self.study.score_on, "eval"))
+        fixed = sum(self._work(run) for run in self.missing()) + ahead.final * final + ahead.certified * one
         return fixed + ahead.least * one, fixed + ahead.most * one
 
     def search_records(self) -> tuple[RunRecord, ...]:
         """Every member of the search that has been trained, each once; those of earlier searches behind."""
-        own = self.found(self._scored(self.search.given()))
+        own = self.found(self._scored(self.strategist.given()))
         return tuple({record.key: record for record in (*own, *self._earlier_records())}.values())
 
     def evaluation_records(self) -> tuple[RunRecord, ...]:
@@ -161,7 +159,7 @@ class StudyLoop(Loop):
         """What determines the evaluation of the chosen point, None before there is one, and of the baseline."""
         seed, best = self.study.final_seeds[0], self.best
         chosen, baseline = (
-            None if point is None else content(self.study, self._images, self._trainee("eval", point, seed))
+            None if point is None else content(self.study, self._images, self._run("eval", point, seed))
             for point in (None if best is None else best.point, self.study.baseline)
         )
         assert baseline is not None
@@ -186,14 +184,15 @@ class StudyLoop(Loop):
         if job.certify is None:
             super()._keep(job, result)
             return
-        (trainee,) = job.trainees
-        certificate = certificates.compare(self.records[self._key(trainee)], result)
+        (run,) = job.runs
+        certificate = certificates.compare(self.records[self._key(run)], result)
         self._store.certify([certificate])
         self.certificates[certificate.key] = certificate
 
     def _sample(self) -> list[str]:
         """Keys of the members of the search that are to be certified."""
-        return certificates.sample(self.study.name, self.found(self._scored(self.search.given())), self.study.certify)
+        searched = self.found(self._scored(self.strategist.given()))
+        return certificates.sample(self.study.name, searched, self.study.certify)
 
     def _uncertified(self) -> list[str]:
         return [key for key in self._sample() if key not in self.certificates]
@@ -202,42 +201,39 @@ class StudyLoop(Loop):
         best = self.best
         return [] if best is None else list(dict.fromkeys([best.point, self.study.baseline]))
 
-    def _wanted(self) -> list[Trainee]:
+    def _wanted(self) -> list[Run]:
         if self.evaluating:
             return self._final(self._evaluated())
-        return self._scored(self.search.wanted())
+        return self._scored(self.strategist.wanted())
 
-    def _scored(self, shares: Mapping[Point, Sequence[int]]) -> list[Trainee]:
-        return [self._trainee(self.study.score_on, point, seed) for point, seeds in shares.items() for seed in seeds]
+    def _scored(self, shares: Mapping[Point, Sequence[int]]) -> list[Run]:
+        return [self._run(self.study.score_on, point, seed) for point, seeds in shares.items() for seed in seeds]
 
-    def _final(self, wanted: Iterable[Point]) -> list[Trainee]:
-        return [self._trainee("eval", point, seed) for point in wanted for seed in self.study.final_seeds]
+    def _final(self, wanted: Iterable[Point]) -> list[Run]:
+        return [self._run("eval", point, seed) for point in wanted for seed in self.study.final_seeds]
 
-    def _trainee(self, phase: str, point: Point, seed: int) -> Trainee:
-        known = self._trainees.get((phase, point, seed))
+    def _run(self, phase: str, point: Point, seed: int) -> Run:
+        known = self._runs.get((phase, point, seed))
         if known is None:
-            study = self.study
-            values = learners.named(self._names, point)
-            known = learners.trainee(phase, study.method, self._config, study.member(seed), values)
-            self._trainees[phase, point, seed] = known
+            known = self._runs[phase, point, seed] = Run(phase, self.study.learner(point, seed))
         return known
 
     def _record(self, point: Point, seed: int) -> RunRecord | None:
-        return self.records.get(self._key(self._trainee(self.study.score_on, point, seed)))
+        return self.records.get(self._key(self._run(self.study.score_on, point, seed)))
 
-    def some(self) -> list[Trainee]:
+    def some(self) -> list[Run]:
         """Members such as a search has."""
-        return [self._trainee(self.study.score_on, self.study.baseline, self.study.seeds[0])]
+        return [self._run(self.study.score_on, self.study.baseline, self.study.seeds[0])]
 
-    def final(self) -> list[Trainee]:
+    def final(self) -> list[Run]:
         """The members of the evaluation, as far as it is known what is evaluated."""
         return self._final(self._evaluated() or [self.study.baseline])
 
-    def missing(self) -> list[Trainee]:
+    def missing(self) -> list[Run]:
         """Members of the present stage that are not known yet."""
         return self._unknown(self._wanted())
 
-    def _early(self) -> list[Trainee]:
+    def _early(self) -> list[Run]:
         """Members of the evaluation to train before the search ends; a GPU would rather have all of them together."""
         search_is_evaluation = self.study.score_on == "eval"
         baseline = self._final([self.study.baseline])
@@ -252,17 +248,17 @@ class StudyLoop(Loop):
                 self.damaged |= certificates.damaged(known)
             if self.evaluating or self.missing():
                 return
-            self.strategy.tell(self.search.observations())
+            self.strategy.tell(self.strategist.observations())
 
     def _gather(self) -> None:
         """Asks the ledger for what is wanted, and for what is then wanted: a race goes on as far as it knows."""
-        wanted: list[Trainee] = []
+        wanted: list[Run] = []
         while wanted != (now := self._wanted()) and not self._unknown(wanted):
             wanted = now
             self._look_up(wanted)
 
     def _open_certificates(self) -> None:
         """One job for each member of the sample: it is trained alone, without a shared first task."""
-        trainees = {self._key(one): one for one in self._scored(self.search.given())}
+        runs = {self._key(one): one for one in self._scored(self.strategist.given())}
         for key in self._uncertified():
-            self._open(self._jobs, [[trainees[key]]], certificates.order(self.records[key], self.records, trainees))
+            self._open(self._jobs, [[runs[key]]], certificates.order(self.records[key], self.records, runs))

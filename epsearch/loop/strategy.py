@@ -7,36 +7,32 @@ from numpy.typing import NDArray
 
 from epsearch.loop import race
 from epsearch.loop.race import Found, Table
-from epsearch.study.kinds import Study
-from search_spaces.grid import grid
+from epsearch.study.kinds import Search
 from search_spaces.space import Point
 from search_spaces.strategies import STRATEGIES
 from search_spaces.strategy import Budget, Observation, Strategy
 
-BY_GRIDS = ("narrowing", "interval-ci")  # their rounds are the paper's repeats, and they may stop early
-MAY_REPEAT = (*BY_GRIDS, "gp")  # may suggest what is known
 
-
-class Search:
+class Strategist:
     """A study's strategy on one side, its members on the other.
 
     found: what is known of a point's member of a seed. All answers follow from that and the study alone.
     """
 
-    def __init__(self, study: Study, found: Found) -> None:
+    def __init__(self, study: Search, found: Found) -> None:
         self.strategy = make_strategy(study)
-        self._study, self._found = study, found
+        self._study, self._found, self._kind = study, found, STRATEGIES[study.strategy]
 
     @property
     def unit(self) -> str:
         """What a round is called."""
-        return "repeat" if self._study.strategy in BY_GRIDS else "batch"
+        return "repeat" if self._kind.by_repeats else "batch"
 
     @property
     def stage(self) -> str:
         """The open round, in words."""
         rounds, size = len(self.strategy.rounds), self._study.points
-        most = rounds + -(-self.later() // size) if self._study.strategy == "grid" else self._study.repeats
+        most = rounds + -(-self.later() // size) if self._kind.planned else self._study.repeats
         return f"{self.unit} {rounds} of {most}"
 
     def wanted(self) -> dict[Point, tuple[int, ...]]:
@@ -58,16 +54,16 @@ class Search:
     def later(self) -> int:
         """Suggestions of later rounds, at most; those of a grid are known."""
         study, rounds = self._study, self.strategy.rounds
-        if study.strategy == "grid":
-            return len(grid(study.space, study.points * study.repeats)) - sum(len(one.points) for one in rounds)
-        fresh = study.points - (2 if study.strategy in BY_GRIDS else 0)  # a new grid shares its ends with the old one
+        if self._kind.planned:
+            return self._kind.planned(study.space, _budget(study)) - sum(len(one.points) for one in rounds)
+        fresh = study.points - (2 if self._kind.by_repeats else 0)  # a new grid shares its ends with the old one
         return (study.repeats - len(rounds)) * fresh
 
     def later_members(self) -> tuple[int, int]:
         """The fewest and the most members of later suggestions."""
         trials, seeds = self.later(), len(self._study.seeds)
         fewest = min(race.FIRST_SEEDS, seeds) if self._study.race else seeds
-        may_repeat = self._study.strategy in MAY_REPEAT or self._study.space.finite
+        may_repeat = self._kind.may_repeat or self._study.space.finite
         return 0 if may_repeat else trials * fewest, trials * seeds + self._study.points * (seeds - fewest)
 
     def observations(self) -> list[Observation]:
@@ -94,13 +90,18 @@ class Search:
         return {point: seeds[:count] for point, count in zip(different, counts, strict=True)}
 
 
-def make_strategy(study: Study) -> Strategy:
+def make_strategy(study: Search) -> Strategy:
     """Raises ValueError where the strategy cannot search the space."""
-    if study.strategy == "gp":
-        import torch  # by which Optuna fits the process
+    kind = STRATEGIES[study.strategy]
+    if kind.fits_with_torch:
+        import torch
 
         torch.set_num_threads(1)  # more are slower on so few points, and their number would change the last digits
-    return STRATEGIES[study.strategy](study.space, Budget(study.points, study.repeats, study.strategy_seed, confidence))
+    return kind(study.space, _budget(study))
+
+
+def _budget(study: Search) -> Budget:
+    return Budget(study.points, study.repeats, study.strategy_seed, confidence)
 
 
 def confidence(

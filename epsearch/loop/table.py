@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from epsearch.loop.base import Loop
-from epsearch.loop.jobs import Job, Trainee
+from epsearch.loop.jobs import Job, Run
 from epsearch.loop.rows import Row, table_rows
 from epsearch.study.kinds import Comparison, MemoryStudy
 from results.ledger.record import RunRecord
@@ -39,7 +39,7 @@ class TableLoop(Loop):
         return "tuning" if self.tuning else "evaluation"
 
     def headline(self) -> str:
-        finished = sum(not self._unknown(self.trainees(row)) for row in self.rows)
+        finished = sum(not self._unknown(self.runs(row)) for row in self.rows)
         return f"{finished}/{len(self.rows)} rows"
 
     def heading(self) -> str:
@@ -54,18 +54,18 @@ class TableLoop(Loop):
         return list(self._jobs.values())
 
     def remaining_work(self) -> float:
-        later = [one for row in self.rows for one in self.trainees(row)] if self.tuning else []
+        later = [one for row in self.rows for one in self.runs(row)] if self.tuning else []
         return sum(self._work(one) for one in [*self._unknown(self._wanted()), *self._unknown(later)])
 
-    def trainees(self, row: Row, phase: str = "eval") -> list[Trainee]:
-        """Every seed's member of a row."""
-        return row.trainees(phase, self.study.seeds)
+    def runs(self, row: Row, phase: str = "eval") -> list[Run]:
+        """Every seed's run of a row."""
+        return row.runs(phase, self.study.seeds)
 
-    def _wanted(self) -> list[Trainee]:
+    def _wanted(self) -> list[Run]:
         if self.tuning:
             rows: Iterable[Row] = dict.fromkeys(one for row in self.rows for one in row.candidates())
-            return [one for row in rows for one in self.trainees(row, "cv")]
-        return [one for row in self.rows for one in self.trainees(row)]
+            return [one for row in rows for one in self.runs(row, "cv")]
+        return [one for row in self.rows for one in self.runs(row)]
 
     def _advance(self) -> None:
         if self._jobs:
@@ -78,7 +78,7 @@ class TableLoop(Loop):
 
     def _tuned(self, row: Row) -> Row:
         """The candidate with the highest mean A_T on the cross-validation stream, of those that lose no seed."""
-        scores = {one: _score(self.found(self.trainees(one, "cv"))) for one in row.candidates()}
+        scores = {one: _score(self.found(self.runs(one, "cv"))) for one in row.candidates()}
         best = max(scores, key=lambda one: scores[one])
         if scores[best] < 0:
             self.untuned.append(row.label)

@@ -7,21 +7,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsearch.failures.errors import UsageError
-from epsearch.loop.content import AGEM
 from epsearch.loop.learners import searchable
 from epsearch.study.hyperparameters import EPSILON
-from epsearch.study.kinds import Comparison, MemoryStudy, Setup, Study
-from results.points import SOFT_AGEM
+from epsearch.study.kinds import Comparison, MemoryStudy, Search, Study
 from search_spaces.published.definition import method_grids
+from trainers import methods
+from trainers.methods import Penalty
+from trainers.methods.base import RESERVOIR
 from trainers.streams.base import TaskStream
 
 
-def check(study: Setup) -> None:
+def check(study: Study) -> None:
     """By the options alone: there must be tasks enough, and nothing that switches off what is searched.
 
     Raises UsageError.
     """
-    if isinstance(study, Study):
+    if isinstance(study, Search):
         for name in study.space.names:
             _check_tasks(study, study.score_on, study.method, name, f"to search {name}")
             _check_switches(study, name)
@@ -34,7 +35,7 @@ def check(study: Setup) -> None:
                 _check_tasks(study, "cv", method, "strength", f"to tune the λ of {method}")
 
 
-def check_on(study: Study, stream: TaskStream) -> None:
+def check_on(study: Search, stream: TaskStream) -> None:
     """By the sizes of the stream whose scores choose. Raises UsageError where all values lie beyond what can matter."""
     for name in study.space.names:
         limit = LIMITS[name](study, stream) if name in LIMITS else None
@@ -46,10 +47,8 @@ def check_on(study: Study, stream: TaskStream) -> None:
         raise UsageError(f"{option} must be <= {limit.most} to search {name}, got {low:g}: {limit.reason}")
 
 
-def _check_tasks(study: Setup, phase: str, method: str, name: str, purpose: str) -> None:
-    from trainers.methods import METHODS  # brings torch along
-
-    tasks, least = len(study.stream_tasks(phase)), METHODS[method].tasks_needed(name)
+def _check_tasks(study: Study, phase: str, method: str, name: str, purpose: str) -> None:
+    tasks, least = len(study.stream_tasks(phase)), methods.method(method).tasks_needed(name)
     if tasks >= least:
         return
     least_option = f"cv-tasks must be >= {least}" if phase == "cv" else f"tasks must be >= cv-tasks + {least}"
@@ -58,19 +57,14 @@ def _check_tasks(study: Setup, phase: str, method: str, name: str, purpose: str)
     raise UsageError(f"{least_option} {purpose}, got {got}: without {earlier} {name} changes nothing in {method}")
 
 
-def _check_switches(study: Study, name: str) -> None:
+def _check_switches(study: Search, name: str) -> None:
     """A method may be another one at ε = 0 or λ = 0, which knows nothing of what is searched."""
-    from trainers.methods import METHODS, Penalty
-
-    if (
-        study.method == SOFT_AGEM
-        and name != EPSILON
-        and name not in searchable(AGEM)
-        and not _values(study, EPSILON)[1]
-    ):
-        raise UsageError(f"epsilon must be > 0 to search {name}, got 0: that is A-GEM, which has no {name}")
-    method = METHODS[study.method]
-    of_penalty = isinstance(method.rule, Penalty) and name in method.settings and name != "strength"
+    method = methods.method(study.method)
+    other = method.at_zero
+    if other and name != EPSILON and name not in searchable(other) and not _values(study, EPSILON)[1]:
+        title = methods.method(other).title
+        raise UsageError(f"epsilon must be > 0 to search {name}, got 0: that is {title}, which has no {name}")
+    of_penalty = isinstance(method.rule, Penalty) and name in method.names and name != "strength"
     if of_penalty and _values(study, "strength")[1] == 0:
         raise UsageError(f"strength must be > 0 to search {name}, got 0: a penalty of weight 0 changes nothing")
 
@@ -83,7 +77,7 @@ class _Limit(NamedTuple):
     reason: str
 
 
-def _of_memory(study: Study, stream: TaskStream) -> _Limit | None:
+def _of_memory(study: Search, stream: TaskStream) -> _Limit | None:
     """Of each class no more can be kept than a task shows; of a reservoir, which keeps all classes together, in all."""
     if _is_reservoir(study):
         places = stream.classes * len(stream.tasks)
@@ -96,7 +90,7 @@ def _of_memory(study: Study, stream: TaskStream) -> _Limit | None:
     return _Limit("memory", most - 1, f"more keep every example, as no task shows more than {most} of a class")
 
 
-def _of_memory_batch(study: Study, stream: TaskStream) -> _Limit | None:
+def _of_memory_batch(study: Search, stream: TaskStream) -> _Limit | None:
     place, low = int(_values(study, "memory")[1]), _values(study, "memory_batch")[0]
     if _is_reservoir(study):
         places = place * stream.classes * len(stream.tasks)
@@ -109,11 +103,9 @@ def _of_memory_batch(study: Study, stream: TaskStream) -> _Limit | None:
     return _Limit("memory_batch", stored - 1, f"more draw the whole memory, which holds at most {stored}")
 
 
-def _of_fisher(study: Study, stream: TaskStream) -> _Limit | None:
+def _of_fisher(study: Search, stream: TaskStream) -> _Limit | None:
     """What rests on an estimate that is never made has no effect: the estimate's rhythm, and λ."""
-    from trainers.methods import METHODS, Penalty
-
-    rule = METHODS[study.method].rule
+    rule = methods.method(study.method).rule
     if not isinstance(rule, Penalty) or rule.refresh is None:
         return None
     examples = max(max(_sizes(stream, seed)[:-1]) for seed in study.seeds)
@@ -123,7 +115,7 @@ def _of_fisher(study: Study, stream: TaskStream) -> _Limit | None:
     )
 
 
-LIMITS: dict[str, Callable[[Study, TaskStream], _Limit | None]] = {
+LIMITS: dict[str, Callable[[Search, TaskStream], _Limit | None]] = {
     "memory": _of_memory,
     "memory_batch": _of_memory_batch,
     "fisher_every": _of_fisher,
@@ -131,11 +123,8 @@ LIMITS: dict[str, Callable[[Study, TaskStream], _Limit | None]] = {
 }
 
 
-def _is_reservoir(study: Study) -> bool:
-    from trainers.methods import METHODS
-    from trainers.methods.base import RESERVOIR
-
-    return METHODS[study.method].memory == RESERVOIR
+def _is_reservoir(study: Search) -> bool:
+    return methods.method(study.method).memory == RESERVOIR
 
 
 def _counts(stream: TaskStream, seed: int) -> list[NDArray[np.int64]]:
@@ -149,11 +138,11 @@ def _sizes(stream: TaskStream, seed: int) -> list[int]:
     return [stream.size(seed, task) for task in stream.tasks]
 
 
-def _values(study: Study, name: str) -> tuple[float, float]:
+def _values(study: Search, name: str) -> tuple[float, float]:
     """The smallest and the largest number that the search tries of a hyperparameter, or the study's own."""
     for one in study.space.parameters:
         if one.name == name:
             tried = [float(value) for value in (one.low, one.high, *one.choices) if value is not None]
             return min(tried), max(tried)
-    own = float(getattr(study, name))
+    own = float(study.value(name))
     return own, own

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import cast
 
 from epsearch.cache import cache_folder
+from epsearch.events import SILENT, Events
 from epsearch.failures.errors import UsageError
 from epsearch.machine import installed, processor
-from epsearch.study.kinds import Setup
-from trainers.cohort import TrainConfig
+from epsearch.study.kinds import Study
 from trainers.kept import sealed
 from trainers.notes import tell
 from trainers.streams.base import ImageStream, PixelStream, TaskStream
@@ -26,12 +26,12 @@ IN_TENSORS = ("cpu-float32-torch",)
 KEPT, AGAIN = "numeric paths", "the fastest arithmetic is measured again"
 
 
-def numeric_path(study: Setup, stream: TaskStream, begun_with: str | None = None) -> str:
+def numeric_path(study: Study, stream: TaskStream, begun_with: str | None = None, events: Events = SILENT) -> str:
     """The path's name. Raises UsageError where a given one does not fit the device, or needs what is not here.
 
     A study that goes on, on this machine or another, keeps the path it began with, so that its results stay its own.
     """
-    name = _chosen(study, stream, begun_with)
+    name = _chosen(study, stream, begun_with, events)
     if study.network == "mlp" and name.removesuffix(SUBTRACTED) in COMPILED and find_spec("numba") is None:
         raise UsageError(
             f"numeric-path {name!r} needs Numba, which is not installed here; a study with {IN_TENSORS[0]} needs none"
@@ -39,7 +39,7 @@ def numeric_path(study: Setup, stream: TaskStream, begun_with: str | None = None
     return name
 
 
-def _chosen(study: Setup, stream: TaskStream, begun_with: str | None) -> str:
+def _chosen(study: Study, stream: TaskStream, begun_with: str | None, events: Events) -> str:
     if study.numeric_path is not None:
         device, precision = study.numeric_path.split("-")[:2]
         if (device, precision) != (study.device, study.precision):
@@ -59,11 +59,11 @@ def _chosen(study: Setup, stream: TaskStream, begun_with: str | None) -> str:
         return f"{study.device}-{study.precision}"
     if study.network == "mlp":
         pixels = cast(PixelStream, stream)
-        return fastest_here(pixels.inputs, TrainConfig().hidden[0], pixels.density)
-    return fastest_for_images(study.network, cast(ImageStream, stream).pixels.shape[1])
+        return fastest_here(pixels.inputs, study.architecture.hidden[0], pixels.density, events)
+    return fastest_for_images(study.network, cast(ImageStream, stream).pixels.shape[1], events)
 
 
-def fastest_here(inputs: int, width: int, density: float) -> str:
+def fastest_here(inputs: int, width: int, density: float, events: Events = SILENT) -> str:
     """The fastest path of this machine's CPU for such pixels, from the cache folder or a short measurement."""
     share = round(density, 1)
 
@@ -72,10 +72,10 @@ def fastest_here(inputs: int, width: int, density: float) -> str:
 
         return str(fastest_path(inputs, width, share))
 
-    return _remembered(f"{inputs} x {width}, {share:.1f}", measure, COMPILED if find_spec("numba") else IN_TENSORS)
+    return _remembered(f"{inputs} x {width}, {share:.1f}", measure, _choices(), events)
 
 
-def fastest_for_images(network: str, size: int) -> str:
+def fastest_for_images(network: str, size: int, events: Events = SILENT) -> str:
     """The same for a residual network and images of size × size."""
 
     def measure() -> str:
@@ -83,10 +83,14 @@ def fastest_for_images(network: str, size: int) -> str:
 
         return str(fastest_image_path(network, size))
 
-    return _remembered(f"{network}, {size} x {size}", measure, OF_IMAGES)
+    return _remembered(f"{network}, {size} x {size}", measure, OF_IMAGES, events)
 
 
-def _remembered(subject: str, measure: Callable[[], str], choices: Sequence[str]) -> str:
+def _choices() -> Sequence[str]:
+    return COMPILED if find_spec("numba") else IN_TENSORS
+
+
+def _remembered(subject: str, measure: Callable[[], str], choices: Sequence[str], events: Events) -> str:
     """What was measured on this machine, once for all processes. choices: what there is to measure."""
     path = cache_folder() / "numeric-paths"
     known, here = _read(path), f"{processor()}, torch {installed('torch')}, numba {installed('numba')}: {subject}"
@@ -95,6 +99,7 @@ def _remembered(subject: str, measure: Callable[[], str], choices: Sequence[str]
         return found
     if found is not None:
         tell(f"{path} names {found!r}, which cannot be used here; known: {', '.join(choices)}: {AGAIN}")
+    events.note("measuring which arithmetic is the fastest here, once for this machine")
     measured = measure()
     with suppress(OSError):  # nothing is lost but the time of measuring again
         path.parent.mkdir(parents=True, exist_ok=True)

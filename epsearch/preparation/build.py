@@ -9,25 +9,27 @@ from typing import Any, TypeVar
 from epsearch.failures.errors import UsageError, brief, unknown
 from epsearch.ledger.location import ledger_url
 from epsearch.loop import learners
-from epsearch.loop.content import method_settings
 from epsearch.loop.rows import table_rows
 from epsearch.loop.strategy import make_strategy
 from epsearch.machine import cuda_present
 from epsearch.preparation import acting
 from epsearch.study import file, limits
-from epsearch.study.kinds import ASKED, KINDS, Comparison, MemoryStudy, Setup, Study
+from epsearch.study.kinds import ASKED, KINDS, Comparison, MemoryStudy, Search, Study
 from epsearch.study.limits import check_product
 from epsearch.study.options import Option, default
-from epsearch.study.parsers import METHODS, OF_THE_MEMORY_STUDY
-from epsearch.study.published import published
+from epsearch.study.parsers import of_sampled_memory
+from epsearch.study.published import of_methods, published
 from results.ledger.url import LedgerUrl
 from search_spaces.published.definition import load_definition
+from trainers import methods
 from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
+from trainers.hyperparameters import Value
+from trainers.methods import METHODS
 
-AnySetup = TypeVar("AnySetup", bound=Setup)
+AnyStudy = TypeVar("AnyStudy", bound=Study)
 
 
-def build(kind: type[AnySetup], given: Mapping[str, Any], config: Path | None = None) -> AnySetup:
+def build(kind: type[AnyStudy], given: Mapping[str, Any], config: Path | None = None) -> AnyStudy:
     """The effective study: the command line over the YAML file over the dataset's definition.
 
     `given` maps option names to values; None means not given. Raises UsageError.
@@ -37,55 +39,50 @@ def build(kind: type[AnySetup], given: Mapping[str, Any], config: Path | None = 
     values = {option.name: option.default for option in kind.options()} | _defined(kind, parsed) | parsed
     if values["network"] != "resnet18" and "pretrained" not in parsed:
         values["pretrained"] = None  # the definition's are another network's
-    if kind is not Study:
+    if kind is not Search:
         values["settings"] = _settings(values, "settings" in parsed)
     values["storage"] = ledger_url(values["out"], values["storage"])
     values["device"] = _device(values["device"])
-    study = kind(**values)
+    study = kind.of(values)
     _check(study)
     if values["name"] is not None:
         return study
-    prefix = "" if kind is Study else f"{kind.kind}-"
+    prefix = "" if kind is Search else f"{kind.kind}-"
     return replace(study, name=f"{prefix}{_name(dataset)}-{study.digest()}")
 
 
 def places(given: Mapping[str, Any], config: Path | None = None) -> tuple[str | None, Path, LedgerUrl]:
     """(name, out folder, URL of the ledger) of a search. Raises UsageError."""
-    parsed = _parsed(Study, given, config)
+    parsed = _parsed(Search, given, config)
     out = parsed.get("out", default("out"))
     return parsed.get("name"), out, ledger_url(out, parsed.get("storage"))
 
 
-def grow(stored: Study, given: Mapping[str, Any], config: Path | None = None) -> Study:
-    """A stored search with other options; `stored.check_growth` says which it may have. Raises UsageError."""
-    parsed = _parsed(Study, given, config)
+def grow(stored: Search, given: Mapping[str, Any], config: Path | None = None) -> Search:
+    """A stored search with other options; `growth.check_growth` says which it may have. Raises UsageError."""
+    parsed = _parsed(Search, given, config)
     parsed.setdefault("search", None if given.get("interval") is not None else stored.search)
     parsed["device"] = _device(parsed.get("device", stored.device))
-    study = replace(stored, **parsed | {"out": stored.out, "storage": stored.storage})
+    study = stored.but(**parsed | {"out": stored.out, "storage": stored.storage})
     _check(study)
     return study
 
 
-def build_study(given: Mapping[str, Any], config: Path | None = None) -> Study:
-    """The effective search."""
-    return build(Study, given, config)
-
-
-def restore(stored: Mapping[str, Any], name: str, out: Path, storage: LedgerUrl) -> Setup:
-    """What a ledger keeps under `name`, with today's places. The ledgers of old know searches only.
+def restore(stored: Mapping[str, Any], name: str, out: Path, storage: LedgerUrl) -> Study:
+    """What a ledger keeps under `name`, with today's places. A search has no `kind` there.
 
     Raises UsageError where it names what is not known, or whatever the text it was made from raises.
     """
-    command = stored.get("kind", Study.kind)
+    command = stored.get("kind", Search.kind)
     if command not in KINDS:
         raise UsageError(unknown("command", command, KINDS))
     kind = KINDS[command]
     options = {option.name: option for option in kind.options()}
     said = stored["study"] | {name: stored[name] for name in ASKED if name in stored}
     known = {key: _option(key, options).parse(value) for key, value in said.items() if value is not None}
-    places = {"name": name, "out": out, "storage": storage, "numeric_path": stored.get("numeric_path")}
+    places = {"name": name, "out": out, "storage": storage, "numeric_path": stored["numeric_path"]}
     defaults = {option.name: option.default for option in options.values()} | _defined(kind, known)
-    return kind(**defaults | known | places)
+    return kind.of(defaults | known | places)
 
 
 def _name(dataset: str) -> str:
@@ -99,7 +96,7 @@ def _name(dataset: str) -> str:
     return re.sub(r"[^\w.-]+", "-", text)
 
 
-def _parsed(kind: type[Setup], given: Mapping[str, Any], config: Path | None) -> dict[str, Any]:
+def _parsed(kind: type[Study], given: Mapping[str, Any], config: Path | None) -> dict[str, Any]:
     """What the command line and the YAML file say, as values."""
     options = {option.name: option for option in kind.options()}
     chosen = {**_read_yaml(config, options), **{name: value for name, value in given.items() if value is not None}}
@@ -132,34 +129,29 @@ def _read_yaml(path: Path | None, allowed: Mapping[str, Option]) -> dict[str, An
     return options
 
 
-def _defined(kind: type[Setup], parsed: Mapping[str, Any]) -> dict[str, Any]:
+def _defined(kind: type[Study], parsed: Mapping[str, Any]) -> dict[str, Any]:
     """What the definition of the dataset fixes, under the names of the options."""
     dataset = parsed["dataset"]
-    allowed = OF_THE_MEMORY_STUDY if kind is MemoryStudy else METHODS
+    allowed = of_sampled_memory() if kind is MemoryStudy else METHODS
     listed = {one.name for one in load_definition(dataset).methods}
     try:
-        known = published(dataset, parsed.get("method", default("method")) if kind is Study else None)
+        known = published(dataset, parsed.get("method", default("method")) if kind is Search else None)
     except ValueError as error:
         raise UsageError(str(error)) from None
     known["methods"] = tuple(name for name in allowed if name in listed)
     return {option.name: known[option.name] for option in kind.options() if option.name in known}
 
 
-def _settings(values: Mapping[str, Any], given: bool) -> tuple[tuple[str, str, float], ...]:
-    """The learning rate and λ of every method: given, or the definition's; none where the tuning will choose them."""
+def _settings(values: Mapping[str, Any], given: bool) -> tuple[tuple[str, str, Value], ...]:
+    """What each method has a value of its own for: given, or the definition's; none where the tuning will choose."""
     if values.get("tune"):
         if given and values["settings"]:
             raise UsageError("settings and tune exclude each other: the grids are the published ones")
         return ()
-    known = {one.name: one for one in load_definition(values["dataset"]).methods}
-    found = {}
-    for name in values["methods"]:
-        if name in known:  # what is not is refused by _check_methods
-            strength = known[name].strength
-            found[name, "lr"] = known[name].learning_rate
-            found |= {} if strength is None else {(name, "strength"): strength}
-    found |= {(name, field): number for name, field, number in values["settings"]}
-    return tuple((name, field, number) for (name, field), number in found.items())
+    known = of_methods(values["dataset"])
+    own = {(name, field): value for name in values["methods"] for field, value in known.get(name, {}).items()}
+    own |= {(name, field): value for name, field, value in values["settings"]}
+    return tuple((name, field, value) for (name, field), value in own.items())
 
 
 def _device(wanted: str) -> str:
@@ -172,7 +164,7 @@ def _device(wanted: str) -> str:
     return "cpu"
 
 
-def _check(study: Setup) -> None:
+def _check(study: Study) -> None:
     """Conditions between options."""
     _check_sizes(study)
     if study.precision == "tf32" and study.device != "cuda":
@@ -186,9 +178,9 @@ def _check(study: Setup) -> None:
             f"examples-per-task must be >= batch-size, got {study.examples_per_task} and {study.largest_batch}"
         )
     _check_images(study)
-    if isinstance(study, Study):
+    if isinstance(study, Search):
         _check_search(study)
-    if isinstance(study, Comparison) and study.memory == 0:
+    if isinstance(study, Comparison) and study.hyperparameters.memory == 0:
         raise UsageError("memory must be >= 1, as methods with an episodic memory are compared, got 0")
     if isinstance(study, (Comparison, MemoryStudy)):
         _check_methods(study)
@@ -198,17 +190,17 @@ def _check(study: Setup) -> None:
     acting.check(study)
 
 
-def _check_sizes(study: Setup) -> None:
+def _check_sizes(study: Study) -> None:
     """Numbers that fit one by one must not be too many together."""
     seeds = {seed for phase in ("cv", "eval") for seed in study.stream_seeds(phase)}
     check_product("different tasks", limits.STREAMS, seeds=len(seeds), tasks=study.tasks)
-    if isinstance(study, Study):
+    if isinstance(study, Search):
         tried = {"points": study.points, "repeats": study.repeats}
         check_product("values", limits.VALUES, **tried)
         check_product("members", limits.MEMBERS, **tried, seeds=len(study.seeds))
 
 
-def _check_images(study: Setup) -> None:
+def _check_images(study: Study) -> None:
     """What streams of images are told must fit them, and be kept from others."""
     fixed = load_definition(study.dataset).image_size is None
     for name, value in (("classes-per-task", study.classes_per_task), ("image-size", study.image_size)):
@@ -223,12 +215,12 @@ def _check_images(study: Setup) -> None:
         raise UsageError(f"image-size must be >= {smallest} for network {study.network}, got {study.image_size}")
 
 
-def _check_search(study: Study) -> None:
+def _check_search(study: Search) -> None:
     """The strategy must be able to search the space, and the space must be the method's."""
     learners.check(study.method, study.space.names)
-    if study.memory_batch is None and "memory_batch" in study.space.names:
+    if study.hyperparameters.memory_batch is None and "memory_batch" in study.space.names:
         raise UsageError("memory-batch must be a number where it is searched, as the baseline has it, got all")
-    if study.memory == 0 and "memory" in method_settings(study.method):
+    if study.hyperparameters.memory == 0 and "memory" in methods.method(study.method).names:
         raise UsageError(f"memory must be >= 1 for {study.method}, which has an episodic memory, got 0")
     try:
         make_strategy(study)
@@ -241,13 +233,11 @@ def _check_methods(study: Comparison | MemoryStudy) -> None:
     definition = load_definition(study.dataset)
     known = {one.name: one for one in definition.methods}
     for method in study.methods:
-        if isinstance(study, MemoryStudy) and method not in OF_THE_MEMORY_STUDY:
-            allowed = ", ".join(OF_THE_MEMORY_STUDY)
+        if isinstance(study, MemoryStudy) and method not in of_sampled_memory():
+            allowed = ", ".join(of_sampled_memory())
             raise UsageError(f"method {method!r} is not in the paper's memory study; allowed: {allowed}")
         if method not in known:
             raise UsageError(f"no settings for method {method!r} on {study.dataset}; known: {', '.join(known)}")
-    for method, field, _ in study.settings:
+    for method, _, _ in study.settings:
         if method not in study.methods:
             raise UsageError(f"settings of {method!r} are given, but the methods are {', '.join(study.methods)}")
-        if field == "strength" and known[method].strength is None:
-            raise UsageError(f"method {method!r} has no strength, which is the λ of a penalty; allowed: {method}.lr")

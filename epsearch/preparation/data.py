@@ -2,13 +2,12 @@
 
 from typing import Any, NamedTuple, cast
 
-from rich.console import Console
-
+from epsearch.events import Events
 from epsearch.failures.errors import UsageError
 from epsearch.preparation import acting
-from epsearch.preparation.images import decode
+from epsearch.preparation.images import decode_for
 from epsearch.study.disjointness import Proof
-from epsearch.study.kinds import Comparison, Setup, Study
+from epsearch.study.kinds import Comparison, Search, Study
 from epsearch.study.limits import LARGE
 from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
 from trainers.streams import DataError
@@ -27,36 +26,35 @@ class Prepared(NamedTuple):
     proof: Proof
 
 
-def prepare(study: Setup, console: Console, quiet: bool) -> Prepared:
+def prepare(study: Study, events: Events) -> Prepared:
     """Decodes images where that has not been done. Raises UsageError."""
     network = described_network(study)
-    if not quiet:
-        say_size(study, console)
-    decode(study, console, quiet)
+    say_size(study, events)
+    decode_for(study, events)
     stream, proof = open_evaluation(study)
     return Prepared(stream, stream.describe() | network, proof)
 
 
-def say_size(study: Setup, console: Console) -> None:
+def say_size(study: Study, events: Events) -> None:
     """One line before a large study is looked at, which takes up to a minute or two."""
     seeds = {seed for phase in ("cv", "eval") for seed in study.stream_seeds(phase)}
-    rows = study.points * study.repeats if isinstance(study, Study) else 1
+    rows = study.points * study.repeats if isinstance(study, Search) else 1
     sizes = {"members": rows * len(study.seeds), "different tasks": len(seeds) * study.tasks}
     if max(sizes.values()) > LARGE:
         told = " and ".join(f"{count:,} {what}" for what, count in sizes.items())
-        console.print(f"a large study, up to {told}: getting ready takes a while", highlight=False, soft_wrap=True)
+        events.note(f"a large study, up to {told}: getting ready takes a while")
 
 
-def open_evaluation(study: Setup) -> tuple[TaskStream, Proof]:
+def open_evaluation(study: Study) -> tuple[TaskStream, Proof]:
     """The evaluation stream, after everything about it has been checked, and the proof that it was sealed.
 
     Proved is that its tasks share nothing with those of the cross-validation, where a command trains on both.
     """
     stream = _opened(study, "eval")
-    if not (isinstance(study, Study) or (isinstance(study, Comparison) and study.tune)):
+    if not (isinstance(study, Search) or (isinstance(study, Comparison) and study.tune)):
         return stream, Proof()
     searched = _opened(study, "cv")
-    if isinstance(study, Study):
+    if isinstance(study, Search):
         acting.check_on(study, searched if study.score_on == "cv" else stream)
     found = seal(searched, stream, study.stream_seeds("cv"), study.stream_seeds("eval"))
     if not found.sound and found.what == PERMUTATIONS:
@@ -64,7 +62,7 @@ def open_evaluation(study: Setup) -> tuple[TaskStream, Proof]:
     return stream, Proof(found.sound, found.sentence)
 
 
-def _opened(study: Setup, phase: str) -> TaskStream:
+def _opened(study: Study, phase: str) -> TaskStream:
     try:
         stream = study.request(phase).open()
     except DataError as error:
@@ -76,7 +74,7 @@ def _opened(study: Setup, phase: str) -> TaskStream:
     return stream
 
 
-def _check_network(study: Setup, stream: TaskStream) -> None:
+def _check_network(study: Study, stream: TaskStream) -> None:
     """The network must take what the stream has; of a user's own stream that is seen only now."""
     pixels = getattr(stream, "pixels", None)
     takes = ("mlp",) if pixels is None else IMAGE_NETWORKS
@@ -92,7 +90,7 @@ def _check_network(study: Setup, stream: TaskStream) -> None:
         raise UsageError("method 'prognn' has no form with a joint embedding; leave it out of --methods")
 
 
-def described_network(study: Setup) -> dict[str, Any]:
+def described_network(study: Study) -> dict[str, Any]:
     """What of the network is part of every result besides the stream: its name, and a hash of pretrained weights.
 
     Raises UsageError where the weights cannot be had, or are another network's.

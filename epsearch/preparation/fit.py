@@ -3,20 +3,19 @@
 from dataclasses import replace
 from typing import TypeVar
 
-from rich.console import Console
-
+from epsearch.events import Events
 from epsearch.loop.rows import table_rows
 from epsearch.runners.slots import local_slots
-from epsearch.study.kinds import Comparison, MemoryStudy, Setup, Study
-from trainers.cohort import Cohort, Member, TrainConfig
+from epsearch.study.kinds import Comparison, MemoryStudy, Search, Study
+from trainers.cohort import Cohort, Learner
 from trainers.numeric_path import NumericPath
 from trainers.streams.base import TaskStream
 
 GIB = 2**30
-AnySetup = TypeVar("AnySetup", bound=Setup)
+AnyStudy = TypeVar("AnyStudy", bound=Study)
 
 
-def fitted(study: AnySetup, stream: TaskStream, console: Console, quiet: bool) -> AnySetup:
+def fitted(study: AnyStudy, stream: TaskStream, events: Events) -> AnyStudy:
     """The study with as many workers as fit, where it was not told how many; one line says what they take."""
     if study.network == "mlp":
         return study
@@ -31,22 +30,20 @@ def fitted(study: AnySetup, stream: TaskStream, console: Console, quiet: bool) -
     if fit < slots and study.workers is None and study.address == "local":
         line += f": {fit} at a time instead of {slots}"
         study = replace(study, workers=fit)
-    if not quiet:
-        console.print(line, highlight=False, soft_wrap=True)
+    events.note(line)
     return study
 
 
-def estimate(study: Setup, stream: TaskStream, path: NumericPath) -> int:
+def estimate(study: Study, stream: TaskStream, path: NumericPath) -> int:
     """Bytes of one member of what takes the most."""
     from trainers.footprint import bytes_of
 
-    one = (Member(0.5, study.seeds[0], strength=1.0),)
-    return max(bytes_of(Cohort(method, one), stream, config, path) for method, config in _trained(study))
+    return max(bytes_of(Cohort((one,)), stream, study.architecture, path) for one in _trained(study))
 
 
-def _trained(study: Setup) -> list[tuple[str, TrainConfig]]:
-    """Methods and configurations."""
-    if isinstance(study, Study):
-        return [(study.method, study.train_config())]
+def _trained(study: Study) -> list[Learner]:
+    """One of each kind."""
+    if isinstance(study, Search):
+        return [study.learner(study.baseline, study.seeds[0])]
     assert isinstance(study, (Comparison, MemoryStudy))
-    return [(row.method, row.config) for row in table_rows(study)]
+    return [row.learner(study.seeds[0]) for row in table_rows(study)]

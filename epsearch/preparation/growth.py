@@ -10,7 +10,7 @@ from epsearch.failures.errors import UsageError
 from epsearch.ledger.damage import Unreadable, reading
 from epsearch.preparation.build import restore
 from epsearch.study.disjointness import Proof
-from epsearch.study.kinds import ASKED, Setup, Study
+from epsearch.study.kinds import ASKED, Search, Study
 from results.ledger.errors import StoreUnavailable, conflict
 from results.ledger.store import Store, StoreError, StudyRow
 from results.ledger.url import LedgerUrl
@@ -26,8 +26,8 @@ COMPARED = ("kind", "study", "stream", "numeric_path")
 class Stored(NamedTuple):
     """A study as a ledger knows it, and what it was before, oldest first."""
 
-    study: Setup
-    earlier: tuple[Study, ...]
+    study: Study
+    earlier: tuple[Search, ...]
     proof: Proof
 
 
@@ -42,21 +42,21 @@ def find(store: Store, name: str) -> StudyRow | None:
 def read(row: StudyRow, storage: LedgerUrl, out: Path) -> Stored:
     """With today's places. Raises Unreadable."""
 
-    def one(identity: Mapping[str, Any]) -> Setup:
+    def one(identity: Mapping[str, Any]) -> Study:
         return restore({**row.config, "study": identity}, row.name, out, storage)
 
     with reading(row):
         earlier = (one(identity) for identity in row.config.get("earlier", ()))
         return Stored(
             one(row.config["study"]),
-            tuple(study for study in earlier if isinstance(study, Study)),
-            Proof(**row.config.get("seal", {})),
+            tuple(study for study in earlier if isinstance(study, Search)),
+            Proof(**row.config["seal"]),
         )
 
 
 def keep(
-    store: Store, study: Setup, images: Mapping[str, Any], proof: Proof, extend: bool, write: bool = True
-) -> tuple[Study, ...]:
+    store: Store, study: Study, images: Mapping[str, Any], proof: Proof, extend: bool, write: bool = True
+) -> tuple[Search, ...]:
     """Writes the study down, or finds it there, or lets it grow; returns what it was before. Raises UsageError."""
     described = _described(study, images, proof)
     asked = {name: getattr(study, name) for name in ASKED if hasattr(study, name)}
@@ -67,11 +67,9 @@ def keep(
                 store.save_study(study.name, described | asked)
             return ()
         there = read(row, study.storage, study.out)
-        if there.study.identity() == study.identity():
-            described["study"] = row.config["study"]  # an older ledger names fewer options
         old, new = ({name: one.get(name) for name in COMPARED} for one in (row.config, described))
         if old == new:
-            kept = {"seal": described["seal"], **row.config, **asked}  # ledgers of older versions have neither
+            kept = {**row.config, **asked}
             if write and kept != row.config:
                 store.change_study(row, kept)
             return there.earlier
@@ -88,7 +86,7 @@ def keep(
         raise UsageError(str(error)) from error
 
 
-def _described(study: Setup, images: Mapping[str, Any], proof: Proof) -> dict[str, Any]:
+def _described(study: Study, images: Mapping[str, Any], proof: Proof) -> dict[str, Any]:
     """What identifies the study, as the ledger has it: tuples are lists there."""
     described: dict[str, Any] = {
         "study": study.identity(),
@@ -96,12 +94,12 @@ def _described(study: Setup, images: Mapping[str, Any], proof: Proof) -> dict[st
         "numeric_path": study.numeric_path,
         "seal": proof._asdict(),
     }
-    if not isinstance(study, Study):
+    if not isinstance(study, Search):
         described["kind"] = study.kind  # searches are stored as they were before there were other kinds
     return dict(json.loads(json.dumps(described)))
 
 
-def check_growth(old: Study, new: Study) -> None:
+def check_growth(old: Search, new: Search) -> None:
     """Raises UsageError where a study would not grow but become another one."""
     there, here = old.identity(), new.identity()
     for name in dict.fromkeys((*there, *here)):

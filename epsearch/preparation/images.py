@@ -1,26 +1,22 @@
-"""Decoding and checking datasets of images from the command line, with a bar and the time to go."""
+"""Decoding and checking datasets of images; a listener hears how far that is."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 
 from epsearch.cache import image_cache
-from epsearch.failures.errors import UsageError
-from epsearch.study.kinds import Setup
+from epsearch.events import SILENT, Events
+from epsearch.failures.errors import Interrupted, UsageError
+from epsearch.study.kinds import Study
+from search_spaces.published.definition import definitions, load_definition
+from trainers.notes import heard_by
 from trainers.streams.base import DataError
-from trainers.streams.images import decode as decoding
 from trainers.streams.images import registry
 from trainers.streams.images.cache import Progress
+from trainers.streams.images.decode import decode
 from trainers.streams.images.inspection import Inspection, inspect
-
-PLAIN_SECONDS = 30.0  # without a terminal, a line this often
 
 
 class Prepared(NamedTuple):
@@ -37,47 +33,43 @@ class Prepared(NamedTuple):
     fingerprint: str
 
 
-def decode(study: Setup, console: Console, quiet: bool) -> None:
+def decode_for(study: Study, events: Events) -> None:
     """Decodes the images that the study is to train on, unless that has been done. Raises UsageError."""
     options = study.request("eval").images
     if options is None:
         return
     try:
-        with progress_bar(console, quiet) as progress:
-            registry.load(study.dataset, study.data_dir.absolute(), options, progress)
+        registry.load(study.dataset, study.data_dir.absolute(), options, _told(events))
     except DataError as error:
         raise UsageError(str(error)) from error
 
 
-def prepare(
-    dataset: str, data_dir: Path, size: int | None, skip_corrupt: bool, console: Console, quiet: bool = False
-) -> Prepared:
+def prepare(dataset: str, data_dir: Path, size: int | None, skip_corrupt: bool, events: Events = SILENT) -> Prepared:
     """Decodes a dataset of images to the cache, unless it is there. Raises UsageError.
 
     size: pixels a side of every image; None is the dataset's own.
     """
-    started, done = time.monotonic(), 0
+    started, done, tell = time.monotonic(), 0, _told(events)
     size = size or _own_size(dataset)
+
+    def count(now: int, total: int) -> None:
+        nonlocal done
+        done = now
+        tell(now, total)
+
     try:
         source = registry.find(dataset, data_dir)
-        with progress_bar(console, quiet) as progress:
-
-            def note(count: int, total: int) -> None:
-                nonlocal done
-                done = count
-                if progress:
-                    progress(count, total)
-
-            found = decoding.decode(source, size, image_cache(), skip_corrupt, note)
+        with heard_by(events.warning):
+            found = decode(source, size, image_cache(), skip_corrupt, count)
     except DataError as error:
         raise UsageError(str(error)) from error
     seconds = time.monotonic() - started
     parts = {"train": ~(found.test | found.unused), "test": found.test, "unused": found.unused}
-    counts = {part: count for part, members in parts.items() if (count := int(np.count_nonzero(members)))}
+    counts = {part: number for part, members in parts.items() if (number := int(np.count_nonzero(members)))}
     return Prepared(source.where, size, counts, seconds, done, found.pixels.nbytes, found.fingerprint)
 
 
-def check(dataset: str, data_dir: Path, console: Console, quiet: bool = False) -> Inspection:
+def check(dataset: str, data_dir: Path, events: Events = SILENT) -> Inspection:
     """Decodes every image at the dataset's own size and compares the counts with the official ones.
 
     Raises UsageError where the dataset cannot be read at all; corrupt images are told, not raised.
@@ -85,44 +77,26 @@ def check(dataset: str, data_dir: Path, console: Console, quiet: bool = False) -
     size = _own_size(dataset)
     try:
         source = registry.find(dataset, data_dir)
-        with progress_bar(console, quiet) as progress:
-            return inspect(source, size, image_cache(), progress)
+        with heard_by(events.warning):
+            return inspect(source, size, image_cache(), _told(events))
     except DataError as error:
         raise UsageError(str(error)) from error
 
 
 def _own_size(dataset: str) -> int:
-    if dataset.startswith(registry.FOLDER):
-        return registry.OF_FOLDERS.size
-    if dataset not in registry.DATASETS:
-        known = ", ".join(registry.DATASETS)
+    size = load_definition(dataset).image_size
+    if size is None or not registry.has_images(dataset):
+        known = ", ".join(name for name in definitions() if registry.has_images(name))
         raise UsageError(f"{dataset!r} has no images to decode; allowed: {known}, {registry.FOLDER}PATH")
-    return registry.DATASETS[dataset].size
+    return size
 
 
-@contextmanager
-def progress_bar(console: Console, quiet: bool) -> Iterator[Progress | None]:
-    """What to call with images done and in all: draws a bar, or prints a line now and then without a terminal."""
-    if quiet:
-        yield None
-    elif not console.is_terminal:
-        yield _lines(console)
-    else:
-        columns = (TextColumn("decoding"), BarColumn(), MofNCompleteColumn(), TextColumn("ETA"), TimeRemainingColumn())
-        with Bar(*columns, console=console, transient=True) as bar:
-            task = bar.add_task("decoding", total=None, visible=False)
-            yield lambda done, total: bar.update(task, completed=done, total=total, visible=True)
+def _told(events: Events) -> Progress:
+    """What decoding is to call with images done and in all. Raises Interrupted where the listener wants it to stop."""
 
+    def tell(done: int, total: int) -> None:
+        events.decoded(done, total)
+        if events.stop_wanted():
+            raise Interrupted
 
-def _lines(console: Console) -> Progress:
-    started = printed = time.monotonic()
-
-    def show(done: int, total: int) -> None:
-        nonlocal printed
-        now = time.monotonic()
-        if now - printed > PLAIN_SECONDS:
-            printed = now
-            eta = (now - started) * (total - done) / done
-            console.print(f"decoding  {done:,}/{total:,} images  ETA {eta:.0f} s", highlight=False, soft_wrap=True)
-
-    return show
+    return tell

@@ -12,22 +12,25 @@ from epsearch.loop.base import Loop
 from epsearch.loop.jobs import JobResult, execute
 from epsearch.runners.progress import Monitor
 from epsearch.runners.slots import local_slots
-from epsearch.study.kinds import Setup
+from epsearch.study.kinds import Study
 
 
 @contextmanager
-def ready(study: Setup) -> Iterator[Callable[[Loop, Monitor], None]]:
+def ready(study: Study) -> Iterator[Callable[[Loop, Monitor], None]]:
     """Yields the function that trains; see `tune.ready`."""
     yield _run
 
 
 def _run(loop: Loop, monitor: Monitor) -> None:
-    """Trains until the study is done. Raises Interrupted on Ctrl-C, after the running cohorts have stopped."""
+    """Trains until the study is done.
+
+    Raises Interrupted on Ctrl-C, or where the listener wants to stop, after the running cohorts have stopped.
+    """
     loop.workers = local_slots(loop.study)
     stop = threading.Event()
 
     def progress(weight: float, steps: int) -> None:
-        if stop.is_set():
+        if stop.is_set() or monitor.stopping:
             raise Interrupted
         monitor.steps(steps, weight)
 
@@ -35,6 +38,8 @@ def _run(loop: Loop, monitor: Monitor) -> None:
         try:
             running: dict[Future[JobResult], int] = {}
             while not loop.done:
+                if monitor.stopping:
+                    raise Interrupted
                 waiting = [job for job in loop.ask() if job.number not in running.values()]
                 for job in waiting[: loop.workers - len(running)]:
                     running[pool.submit(execute, job, partial(progress, job.weight))] = job.number

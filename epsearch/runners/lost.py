@@ -76,4 +76,4 @@ def _address() -> str:
 def _end(what: str) -> None:
     for process in ray_start.started():
         process.kill()
-    stopping.end(f"Ray was lost ({what}); try --runner local; {KEPT}", SURROUNDINGS)
+    stopping.end(f"{ray_start.trouble('was lost', what)}; {KEPT}", SURROUNDINGS)

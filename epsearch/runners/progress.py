@@ -1,131 +1,80 @@
-"""What is seen while a study runs: stage, members, the best ε so far, speed, and an honest time to go."""
+"""How far a study is while it runs: stage, members, the best so far, speed and time to go, told to a listener."""
 
 import threading
 import time
-from collections import deque
-from types import TracebackType
-from typing import NamedTuple
 
-from rich.console import Console
-from rich.live import Live
-from rich.text import Text
-
+from epsearch.events import Events, Progress
 from epsearch.loop.base import Loop
-
-WINDOW_SECONDS = 60.0  # speed is that of the last minute
-LEAST_SECONDS = 3.0
-PLAIN_SECONDS = 30.0  # without a terminal: a line at every new stage, and at least this often
-
-
-class _Mark(NamedTuple):
-    time: float
-    steps: int
-    work: float
+from epsearch.runners.speed import Speed
 
 
 class Monitor:
-    """Counts steps from any thread and draws one line; without a terminal it prints a line now and then."""
+    """Counts steps from any thread, and passes on to the listener what it and the loop have to say."""
 
-    def __init__(self, loop: Loop, console: Console, quiet: bool = False) -> None:
-        self._heading, self._console, self._quiet = heading(loop), console, quiet
-        self._open, self._told = False, 0
-        self._lock = threading.Lock()
-        self._started = time.monotonic()
-        self._total, self._work = 0, 0.0
-        self._marks: deque[_Mark] = deque()
-        self._printed, self._printed_stage = self._started, ""
-        self.update(loop)
-        self._live = Live(console=console, get_renderable=self._line, refresh_per_second=4, transient=True)
-
-    def __enter__(self) -> "Monitor":
-        self._open = True
-        if not self._quiet:
-            self._console.print(self._heading, highlight=False, soft_wrap=True)
-            if self._console.is_terminal:
-                self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._live.stop()
+    def __init__(self, loop: Loop, events: Events) -> None:
+        self._events, self._lock, self._started = events, threading.Lock(), time.monotonic()
+        self._speed, self._stopping = Speed(), False
+        self._told: set[str] = set()
+        self._stored = 0  # records that were passed on
+        events.begin(loop.study, loop.heading())
+        self._look(loop)
+        if not loop.done:
+            events.progress(self._now())
 
     @property
     def member_steps(self) -> int:
         """Member-steps trained in this run."""
-        return self._total
+        return self._speed.steps
 
     @property
     def seconds(self) -> float:
+        """Since the run began."""
         return time.monotonic() - self._started
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the listener wants the training to stop; from then on it is to."""
+        self._stopping = self._stopping or self._events.stop_wanted()
+        return self._stopping
 
     def steps(self, count: int, weight: float = 1.0) -> None:
         """Adds member-steps, and what one of them takes beside other jobs' steps; called from any thread."""
         with self._lock:
-            self._total += count
-            self._work += count * weight
-            now = time.monotonic()
-            self._marks.append(_Mark(now, self._total, self._work))
-            while now - self._marks[0].time > WINDOW_SECONDS and len(self._marks) > 2:
-                self._marks.popleft()
-        self._print_plain(now)
+            self._speed.add(time.monotonic(), count, count * weight)
+            now = self._now()
+        self._events.progress(now)
 
     def update(self, loop: Loop) -> None:
         """Takes a fresh look at the study, after results came in."""
-        known, wanted = loop.stage_members()
         with self._lock:
-            self._stage, self._known, self._wanted = loop.stage, known, wanted
-            self._headline = loop.headline()
-            self._remaining, self._work_then = loop.remaining_work(), self._work
-        self._tell(loop.notes)
-        self._print_plain(time.monotonic())
+            self._look(loop)
+            now = self._now()
+        for note in dict.fromkeys(loop.notes):  # workers may all say the same
+            if note not in self._told:
+                self._told.add(note)
+                self._events.note(note)
+        if records := loop.stored[self._stored :]:
+            self._stored += len(records)
+            self._events.records(records)
+        self._events.progress(now)
 
-    def _tell(self, notes: list[str]) -> None:
-        """Prints what workers had to say, each line once."""
-        for note in notes[self._told :]:
-            if self._open and not self._quiet and note not in notes[: self._told]:
-                self._console.print(note, highlight=False, soft_wrap=True)
-            self._told += 1
+    def _look(self, loop: Loop) -> None:
+        self._stage, (self._known, self._wanted), self._headline = loop.stage, loop.stage_members(), loop.headline()
+        self._remaining, self._work_then = loop.remaining_work(), self._speed.work
 
-    def speed(self) -> float | None:
-        """Member-steps per second over the last minute; None until a few seconds have been seen.
-
-        Time starts with the first report, so that starting the workers does not count as slow training.
-        """
-        seconds = self._seen()
-        return (self._marks[-1].steps - self._marks[0].steps) / seconds if seconds else None
-
-    def eta(self) -> float | None:
-        """Seconds to go at the present speed, by the work that steps take; None before there is one."""
-        seconds = self._seen()
-        done = self._marks[-1].work - self._marks[0].work if seconds else 0.0
-        to_go = max(0.0, self._remaining - (self._work - self._work_then))
-        return to_go * seconds / done if seconds and done else None
-
-    def _seen(self) -> float | None:
-        if not self._marks or self._marks[-1].time - self._marks[0].time < LEAST_SECONDS:
-            return None
-        return self._marks[-1].time - self._marks[0].time
-
-    def _line(self) -> Text:
-        with self._lock:
-            eta, speed = self.eta(), self.speed()
-            parts = (
-                self._stage,
-                f"{self._known}/{self._wanted} members",
-                self._headline,
-                "– steps/s" if speed is None else f"{speed:,.0f} steps/s",
-                "ETA –" if eta is None else f"ETA {clock(eta)}",
-                f"elapsed {clock(self.seconds)}",
-            )
-        return Text("  ·  ".join(parts))
-
-    def _print_plain(self, now: float) -> None:
-        if self._quiet or not self._open or self._console.is_terminal:
-            return
-        if self._stage != self._printed_stage or now - self._printed > PLAIN_SECONDS:
-            self._printed, self._printed_stage = now, self._stage
-            self._console.print(self._line(), soft_wrap=True)
+    def _now(self) -> Progress:
+        speed = self._speed
+        to_go = self._remaining - (speed.work - self._work_then)
+        return Progress(
+            stage=self._stage,
+            known=self._known,
+            wanted=self._wanted,
+            headline=self._headline,
+            member_steps=speed.steps,
+            speed=speed.steps_per_second(),
+            eta=speed.seconds_for(to_go),
+            seconds=self.seconds,
+        )
 
 
 def clock(seconds: float) -> str:
@@ -133,11 +82,3 @@ def clock(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def heading(loop: Loop) -> Text:
-    """One line: what is about to run."""
-    study = loop.study
-    text = Text.assemble(("epsearch ", "bold"), (study.name, "bold cyan"))
-    examples = study.examples_per_task or "all"
-    return text.append(f"  ·  {loop.heading()}; {examples} examples a task; {study.device}, {study.runner} runner")

@@ -92,6 +92,11 @@ def wait_for(
             sleep(0.1)
 
 
+def trouble(what: str, why: str) -> str:
+    """What Ray failed at and why, with the way to do without it, in one line."""
+    return f"Ray {what} ({why}); try --runner local"
+
+
 def started() -> list[subprocess.Popen[bytes]]:
     """The processes of the Ray that this process has started."""
     node = _inner("_private.worker")._global_node

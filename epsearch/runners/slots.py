@@ -1,10 +1,10 @@
 """How many cohorts one machine trains at a time."""
 
 from epsearch.machine import usable_cores
-from epsearch.study.kinds import Setup
+from epsearch.study.kinds import Study
 
 
-def local_slots(study: Setup) -> int:
+def local_slots(study: Study) -> int:
     """One a core that this process may use, or the study's own number; one GPU takes one cohort at a time."""
     if study.workers is not None:
         return study.workers

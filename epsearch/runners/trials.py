@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from ray import tune
 from ray.exceptions import RayError
 from ray.tune.search import Searcher
+from ray.tune.stopper import Stopper
 
 from epsearch.failures.lines import CohortFailure
 from epsearch.loop.base import Loop
@@ -45,7 +46,14 @@ class Source:
 
     @property
     def done(self) -> bool:
-        return self.error is not None or self._loop.done
+        return self.error is not None or self.stopping or self._loop.done
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the listener wants to stop; after an error, what is running may end."""
+        with self.no_escape():
+            return self._monitor.stopping
+        return False
 
     def ask(self) -> list[Job]:
         with self.no_escape():
@@ -67,13 +75,13 @@ class Source:
 
     def tell(self, attempts: Sequence[Attempt]) -> None:
         with self.no_escape():
-            self._loop.tell([_result(attempt) for attempt in attempts if not self._again(attempt)])
+            self._loop.tell([_result(attempt) for attempt in attempts if not self._lost(attempt)])
             self._monitor.update(self._loop)
 
-    def _again(self, attempt: Attempt) -> bool:
-        """Whether the job's worker died and the job has attempts left."""
+    def _lost(self, attempt: Attempt) -> bool:
+        """Whether the attempt was stopped on our behalf, or the job's worker died and the job has attempts left."""
         if attempt.report is not None:
-            return False
+            return self.stopping and not {"value", "error"} & attempt.report.keys()
         self._deaths[attempt.job.number] += 1
         return self._deaths[attempt.job.number] < ATTEMPTS
 
@@ -91,8 +99,24 @@ class Relay(tune.Callback):
         return {}
 
 
+class _Stop(Stopper):
+    """Ends all trials when the listener wants to stop; Tune pickles it, too, without the source."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        return False
+
+    def stop_all(self) -> bool:
+        return self._source.stopping
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}
+
+
 def fit(source: Source, device: str, workers: int, scratch: Path) -> None:
-    """Runs Tune until the source is done or the user interrupts; Tune's own files go to `scratch`.
+    """Runs Tune until the source is done or stopping, or the user interrupts; Tune's own files go to `scratch`.
 
     Tune breaks off when Ray itself ends a worker because the memory runs out, an error it does not expect. Every job
     that was running has then lost an attempt, and a new Tune goes on.
@@ -101,7 +125,7 @@ def fit(source: Source, device: str, workers: int, scratch: Path) -> None:
     searcher = AskTellSearcher(source, _to_config, Attempt)
     while not source.done:
         try:
-            _tuner(searcher, Relay(source), device, workers, scratch).fit()
+            _tuner(searcher, source, device, workers, scratch).fit()
             return
         except RuntimeError as error:
             if not isinstance(error.__cause__, RayError):
@@ -109,7 +133,7 @@ def fit(source: Source, device: str, workers: int, scratch: Path) -> None:
             searcher.fail_running()
 
 
-def _tuner(searcher: Searcher, relay: Relay, device: str, workers: int, scratch: Path) -> tune.Tuner:
+def _tuner(searcher: Searcher, source: Source, device: str, workers: int, scratch: Path) -> tune.Tuner:
     resources = {"gpu": 1.0} if device == "cuda" else {"cpu": 1.0}
     return tune.Tuner(
         tune.with_resources(train, resources),
@@ -123,7 +147,8 @@ def _tuner(searcher: Searcher, relay: Relay, device: str, workers: int, scratch:
             name="tune",
             storage_path=str(scratch),
             verbose=0,
-            callbacks=[relay],
+            callbacks=[Relay(source)],
+            stop=_Stop(source),
             failure_config=tune.FailureConfig(max_failures=0),  # Source counts them
         ),
     )

@@ -19,7 +19,7 @@ from epsearch.loop.base import Loop
 from epsearch.runners import lost, ray_start
 from epsearch.runners.progress import Monitor
 from epsearch.runners.slots import local_slots
-from epsearch.study.kinds import Setup
+from epsearch.study.kinds import Study
 from trainers.notes import first_line
 
 # Ray reads these when it is imported, which is why this module does that late.
@@ -35,11 +35,11 @@ OBJECT_STORE_BYTES = 10**8  # jobs and results are small; Ray would reserve 30 %
 
 
 @contextmanager
-def ready(study: Setup) -> Iterator[Callable[[Loop, Monitor], None]]:
+def ready(study: Study) -> Iterator[Callable[[Loop, Monitor], None]]:
     """Starts Ray in the background, as that takes seconds in which the study can be prepared; ends it behind.
 
     Yields the function that trains until the study is done. It raises UsageError where Ray cannot be had, and
-    Interrupted on Ctrl-C; everything told by then is stored.
+    Interrupted on Ctrl-C, or where the listener wants to stop; everything told by then is stored.
     """
     # Ray prints to standard output when a worker dies, whatever it is told; our answer must stand there alone.
     with (
@@ -57,7 +57,7 @@ def ready(study: Setup) -> Iterator[Callable[[Loop, Monitor], None]]:
                 ray_start.shut_down()
 
 
-def _start(study: Setup) -> None:
+def _start(study: Study) -> None:
     if study.address != "local":
         _join_cluster(study.address)
         return
@@ -73,7 +73,7 @@ def _ray_is_to_blame(what: str) -> Iterator[None]:
     except Exception as error:
         if surroundings(error) is not None:  # a full disk, no memory: that is said as it is
             raise
-        raise Unavailable(f"Ray {what} ({first_line(error)}); try --runner local") from error
+        raise Unavailable(ray_start.trouble(what, first_line(error))) from error
 
 
 def _run(starting: Future[None], loop: Loop, monitor: Monitor) -> None:
@@ -156,7 +156,7 @@ def _reach(address: str) -> None:
         raise UsageError(f"cannot join the Ray cluster at {address!r}: {error}") from error
 
 
-def _cluster_slots(study: Setup) -> int:
+def _cluster_slots(study: Study) -> int:
     import ray
 
     kind = "GPU" if study.device == "cuda" else "CPU"
@@ -167,7 +167,7 @@ def _cluster_slots(study: Setup) -> int:
     return slots
 
 
-def _scratch(study: Setup) -> Path:
+def _scratch(study: Study) -> Path:
     """Tune's own folder: on a cluster it must be seen by all nodes, as `--out` is; else any place will do."""
     if study.address == "local":
         return Path(tempfile.mkdtemp(prefix="epsearch-"))

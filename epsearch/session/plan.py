@@ -2,23 +2,23 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from epsearch.loop.ahead import Eta, Plan
 from epsearch.loop.content import measures_transfer
-from epsearch.loop.jobs import Job, Trainee, room
-from epsearch.loop.scoring import Outlook
-from epsearch.loop.search import StudyLoop
+from epsearch.loop.jobs import Job, Run, bytes_free
+from epsearch.loop.search import SearchLoop
 from epsearch.runners.slots import local_slots
-from epsearch.study.kinds import Study
-from results.statistics.power import Resolution, resolution
+from epsearch.study.kinds import Search
+from results.statistics.power import resolution
 from trainers.cost.flops import run_flop, steps_of
 from trainers.cost.speed import measure
 from trainers.footprint import bytes_of, free_bytes
 from trainers.numeric_path import NumericPath
+from trainers.population import Training
 from trainers.streams import DataError
 
 PROBE_SECONDS = 3.0
@@ -26,80 +26,22 @@ WORTH_A_PROBE = 2e11  # FLOP: less is trained in about the time that the probe t
 LEVEL = 0.95
 
 
-@dataclass(frozen=True)
-class Eta:
-    """Wall seconds on this machine: likely, and the ends of an interval.
-
-    The interval joins that of the measured speed (95 %, Student's t over the probe's windows) with the fewest and the
-    most members that the search may want.
-    """
-
-    seconds: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is ahead of a study, at most. steps: SGD steps of all members. flop: floating point operations of them.
-
-    at_once: cohorts that are trained at a time here, which take bytes_needed. bytes_free: None where the system does
-    not tell. eta: None where so little is left that measuring would take longer, or for the reason `unmeasured`.
-    resolutions: for the seeds of the search, and those of the evaluation where they are more or fewer.
-    """
-
-    study: Study
-    ahead: Outlook
-    steps: int
-    flop: float
-    at_once: int
-    bytes_needed: int
-    bytes_free: int | None
-    eta: Eta | None
-    unmeasured: str
-    resolutions: tuple[Resolution, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """One JSON object."""
-        return {
-            "study": self.study.name,
-            "config": self.study.shown(),
-            "ahead": {**self.ahead._asdict(), "fewest": self.ahead.fewest, "largest": self.ahead.largest},
-            "steps": self.steps,
-            "flop": self.flop,
-            "at_once": self.at_once,
-            "bytes_needed": self.bytes_needed,
-            "bytes_free": self.bytes_free,
-            "eta_seconds": None if self.eta is None else asdict(self.eta),
-            "unmeasured": self.unmeasured,
-            "resolution": [
-                {name: _or_none(value) for name, value in (*one._asdict().items(), ("points", one.points))}
-                for one in self.resolutions
-            ],
-        }
-
-
-def _or_none(value: float) -> float | None:
-    """JSON knows no NaN and no infinity."""
-    return value if math.isfinite(value) else None
-
-
-def make_plan(loop: StudyLoop) -> Plan:
+def make_plan(loop: SearchLoop) -> Plan:
     """Looks at what the ledger knows and, where it is worth it, trains for a few seconds; nothing of that is stored."""
     study, ahead = loop.study, loop.outlook()
     loop.workers = workers = local_slots(study)
     jobs = loop.ask()
     missing = loop.missing()
     searched = [] if loop.evaluating else missing
-    one = _mean([_cost(study, trainee) for trainee in _kinds(searched or loop.some())])
-    final = _mean([_cost(study, trainee) for trainee in _kinds(loop.final())])
+    one = _mean([_cost(study, run) for run in _kinds(searched or loop.some())])
+    final = _mean([_cost(study, run) for run in _kinds(loop.final())])
     count = ahead.certified + (0 if loop.evaluating else ahead.now + ahead.most)
     evaluated = ahead.final + (ahead.now if loop.evaluating else 0)
     total, training, steps = (
         count * of_one + evaluated * of_final for of_one, of_final in zip(one, final, strict=True)
     )
     path = NumericPath.parse(str(study.numeric_path))
-    needed = max((bytes_of(job.cohort, job.stream.open(), job.config, path) for job in jobs), default=0)
+    needed = max((bytes_of(job.cohort, job.stream.open(), job.architecture, path) for job in jobs), default=0)
     eta, reason, at_once = None, "", min(workers, len(jobs))
     if jobs and total >= WORTH_A_PROBE:
         try:
@@ -107,7 +49,7 @@ def make_plan(loop: StudyLoop) -> Plan:
         except (MemoryError, RuntimeError, ValueError, DataError) as error:  # the run itself has ways out of some
             reason = " ".join(str(error).split())
     seeds = dict.fromkeys((len(study.seeds), len(study.final_seeds)))
-    found = tuple(resolution(number, loop.search.scores()) for number in seeds)
+    found = tuple(resolution(number, loop.strategist.scores()) for number in seeds)
     return Plan(study, ahead, round(steps), total, at_once, needed * at_once, free_bytes(path), eta, reason, found)
 
 
@@ -119,30 +61,28 @@ class _Cost(NamedTuple):
     steps: float
 
 
-def _kinds(trainees: Iterable[Trainee]) -> list[Trainee]:
-    """One of each kind: neither ε nor the learning rate, λ or the seed change what a step takes."""
-    kinds = {replace(one.config, learning_rate=1.0): one for one in trainees}
-    return list(kinds.values())
+def _kinds(runs: Iterable[Run]) -> list[Run]:
+    """One of each kind: neither the seed nor what is per learner changes what a step takes."""
+    return list({run.learner.shared: run for run in runs}.values())
 
 
-def _cost(study: Study, trainee: Trainee) -> _Cost:
-    stream, config, seed = study.request(trainee.phase).open(), trainee.config, trainee.member.seed
-    found = run_flop(trainee.method, config, stream, measures_transfer(trainee.phase), seed)
-    steps = sum(steps_of(stream, config, seed, task) for task in range(len(stream.tasks)))
-    return _Cost(found.total, sum(found.training), steps)
+def _cost(study: Search, run: Run) -> _Cost:
+    stream, learner = study.request(run.phase).open(), run.learner
+    found = run_flop(learner, stream, study.architecture, measures_transfer(run.phase))
+    return _Cost(found.total, sum(found.training), sum(steps_of(learner, stream)))
 
 
 def _mean(costs: Sequence[_Cost]) -> _Cost:
     return _Cost(*(sum(values) / len(costs) for values in zip(*costs, strict=True)))
 
 
-def _eta(loop: StudyLoop, jobs: list[Job], workers: int, with_tests: float) -> Eta:
+def _eta(loop: SearchLoop, jobs: list[Job], workers: int, with_tests: float) -> Eta:
     """with_tests: by how much tests make more of what training takes; the probe takes steps alone."""
-    job = max(jobs, key=lambda one: one.weight * len(one.cohort.members))
+    job = max(jobs, key=lambda one: one.weight * len(one.cohort.learners))
     path = NumericPath.parse(job.path)
-    rates = measure(
-        job.cohort, job.stream.open(), job.config, path, job.transfer, PROBE_SECONDS, workers, room(path, workers)
-    )
+    free = bytes_free(path, workers)
+    training = Training(job.stream.open(), job.architecture, path, job.transfer, bytes_free=free)
+    rates = measure(job.cohort, training, PROBE_SECONDS, workers)
     # In steps such as the probe's.
     least, most = (with_tests * work / job.weight for work in loop.work_of(loop.outlook()))
     spent = 1 / np.asarray(rates.windows)  # seconds of a member-step, all workers together

@@ -1,7 +1,7 @@
 """A plan as people read it."""
 
+from epsearch.loop.ahead import Plan
 from epsearch.runners.progress import clock
-from epsearch.session.plan import Plan
 from results.labels import count_text
 from results.statistics import power
 

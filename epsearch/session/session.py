@@ -1,5 +1,6 @@
 """One session of training: ledger, runner and progress line around a loop, whatever its kind."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -8,14 +9,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rich.console import Console
-
-from epsearch.consoles import facts as as_facts
-from epsearch.failures.errors import UsageError
+from epsearch.events import SILENT, Events
+from epsearch.failures.errors import Interrupted, UsageError
 from epsearch.ledger.damage import reading, unused_in_words
 from epsearch.ledger.location import kept_within
+from epsearch.loop.ahead import Plan
 from epsearch.loop.base import Loop
-from epsearch.loop.search import StudyLoop
+from epsearch.loop.search import SearchLoop
 from epsearch.loop.table import TableLoop
 from epsearch.machine import describe_machine
 from epsearch.preparation import growth
@@ -23,17 +23,17 @@ from epsearch.preparation.arithmetic import numeric_path
 from epsearch.preparation.data import Prepared, prepare
 from epsearch.preparation.fit import fitted
 from epsearch.runners.progress import Monitor, clock
-from epsearch.session.plan import Plan, make_plan
-from epsearch.session.plan_text import in_words
-from epsearch.study.kinds import Comparison, MemoryStudy, Setup, Study
+from epsearch.session.plan import make_plan
+from epsearch.study.kinds import Comparison, MemoryStudy, Search, Study
 from results.ledger.errors import StoreUnavailable
 from results.ledger.files import on_one_line, writable
 from results.ledger.retry import Patience
 from results.ledger.store import Store, StoreError, StudyRow
 from results.ledger.url import LedgerUrl
+from trainers.notes import heard_by
 from trainers.plugins.calls import ForeignError
 
-AnySetup = TypeVar("AnySetup", bound=Setup)
+AnyStudy = TypeVar("AnyStudy", bound=Study)
 
 PATIENCE = 300.0  # seconds for which a run waits for a PostgreSQL that has gone
 
@@ -53,83 +53,95 @@ class Effort:
 
 
 @contextmanager
-def _own_code() -> Iterator[None]:
-    """What a user's own code raises, here or in a worker, is the user's to mend. Raises UsageError."""
+def _heard(events: Events) -> Iterator[None]:
+    """The listener hears what is met on the way. What a user's own code raises is the user's to mend: UsageError."""
     try:
-        yield
+        with heard_by(events.warning):
+            yield
     except ForeignError as error:
         raise UsageError(str(error)) from error
 
 
-@_own_code()
-def train(study: Setup, console: Console, quiet: bool = False, extend: bool = False) -> tuple[Loop, Effort]:
+def train(study: Study, events: Events = SILENT, extend: bool = False) -> tuple[Loop, Effort]:
     """Trains from where the ledger stands to the end. extend: a study of that name may grow into this one.
 
     Raises UsageError (bad input; nothing has been trained); Interrupted and TrainingFailed (what was trained is kept).
     """
-    prepared = prepare(study, console, quiet)
-    make_folder(study.out)
+    with _heard(events):
+        prepared = prepare(study, events)
+        make_folder(study.out)
+        return _train(study, prepared, events, extend)
+
+
+def _train(study: Study, prepared: Prepared, events: Events, extend: bool) -> tuple[Loop, Effort]:
     with kept_within(), open_store(study.storage) as store, ExitStack() as stack:
-        store.patience = patience(console)
-        study = _placed(study, prepared, store, console, quiet)
+        store.patience = patience(events)
+        if store.told:
+            events.warning(store.told)
+        study = _placed(study, prepared, store, events)
         described = (study, prepared.images, prepared.proof, extend)
         earlier = growth.keep(store, *described, write=False)
         loop = make_loop(study, prepared.images, store, earlier)
         growth.keep(store, *described)  # only now, as a study that cannot begin must not stand in the ledger
-        stack.callback(_tell_damage, loop, console, told=_tell_damage(loop, console))
+        stack.callback(_tell_damage, loop, events, told=_tell_damage(loop, events))
         loop.proof = prepared.proof
-        if isinstance(loop, StudyLoop) and not (loop.done or quiet):
+        if isinstance(loop, SearchLoop) and not loop.done:
             # A loop of its own: the jobs that the plan looks at are not those that are trained.
-            ahead = make_plan(StudyLoop(loop.study, prepared.images, store, earlier=earlier))
-            console.print(as_facts(in_words(ahead)), soft_wrap=True)
-        with Monitor(loop, console, quiet) as monitor:
-            if not loop.done:
-                stack.enter_context(_runner(study))(loop, monitor)
+            events.plan(lambda: make_plan(SearchLoop(loop.study, prepared.images, store, earlier=earlier)))
+        monitor = Monitor(loop, events)
+        if not loop.done:
+            stack.enter_context(_runner(study))(loop, monitor)
         return loop, Effort(loop.trained, loop.reused, monitor.member_steps, loop.saved, monitor.seconds)
 
 
-def patience(console: Console) -> Patience:
-    """What a run has with a database that has gone, said on the console."""
-    return Patience(PATIENCE, partial(console.print, highlight=False, soft_wrap=True))
+def patience(events: Events) -> Patience:
+    """What a run has with a database that has gone: the listener is told, and can end the wait."""
+    return Patience(PATIENCE, events.warning, partial(_sleep, events))
 
 
-@_own_code()
-def plan(study: Study, console: Console, quiet: bool = False, extend: bool = False) -> Plan:
+def _sleep(events: Events, seconds: float) -> None:
+    time.sleep(seconds)
+    if events.stop_wanted():
+        raise Interrupted
+
+
+def plan(study: Search, events: Events = SILENT, extend: bool = False) -> Plan:
     """What `train` would do. Nothing is trained but for a probe of a few seconds, and nothing stored."""
-    prepared = prepare(study, console, quiet)
-    with kept_within(), read_store(study.storage) as store:
-        study = _placed(study, prepared, store, console, quiet=True)
+    with _heard(events), ExitStack() as stack:
+        prepared = prepare(study, events)
+        stack.enter_context(kept_within())
+        store = stack.enter_context(read_store(study.storage))
+        study = _placed(study, prepared, store, SILENT)  # the plan itself says what is said there
         earlier = growth.keep(store, study, prepared.images, prepared.proof, extend, write=False)
-        return make_plan(StudyLoop(study, prepared.images, store, earlier=earlier))
+        return make_plan(SearchLoop(study, prepared.images, store, earlier=earlier))
 
 
-def _placed(study: AnySetup, prepared: Prepared, store: Store, console: Console, quiet: bool) -> AnySetup:
+def _placed(study: AnyStudy, prepared: Prepared, store: Store, events: Events) -> AnyStudy:
     """With the arithmetic and the number of workers that fit this machine; a study that was begun keeps its own."""
     row = growth.find(store, study.name)
-    path = numeric_path(study, prepared.stream, row.config.get("numeric_path") if row else None)
-    return fitted(replace(study, numeric_path=path), prepared.stream, console, quiet)
+    begun_with = row.config.get("numeric_path") if row else None
+    path = numeric_path(study, prepared.stream, begun_with, events)
+    return fitted(replace(study, numeric_path=path), prepared.stream, events)
 
 
-def _tell_damage(loop: Loop, console: Console, told: frozenset[str] = frozenset()) -> frozenset[str]:
-    """Says which records were not used that have not been told of, however quiet the run; returns all told of now."""
+def _tell_damage(loop: Loop, events: Events, told: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Says which records were not used that have not been told of; returns all told of now."""
     found = {key: why for key, why in loop.damaged.items() if key not in told}
     if found:
-        line = f"{unused_in_words(found)}; what was lost is trained again and replaces it"
-        console.print(line, style="yellow", highlight=False, soft_wrap=True)
+        events.warning(f"{unused_in_words(found)}; what was lost is trained again and replaces it")
     return told | found.keys()
 
 
-def make_loop(study: Setup, images: Mapping[str, Any], store: Store, earlier: Sequence[Study] = ()) -> Loop:
+def make_loop(study: Study, images: Mapping[str, Any], store: Store, earlier: Sequence[Search] = ()) -> Loop:
     """The loop of the study's kind."""
-    if isinstance(study, Study):
-        return StudyLoop(study, images, store, earlier=earlier)
+    if isinstance(study, Search):
+        return SearchLoop(study, images, store, earlier=earlier)
     assert isinstance(study, (Comparison, MemoryStudy))
     return TableLoop(study, images, store)
 
 
 def stored_loop(row: StudyRow, store: Store, storage: LedgerUrl, out: Path) -> Loop:
     """A stored study as far as the ledger knows it. Nothing is trained. Raises Unreadable."""
-    # A study of an older ledger began before there were paths; it can be listed, and finds none of its members.
     known = growth.read(row, storage, out)
     with reading(row):
         loop = make_loop(known.study, row.config["stream"], store, known.earlier)
@@ -140,6 +152,11 @@ def stored_loop(row: StudyRow, store: Store, storage: LedgerUrl, out: Path) -> L
 def open_store(storage: LedgerUrl) -> Store:
     """The ledger, to write to. Raises UsageError; StoreUnavailable where another try may find it as it should be."""
     return _opened(Store.open, storage)
+
+
+def upgrade_store(storage: LedgerUrl) -> Store:
+    """The same, brought up to date on whatever database. Raises as `open_store`."""
+    return _opened(Store.upgrade, storage)
 
 
 def read_store(storage: LedgerUrl) -> Store:
@@ -195,7 +212,7 @@ def unfinished(loop: Loop) -> list[str]:
     return notes
 
 
-def _runner(study: Setup) -> AbstractContextManager[Callable[[Loop, Monitor], None]]:
+def _runner(study: Study) -> AbstractContextManager[Callable[[Loop, Monitor], None]]:
     if study.runner == "local":
         from epsearch.runners import local
 

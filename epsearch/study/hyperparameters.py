@@ -1,57 +1,39 @@
 """The hyperparameters that a search may name, which values they take, and how users write a space of them."""
 
-import math
 import re
-from dataclasses import dataclass
+from dataclasses import replace
 
 from epsearch.failures.errors import UsageError, brief, unknown
 from epsearch.study import limits
 from search_spaces.space import Parameter, Space, Value
-from trainers.cohort import CHOICES
+from trainers.hyperparameters import Hyperparameter
+from trainers.methods import hyperparameters
 
 EPSILON = "epsilon"
 FORMS = "LOW..HIGH, log:LOW..HIGH or A,B,…"
 
 
-@dataclass(frozen=True)
-class Kind:
-    """Values that a hyperparameter takes: numbers from `low` (itself only where `closed`) to `high`, or `texts`."""
+def searched(name: str) -> Hyperparameter:
+    """As a search may try it: `all` is no number, and what switches a method off is no value of it.
 
-    low: float = 0.0
-    high: float = limits.FLOAT
-    closed: bool = True
-    whole: bool = False
-    texts: tuple[str, ...] = ()
-
-    @property
-    def allowed(self) -> str:
-        """In words.
-
-        >>> Kind(0, 1).allowed, Kind(1, 1e9, whole=True).allowed, Kind(closed=False).allowed
-        ('in [0, 1]', 'whole, >= 1 and <= 1000000000', '> 0 and <= 1e+30')
-        """
-        if self.texts:
-            return f"one of {', '.join(self.texts)}"
-        if self.high <= 1:
-            return f"in [{self.low:g}, {self.high:g}]"
-        return f"{'whole, ' if self.whole else ''}{'>=' if self.closed else '>'} {self.low:g} and <= {self.high:.10g}"
-
-    def fits(self, value: float) -> bool:
-        above = value >= self.low if self.closed else value > self.low
-        return math.isfinite(value) and above and value <= self.high and (not self.whole or float(value).is_integer())
+    Raises UsageError.
+    """
+    known = hyperparameters()
+    if name not in known:
+        raise UsageError(unknown("hyperparameter", name, known))
+    one = known[name]
+    return replace(one, low=one.low if one.search_low is None else one.search_low, all_for_none=False)
 
 
-KINDS: dict[str, Kind] = {
-    EPSILON: Kind(0, 1),
-    "lr": Kind(closed=False),
-    "strength": Kind(),
-    "margin": Kind(),
-    "batch_size": Kind(1, limits.COUNT, whole=True),
-    "memory": Kind(1, limits.COUNT, whole=True),
-    "memory_batch": Kind(1, limits.COUNT, whole=True),
-    "fisher_every": Kind(1, limits.COUNT, whole=True),
-    **{name: Kind(texts=texts) for name, texts in CHOICES.items() if name != "network"},
-}
+def _allowed(one: Hyperparameter) -> str:
+    """In words.
+
+    >>> _allowed(searched("epsilon")), _allowed(searched("memory")), _allowed(searched("lr"))
+    ('in [0, 1]', 'whole, >= 1 and <= 1000000000', '> 0 and <= 1e+30')
+    """
+    if one.choices or one.high <= 1:
+        return one.allowed
+    return f"{'whole, ' if one.whole else ''}{one.allowed} and <= {one.high:.10g}"
 
 
 def space(value: object) -> Space:
@@ -61,8 +43,8 @@ def space(value: object) -> Space:
     'epsilon=0..0.5'
     """
     parts = value.split() if isinstance(value, str) else list(value) if isinstance(value, (list, tuple)) else [value]
-    if len(parts) > len(KINDS):
-        raise UsageError(f"search takes each of {len(KINDS)} hyperparameters once, got {len(parts)} parts")
+    if len(parts) > (most := len(hyperparameters())):
+        raise UsageError(f"search takes each of {most} hyperparameters once, got {len(parts)} parts")
     try:
         return Space(tuple(_parameter(str(part)) for part in parts))
     except ValueError as error:
@@ -79,16 +61,14 @@ def _parameter(text: str) -> Parameter:
     name = name.strip().replace("-", "_")
     if not equals or not values:
         raise UsageError(f"search takes NAME={FORMS}, got {brief(text)}")
-    if name not in KINDS:
-        raise UsageError(unknown("hyperparameter", name, KINDS))
-    kind = KINDS[name]
-    if (found := re.fullmatch(r"(log:)?(.+)\.\.(.+)", values)) and not kind.texts:
-        low, high = (_number(name, part, kind) for part in found.groups()[1:])
-        return Parameter(name, float(low), float(high), log=bool(found[1]), whole=kind.whole)
+    one = searched(name)
+    if (ends := re.fullmatch(r"(log:)?(.+)\.\.(.+)", values)) and not one.choices:
+        low, high = (_number(one, part) for part in ends.groups()[1:])
+        return Parameter(name, float(low), float(high), log=bool(ends[1]), whole=one.whole)
     choices = values.split(",")
     if len(choices) > limits.CHOICES:
         raise UsageError(f"choices of {name} must be <= {limits.CHOICES} in number, got {len(choices)}")
-    return Parameter(name, choices=tuple(_choice(name, part.strip(), kind) for part in choices))
+    return Parameter(name, choices=tuple(_choice(one, part.strip()) for part in choices))
 
 
 def epsilon(low: float, high: float) -> Parameter:
@@ -96,19 +76,19 @@ def epsilon(low: float, high: float) -> Parameter:
     return Parameter(EPSILON, low, high)
 
 
-def _choice(name: str, text: str, kind: Kind) -> Value:
-    if not kind.texts:
-        return _number(name, text, kind)
-    if text not in kind.texts:
-        raise UsageError(unknown(f"{name} (search)", text, kind.texts))
+def _choice(one: Hyperparameter, text: str) -> Value:
+    if not one.choices:
+        return _number(one, text)
+    if text not in one.choices:
+        raise UsageError(unknown(f"{one.name} (search)", text, one.choices))
     return text
 
 
-def _number(name: str, text: str, kind: Kind) -> float | int:
+def _number(one: Hyperparameter, text: str) -> float | int:
     try:
         value = float(text) + 0.0  # −0 is 0
     except ValueError:
-        raise UsageError(f"search takes {name}={FORMS} with numbers, got {brief(text)}") from None
-    if not kind.fits(value):
-        raise UsageError(f"{name} must be {kind.allowed}, got {brief(value)}")
-    return int(value) if kind.whole else value
+        raise UsageError(f"search takes {one.name}={FORMS} with numbers, got {brief(text)}") from None
+    if not one.fits(value):
+        raise UsageError(f"{one.name} must be {_allowed(one)}, got {brief(value)}")
+    return int(value) if one.whole else value

@@ -5,34 +5,38 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import yaml
 
 from epsearch.cache import image_cache
 from epsearch.study.hyperparameters import EPSILON, epsilon
-from epsearch.study.options import OPTIONS, Option
+from epsearch.study.options import Option, options
+from epsearch.study.parsers import of_sampled_memory
 from epsearch.study.published import published
 from results.ledger.url import LedgerUrl
-from results.points import SOFT_AGEM
 from search_spaces.space import Point, Space
-from trainers.cohort import Member, TrainConfig
+from trainers.cohort import Architecture, Learner
+from trainers.hyperparameters import Hyperparameters, Value
+from trainers.methods import METHODS, hyperparameters, method
 from trainers.streams import ImageOptions, StreamRequest
 
-# Options of other commands that searches came to have later than their first ledgers.
-CAME_LATER = ("epsilon", "a_agem_scale", "fisher_every", "penalty_form", "margin")
+# Hyperparameters of the first ledgers, whose studies name them whatever their value.
+OF_FIRST_LEDGERS = ("memory", "memory_batch", "batch_size", "trigger", "scale", "satisfied")
 # No figure depends on it, but whether a study is finished does: a ledger keeps what the newest run asked for.
 ASKED = ("certify",)
 
 
 @dataclass(frozen=True)
-class Setup:
+class Study:
     """What every command that trains is told: the stream, how members are trained, and where that happens.
 
-    Fields are options; `options.py` says what each means and allows.
+    Fields are options; `options.py` says what each means and allows. So are all hyperparameters that the kind takes.
     """
 
     kind: ClassVar[str]
+    named: ClassVar[tuple[str, ...]] = OF_FIRST_LEDGERS
+    """Hyperparameters that identify the study even where they have their neutral values."""
 
     dataset: str
     seeds: tuple[int, ...]
@@ -43,12 +47,7 @@ class Setup:
     network: str
     pretrained: str | None
     skip_corrupt: bool
-    memory_batch: int | None
-    batch_size: int
     examples_per_task: int | None
-    trigger: str
-    scale: str
-    satisfied: str
     device: str
     precision: str
     numeric_path: str | None
@@ -59,12 +58,34 @@ class Setup:
     out: Path
     storage: LedgerUrl
     data_dir: Path
+    hyperparameters: Hyperparameters
+    """Values for all methods that have them, where they are not searched or given for one method."""
+
+    @classmethod
+    def takes(cls) -> tuple[str, ...]:
+        """Names of the hyperparameters that are options."""
+        return tuple(hyperparameters())
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """From a value of every option."""
+        taken = set(cls.takes())
+        others = {name: value for name, value in values.items() if name not in taken}
+        return cls(**others, hyperparameters=Hyperparameters(**{name: values[name] for name in cls.takes()}))
+
+    def but(self, **values: Any) -> Self:
+        """The same with other values of some options."""
+        return self.of({option.name: self.value(option.name) for option in self.options()} | values)
+
+    def value(self, name: str) -> Any:
+        """Of an option."""
+        return vars(self.hyperparameters)[name] if name in vars(self.hyperparameters) else getattr(self, name)
 
     @classmethod
     def options(cls) -> tuple[Option, ...]:
         """The options that are fields, in the order of the table."""
-        names = {field.name for field in fields(cls)}
-        return tuple(option for option in OPTIONS if option.name in names)
+        names = {*(field.name for field in fields(cls)), *cls.takes()}
+        return tuple(option for option in options() if option.name in names)
 
     def identity(self) -> dict[str, Any]:
         """What makes the study this one, JSON-able: everything that can change a figure, nothing that cannot."""
@@ -73,7 +94,11 @@ class Setup:
             option.name: shown[option.name]
             for option in self.options()
             if option.identifies
-            and not (self._later(option) and getattr(self, option.name) == known.get(option.name, option.default))
+            and (
+                not option.later
+                or option.name in self.named
+                or self.value(option.name) != known.get(option.name, option.default)
+            )
         }
 
     def defaults(self) -> dict[str, Any]:
@@ -88,18 +113,13 @@ class Setup:
         """Every option as YAML and JSON write it; not the ledger's place where the environment says that."""
         hidden = {"storage"} if self.storage.from_environment else set()
         return {
-            option.name: option.show(getattr(self, option.name))
-            for option in self.options()
-            if option.name not in hidden
+            option.name: option.show(self.value(option.name)) for option in self.options() if option.name not in hidden
         }
 
     def to_yaml(self) -> str:
         """The study as a file that the same command reads back with `--config`."""
         text: str = yaml.safe_dump(self.shown(), sort_keys=False, allow_unicode=True, default_flow_style=None)
         return text
-
-    def _later(self, option: Option) -> bool:
-        return option.later
 
     def stream_tasks(self, phase: str) -> range:
         """Tasks of D^CV ("cv") or D^EV ("eval"), numbered in the whole stream."""
@@ -112,7 +132,7 @@ class Setup:
     @property
     def largest_batch(self) -> int:
         """Examples of the largest SGD step that is trained."""
-        return self.batch_size
+        return int(self.hyperparameters.batch_size)
 
     def request(self, phase: str, source: Mapping[str, str] | None = None) -> StreamRequest:
         """The stream of D^CV or D^EV; source: as in StreamRequest."""
@@ -123,16 +143,22 @@ class Setup:
         return StreamRequest(self.dataset, data_dir, tasks, self.examples_per_task, options, Path.cwd(), source)
 
     @property
+    def architecture(self) -> Architecture:
+        """What is trained."""
+        return Architecture(self.network, pretrained=self.pretrained)
+
+    @property
     def folder(self) -> Path:
         """Where the report and the tables lie."""
         return self.out / self.name
 
 
 @dataclass(frozen=True)
-class Study(Setup):
+class Search(Study):
     """A search: `epsearch run`."""
 
     kind = "run"
+    named = (*OF_FIRST_LEDGERS, "lr")
 
     method: str
     strategy: str
@@ -142,20 +168,9 @@ class Study(Setup):
     repeats: int
     points: int
     eval_seeds: tuple[int, ...] | None
-    memory: int
-    lr: float
-    epsilon: float
-    strength: float | None
     interval: tuple[float, float]
     score_on: str
-    a_agem_scale: str
-    fisher_every: int
-    penalty_form: str
-    margin: float
     certify: int
-
-    def _later(self, option: Option) -> bool:
-        return option.later or option.name in CAME_LATER
 
     def defaults(self) -> dict[str, Any]:
         return published(self.dataset, self.method)
@@ -163,10 +178,10 @@ class Study(Setup):
     @property
     def space(self) -> Space:
         """What is searched. ε = 0 of ε-SOFT-GEM stands apart: it is A-GEM, another formula."""
-        found = self.search or Space((epsilon(*self.interval),))
-        if self.method != SOFT_AGEM:
-            return found
-        return Space(tuple(replace(one, apart=(0.0,)) if one.name == EPSILON else one for one in found.parameters))
+        asked = self.search or Space((epsilon(*self.interval),))
+        if self.method not in METHODS or not METHODS[self.method].at_zero:
+            return asked
+        return Space(tuple(replace(one, apart=(0.0,)) if one.name == EPSILON else one for one in asked.parameters))
 
     @property
     def final_seeds(self) -> tuple[int, ...]:
@@ -182,50 +197,57 @@ class Study(Setup):
     @property
     def largest_batch(self) -> int:
         ends = [(one.high, *one.choices) for one in self.space.parameters if one.name == "batch_size"]
-        return max([self.batch_size, *(int(end) for row in ends for end in row if end is not None)])
+        return max([super().largest_batch, *(int(end) for row in ends for end in row if end is not None)])
 
     @property
     def baseline(self) -> Point:
         """What the chosen point is compared with: the study's own values, but ε = 0 (of ε-SOFT-GEM, A-GEM)."""
-        return tuple(0.0 if name == EPSILON else getattr(self, name) for name in self.space.names)
+        return tuple(0.0 if name == EPSILON else self.value(name) for name in self.space.names)
 
-    def train_config(self) -> TrainConfig:
-        """Of what is not searched."""
-        named = {field.name for field in fields(TrainConfig)} & {field.name for field in fields(self)}
-        return TrainConfig(learning_rate=self.lr, **{name: getattr(self, name) for name in named})
-
-    def member(self, seed: int) -> Member:
-        """Of what is not searched."""
-        return Member(self.epsilon, seed, strength=self.strength)
+    def learner(self, point: Point, seed: int) -> Learner:
+        """With a point's values of what is searched, and the study's own of all else. Raises ValueError."""
+        declared = method(self.method).hyperparameters
+        own = {one.name: self.value(one.name) for one in declared}
+        return Learner.of(self.method, seed, **own | dict(zip(self.space.names, point, strict=True)))
 
 
 @dataclass(frozen=True)
-class Comparison(Setup):
+class Comparison(Study):
     """Every method on the evaluation stream beside the printed table: `epsearch compare`."""
 
     kind = "compare"
+    named = (*OF_FIRST_LEDGERS, "epsilon", "fisher_every", "penalty_form", "margin")
 
     methods: tuple[str, ...]
-    memory: int
-    epsilon: float
-    settings: tuple[tuple[str, str, float], ...]
+    settings: tuple[tuple[str, str, Value], ...]
     tune: bool
-    fisher_every: int
-    penalty_form: str
-    margin: float
+
+    @classmethod
+    def takes(cls) -> tuple[str, ...]:
+        """Not what each method has a value of its own for, nor what all methods that have it show in several rows."""
+        compared = {name for one in METHODS.values() for name, _ in one.variants}
+        kept = {name for one in METHODS.values() for name in one.names if name not in dict(one.variants)}
+        known = hyperparameters()
+        return tuple(name for name in known if not known[name].per_method and name not in compared - kept)
 
 
 @dataclass(frozen=True)
-class MemoryStudy(Setup):
+class MemoryStudy(Study):
     """Methods with an episodic memory at several sizes of it: `epsearch memory`."""
 
     kind = "memory"
+    named = (*OF_FIRST_LEDGERS, "epsilon", "a_agem_scale")
 
     methods: tuple[str, ...]
     sizes: tuple[int, ...]
-    epsilon: float
-    settings: tuple[tuple[str, str, float], ...]
-    a_agem_scale: str
+    settings: tuple[tuple[str, str, Value], ...]
+
+    @classmethod
+    def takes(cls) -> tuple[str, ...]:
+        """Those of its methods; not what each has a value of its own for, nor the memory, which is compared."""
+        own = {one.name for method in of_sampled_memory() for one in METHODS[method].hyperparameters}
+        known = hyperparameters()
+        return tuple(name for name in known if name in own and not known[name].per_method and name != "memory")
 
 
-KINDS: dict[str, type[Setup]] = {kind.kind: kind for kind in (Study, Comparison, MemoryStudy)}
+KINDS: dict[str, type[Study]] = {kind.kind: kind for kind in (Search, Comparison, MemoryStudy)}

@@ -6,6 +6,7 @@ told by whoever knows the data.
 
 from epsearch.failures.errors import UsageError
 from trainers.cohort import LARGEST_SEED as LARGEST_SEED
+from trainers.hyperparameters import LARGEST, MOST
 
 SEEDS = 10_000
 ROUNDS = 10_000
@@ -17,8 +18,8 @@ STREAMS = 100_000  # tasks that are made before the training: seeds × tasks
 CLASSES = 100_000
 SIDE = 4_096  # pixels
 LARGE = 10_000  # members, or different tasks, of which a study is told before it is looked at: that takes seconds
-COUNT = 10**9  # examples or steps: beyond all data, and no sum of them leaves 64 bits
-FLOAT = 1e30  # learning rates and the like: float32 has twice as much, too
+COUNT = MOST  # examples or steps
+FLOAT = LARGEST  # learning rates and the like
 WORKERS = 4_096
 STRATEGY_SEED = 2**32 - 1  # of Optuna's generators
 

@@ -1,6 +1,6 @@
 """The options of all commands that train, one row each: name, default, what it takes, help.
 
-A command takes the options that its description (study.py) has as fields. CLI, YAML and service read this table.
+A command takes the options that its description (kinds.py) has as fields. CLI, YAML and service read this table.
 """
 
 from collections.abc import Callable
@@ -11,11 +11,18 @@ from typing import Any
 
 from epsearch.cache import cache_folder
 from epsearch.ledger.location import storage
-from epsearch.study import hyperparameters, limits
+from epsearch.study import limits
 from epsearch.study import parsers as of
+from epsearch.study.hyperparameters import space, space_shown
 from search_spaces.strategies import STRATEGIES
-from trainers.cohort import NETWORKS, PENALTY_FORMS, SCALES, TRIGGERS
+from trainers.cohort import NETWORKS
+from trainers.hyperparameters import Hyperparameter
+from trainers.methods import hyperparameters
 from trainers.numeric_path import PRECISIONS
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 @dataclass(frozen=True)
@@ -31,7 +38,7 @@ class Option:
     parse: Callable[[Any], Any]
     help: str
     identifies: bool = True
-    show: Callable[[Any], Any] = lambda value: value
+    show: Callable[[Any], Any] = _as_it_is
     aliases: tuple[str, ...] = ()
     later: bool = False
 
@@ -40,7 +47,7 @@ class Option:
         return "--" + self.name.replace("_", "-")
 
 
-OPTIONS: tuple[Option, ...] = (
+FIRST: tuple[Option, ...] = (
     Option(
         "dataset",
         "permuted_digits",
@@ -58,9 +65,9 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "search",
         None,
-        hyperparameters.space,
+        space,
         "What is searched, like epsilon=0..1 or lr=log:0.003..0.3 memory=10,25,50. [default: ε over --interval]",
-        show=hyperparameters.space_shown,
+        show=space_shown,
         later=True,
     ),
     Option(
@@ -80,7 +87,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "methods",
         None,
-        of.methods(of.METHODS),
+        of.methods,
         "Methods with commas between, or all. [default: all that fit the command]",
         show=list,
     ),
@@ -148,42 +155,16 @@ OPTIONS: tuple[Option, ...] = (
         "Leave out images that cannot be decoded, instead of refusing to start.",
     ),
     Option(
-        "memory",
-        None,
-        of.whole("memory", 0),
-        "Examples kept per class and task. [default: 25]",
-        aliases=("--mem-size",),
-    ),
-    Option(
-        "memory_batch",
-        None,
-        of.or_all(of.whole("memory-batch", 1)),
-        "Examples drawn from the memory at every step, or all. [default: the dataset's]",
-        show=of.all_for_none,
-        aliases=("--eps-mem-batch",),
-    ),
-    Option("batch_size", None, of.whole("batch-size", 1), "Examples of one SGD step. [default: 10]"),
-    Option("lr", None, of.positive("lr"), "Learning rate. [default: the dataset's, 0.1]"),
-    Option(
         "examples_per_task",
         None,
         of.or_all(of.whole("examples-per-task", 1)),
         "Training examples of each task, or all. [default: all]",
         show=of.all_for_none,
     ),
-    Option(
-        "epsilon",
-        None,
-        of.fraction("epsilon"),
-        "ε of ε-SOFT-GEM, where it is not searched. [default: the one the paper reports, or 0.5]",
-    ),
-    Option(
-        "strength",
-        None,
-        of.at_least_zero("strength"),
-        "λ of a penalty, where it is not searched. [default: the dataset's]",
-        later=True,
-    ),
+)
+
+# Below the hyperparameters.
+OTHERS: tuple[Option, ...] = (
     Option(
         "settings",
         (),
@@ -204,30 +185,6 @@ OPTIONS: tuple[Option, ...] = (
         of.one_of("score-on", "cv", "eval"),
         "Stream that scores ε: cv is the protocol; eval reproduces the printed figures and flatters the result.",
     ),
-    Option(
-        "trigger", "zero", of.one_of("trigger", *TRIGGERS), "Project when the cosine is below zero, or below epsilon."
-    ),
-    Option("scale", "unit", of.one_of("scale", *SCALES), "Project unit gradients, or raw ones."),
-    Option("satisfied", "raw", of.one_of("satisfied", *SCALES), "Step taken when the constraint holds."),
-    Option(
-        "a_agem_scale",
-        "unit",
-        of.one_of("a-agem-scale", *SCALES),
-        "A-A-GEM averages unit gradients, as printed, or raw ones, which reproduce its printed row.",
-    ),
-    Option(
-        "fisher_every",
-        None,
-        of.whole("fisher-every", 1),
-        "Steps between updates of the Fisher estimate of EWC and RWALK. [default: the dataset's]",
-    ),
-    Option(
-        "penalty_form",
-        "code",
-        of.one_of("penalty-form", *PENALTY_FORMS),
-        "MAS and RWALK as in the code that made the published numbers, or as in their own papers.",
-    ),
-    Option("margin", 0.5, of.at_least_zero("margin"), "GEM's memory strength."),
     Option("device", "auto", of.one_of("device", "auto", "cpu", "cuda"), "Where members are trained."),
     Option("precision", "float32", of.one_of("precision", *PRECISIONS), "Matrix products of a GPU: float32 or tf32."),
     Option(
@@ -289,6 +246,24 @@ OPTIONS: tuple[Option, ...] = (
 )
 
 
+def of_hyperparameter(one: Hyperparameter) -> Option:
+    """The option that gives a hyperparameter's value where it is not searched."""
+    return Option(
+        one.name,
+        None if one.published else one.default,
+        of.hyperparameter(one),
+        one.help,
+        show=of.all_for_none if one.all_for_none else _as_it_is,
+        aliases=one.aliases,
+        later=True,
+    )
+
+
+def options() -> tuple[Option, ...]:
+    """All options, in the order of `--help`: with one for every hyperparameter of any method."""
+    return (*FIRST, *(of_hyperparameter(one) for one in hyperparameters().values()), *OTHERS)
+
+
 def default(name: str) -> Any:
     """The default of an option that has one for every dataset."""
-    return next(option.default for option in OPTIONS if option.name == name)
+    return next(option.default for option in (*FIRST, *OTHERS) if option.name == name)

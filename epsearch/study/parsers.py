@@ -9,12 +9,12 @@ from typing import Any
 from epsearch.failures.errors import UsageError, brief, unknown
 from epsearch.study import limits
 from search_spaces.published.definition import UnknownDataset, load_definition
+from trainers.hyperparameters import Hyperparameter, Value
+from trainers.methods import METHODS, hyperparameters
+from trainers.methods.base import SAMPLED
 from trainers.numeric_path import NumericPath
 
-OF_THE_MEMORY_STUDY = ("agem", "a_agem", "soft_agem")
-SETTABLE = ("lr", "strength")
-# As in trainers.methods.METHODS, which would bring torch along.
-METHODS = ("van", "ewc", "pi", "mas", "rwalk", "er", "gem", "agem", "a_agem", "soft_agem", "prognn")
+SHARED = ("batch_size", "memory")  # by the methods of a comparison
 
 
 def whole(name: str, low: int, high: int = limits.COUNT) -> Callable[[Any], int]:
@@ -81,21 +81,22 @@ def method(value: Any) -> str:
     return one_of("method", *METHODS)(str(value).replace("-", "_"))
 
 
-def methods(allowed: tuple[str, ...]) -> Callable[[Any], tuple[str, ...]]:
-    """Some of these methods, each once: a list, names with commas between, or all."""
+def methods(value: Any) -> tuple[str, ...]:
+    """Some methods, each once: a list, names with commas between, or all."""
+    if value == "all":
+        return tuple(METHODS)
+    names = [str(part).strip().replace("-", "_") for part in listed(value)]
+    for written in names:
+        if written not in METHODS:
+            raise UsageError(unknown("method", written, METHODS))
+    if not names or len(set(names)) < len(names):
+        raise UsageError(f"methods must be different names with commas between, or all; got {value!r}")
+    return tuple(names)
 
-    def parse(value: Any) -> tuple[str, ...]:
-        if value == "all":
-            return allowed
-        names = [str(part).strip().replace("-", "_") for part in listed(value)]
-        for written in names:
-            if written not in allowed:
-                raise UsageError(unknown("method", written, allowed))
-        if not names or len(set(names)) < len(names):
-            raise UsageError(f"methods must be different names with commas between, or all; got {value!r}")
-        return tuple(names)
 
-    return parse
+def of_sampled_memory() -> tuple[str, ...]:
+    """Methods that draw from a memory of so many examples per class and task: those of the paper's memory study."""
+    return tuple(name for name, one in METHODS.items() if one.memory == SAMPLED)
 
 
 def listed(value: Any) -> list[Any]:
@@ -142,25 +143,49 @@ def at_least_zero(name: str) -> Callable[[Any], float]:
     return number(name, ">= 0", lambda value: value >= 0)
 
 
-def settings(value: Any) -> tuple[tuple[str, str, float], ...]:
-    """(method, lr or strength, value) from ewc.lr=0.01,ewc.strength=100 or a YAML mapping of the same."""
+def hyperparameter(one: Hyperparameter, name: str | None = None) -> Callable[[Any], Any]:
+    """A value of what is declared; name: as messages call it."""
+    written = name or one.name.replace("_", "-")
+    if one.choices:
+        return one_of(written, *one.choices)
+    if one.whole:
+        parse = whole(written, int(one.low), int(one.high))
+        return or_all(parse) if one.all_for_none else parse
+    return number(
+        written,
+        one.allowed,
+        lambda value: (
+            (value >= one.low if one.closed else value > one.low) and (value <= one.high or one.high == limits.FLOAT)
+        ),
+    )
+
+
+def settings(value: Any) -> tuple[tuple[str, str, Value], ...]:
+    """(method, hyperparameter, value) from ewc.lr=0.01,ewc.strength=100 or a YAML mapping of the same."""
     pairs = list(value.items()) if isinstance(value, dict) else [part.split("=") for part in str(value).split(",")]
-    found: list[tuple[str, str, float]] = []
+    parsed: dict[tuple[str, str], Value] = {}
     for pair in pairs:
-        target, _, field = str(pair[0]).strip().rpartition(".")
-        if len(pair) != 2 or field not in SETTABLE:
-            wanted = " or ".join(f"METHOD.{one}" for one in SETTABLE)
+        target, dot, field = str(pair[0]).strip().rpartition(".")
+        if len(pair) != 2 or not dot:
             raise UsageError(
-                f"settings takes {wanted} with a number, like ewc.strength=100; got {'='.join(map(str, pair))!r}"
+                "settings takes METHOD.HYPERPARAMETER with a value, like ewc.strength=100; "
+                f"got {'='.join(map(str, pair))!r}"
             )
-        (name,) = methods(METHODS)(target)
-        if (name, field) in {one[:2] for one in found}:
+        (name,), field = methods(target), field.replace("-", "_")
+        if field not in (allowed := settable(name)):
+            raise UsageError(f"method {name!r}: {unknown('hyperparameter', field, allowed)} (settings)")
+        if (name, field) in parsed:
             raise UsageError(f"settings name {name}.{field} twice: {value!r}")
-        found.append((name, field, positive(f"{name}.{field}")(pair[1])))
-    return tuple(found)
+        parsed[name, field] = hyperparameter(hyperparameters()[field], f"{name}.{field}")(pair[1])
+    return tuple((name, field, one) for (name, field), one in parsed.items())
 
 
-def settings_shown(value: tuple[tuple[str, str, float], ...]) -> dict[str, float]:
+def settable(method: str) -> tuple[str, ...]:
+    """What can be set for a method alone: all but what the steps and the memories of all methods share."""
+    return tuple(one.name for one in METHODS[method].hyperparameters if one.name not in SHARED)
+
+
+def settings_shown(value: tuple[tuple[str, str, Value], ...]) -> dict[str, Value]:
     """The inverse of `settings`."""
     return {f"{name}.{field}": number for name, field, number in value}
 

@@ -3,21 +3,17 @@
 from typing import Any
 
 from search_spaces.published.definition import load_definition
-
-FALLBACK_EPSILON = 0.5  # where the paper gives none
+from trainers.hyperparameters import Value
+from trainers.methods import hyperparameters
 
 
 def published(dataset: str, method: str | None = None) -> dict[str, Any]:
-    """The published settings of a dataset; learning rate and λ are the method's where one is named.
+    """The published settings of a dataset; of hyperparameters, the method's own values where one is named.
 
     Raises ValueError where the sources give none for the method on this dataset.
     """
     definition = load_definition(dataset)
-    rate, strength = definition.learning_rate, None
-    if method is not None:
-        settings = definition.method(method)
-        rate, strength = settings.learning_rate, settings.strength
-    return {
+    return _hyperparameters(dataset, method) | {
         "repeats": definition.repeats,
         "points": definition.points,
         "seeds": tuple(range(definition.seeds)),
@@ -27,13 +23,27 @@ def published(dataset: str, method: str | None = None) -> dict[str, Any]:
         "image_size": definition.image_size,
         "network": definition.network,
         "pretrained": definition.pretrained,
-        "memory": definition.memory,
-        "memory_batch": definition.memory_batch,
         "sizes": definition.memory_sizes,
-        "batch_size": definition.batch_size,
-        "lr": rate,
-        "strength": strength,
         "interval": (definition.interval.low, definition.interval.high),
-        "epsilon": FALLBACK_EPSILON if definition.reported_epsilon is None else definition.reported_epsilon,
-        "fisher_every": definition.fisher_every,
     }
+
+
+def of_methods(dataset: str) -> dict[str, dict[str, Value]]:
+    """Method -> the values that the definition gives for it, by hyperparameter."""
+    names = {one.published or one.name: one.name for one in hyperparameters().values()}
+    return {
+        settings.name: {names[written]: value for written, value in settings.values if written in names}
+        for settings in load_definition(dataset).methods
+    }
+
+
+def _hyperparameters(dataset: str, method: str | None) -> dict[str, Value]:
+    definition, found = load_definition(dataset), dict[str, Value]()
+    for one in hyperparameters().values():
+        if one.published:
+            value = getattr(definition, one.published, None)
+            found[one.name] = one.default if value is None else value
+    if method is None:
+        return found
+    definition.method(method)
+    return found | of_methods(dataset)[method]

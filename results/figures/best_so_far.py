@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from results.figures.style import BLUE, FAINT, finish, look, plotly
 from results.labels import STREAM_LABELS, count_text, number_text, subscripts
 from results.points import setting_text
-from results.search import StudyResults
+from results.search import SearchResults
 from results.verdict import wording
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class BestSoFar(NamedTuple):
     """
 
 
-def numbers(results: StudyResults) -> BestSoFar:
+def numbers(results: SearchResults) -> BestSoFar:
     """Walk through the rounds; a member that two settings share, or two rounds, is counted once."""
     import pandas as pd
 
@@ -92,19 +92,19 @@ def staircase(points: pd.DataFrame, name: str, colour: str = BLUE, dash: str = "
 def caption(spent: BestSoFar) -> str:
     """What is seen, in words."""
     text = (
-        f"Mean A_T on the {STREAM_LABELS[spent.stream]} of every tried setting (dots) and the highest so far (line), "
-        "against the member runs spent until then; a member is one setting with one seed. "
+        f"Mean A_T on the {STREAM_LABELS[spent.stream]} of every tried point (dots) and the highest so far (line), "
+        "against the number of member runs until then; a member is one point with one seed. "
         "The best of noisy means rises with their number by chance alone."
     )
     shown = shown_range(spent.points)
     if shown is not None and (below := int((spent.points["score"] < shown[0]).sum())):
-        text += f" {count_text(below, 'dot')} below {number_text(shown[0], 1)} % not shown."
+        text += f" Not shown: {count_text(below, 'dot')} below {number_text(shown[0], 1)} %."
     known = spent.points.dropna(subset=["best"])
     if known.empty:
         return text
     first = known[known["best"] == known["best"].iloc[-1]].iloc[0]
     best, runs = number_text(float(first["best"]), 2), count_text(int(first["members"]), "member run")
-    return f"{text} The last rise, to {best} %, came after {runs} of {int(spent.points['members'].iloc[-1])}."
+    return f"{text} The last rise, to {best} %, was after {runs} of {int(spent.points['members'].iloc[-1])}."
 
 
 def tables(spent: BestSoFar) -> dict[str, pd.DataFrame]:

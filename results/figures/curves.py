@@ -114,10 +114,10 @@ def caption(curves: Curves) -> str:
     if len(curves.curves) <= MOST_BANDS:
         names = " and ".join(f"{c.label} ({count_text(c.n, 'seed')})" for c in curves.curves)
         return f"{what}: {names}. Lines: mean over seeds; bands: ± one standard deviation."
-    below = " Below: the better half of the rows once more, at its own scale." if zoom(curves) else ""
+    below = " Below: the better half of the rows again, on its own scale." if zoom(curves) else ""
     return (
-        f"{what}, mean over the seeds that did not diverge.{below} Standard deviations are shown where "
-        "the pointer rests; a click on a name hides its line."
+        f"{what}, mean over the seeds that did not diverge.{below} Hover over a marker to see its standard deviation; "
+        "click a name to hide its line."
     )
 
 

@@ -9,7 +9,7 @@ from results.figures import parameter_drawing
 from results.figures.parameter_drawing import ParameterCurve
 from results.labels import METRIC_DIGITS, METRIC_UNITS, STREAM_LABELS, about_text, count_text, number_text
 from results.metrics import mean_std, summarize
-from results.search import StudyResults
+from results.search import SearchResults
 from results.verdict import wording
 from results.verdict.peak import Peak, peak
 
@@ -22,7 +22,7 @@ CURVE_COLUMNS = [
 ]
 
 
-def numbers(results: StudyResults, metric: str = "A_T") -> ParameterCurve:
+def numbers(results: SearchResults, metric: str = "A_T") -> ParameterCurve:
     """Group the search by round. A value of two rounds appears in both; the curve counts it once.
 
     Needs a study whose `is_curve` is true.
@@ -65,7 +65,7 @@ def caption(curve: ParameterCurve) -> str:
     if curve.zooms:
         text += (
             f" Above: every {_round(curve)} over the whole interval. Below: the later repeats, each over its own "
-            "interval, on one common vertical scale."
+            "interval, with a common vertical scale."
         )
     if (level := curve.at_baseline) is not None:
         value = f"({number_text(level, METRIC_DIGITS[curve.metric])}{_unit(curve)})"
@@ -89,7 +89,7 @@ def tables(curve: ParameterCurve) -> dict[str, pd.DataFrame]:
     return {name: curve.points, f"{name}_seeds": curve.members, f"{name}_curve": found}
 
 
-def _members(results: StudyResults, metric: str) -> pd.DataFrame:
+def _members(results: SearchResults, metric: str) -> pd.DataFrame:
     """repeat, <parameter>, seed, status, <metric>: one row a round, tried value and member."""
     import pandas as pd
 
@@ -118,14 +118,14 @@ def _curve_caption(curve: ParameterCurve) -> str:
     where = f"where {curve.metric} is {best}: {curve.label} in {ends}, from {count_text(found.maximum.seeds, 'seed')}"
     if found.curve is None or found.maximum.window is None:
         which = "no quadratic curve can be fitted" if found.maximum.seeds > 1 else "one seed gives no measure of noise"
-        return f"Shaded: what cannot be excluded as the place {where} ({which})."
+        return f"Shaded: the values that cannot be excluded as the place {where} ({which})."
     window = found.maximum.window
-    over = "all tried values" if window.whole else f"the {window.points} values that one suits"
+    over = "all tried values" if window.whole else f"the {window.points} values that such a curve fits"
     fit = "" if math.isnan(window.lack_of_fit_p) else f", lack of fit p = {window.lack_of_fit_p:.2g}"
     return (
-        f"Dotted: quadratic curve through {over}, with a level of its own for each seed{fit}{apart}; star: its best, "
-        f"{curve.label} = {found.best:.3g}. Shaded: 95 % confidence set of {where} as units. "
-        "The curve describes the shape; it does not choose."
+        f"Dotted: quadratic curve fitted to {over}, with an intercept for each seed{fit}{apart}; star: where it is "
+        f"{best}, {curve.label} = {found.best:.3g}. Shaded: 95 % confidence set of the place {where}, each seed being "
+        "one unit. The curve describes the shape; it does not choose the value."
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from results.figures import best_so_far
 from results.figures.style import finish, legend_beside, look, plotly
 from results.labels import STREAM_LABELS, subscripts
-from results.search import StudyResults
+from results.search import SearchResults
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,7 +22,7 @@ class Races(NamedTuple):
     """row (label), place (of the study, from 0), then the columns of `best_so_far`: one row a study and setting."""
 
 
-def numbers(studies: Sequence[tuple[str, StudyResults]]) -> Races:
+def numbers(studies: Sequence[tuple[str, SearchResults]]) -> Races:
     """Of (label, study)."""
     import pandas as pd
 
@@ -49,9 +49,9 @@ def draw(races: Races) -> Any:
 def caption(races: Races) -> str:
     """What is seen, in words."""
     return (
-        f"Highest mean A_T so far on the {STREAM_LABELS[races.stream]}, against the member runs that the strategy had "
-        "spent until then; a member is one setting with one seed. The best of noisy means rises with their number by "
-        "chance alone, so heights of strategies that spent differently are no fair comparison."
+        f"Highest mean A_T so far on the {STREAM_LABELS[races.stream]}, against the number of member runs of the "
+        "strategy until then; a member is one point with one seed. The best of noisy means rises with their number by "
+        "chance alone, so strategies with different numbers of member runs cannot be compared by height."
     )
 
 

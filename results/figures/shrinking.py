@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from results.figures.style import BLUE, FAINT, INK, ORANGE, finish, plotly
 from results.labels import epsilon_text
 from results.points import EPSILON, parameter_label, value_text
-from results.search import StudyResults
+from results.search import SearchResults
 from results.search_tables import search_table
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Shrinking(NamedTuple):
     log: bool
 
 
-def numbers(results: StudyResults) -> Shrinking:
+def numbers(results: SearchResults) -> Shrinking:
     """Intervals and tried values of every round that has an interval."""
     import pandas as pd
 
@@ -91,12 +91,12 @@ def caption(shrinking: Shrinking) -> str:
     """What is seen, in words."""
     chain = _last_chain(list(shrinking.intervals.itertuples()))
     text = (
-        "Every bar is one repeat at its own scale, with its two ends written below it; the grey funnel shows "
+        "Each bar is the interval of one repeat, at its own scale, with its two ends below it; the grey funnel shows "
         f"which part of it the next repeat searched. Dots: {_tried(shrinking)}; diamond: best of the repeat; "
         "ring: second best."
     )
     if len(chain) < len(shrinking.intervals):
-        text += " Where there is no funnel, a search began anew."
+        text += " Where there is no funnel, a new search began."
     if len(chain) > 1 and chain[-1].width > 0:
         first = "the first" if len(chain) == len(shrinking.intervals) else f"repeat {chain[0].repeat}"
         narrower = f"{chain[0].width / chain[-1].width:.3g} times narrower"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from results.figures.style import BLUE, FAINT, INK, VERMILLION, finish, has_numbers, plotly, value_axis
 from results.labels import STREAM_LABELS, subscripts
 from results.points import Setting, parameter_label, setting_text, value_text
-from results.search import StudyResults
+from results.search import SearchResults
 from results.search_tables import by_setting
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Slices(NamedTuple):
     """
 
 
-def numbers(results: StudyResults) -> Slices:
+def numbers(results: SearchResults) -> Slices:
     """Every tried setting with its mean over the seeds that did not diverge."""
     groups = {setting: results.members_of(setting) for setting in results.settings}
     table = by_setting(groups, results.parameters)
@@ -65,15 +65,15 @@ def draw(slices: Slices) -> Any:
 
 def caption(slices: Slices) -> str:
     """What is seen, in words."""
-    marked = "Diamond: the chosen setting"
+    marked = "Diamond: the chosen point"
     if (slices.points["kind"] == BASELINE).any():
         marked += "; square: the baseline"
-    panels = "each panel shows all of them against one parameter, so that the others vary within it"
+    panels = "each panel shows all of them against one hyperparameter, while the others vary"
     if len(slices.parameters) == 1:
         panels = "bars are ± one standard deviation"
     return (
-        f"Final average accuracy A_T of every tried setting on the {STREAM_LABELS[slices.stream]}, mean over the seeds "
-        f"that did not diverge; {panels}. {marked}. Where the pointer rests, the whole setting is shown."
+        f"Final average accuracy A_T of every tried point on the {STREAM_LABELS[slices.stream]}, mean over the seeds "
+        f"that did not diverge; {panels}. {marked}. Hover over a marker to see the whole point."
     )
 
 
@@ -82,7 +82,7 @@ def tables(slices: Slices) -> dict[str, pd.DataFrame]:
     return {"slices": slices.points.drop(columns="text")}
 
 
-def _kind(results: StudyResults, setting: Setting) -> str:
+def _kind(results: SearchResults, setting: Setting) -> str:
     if setting == results.chosen:
         return CHOSEN
     return BASELINE if setting == results.baseline else TRIED

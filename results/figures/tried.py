@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from results.figures.style import INK, finish, has_numbers, legend_beside, look, plotly, value_axis
 from results.labels import STREAM_LABELS, subscripts
 from results.points import parameter_label, value_text
-from results.search import StudyResults
+from results.search import SearchResults
 from results.search_tables import by_setting
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Tried(NamedTuple):
     """
 
 
-def numbers(studies: Sequence[tuple[str, StudyResults]]) -> Tried:
+def numbers(studies: Sequence[tuple[str, SearchResults]]) -> Tried:
     """Of (label, study); parameters that not all of them searched have no panel."""
     import pandas as pd
 
@@ -64,11 +64,15 @@ def draw(tried: Tried) -> Any:
 def caption(tried: Tried) -> str:
     """What is seen, in words."""
     text = (
-        f"Final average accuracy A_T of every setting that was tried, on the {STREAM_LABELS[tried.stream]}: mean over "
-        "the seeds that did not diverge, coloured by strategy. Large and outlined: what the strategy chose. A click on "
-        "a name hides its dots."
+        f"Final average accuracy A_T of every tried point on the {STREAM_LABELS[tried.stream]}: mean over the seeds "
+        "that did not diverge, coloured by strategy. Large and outlined: the choice of the strategy. Click a name to "
+        "hide its dots."
     )
-    return text if tried.parameters else f"{text} The studies share no parameter, so there is nothing to draw."
+    return (
+        text
+        if tried.parameters
+        else f"{text} The studies searched no hyperparameter in common, so there is nothing to draw."
+    )
 
 
 def tables(tried: Tried) -> dict[str, pd.DataFrame]:

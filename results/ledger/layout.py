@@ -2,58 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Float, Inspector, Integer, String, Table, func, inspect, select, text
-from sqlalchemy.schema import CreateColumn, CreateTable
+from sqlalchemy.schema import CreateTable
 from sqlalchemy.types import TypeEngine
 
 from results.ledger import schema
 from results.ledger.errors import StoreError
+from results.ledger.migrations import MIGRATIONS, copy_beside, migrate
 
 PREPARATION = 0x65707365617263  # "epsearc": PostgreSQL's name of the lock under which the tables are made
-TABLES = (schema.runs, schema.studies, schema.certificates)
-
-Columns = Mapping[str, frozenset[str]]
-"""Table -> the columns that it has. What a ledger does not have yet is missing."""
+UPGRADE = "`epsearch db upgrade`"
 
 
-def prepare(connection: Connection) -> Columns:
+class Layout(NamedTuple):
+    """What a ledger has."""
+
+    tables: frozenset[str]
+    """Names of the tables there are."""
+    told: str = ""
+    """One line for the user, where the ledger has just been brought up to date."""
+
+
+def prepare(connection: Connection, upgrade: bool = False) -> Layout:
     """Make the tables where there are none, and bring those of an older ledger up to date, to write to them.
 
-    StoreError where a newer program made them, or they are not what one of this program's has made.
+    An SQLite file is copied beside itself first. Another database is brought up to date only to `upgrade`, which makes
+    no ledger where there is none. StoreError where a newer program made the tables, or they are not what one of this
+    program's has made.
     """
     _lock_others_out(connection)
     _check_pages(connection)
     version = _version(connection)
-    look(connection)
-    for table in TABLES:
+    for table in schema.TABLES_OF[schema.VERSION]:
         if what := _other_than_made(inspect(connection), table):
             raise StoreError(f"the ledger is damaged: {what}, and cannot be written to")
+    told = ""
     if version is None:
-        for table in (schema.versions, *TABLES):
-            connection.execute(CreateTable(table))
-        connection.execute(schema.versions.insert().values(id=1, version=schema.VERSION))
-    elif version < schema.VERSION:
-        _bring_up_to_date(connection, version)
-    return {table.name: frozenset(table.columns.keys()) for table in TABLES}
+        if upgrade:
+            raise StoreError("there is no ledger yet; `epsearch run` makes one")
+        _make(connection)
+    else:
+        _check_columns(connection, schema.TABLES_OF.get(version, ()))
+        told = _brought_up_to_date(connection, version, upgrade) if version < schema.VERSION else ""
+    return Layout(_names(schema.VERSION), told)
 
 
-def look(connection: Connection) -> Columns:
-    """What there is to read: nothing in a database without a ledger. StoreError as of `prepare`."""
+def look(connection: Connection) -> Layout:
+    """What there is to read: nothing in a database without a ledger. StoreError as of `prepare`, and where the ledger
+    is older than the last two versions.
+    """
     version = _version(connection)
     if version is None:
-        return {}
-    there = {table.name: _columns(connection, table) for table in TABLES}
-    for table in TABLES:
-        later = {column for newer in range(version + 1, schema.VERSION + 1) for column in _added(newer, table)}
-        if missing := sorted({column.name for column in table.columns} - later - there[table.name]):
-            what = (
-                f"{table.name} has no column {missing[0]}" if there[table.name] else f"there is no table {table.name}"
-            )
+        return Layout(frozenset())
+    if version not in schema.TABLES_OF:
+        raise StoreError(f"{_of_version(version)}; {UPGRADE} brings it up to date")
+    _check_columns(connection, schema.TABLES_OF[version])
+    return Layout(_names(version))
+
+
+def _names(version: int) -> frozenset[str]:
+    return frozenset(table.name for table in schema.TABLES_OF[version])
+
+
+def _make(connection: Connection) -> None:
+    for table in (schema.versions, *schema.TABLES_OF[schema.VERSION]):
+        connection.execute(CreateTable(table))
+    connection.execute(schema.versions.insert().values(id=1, version=schema.VERSION))
+
+
+def _brought_up_to_date(connection: Connection, version: int, upgrade: bool) -> str:
+    """What to tell of it. In the transaction of the connection: there is the old ledger or the new one."""
+    if connection.dialect.name == "sqlite":
+        copy = copy_beside(connection, version)
+    elif upgrade:
+        copy = None
+    else:
+        raise StoreError(f"{_of_version(version)}; back it up, and let {UPGRADE} bring it up to date")
+    migrate(connection, version)
+    _check_columns(connection, schema.TABLES_OF[schema.VERSION])
+    done = f"the ledger had schema version {version} and was brought up to {schema.VERSION}"
+    return f"{done}; as it was, it lies in {copy}" if copy else done
+
+
+def _of_version(version: int) -> str:
+    *_, before, last = sorted(schema.TABLES_OF)
+    return f"the ledger has schema version {version}, this epsearch writes {last} and reads {before} and {last}"
+
+
+def _check_columns(connection: Connection, tables: Sequence[Table]) -> None:
+    """StoreError where one of the tables, or a column of it, is missing."""
+    for table in tables:
+        there = _columns(connection, table)
+        if missing := sorted({column.name for column in table.columns} - there):
+            what = f"{table.name} has no column {missing[0]}" if there else f"there is no table {table.name}"
             raise StoreError(f"the ledger is damaged: {what}")
-    return there
 
 
 def _other_than_made(there: Inspector, table: Table) -> str | None:
@@ -77,13 +122,6 @@ def _kind(of: TypeEngine[Any]) -> type | None:
     return next((kind for kind in (String, Integer, Float) if isinstance(of, kind)), None)
 
 
-def _added(version: int, table: Table) -> set[str]:
-    """The columns of the table that came with a version."""
-    if table in schema.ADDED_TABLES.get(version, ()):
-        return {column.name for column in table.columns}
-    return {column.name for column in schema.ADDED_COLUMNS.get(version, ()) if column.table is table}
-
-
 def _columns(connection: Connection, table: Table) -> frozenset[str]:
     if not inspect(connection).has_table(table.name):
         return frozenset()
@@ -94,7 +132,7 @@ def _version(connection: Connection) -> int | None:
     """None in a database without a ledger."""
     inspector = inspect(connection)
     if not inspector.has_table(schema.versions.name):
-        if any(inspector.has_table(table.name) for table in TABLES):
+        if any(inspector.has_table(table.name) for table in schema.TABLES_OF[schema.VERSION]):
             raise StoreError(f"the ledger is damaged: there is no table {schema.versions.name}")
         return None
     found = connection.execute(select(text("version")).select_from(schema.versions)).scalars().all()
@@ -105,6 +143,8 @@ def _version(connection: Connection) -> int | None:
             f"the ledger has schema version {found[0]}, made by a newer epsearch; "
             f"allowed: up to {schema.VERSION}; upgrade epsearch"
         )
+    if found[0] not in (*schema.TABLES_OF, *MIGRATIONS):
+        raise StoreError(f"{_of_version(found[0])}; begin another ledger, with another --out or --storage")
     return found[0]
 
 
@@ -128,16 +168,3 @@ def _check_pages(connection: Connection) -> None:
         raise StoreError(
             f"the ledger's file is damaged ({line}); what can be saved of it, `sqlite3 FILE .recover` prints"
         )
-
-
-def _bring_up_to_date(connection: Connection, version: int) -> None:
-    """Rows of the tables get the defaults of their new columns."""
-    versions = range(version + 1, schema.VERSION + 1)
-    new = [table for newer in versions for table in schema.ADDED_TABLES.get(newer, ())]
-    for table in new:
-        connection.execute(CreateTable(table))
-    for column in (column for newer in versions for column in schema.ADDED_COLUMNS.get(newer, ())):
-        if column.table not in new:  # which has it already
-            definition = CreateColumn(column).compile(dialect=connection.dialect)
-            connection.exec_driver_sql(f"ALTER TABLE {column.table.name} ADD COLUMN {definition}")
-    connection.execute(schema.versions.update().values(version=schema.VERSION))

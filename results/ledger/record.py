@@ -60,9 +60,9 @@ class RunRecord:
     created: str
     """ISO-8601 time, UTC."""
     fingerprint: str
-    """Hash of the final parameters, bit for bit; "" where the ledger is older than this field."""
+    """Hash of the final parameters, bit for bit."""
     cohort: str
-    """Short id that all members trained together share; "" where it is not known."""
+    """Short id that all members trained together share."""
 
     def __post_init__(self) -> None:
         if self.phase not in PHASES:

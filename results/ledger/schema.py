@@ -17,18 +17,9 @@ from numpy.typing import NDArray
 from sqlalchemy import BigInteger, Column, Double, Integer, MetaData, Row, String, Table, Text
 
 from results.ledger.certificate import Certificate
-from results.ledger.record import ARRAYS, RunRecord, content_key
-
-VERSION = 3
+from results.ledger.record import ARRAYS, RunRecord
 
 metadata = MetaData()
-
-
-def _added(name: str) -> Column[str]:
-    """A column that came later. A default of the database: programs of the version before that still have the ledger
-    open keep adding rows.
-    """
-    return Column(name, String(64), nullable=False, server_default="")
 
 
 # The prefix keeps clear of other programs in a shared database: "studies" and "runs" are names that tuners
@@ -56,7 +47,7 @@ runs = Table(
     *(Column(name, Text, nullable=False) for name in ARRAYS),
     Column("content", Text, nullable=False),
     Column("created", String(64), nullable=False),
-    *map(_added, ("fingerprint", "cohort", "checksum")),
+    *(Column(name, String(64), nullable=False) for name in ("fingerprint", "cohort", "checksum")),
 )
 
 studies = Table(
@@ -65,7 +56,7 @@ studies = Table(
     Column("name", String(255), primary_key=True),
     Column("config", Text, nullable=False),
     Column("created", String(64), nullable=False),
-    _added("checksum"),
+    Column("checksum", String(64), nullable=False),
 )
 
 certificates = Table(
@@ -75,21 +66,25 @@ certificates = Table(
     Column("accuracy_difference", Double, nullable=False),
     Column("parameter_difference", Double, nullable=False),
     Column("created", String(64), nullable=False),
-    _added("checksum"),
+    Column("checksum", String(64), nullable=False),
 )
 
+summaries = Table(
+    "epsearch_summaries",
+    metadata,
+    Column("name", String(255), primary_key=True),
+    Column("study", String(64), nullable=False),
+    Column("summary", Text, nullable=False),
+    Column("checksum", String(64), nullable=False),
+)
+"""What is known of a study of that name; `study` is the checksum of its row, and of no other one is it the summary."""
+
+TABLES_OF = {3: (runs, studies, certificates), 4: (runs, studies, certificates, summaries)}
+"""Version -> its tables: the last two versions, which are those that can be read. `migrations` leads to the last."""
+
+VERSION = max(TABLES_OF)
+
 TEXTS = ("key", "phase", "method", "status", "created", "fingerprint", "cohort")
-
-ADDED_COLUMNS = {
-    2: (runs.c.fingerprint, runs.c.cohort),
-    3: (runs.c.checksum, studies.c.checksum, certificates.c.checksum),
-}
-"""Version -> the columns it added to tables that were there before."""
-
-ADDED_TABLES = {2: (certificates,)}
-
-NAMED_TWICE = ("method", "epsilon", "seed")
-"""Columns that a content may name as well."""
 
 UNREADABLE = (ValueError, TypeError, ArithmeticError, RecursionError)
 """What Python raises where a text is not what it should be."""
@@ -106,17 +101,14 @@ def seal(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unseal(table: Table, row: Row[Any]) -> dict[str, Any]:
-    """The row's values without the checksum. Damaged where they do not fit it, or their column; rows of older ledgers
-    have no checksum.
-    """
+    """The row's values without the checksum. Damaged where they do not fit it, or their column."""
     values = dict(row._mapping)
     for name, value in values.items():
         column = table.c[name]
         kinds = (int, float) if column.type.python_type is float else (column.type.python_type,)
         if not (isinstance(value, kinds) or (value is None and column.nullable)):
             raise Damaged(f"{name} must be {_kind(kinds[-1])}, got {_kind(type(value))}")
-    checksum = values.pop("checksum")
-    if checksum and checksum != _checksum(values):
+    if values.pop("checksum") != _checksum(values):
         raise Damaged("it is not what its checksum says")
     return values
 
@@ -143,7 +135,7 @@ def to_row(record: RunRecord) -> dict[str, Any]:
 def from_row(row: Row[Any]) -> RunRecord:
     """The record of one row of `runs`. Raises Damaged."""
     values = unseal(runs, row)
-    content = content_of(row)
+    content = json_object("content", values["content"])
     try:
         arrays = {name: json_to_array(values[name]) for name in ARRAYS}
         return RunRecord(**{**values, **arrays, "content": content})
@@ -157,24 +149,6 @@ def to_certificate(row: Row[Any]) -> Certificate:
         return Certificate(**unseal(certificates, row))
     except UNREADABLE as error:
         raise Damaged(str(error)) from error
-
-
-def content_of(row: Row[Any]) -> dict[str, Any]:
-    """The content of a row of `runs` that has been unsealed. Damaged where it is not that of the row."""
-    content = json_object("content", row.content)
-    if row.checksum:
-        return content
-    other = [name for name in NAMED_TWICE if content.get(name) not in (None, getattr(row, name))]
-    if other or _key(content) != row.key:
-        raise Damaged(f"its {other[0] if other else 'key'} is not that of its content")
-    return content
-
-
-def _key(content: Mapping[str, Any]) -> str:
-    try:
-        return content_key(content)
-    except RecursionError as error:
-        raise Damaged("content is too deep") from error
 
 
 def json_object(name: str, text: str) -> dict[str, Any]:

@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import partial
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-from sqlalchemy import Column, Connection, Engine, Row, Table, func, literal, select
+from sqlalchemy import Column, Connection, Engine, Row, Table, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from results.ledger import layout, schema
@@ -57,31 +58,35 @@ class Store:
     Every method raises StoreError, one line, where the database does. What a damaged row says is never returned.
     """
 
-    def __init__(self, engine: Engine, url: LedgerUrl, prepare: Callable[[Connection], layout.Columns]) -> None:
+    def __init__(self, engine: Engine, url: LedgerUrl, prepare: Callable[[Connection], layout.Layout]) -> None:
         self._engine, self._url = engine, url
         self.patience = Patience()  # none; a run has some
         try:
             with self._transaction("open") as connection:
-                self._there = prepare(connection)
+                there = prepare(connection)
         except BaseException:
             self.close()
             raise
+        self._tables, self.told = there
 
     @classmethod
     def open(cls, url: LedgerUrl | str) -> Store:
-        """Open `sqlite:///FILE` or `postgresql://…`, make the tables where they are missing, and bring those of an
-        older ledger up to date.
+        """Open `sqlite:///FILE` or `postgresql://…` to write to, and make the tables where they are missing. An older
+        SQLite ledger is copied and brought up to date; `told` then says so in one line, else it is empty.
 
-        StoreError where the URL, the driver, the folder or the file is wrong or damaged, or a newer program made the
-        ledger.
+        StoreError where the URL, the driver, the folder or the file is wrong or damaged, a newer program made the
+        ledger, or an older one made it on another database than SQLite.
         """
         return cls(connect(url), LedgerUrl.of(url), layout.prepare)
 
     @classmethod
+    def upgrade(cls, url: LedgerUrl | str) -> Store:
+        """The same, and an older ledger is brought up to date on any database. StoreError, too, where there is none."""
+        return cls(connect(url), LedgerUrl.of(url), partial(layout.prepare, upgrade=True))
+
+    @classmethod
     def read(cls, url: LedgerUrl | str) -> Store:
-        """The same to read from, without writing anything: an older ledger stays one, and where there is none it is
-        empty.
-        """
+        """To read from, without writing anything: an older ledger stays one, and where there is none it is empty."""
         return cls(connect_to_read(url), LedgerUrl.of(url), layout.look)
 
     def close(self) -> None:
@@ -123,7 +128,7 @@ class Store:
     @tried_again
     def count(self) -> int:
         """Number of records, damaged ones included."""
-        if not self._there.get(schema.runs.name):
+        if schema.runs.name not in self._tables:
             return 0
         with self._transaction("read") as connection:
             return int(connection.execute(select(func.count()).select_from(schema.runs)).scalar_one())
@@ -203,12 +208,10 @@ class Store:
         return found
 
     def _rows(self, connection: Connection, table: Table, where: Any = None, *order: Column[str]) -> list[Row[Any]]:
-        """Columns that came later than the ledger have their default; a table that did has no rows."""
-        there = self._there.get(table.name)
-        if not there:
+        """A table that came later than the ledger has no rows."""
+        if table.name not in self._tables:
             return []
-        columns = (column if column.name in there else literal("").label(column.name) for column in table.columns)
-        query = select(*columns).order_by(*order)
+        query = select(table).order_by(*order)
         return list(connection.execute(query if where is None else query.where(where)))
 
     def _add_rows(self, table: Table, make: Callable[[Row[Any]], object], rows: Iterable[dict[str, Any]]) -> int:
@@ -242,8 +245,7 @@ def _to_study(row: Row[Any]) -> StudyRow:
 
 
 def _content(row: Row[Any]) -> dict[str, Any]:
-    schema.unseal(schema.runs, row)
-    return schema.content_of(row)
+    return schema.json_object("content", schema.unseal(schema.runs, row)["content"])
 
 
 def _insert_new(connection: Connection, table: Table, rows: list[dict[str, Any]], key: Column[Any]) -> int:

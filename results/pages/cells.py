@@ -58,7 +58,7 @@ def remarks(table: pd.DataFrame, comparable: bool, printed: str) -> Iterator[str
     fractions = "F_T and LCA_10 are fractions" if "LCA_10_mean" in table.columns else "F_T is a fraction"
     yield (
         "First line of a cell: mean ± population standard deviation over the seeds that did not diverge. "
-        f"{fractions}, the rest percent; F_T is better when lower."
+        f"{fractions}, the other metrics are in percent; a lower F_T is better."
     )
     if not _any_printed(table):
         yield "The paper prints no row for this dataset and these settings."
@@ -67,19 +67,19 @@ def remarks(table: pd.DataFrame, comparable: bool, printed: str) -> Iterator[str
     else:
         yield (
             f"Second line: {printed}, {PRINTED_RUNS} runs. Third line: the difference in standard errors, "
-            f"(ours − printed) / √(s²/n + sₚ²/{PRINTED_RUNS}) with sample standard deviations s (ours) and sₚ "
-            "(printed), both spreads being population ones before."
+            f"(ours − printed) / √(s²/n + sₚ²/{PRINTED_RUNS}), where s (ours) and sₚ (printed) are sample standard "
+            "deviations, computed from the population standard deviations that are shown."
         )
         yield (
-            f"{APART_MARK} more than {APART:g} standard errors apart, and further than the printed mean was rounded. "
-            "This is a pointer, not a test: with few seeds s is little more than a guess (with three, chance alone "
-            "exceeds 3 in up to one of ten cells), and the table has many cells."
+            f"{APART_MARK} more than {APART:g} standard errors apart, and by more than the rounding of the printed "
+            "mean. This is a hint, not a test: with few seeds s is a poor estimate (with three seeds, differences "
+            "exceed 3 standard errors by chance alone in up to one of ten cells), and the table has many cells."
         )
 
 
 ORIENTATION = (
-    "The sizes of these runs are not the paper's: printed rows are shown for orientation only, and no differences "
-    "to them are given."
+    "The sizes of these runs are not those of the paper: printed rows are shown for orientation only, without "
+    "differences."
 )
 
 
@@ -96,7 +96,7 @@ def diverged_text(table: pd.DataFrame) -> str:
     if broken.empty:
         return ""
     rows = ", ".join(f"{r['row']} ({r['diverged']} of {r['n'] + r['diverged']})" for _, r in broken.iterrows())
-    return f"{count_text(int(broken['diverged'].sum()), 'member')} diverged: {rows}. Counted, not averaged."
+    return f"{count_text(int(broken['diverged'].sum()), 'member')} diverged: {rows}. They are counted but not averaged."
 
 
 def _any_printed(table: pd.DataFrame) -> bool:

@@ -81,7 +81,7 @@ def _page(
 
     dataset, tasks = dataset_label(comparison.dataset), _tasks(comparison)
     drawn = [page.figure(name, m.draw(numbers), m.caption(numbers)) for name, (m, numbers) in figures.items()]
-    nothing = page.paragraphs("No row has a measured member yet.")
+    nothing = page.paragraphs("No member has been measured yet.")
     body = [
         page.tiles(_headlines(table, ranked)) + page.notes(warnings(table, comparison.comparable, comparison.notes)),
         page.section("Results beside the printed table", as_html(comparison_sheet(comparison, table))),
@@ -123,12 +123,13 @@ def _ranking_section(ranked: Ranking) -> str:
         for _, r in ranked.table.iterrows()
     ]
     tau = (
-        f"Kendall's τ-b = {number_text(ranked.tau, 2)} over {count_text(ranked.methods, 'method')}, each by its first "
-        "row in the table of results: 1 is the printed order, 0 no relation, −1 the reverse. "
+        f"Kendall's τ-b = {number_text(ranked.tau, 2)} over {count_text(ranked.methods, 'method')}, each represented "
+        "by its first row in the table of results: 1 means the printed order, 0 no relation, −1 the reverse order. "
         if not math.isnan(ranked.tau)
         else ""
     )
-    text = f"By A_T. {tau}Rows of one method share its printed rank; rows without either value take no part."
+    shared = "Rows of one method share its printed rank; rows without one of the values are left out."
+    text = f"Ranked by A_T. {tau}{shared}"
     return page.section("Ranking", page.table(header, rows), page.small(text))
 
 

@@ -62,7 +62,7 @@ def _page(study: MemoryStudy, table: pd.DataFrame, panels: memory_panels.MemoryP
     drawn = (
         page.figure("memory_panels", memory_panels.draw(panels), memory_panels.caption(panels))
         if len(panels.points)
-        else page.paragraphs("No row has a measured member yet.")
+        else page.paragraphs("No member has been measured yet.")
     )
     body = [
         page.notes(warnings(table, study.comparable, study.notes)),

@@ -10,7 +10,7 @@ from results.export import export_runs
 from results.figures import best_so_far, curves, parameter_curve, shrinking, slices
 from results.labels import STREAM_LABELS, dataset_label, method_label, strategy_label
 from results.ledger.files import write_atomically, write_csv
-from results.search import SearchRound, StudyResults
+from results.search import SearchResults, SearchRound
 from results.search_tables import certificates_table, difference_table, evaluated_rows, evaluation_table, search_table
 from results.verdict import wording
 from results.verdict.answer import answer
@@ -19,10 +19,10 @@ from results.verdict.assessment import trust, trust_as_json, trust_rows
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["SearchRound", "StudyResults", "answer", "evaluation_table", "trust", "trust_as_json", "write_report"]
+__all__ = ["SearchResults", "SearchRound", "answer", "evaluation_table", "trust", "trust_as_json", "write_report"]
 
 
-def write_report(results: StudyResults, folder: Path) -> Path:
+def write_report(results: SearchResults, folder: Path) -> Path:
     """Write report.html, evaluation.csv, evaluation_difference.csv, search.csv, trust.csv, certificates.csv,
     figures/*.csv and the exported runs into `folder`.
 
@@ -39,7 +39,7 @@ def write_report(results: StudyResults, folder: Path) -> Path:
     return write_atomically(folder / "report.html", _page(results, figures).encode())
 
 
-def _figures(results: StudyResults) -> dict[str, tuple[ModuleType, Any]]:
+def _figures(results: SearchResults) -> dict[str, tuple[ModuleType, Any]]:
     """name -> (the figure's module, its numbers). A new figure is one line here and one in `_page`."""
     found: dict[str, tuple[ModuleType, Any]] = {}
     if results.is_curve:
@@ -54,7 +54,7 @@ def _figures(results: StudyResults) -> dict[str, tuple[ModuleType, Any]]:
     return found
 
 
-def _tables(results: StudyResults, figures: dict[str, tuple[ModuleType, Any]]) -> dict[str, pd.DataFrame]:
+def _tables(results: SearchResults, figures: dict[str, tuple[ModuleType, Any]]) -> dict[str, pd.DataFrame]:
     """File name without ending -> table."""
     import pandas as pd
 
@@ -70,7 +70,7 @@ def _tables(results: StudyResults, figures: dict[str, tuple[ModuleType, Any]]) -
     return tables
 
 
-def _page(results: StudyResults, figures: dict[str, tuple[ModuleType, Any]]) -> str:
+def _page(results: SearchResults, figures: dict[str, tuple[ModuleType, Any]]) -> str:
     from results.html import appendix, page
     from results.pages import search_evaluation, search_sections, search_trust
 
@@ -85,7 +85,7 @@ def _page(results: StudyResults, figures: dict[str, tuple[ModuleType, Any]]) -> 
         search_sections.what_was_run(results),
         page.section(f"{metrics} versus {wording.searched(results)}", *drawn.values()),
         page.section("How the interval shrank", shrunk) if shrunk else "",
-        page.section("What the search spent", spent),
+        page.section("What the search trained", spent),
         search_trust.how_far(results),
         search_evaluation.evaluation(results),
         page.section("Accuracy while learning", learning),

@@ -19,7 +19,7 @@ from results.labels import (
 )
 from results.metrics import METRICS
 from results.paper.reference import footnotes
-from results.search import StudyResults
+from results.search import SearchResults
 from results.search_tables import difference_table, evaluation_table, printed_methods
 from results.verdict import wording
 
@@ -30,7 +30,7 @@ PAPER_TASKS = 17
 METRIC_COLUMNS = [(metric, METRIC_UNITS[metric]) for metric in METRICS]
 
 
-def evaluation(results: StudyResults) -> str:
+def evaluation(results: SearchResults) -> str:
     """The chosen setting and the baseline beside the paper's printed rows."""
     frame = evaluation_table(results)
     if frame.empty:
@@ -64,7 +64,7 @@ def _evaluation_rows(frame: pd.DataFrame, of_epsilon: bool) -> Iterator[tuple[st
         yield kind, [label, *(metric_text(row, metric) for metric in METRICS), n]
 
 
-def _difference_rows(results: StudyResults) -> Iterator[tuple[str, list[str]]]:
+def _difference_rows(results: SearchResults) -> Iterator[tuple[str, list[str]]]:
     pairs = difference_table(results).set_index("metric")
     if not pairs.empty:
         yield (
@@ -85,31 +85,31 @@ def _difference_cell(pairs: pd.DataFrame, metric: str) -> str:
     return f"{signed_text(mean, digits)} ± {number_text(error, digits)}"
 
 
-def _remarks(results: StudyResults, frame: pd.DataFrame) -> Iterator[str]:
+def _remarks(results: SearchResults, frame: pd.DataFrame) -> Iterator[str]:
     if not results.evaluation:
         yield "The evaluation of this study has not run yet; only the paper's printed rows are shown."
     yield (
-        "Mean ± population standard deviation over seeds; F_T and LCA_10 are fractions, the rest percent. "
-        f"F_T is better when lower.{_difference_remark(results)}"
+        "Mean ± population standard deviation over seeds; F_T and LCA_10 are fractions, the other metrics are in "
+        f"percent. A lower F_T is better.{_difference_remark(results)}"
     )
     if (frame["source"] == "paper").any():
         of_epsilon = " and gives ε only for Permuted MNIST and Split CIFAR-100" if results.zero_is_agem else ""
         tasks = results.evaluation[0].tasks if results.evaluation else PAPER_TASKS
         other = (
-            f" This evaluation has {tasks} tasks, so the printed rows are no yardstick for it."
+            f" This evaluation has {tasks} tasks, so the printed rows cannot be compared with it."
             if tasks != PAPER_TASKS
             else ""
         )
         yield (
             f"Printed rows: the paper's main tables, {PAPER_TASKS} tasks, 5 runs, full training sets; "
-            f"comparable only where the configuration below has the same sizes.{other} "
+            f"comparable only if the configuration below has the same sizes.{other} "
             f"The paper prints no LCA_10{of_epsilon}."
         )
     for method in printed_methods(results):
         yield from (f"On the printed {method_label(method)} row: {note}" for note in footnotes(results.dataset, method))
 
 
-def _difference_remark(results: StudyResults) -> str:
+def _difference_remark(results: SearchResults) -> str:
     if not wording.has_baseline(results):
         return ""
     pair = f"chosen {wording.subject(results)} minus {wording.baseline_name(results)}"

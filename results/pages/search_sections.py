@@ -22,7 +22,7 @@ from results.ledger.record import RunRecord
 from results.pages.search_evaluation import metric_text
 from results.pages.search_trust import KIND_LABELS, looks_text
 from results.points import parameter_label, value_text
-from results.search import StudyResults
+from results.search import SearchResults
 from results.search_tables import baseline_pair, by_setting, search_table
 from results.verdict import equivalence, wording
 from results.verdict.answer import answer
@@ -30,13 +30,13 @@ from results.verdict.assessment import trust
 from results.verdict.peak import is_inert
 
 
-def overview(results: StudyResults) -> str:
+def overview(results: SearchResults) -> str:
     """Headline numbers, warnings and the answer in words."""
     text = f'<div class="answer">{page.paragraphs(answer(results))}</div>'
     return page.tiles(_headlines(results)) + page.notes(warnings(results)) + text
 
 
-def warnings(results: StudyResults) -> list[str]:
+def warnings(results: SearchResults) -> list[str]:
     """What a reader must not miss: on which stream was chosen, an unfinished evaluation, other looks at the
     evaluation stream, members that alone come out otherwise, then the caller's notes.
     """
@@ -44,7 +44,7 @@ def warnings(results: StudyResults) -> list[str]:
     if results.score_on == "eval" and not is_inert(results):
         found.append(
             f"{_selected(results)} on the evaluation stream itself. The evaluation figures on this page are "
-            "therefore flattered: the same test data chose the winner and scored it."
+            "therefore biased upwards: the same test data made the choice and scored it."
         )
     if not results.evaluation:
         found.append("The evaluation has not run yet; the sections about it are empty.")
@@ -56,7 +56,7 @@ def warnings(results: StudyResults) -> list[str]:
     return [*found, *results.notes]
 
 
-def what_was_run(results: StudyResults) -> str:
+def what_was_run(results: SearchResults) -> str:
     """The study in one list."""
     members = results.search
     subject = wording.heading(wording.subject(results))
@@ -77,18 +77,18 @@ def what_was_run(results: StudyResults) -> str:
     return page.section("What was run", page.facts(items))
 
 
-def _selected(results: StudyResults) -> str:
+def _selected(results: SearchResults) -> str:
     return "ε was selected" if results.of_epsilon else f"The {wording.subject(results)} was selected"
 
 
-def _different(results: StudyResults) -> str:
+def _different(results: SearchResults) -> str:
     if len(results.parameters) > 1:
-        return count_text(len(results.settings), "different setting")
+        return count_text(len(results.settings), "different point")
     of = f" of {wording.subject(results)}"
     return count_text(len(results.settings), "different value") + of
 
 
-def _domains(results: StudyResults) -> Iterator[tuple[str, str]]:
+def _domains(results: SearchResults) -> Iterator[tuple[str, str]]:
     """What was searched, an item a parameter."""
     for i, (name, ends) in enumerate(zip(results.parameters, results.domain, strict=True)):
         of = "" if results.of_epsilon else f" of {parameter_label(name)}"
@@ -100,7 +100,7 @@ def _domains(results: StudyResults) -> Iterator[tuple[str, str]]:
             yield f"Searched interval{of}", f"{interval_text(ends)}{scale}"
 
 
-def search(results: StudyResults) -> str:
+def search(results: SearchResults) -> str:
     """Every round and every setting."""
     header = [
         *((parameter_label(name), "") for name in results.parameters),
@@ -116,13 +116,13 @@ def search(results: StudyResults) -> str:
     return page.section("The search, point by point", page.table(header, _search_rows(results)), page.small(remark))
 
 
-def certificates(results: StudyResults) -> str:
+def certificates(results: SearchResults) -> str:
     """What training members again, alone, showed; nothing where that was not done."""
     text = equivalence.summary(results)
     return page.section("Equivalence", page.paragraphs(text)) if text else ""
 
 
-def _headlines(results: StudyResults) -> Iterator[tuple[str, str, str]]:
+def _headlines(results: SearchResults) -> Iterator[tuple[str, str, str]]:
     for i, (name, value) in enumerate(zip(results.parameters, results.chosen, strict=True)):
         yield f"Chosen {parameter_label(name)}", value_text(value), "" if i else _detail(results)
     stream = STREAM_LABELS[results.score_on]
@@ -134,11 +134,12 @@ def _headlines(results: StudyResults) -> Iterator[tuple[str, str, str]]:
     pair = baseline_pair(results, evaluation=True)
     if pair.n:
         error = f" ± {number_text(pair.error, 2)}" if pair.n > 1 else ""
-        detail = f"points, paired{', ± standard error' if error else ''}; higher in {pair.wins} of {pair.n}"
+        of = f"higher in {pair.wins} of {count_text(pair.n, 'seed')}"
+        detail = f"percentage points, paired{', ± standard error' if error else ''}; {of}"
         yield f"A_T minus {wording.baseline_name(results)}'s, evaluation", f"{signed_text(pair.mean, 2)}{error}", detail
 
 
-def _detail(results: StudyResults) -> str:
+def _detail(results: SearchResults) -> str:
     """The verdict in a word or two, and its interval."""
     found = trust(results)
     where = f"; best in {about_text((found.peak.low, found.peak.high))}" if found.peak is not None else ""
@@ -151,7 +152,7 @@ def _score_tile(label: str, members: Sequence[RunRecord], remark: str) -> Iterat
         yield label, f"{metric_text(by_setting({(): members}, ()).iloc[0], 'A_T')} %", f"{size}{remark}"
 
 
-def _search_rows(results: StudyResults) -> Iterator[tuple[str, list[str]]]:
+def _search_rows(results: SearchResults) -> Iterator[tuple[str, list[str]]]:
     table = search_table(results)
     for r in results.rounds:
         span = f": {interval_text(r.span)}" if r.span else ""
@@ -167,11 +168,11 @@ def _search_rows(results: StudyResults) -> Iterator[tuple[str, list[str]]]:
             yield kind, [*values, *cells, str(int(row["n"])), str(int(row["diverged"]) or MISSING), rank]
 
 
-def _members(results: StudyResults) -> Iterable[RunRecord]:
+def _members(results: SearchResults) -> Iterable[RunRecord]:
     return {r.key: r for r in (*results.search, *results.evaluation)}.values()
 
 
-def _evaluated(results: StudyResults) -> str:
+def _evaluated(results: SearchResults) -> str:
     shared = {r.key for r in results.search} & {r.key for r in results.evaluation}
     text = f"{len(results.evaluation)} in the evaluation"
     return f"{text} (of these {len(shared)} are members of the search)" if shared else text

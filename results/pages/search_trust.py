@@ -9,7 +9,7 @@ from results.html import page
 from results.inert import INERT
 from results.labels import METRIC_DIGITS, MISSING, about_text, count_text, interval_text, number_text, signed_text
 from results.points import parameter_label, setting_text, value_text
-from results.search import Look, StudyResults
+from results.search import Look, SearchResults
 from results.statistics.paired import sign_flip_name
 from results.statistics.spread import Against
 from results.verdict.assessment import Trust, TrustedSetting, trust
@@ -27,18 +27,18 @@ KIND_LABELS = {
 DIGITS = METRIC_DIGITS["A_T"]
 
 
-def how_far(results: StudyResults) -> str:
+def how_far(results: SearchResults) -> str:
     """The verdict, what it rests on, and every tried setting."""
     found = trust(results)
     label = KIND_LABELS.get(found.verdict.kind, found.verdict.kind)
     banner = page.banner(found.verdict.kind, label, found.verdict.text, found.verdict.advice)
     table = page.table(_header(found), (_row(found, one) for one in found.settings))
-    heading = f"Every {'value' if len(found.parameters) == 1 else 'setting'} that was tried"
+    heading = f"Every tried {'value' if len(found.parameters) == 1 else 'point'}"
     folded = page.folded(heading, table + page.small(_remark(found)), len(found.settings) <= MOST_OPEN)
     return page.section("How far to trust it", banner, page.facts(dict(_facts(results, found))), folded)
 
 
-def looks_text(results: StudyResults) -> str:
+def looks_text(results: SearchResults) -> str:
     """A warning where the evaluation stream was looked at for several choices; "" where it was not."""
     found = trust(results)
     return looks_words(found.looks, found.look)
@@ -48,44 +48,44 @@ def looks_words(looks: Sequence[Look], this: int = 0) -> str:
     """The same of any looks, of which number `this` (from 1; 0: none) is the study's own."""
     if len(looks) < 2:
         return ""
-    first = f"This is look {this} of {len(looks)}" if this else f"There were {len(looks)} looks"
+    first = f"This choice is number {this} of the {len(looks)}" if this else f"There are {len(looks)} choices"
     others = "; ".join(f"{one.setting} ({one.when[:10]})" for i, one in enumerate(looks, 1) if i != this)
     return (
-        f"{first} at this evaluation stream. {'Also evaluated' if this else 'Evaluated'} on it: {others}. Whoever "
-        "picks among choices by these figures selects on the evaluation stream, and the best of several looks is "
-        "flattered."
+        f"{first} that were evaluated on this evaluation stream. {'The others' if this else 'They are'}: {others}. "
+        "Picking one of them by these figures is a selection on the evaluation stream, and the figures of the best of "
+        "several choices are biased upwards."
     )
 
 
-def _facts(results: StudyResults, found: Trust) -> Iterator[tuple[str, str]]:
+def _facts(results: SearchResults, found: Trust) -> Iterator[tuple[str, str]]:
     if found.peak is not None:
         yield from _of_the_curve(results, found)
     if not math.isnan(found.probability) and found.seeds > 1:
         share = f"{100 * found.probability:.0f} % of resamples of the {found.seeds} seeds"
-        yield "Chosen one is the best tried in", f"{share} (too sure with few seeds)"
+        yield "The choice is the best tried in", f"{share} (an overestimate with few seeds)"
     if found.comparisons:
         yield "Smallest p possible", _smallest(found)
     if found.race is not None:
         saved = 1 - found.race.trained / found.race.plain
         yield (
             "Racing",
-            f"{found.race.trained} of {found.race.plain} member runs ({100 * saved:.0f} % saved); the best setting of "
+            f"{found.race.trained} of {found.race.plain} member runs ({100 * saved:.0f} % saved); the best point of "
             f"a round is dropped with a probability of at most {100 * found.race.level:g} % in each round",
         )
     if found.seal:
         yield "Search and evaluation", found.seal
     if found.looks:
         yield (
-            "Looks at the evaluation stream",
+            "Choices evaluated on this evaluation stream",
             "; ".join(f"{one.setting} ({one.when[:10]}{', this study' * one.mine})" for one in found.looks),
         )
 
 
-def _of_the_curve(results: StudyResults, found: Trust) -> Iterator[tuple[str, str]]:
+def _of_the_curve(results: SearchResults, found: Trust) -> Iterator[tuple[str, str]]:
     peak = found.peak
     assert peak is not None
     label = parameter_label(found.parameters[0])
-    yield "Best may lie in", f"{label} in {about_text((peak.low, peak.high))} (95 % confidence, seeds as units)"
+    yield "The best may lie in", f"{label} in {about_text((peak.low, peak.high))} (95 % confidence, seeds as units)"
     if peak.curve is None or peak.window is None or peak.maximum.window is None:
         yield "Fitted curve", "none"
         return
@@ -96,8 +96,8 @@ def _of_the_curve(results: StudyResults, found: Trust) -> Iterator[tuple[str, st
     of = "all" if window.whole else f"{window.points}"
     tested = window.lack_of_fit_p
     fit = "lack of fit cannot be tested" if math.isnan(tested) else f"lack of fit p = {tested:.2g}"
-    apart = ", ε = 0 apart" if results.zero_is_agem else ""
-    yield "Fitted curve", f"quadratic through {of} values in {interval_text(peak.window)}{apart}; {fit}"
+    apart = ", without ε = 0" if results.zero_is_agem else ""
+    yield "Fitted curve", f"quadratic fitted to {of} values in {interval_text(peak.window)}{apart}; {fit}"
 
 
 def _smallest(found: Trust) -> str:
@@ -129,7 +129,7 @@ def _row(found: Trust, one: TrustedSetting) -> tuple[str, list[str]]:
     raced = [number_text(one.adjusted, DIGITS)] if found.race is not None else []
     cells = [
         *map(value_text, one.setting),
-        f"{spread.n}" + (f" ({one.diverged} lost)" if one.diverged else ""),
+        f"{spread.n}" + (f" ({one.diverged} diverged)" if one.diverged else ""),
         number_text(spread.mean, DIGITS),
         *raced,
         number_text(spread.std, DIGITS),
@@ -159,7 +159,7 @@ def _remark(found: Trust) -> str:
     text = (
         f"A_T on the stream of the search, over {count_text(found.seeds, 'seed')}. Sample sd (n − 1) estimates the "
         "spread of seeds not yet tried, population sd (n) is what the paper prints. Bootstrap intervals are BCa, and "
-        "too short with few seeds; a share of resamples is too sure of the winner."
+        "too short with few seeds; the share of resamples is then an overestimate for the best value."
     )
     if not found.comparisons or found.baseline is None:
         return text

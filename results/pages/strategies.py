@@ -27,7 +27,7 @@ from results.ledger.files import write_atomically, write_csv
 from results.pages.search_trust import KIND_LABELS, looks_words
 from results.pages.sheet import Cell, Line, Sheet, as_html, as_latex, as_markdown
 from results.pages.strategies_numbers import all_looks, check_studies, differing, row_labels, strategies_table
-from results.search import StudyResults
+from results.search import SearchResults
 from results.verdict import wording
 from results.verdict.assessment import trust
 
@@ -39,11 +39,11 @@ __all__ = ["strategies_sheet", "write_strategies"]
 DIGITS = METRIC_DIGITS["A_T"]
 ONE_DRAW = (
     "One run of each strategy is one draw: another seed of the strategy, or of the training, may reverse the order. "
-    "docs/strategies.md has the benchmark over many runs."
+    "docs/strategies.md has a benchmark over many runs."
 )
 
 
-def write_strategies(studies: Sequence[StudyResults], folder: Path) -> Path:
+def write_strategies(studies: Sequence[SearchResults], folder: Path) -> Path:
     """Write strategies.html, strategies.csv, strategies.md, strategies.tex and figures/*.csv into `folder`.
 
     Every file is written atomically, the page last. Returns the page's path. Raises ValueError where the studies
@@ -68,7 +68,7 @@ def write_strategies(studies: Sequence[StudyResults], folder: Path) -> Path:
     return write_atomically(folder / "strategies.html", _page(studies, sheet, figures).encode())
 
 
-def strategies_sheet(studies: Sequence[StudyResults], table: pd.DataFrame | None = None) -> Sheet:
+def strategies_sheet(studies: Sequence[SearchResults], table: pd.DataFrame | None = None) -> Sheet:
     """The printed table, from the `strategies_table` where that is at hand."""
     table = strategies_table(studies) if table is None else table
     rows = tuple(
@@ -83,18 +83,18 @@ def strategies_sheet(studies: Sequence[StudyResults], table: pd.DataFrame | None
         ("difference", "to the first, ± s.e."),
         ("A_T", "search, %"),
         ("member runs", "search"),
-        ("settings", "tried"),
+        ("points", "tried"),
     )
     remark = (
         f"A_T: mean ± population standard deviation over the seeds, on the {STREAM_LABELS[studies[0].score_on]} of the "
-        "search (where the setting was chosen, so that it flatters) and on the evaluation stream. Difference: A_T of "
-        "the evaluation minus the first row's, mean over the seeds of both ± its standard error. The interval under a "
-        "verdict is where the best value may lie (95 % confidence)."
+        "search (biased upwards, because the point was chosen there) and on the evaluation stream. Difference: A_T of "
+        "the evaluation minus that of the first row, mean over their common seeds ± its standard error. The interval "
+        "under a verdict is where the best value may lie (95 % confidence)."
     )
     return Sheet(f"Strategies on {dataset_label(studies[0].dataset)}", header, rows, (), (remark,))
 
 
-def _cells(label: str, study: StudyResults, row: pd.Series) -> tuple[Cell, ...]:
+def _cells(label: str, study: SearchResults, row: pd.Series) -> tuple[Cell, ...]:
     kind, peak = str(row["kind"]), trust(study).peak
     where = (Line(about_text((peak.low, peak.high)), "soft"),) if peak is not None else ()
     chosen = str(row["chosen"]).split(", ")
@@ -116,7 +116,7 @@ def _difference(row: pd.Series) -> str:
     return f"{signed_text(row['difference'], DIGITS)} ± {number_text(row['standard_error'], DIGITS)}"
 
 
-def _page(studies: Sequence[StudyResults], sheet: Sheet, figures: dict[str, tuple[ModuleType, Any]]) -> str:
+def _page(studies: Sequence[SearchResults], sheet: Sheet, figures: dict[str, tuple[ModuleType, Any]]) -> str:
     from results.html import page
 
     drawn = {name: page.figure(name, m.draw(numbers), m.caption(numbers)) for name, (m, numbers) in figures.items()}
@@ -124,13 +124,13 @@ def _page(studies: Sequence[StudyResults], sheet: Sheet, figures: dict[str, tupl
     body = [
         page.notes(_warnings(studies)),
         page.section("Side by side", as_html(sheet)),
-        page.section("Every tried setting", drawn["tried"]),
-        page.section("What the searches spent", drawn["best_so_far"]),
+        page.section("Every tried point", drawn["tried"]),
+        page.section("What the searches trained", drawn["best_so_far"]),
         page.section(
             "The verdicts", *(_verdict(label, s) for label, s in zip(row_labels(studies), studies, strict=True))
         ),
     ]
-    what = wording.searched(first) if len({s.parameters for s in studies}) == 1 else "Settings"
+    what = wording.searched(first) if len({s.parameters for s in studies}) == 1 else "Hyperparameters"
     methods = " and ".join(dict.fromkeys(method_label(s.method) for s in studies))
     heading = f"{wording.heading(what)} for {methods} on {dataset_label(first.dataset)}: strategies compared"
     lead = f"{count_text(len(studies), 'search')}, scored by A_T on the {STREAM_LABELS[first.score_on]}."
@@ -138,14 +138,14 @@ def _page(studies: Sequence[StudyResults], sheet: Sheet, figures: dict[str, tupl
     return page.page(heading, names, heading, lead, "\n".join(body), "Comparison of strategies ·")
 
 
-def _verdict(label: str, study: StudyResults) -> str:
+def _verdict(label: str, study: SearchResults) -> str:
     from results.html import page
 
     found = trust(study).verdict
     return page.banner(found.kind, f"{label}: {KIND_LABELS[found.kind]}", found.text, found.advice)
 
 
-def _warnings(studies: Sequence[StudyResults]) -> list[str]:
+def _warnings(studies: Sequence[SearchResults]) -> list[str]:
     """One draw only; other differences than the strategy; looks at the evaluation stream; chosen on it."""
     found = [ONE_DRAW]
     compared: dict[str, set[object]] = {
@@ -157,7 +157,7 @@ def _warnings(studies: Sequence[StudyResults]) -> list[str]:
     if others:
         found.append(f"They differ in more than the strategy: {', '.join(others)}.")
     if studies[0].score_on == "eval":
-        found.append("All chose on the evaluation stream itself: its figures are flattered.")
+        found.append("All of them chose on the evaluation stream itself, so its figures are biased upwards.")
     missing = [s.name for s in studies if not s.evaluation]
     if missing:
         found.append(f"Not evaluated yet: {', '.join(missing)}.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from results.labels import strategy_label
 from results.ledger.record import RunRecord
 from results.points import setting_text
-from results.search import Look, StudyResults
+from results.search import Look, SearchResults
 from results.search_tables import by_seed
 from results.statistics.paired import Paired, paired
 from results.verdict.assessment import trust
@@ -34,22 +34,22 @@ MOST_SHOWN = 40
 """Characters of values beyond which a differing option is only named."""
 
 
-def check_studies(studies: Sequence[StudyResults]) -> None:
+def check_studies(studies: Sequence[SearchResults]) -> None:
     """Raises ValueError, with one line that names an option and the studies, unless there are two or more, with
     different names, of one dataset, on the same streams.
     """
     names = ", ".join(s.name for s in studies)
     if len(studies) < 2:
-        raise ValueError(f"searches side by side must be two or more, got {names or 'none'}")
+        raise ValueError(f"searches to compare must be two or more, got {names or 'none'}")
     if len({s.name for s in studies}) < len(studies):
-        raise ValueError(f"searches side by side must be different ones, got {names}")
+        raise ValueError(f"searches to compare must be different ones, got {names}")
     for what, values in _shared(studies):
         if len(set(values.values())) > 1:
             got = ", ".join(f"{value} ({name})" for name, value in values.items())
-            raise ValueError(f"searches side by side must have the same {what}, got {got}")
+            raise ValueError(f"searches to compare must have the same {what}, got {got}")
 
 
-def _shared(studies: Sequence[StudyResults]) -> Iterator[tuple[str, dict[str, str]]]:
+def _shared(studies: Sequence[SearchResults]) -> Iterator[tuple[str, dict[str, str]]]:
     """What decides the data that members see: an option or a quantity, and its value by study where it is known."""
     yield "dataset", {s.name: s.dataset for s in studies}
     yield "score-on", {s.name: s.score_on for s in studies}
@@ -65,7 +65,7 @@ def _shared(studies: Sequence[StudyResults]) -> Iterator[tuple[str, dict[str, st
     yield "images", {s.name: found for s in studies if (found := _images(s))}
 
 
-def _value(study: StudyResults, key: str) -> str:
+def _value(study: SearchResults, key: str) -> str:
     """As JSON, but words as they are."""
     value = study.config[key]
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -75,13 +75,13 @@ def _tasks(records: Sequence[RunRecord]) -> str:
     return " and ".join(map(str, sorted({record.tasks for record in records})))
 
 
-def _images(study: StudyResults) -> str:
+def _images(study: SearchResults) -> str:
     """The fingerprints of the images that the members of the search have seen; "" where none is known."""
     streams = (record.content.get("stream", {}) for record in study.search)
     return " and ".join(sorted({str(stream["images"]) for stream in streams if "images" in stream}))
 
 
-def differing(studies: Sequence[StudyResults]) -> list[str]:
+def differing(studies: Sequence[SearchResults]) -> list[str]:
     """Configuration keys, other than the strategy and where things are, that the studies do not share; with the values
     where these are short.
     """
@@ -91,13 +91,13 @@ def differing(studies: Sequence[StudyResults]) -> list[str]:
     return [f"{key} ({text})" if len(text) <= MOST_SHOWN else key for key, text in texts.items()]
 
 
-def all_looks(studies: Sequence[StudyResults]) -> tuple[Look, ...]:
+def all_looks(studies: Sequence[SearchResults]) -> tuple[Look, ...]:
     """Every choice that any of the studies knows to be evaluated on the evaluation stream, oldest first."""
     known = {(look.when, look.setting): look for s in studies for look in s.looks}
     return tuple(known[key] for key in sorted(known))
 
 
-def row_labels(studies: Sequence[StudyResults]) -> list[str]:
+def row_labels(studies: Sequence[SearchResults]) -> list[str]:
     """The strategy of each study; with the study's name where another has the same strategy."""
     labels = [strategy_label(s.strategy) for s in studies]
     return [
@@ -105,7 +105,7 @@ def row_labels(studies: Sequence[StudyResults]) -> list[str]:
     ]
 
 
-def strategies_table(studies: Sequence[StudyResults]) -> pd.DataFrame:
+def strategies_table(studies: Sequence[SearchResults]) -> pd.DataFrame:
     """One row a study: study, strategy, settings (tried), members (runs of the search), chosen (text), kind, low, high
     (the verdict and its interval), then A_T of the chosen setting in percent: search_mean, search_std, search_n,
     evaluation_mean, evaluation_std, evaluation_n, and difference, standard_error, pairs: the evaluation's A_T minus the
@@ -116,12 +116,12 @@ def strategies_table(studies: Sequence[StudyResults]) -> pd.DataFrame:
     return pd.DataFrame([_row(study, studies[0]) for study in studies])
 
 
-def difference(study: StudyResults, first: StudyResults) -> Paired:
+def difference(study: SearchResults, first: SearchResults) -> Paired:
     """A_T in percent of the chosen setting on the evaluation stream minus that of another study's, by seed."""
     return paired(*(by_seed(s.evaluation_of(s.chosen), "A_T") for s in (study, first)))
 
 
-def _row(study: StudyResults, first: StudyResults) -> dict[str, object]:
+def _row(study: SearchResults, first: SearchResults) -> dict[str, object]:
     found = trust(study).verdict
     pair = difference(study, first)
     nothing = study is first or not pair.n

@@ -41,11 +41,11 @@ class Printed(NamedTuple):
         return 0.5 / 10.0 ** len(mean.partition(".")[2])
 
 
-def difference_in_errors(mean: float, std: float, n: int, printed: Printed, runs: int = PRINTED_RUNS) -> float:
+def difference_in_errors(mean: float, std: float, n: int, printed: Printed) -> float:
     """(ours − printed) / √(s²/n + sₚ²/n_p), where s and sₚ are sample standard deviations.
 
     `std` and the printed one are population standard deviations (ddof 0), so s²/n = std²/(n − 1). NaN where a
-    value is missing, n or `runs` is below two, or neither mean has any spread.
+    value is missing, n is below two, or neither mean has any spread.
 
     Its weakness: with few seeds s is itself little more than a guess (Student's t with two degrees of freedom
     exceeds 3 by chance in one of ten cases), the printed means are rounded, and a table has many such values.
@@ -54,9 +54,9 @@ def difference_in_errors(mean: float, std: float, n: int, printed: Printed, runs
     >>> round(difference_in_errors(91.0, 0.2, 3, Printed(90.0, 0.4)), 3)  # 1 / √(0.04/2 + 0.16/4)
     4.082
     """
-    if n < 2 or runs < 2:
+    if n < 2:
         return math.nan
-    error = math.sqrt(std**2 / (n - 1) + printed.std**2 / (runs - 1))
+    error = math.sqrt(std**2 / (n - 1) + printed.std**2 / (PRINTED_RUNS - 1))
     return (mean - printed.mean) / error if error > 0 else math.nan
 
 

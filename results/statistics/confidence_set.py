@@ -36,13 +36,6 @@ class Maximum(NamedTuple):
     open end means "as near to it as one likes", not the end itself."""
     best: float
     """Where the curve is highest over its window; without a curve the best tried value, NaN without a score."""
-    peak: float
-    """Height of the curve there, or the mean of the best tried value."""
-    vertex: float
-    """Of the fitted curve; may lie outside the interval. NaN without a curve or where it does not bend down."""
-    curvature: float
-    """Coefficient of x²; NaN without a curve."""
-    curvature_error: float
     bootstrap_low: float
     """Percentile interval of the maximiser under resampling of the seeds: what the seeds at hand disagree about. Too
     short with few seeds, so [low, high] is the one to trust. NaN without a curve."""
@@ -66,31 +59,30 @@ def best_interval(
     high: float,
     *,
     apart: Collection[int] = (),
-    level: float = LEVEL,
 ) -> Maximum:
-    """The set of maximisers on [low, high] that x [K] and scores [K, R] leave open, with confidence `level`.
+    """The set of maximisers on [low, high] that x [K] and scores [K, R] leave open, with confidence `LEVEL`.
 
     apart    indices of x that follow another formula (ε = 0 is A-GEM): never part of the curve; each extends the set
              to itself unless it is told from the top of the curve
     x        on a scale on which the curve resembles a parabola: pass the logarithm of a learning rate
 
-    With a curve: see `openness.open_slopes`; tried values outside its window are excluded by a one-sided t test of
+    With a curve: see `slope_tests.open_slopes`; tried values outside its window are excluded by a one-sided t test of
     the paired differences to the curve's top. Where the curve suits only a window, its set reaches to the next tried
-    values on both sides, because finer than the grid it is a guess. Without a curve: see `openness.open_points`, with
-    the same reach. With one seed everything is open.
+    values on both sides, because finer than the grid it is a guess. Without a curve: see `slope_tests.open_points`,
+    with the same reach. With one seed everything is open.
 
     Raises ValueError for shapes that do not fit, x outside [low, high], or unless low < high.
     """
     points, table = _checked(x, scores, low, high)
     ends = (float(low), float(high))
-    local, found = _search(points, table, ends, apart, level)
+    local, found = _search(points, table, ends, apart)
     first, seeds = leader(table), int((~np.isnan(table)).any(axis=0).sum())
-    curve = NO_CURVE if local is None else _curve(points[_usual(table, apart)], local, ends, level)
+    curve = NO_CURVE if local is None else _curve(points[_usual(table, apart)], local, ends)
     if local is None and first is not None:
-        curve = curve._replace(best=float(points[first]), peak=float(np.nanmean(table[first])))
+        curve = curve._replace(best=float(points[first]))
     return Maximum(
         *found[:4],
-        (False, False) if local is None else _worse_ends(points, table, local, ends, apart, level),
+        (False, False) if local is None else _worse_ends(points, table, local, ends, apart),
         *curve,
         window=local.window if local else None,
         fitted=tuple(np.where(local.rows, local.fit.at(points), math.nan).tolist()) if local else (math.nan,) * len(x),
@@ -100,12 +92,10 @@ def best_interval(
     )
 
 
-def confidence_hull(
-    x: Sequence[float], scores: np.ndarray, low: float, high: float, *, apart: Collection[int] = ()
-) -> tuple[float, float] | None:
-    """The hull of `best_interval`'s set of level 95 %, or None where there is no curve to rest it on."""
+def confidence_hull(x: Sequence[float], scores: np.ndarray, low: float, high: float) -> tuple[float, float] | None:
+    """The hull of `best_interval`'s set, or None where there is no curve to rest it on."""
     points, table = _checked(x, scores, low, high)
-    local, found = _search(points, table, (float(low), float(high)), apart, LEVEL)
+    local, found = _search(points, table, (float(low), float(high)), ())
     return None if local is None else (found.low, found.high)
 
 
@@ -113,34 +103,30 @@ class Curve(NamedTuple):
     """The fields of `Maximum` that come from the curve alone."""
 
     best: float
-    peak: float
-    vertex: float
-    curvature: float
-    curvature_error: float
     bootstrap_low: float
     bootstrap_high: float
 
 
-NO_CURVE = Curve(*7 * (math.nan,))
+NO_CURVE = Curve(*3 * (math.nan,))
 
 
 def _search(
-    x: np.ndarray, scores: np.ndarray, ends: tuple[float, float], apart: Collection[int], level: float
+    x: np.ndarray, scores: np.ndarray, ends: tuple[float, float], apart: Collection[int]
 ) -> tuple[LocalFit | None, Open]:
     """The curve, if any, and the open set."""
     scored = ~np.isnan(scores).all(axis=1)
     local = local_fit(x, scores, _usual(scores, apart))
     if local is None:
-        found = open_points(x, scores, ends, level)
+        found = open_points(x, scores, ends, LEVEL)
         # A best value that lies apart has no neighbours: the next values follow another formula.
         near = {found.low, found.high} - {*x[list(apart)].tolist()}
         return None, found.to_neighbours(x[scored], ends) if near else found
     window = local.window
-    found = open_slopes(local.fit, *_reach(x[_usual(scores, apart)], window, ends), ends, level)
+    found = open_slopes(local.fit, *_reach(x[_usual(scores, apart)], window, ends), ends, LEVEL)
     found = found if window.whole else found.to_neighbours(x[scored], ends)
     best = local.fit.best(window.low, window.high)  # beyond the tried values the set may begin without it
     found = found.joined(Open(best, best, False, False, 0.0))
-    return local, found.joined(_rivals(x, scores, local, ~local.rows, ends, level))
+    return local, found.joined(_rivals(x, scores, local, ~local.rows, ends))
 
 
 def _in_seeds(found: Open, seeds: int, local: LocalFit | None) -> float:
@@ -151,11 +137,9 @@ def _in_seeds(found: Open, seeds: int, local: LocalFit | None) -> float:
     return float(max(math.ceil(found.seeds_needed * seeds / effective - 1e-9), seeds + 1))
 
 
-def _rivals(
-    x: np.ndarray, scores: np.ndarray, local: LocalFit, rows: np.ndarray, ends: tuple[float, float], level: float
-) -> Open:
+def _rivals(x: np.ndarray, scores: np.ndarray, local: LocalFit, rows: np.ndarray, ends: tuple[float, float]) -> Open:
     best = local.fit.best(local.window.low, local.window.high)
-    return open_rivals(local.fit, best, x, scores, rows, ends, level)
+    return open_rivals(local.fit, best, x, scores, rows, ends, LEVEL)
 
 
 def _worse_ends(
@@ -164,28 +148,23 @@ def _worse_ends(
     local: LocalFit,
     ends: tuple[float, float],
     apart: Collection[int],
-    level: float,
 ) -> tuple[bool, bool]:
     measured = ~np.isnan(scores).all(axis=1) & ~_usual(scores, apart)
     low, high = (
-        bool((measured & (x == end)).any()) and _rivals(x, scores, local, measured & (x == end), ends, level) == NOTHING
+        bool((measured & (x == end)).any()) and _rivals(x, scores, local, measured & (x == end), ends) == NOTHING
         for end in ends
     )
     return low, high
 
 
-def _curve(usual: np.ndarray, local: LocalFit, ends: tuple[float, float], level: float) -> Curve:
-    fit, bend = local.fit, local.fit.curvature()
-    best = fit.best(local.window.low, local.window.high)
-    b1, b2 = fit.beta.tolist()
-    vertex = fit.centre - fit.scale * b1 / (2 * b2) if bend.value < 0 else math.nan
+def _curve(usual: np.ndarray, local: LocalFit, ends: tuple[float, float]) -> Curve:
+    fit = local.fit
     drawn = resamples(len(fit.seeds))
     tops = fit.highest(fit.resampled(drawn.counts), *_reach(usual, local.window, ends))
     there = ~np.isnan(tops)
-    tails = ((1 - level) / 2, (1 + level) / 2)
+    tails = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
     below, above = (weighted_quantile(tops[there], drawn.weights[there], tail) for tail in tails)
-    curvature, error = bend.value / fit.scale**2, bend.error / fit.scale**2
-    return Curve(best, float(fit.at(best)), vertex, curvature, error, below, above)
+    return Curve(fit.best(local.window.low, local.window.high), below, above)
 
 
 def _usual(scores: np.ndarray, apart: Collection[int]) -> np.ndarray:

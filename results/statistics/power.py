@@ -67,10 +67,10 @@ def paired_noise(scores: NDArray[np.float64]) -> float:
 def in_words(found: Resolution) -> Iterator[str]:
     """Sentences."""
     if found.inert:
-        yield "All values tried so far score the same bit for bit: there is nothing that seeds could tell apart."
+        yield "All values tried so far score the same bit for bit: more seeds would show no difference."
         return
     if found.seeds < 2:
-        yield "One seed has no spread: nothing can be told apart."
+        yield "One seed gives no measure of noise: no difference can be detected."
         return
     seeds = count_text(found.seeds, "seed")
     if found.smallest_p >= LEVEL:
@@ -83,9 +83,10 @@ def in_words(found: Resolution) -> Iterator[str]:
         yield f"{seeds} can reach p = {found.smallest_p:.4g} in {kind} paired test of one comparison."
     half = f"{number_text(found.half_width, 2)} standard deviations of a paired difference"
     if math.isnan(found.noise):
-        yield f"Differences of A_T below {half} stay within the 95 % interval of chance; its size is not measured yet."
+        yield f"Differences of A_T below {half} are within the 95 % interval of chance; the noise is not measured yet."
     else:
         yield (
-            f"Differences of A_T below {number_text(found.points, 2)} percentage points stay within the 95 % interval "
-            f"of chance ({half}, which is {number_text(100 * found.noise, 2)} points in the runs of this study so far)."
+            f"Differences of A_T below {number_text(found.points, 2)} percentage points are within the 95 % interval "
+            f"of chance ({half}; one is {number_text(100 * found.noise, 2)} percentage points in the runs of this "
+            "study so far)."
         )

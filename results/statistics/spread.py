@@ -44,7 +44,7 @@ class Against(NamedTuple):
     error: float
     """Standard error of the mean difference (ddof 1)."""
     p: float
-    """Two-sided sign-flip test, see `statistics.sign_flip_p`; NaN without a common seed."""
+    """Two-sided sign-flip test, see `paired.sign_flip_p`; NaN without a common seed."""
     p_holm: float
     """The same after Holm's correction over all settings compared."""
     smallest_p: float
@@ -53,8 +53,8 @@ class Against(NamedTuple):
     """The smallest p_holm that n pairs can reach: smallest_p times the number of comparisons, at most 1."""
 
 
-def spread(values: Sequence[float], level: float = LEVEL) -> Spread:
-    """Mean, standard deviations and intervals of level `level` over the seeds; NaN values are left out.
+def spread(values: Sequence[float]) -> Spread:
+    """Mean, standard deviations and intervals of level `LEVEL` over the seeds; NaN values are left out.
 
     t interval: mean ± t(n−1)·s/√n. Bootstrap: bias-corrected and accelerated (Efron 1987) with 9,999 resamples
     of a fixed generator. One value has no spread: std and intervals are NaN. Equal values have none either, and
@@ -76,8 +76,8 @@ def spread(values: Sequence[float], level: float = LEVEL) -> Spread:
     # On their own scale, because squares and cubes of tiny values underflow.
     unit = float(np.abs(kept).max())
     std, population = (unit * float((kept / unit).std(ddof=ddof)) for ddof in (1, 0))
-    below, above = (mean + std * edge for edge in _bootstrap((kept - mean) / std, level))
-    half = student_quantile((1 + level) / 2, n - 1) * std / math.sqrt(n)
+    below, above = (mean + std * edge for edge in _bootstrap((kept - mean) / std))
+    half = student_quantile((1 + LEVEL) / 2, n - 1) * std / math.sqrt(n)
     return Spread(n, mean, std, population, mean - half, mean + half, below, above)
 
 
@@ -130,11 +130,11 @@ def probability_best(scores: np.ndarray) -> np.ndarray:
     return weights[voted] @ shares / total if total > 0 else np.zeros(len(gaps))
 
 
-def _bootstrap(values: np.ndarray, level: float) -> tuple[float, float]:
+def _bootstrap(values: np.ndarray) -> tuple[float, float]:
     from scipy.stats import bootstrap
 
     generator = np.random.default_rng(SEED)
-    interval = bootstrap((values,), np.mean, confidence_level=level, rng=generator).confidence_interval
+    interval = bootstrap((values,), np.mean, confidence_level=LEVEL, rng=generator).confidence_interval
     return float(interval.low), float(interval.high)
 
 

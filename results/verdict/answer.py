@@ -19,7 +19,7 @@ from results.labels import (
 from results.ledger.record import RunRecord
 from results.points import Setting, is_number, setting_label, setting_text, value_text
 from results.points import setting as setting_of
-from results.search import StudyResults
+from results.search import SearchResults
 from results.search_tables import baseline_pair, by_setting
 from results.statistics.paired import Paired, sign_flip_name, sign_flip_p, smallest_sign_flip_p
 from results.verdict import wording
@@ -30,7 +30,7 @@ LEVEL = 0.05
 MOST_LISTED = 6
 
 
-def answer(results: StudyResults) -> str:
+def answer(results: SearchResults) -> str:
     """Paragraphs of plain text with blank lines between: the choice with the verdict on it, comparison with the
     baseline, evaluation, and what else bears on how far to trust it.
     """
@@ -39,7 +39,7 @@ def answer(results: StudyResults) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _choice(results: StudyResults) -> str:
+def _choice(results: SearchResults) -> str:
     members = results.members_of(results.chosen)
     stream = STREAM_LABELS[results.score_on]
     spread = "; mean ± standard deviation over seeds" if len(members) > 1 else ""
@@ -55,11 +55,11 @@ def _choice(results: StudyResults) -> str:
     return f"{chosen}, {best}: A_T {_metric(members, 'A_T')} % on the {stream} ({size}{spread})."
 
 
-def _rank(results: StudyResults) -> str:
+def _rank(results: SearchResults) -> str:
     return "one of" if wording.higher(results) else "the best of"
 
 
-def _highest(results: StudyResults) -> str:
+def _highest(results: SearchResults) -> str:
     """Which setting has the highest mean, where it is not the chosen one: a strategy may rule it out, or a study have
     grown.
     """
@@ -70,14 +70,14 @@ def _highest(results: StudyResults) -> str:
     return f" (the highest mean of a round is that of {named})"
 
 
-def _against_baseline(results: StudyResults) -> str:
+def _against_baseline(results: SearchResults) -> str:
     if results.baseline is None or is_inert(results):
         return ""
     if results.chosen == results.baseline:
         left = " that the search left open" if wording.higher(results) else ""
         if wording.is_agem(results):
             none = f"No ε > 0{left}" if left else "No tried ε > 0"
-            return f"{none} scored higher than A-GEM: on this evidence the soft constraint brings nothing."
+            return f"{none} scored higher than A-GEM: on this evidence the soft constraint brings no benefit."
         return f"None of the other {wording.others(results)}{left} scored higher than the baseline."
     if results.score_on == "eval" and results.evaluation:
         return ""  # the same members as in the evaluation, whose paragraph compares them
@@ -93,15 +93,19 @@ def _against_baseline(results: StudyResults) -> str:
     )
     if results.of_epsilon:
         selected = selected.replace("chose the ε", "chose ε")
-    remedy = "; the evaluation below is free of that." if results.score_on == "cv" and results.evaluation else "."
+    remedy = (
+        "; the evaluation below does not have this bias." if results.score_on == "cv" and results.evaluation else "."
+    )
     seeds = count_text(pair.n, "seed")
     return f"Against {baseline} on the same {seeds} of the search: {_points(pair)}. {selected}{remedy}"
 
 
-def _evaluation(results: StudyResults) -> str:
+def _evaluation(results: SearchResults) -> str:
     subject = wording.subject(results)
     if not results.evaluation:
-        return f"The evaluation has not run yet: how the chosen {subject} does on the evaluation stream is unknown."
+        return (
+            f"The evaluation has not run yet: the figures of the chosen {subject} on the evaluation stream are unknown."
+        )
     stream = f"On the evaluation stream ({count_text(results.evaluation[0].tasks, 'task')})"
     chosen = results.evaluation_of(results.chosen)
     base = results.evaluation_of(results.baseline) if results.baseline is not None else ()
@@ -118,7 +122,7 @@ def _evaluation(results: StudyResults) -> str:
     return (text + (_flattered(results) if flattered else "")).strip()
 
 
-def _difference(results: StudyResults) -> str:
+def _difference(results: SearchResults) -> str:
     """The chosen setting minus the baseline on the evaluation stream, and a test where one is valid."""
     pair = baseline_pair(results, evaluation=True)
     seeds = count_text(pair.n, "seed")
@@ -128,55 +132,55 @@ def _difference(results: StudyResults) -> str:
     return f"Difference on the same {seeds}: {_points(pair)}.{test}"
 
 
-def _without_baseline(results: StudyResults) -> str:
+def _without_baseline(results: SearchResults) -> str:
     if not wording.has_baseline(results):
         return "."
     return "; ε = 0 was not evaluated." if wording.is_agem(results) else "; the baseline was not evaluated."
 
 
-def _flattered(results: StudyResults) -> str:
+def _flattered(results: SearchResults) -> str:
     subject = "ε" if results.of_epsilon else f"The {wording.subject(results)}"
     return (
-        f" {subject} was chosen on this very stream: its figures are flattered, the difference is biased upwards, "
-        "and no test is given, because none would be valid after the selection."
+        f" {subject} was chosen on this same stream, so its figures and the difference are biased upwards. No test is "
+        "given, because none would be valid after the selection."
     )
 
 
-def _trust(results: StudyResults) -> str:
+def _trust(results: SearchResults) -> str:
     sentences = [_share(results), _at_the_end(results), _diverged(results)]
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _verdict(results: StudyResults) -> tuple[str, str]:
+def _verdict(results: SearchResults) -> tuple[str, str]:
     found = trust(results).verdict
     return found.text, found.advice
 
 
-def _share(results: StudyResults) -> str:
+def _share(results: SearchResults) -> str:
     """How often the chosen setting is the best of the tried ones."""
     found = trust(results)
     if found.seeds < 2 or math.isnan(found.probability) or len(results.settings) < 2:
         return ""
     share = f"{100 * found.probability:.0f} %"
-    drawn = f"resamples of the {found.seeds} seeds"
-    text = f"The chosen {wording.subject(results)} is the best of the tried ones in {share} of {drawn}."
+    drawn = f"bootstrap resamples of the {found.seeds} seeds"
+    text = f"The chosen {wording.subject(results)} is the best of the tried ones in {share} of the {drawn}."
     return f"{text} {_outside(results)}".strip()
 
 
-def _outside(results: StudyResults) -> str:
+def _outside(results: SearchResults) -> str:
     """A sentence where the chosen value is not among those that the curve leaves open."""
     peak = trust(results).peak
     if peak is None or peak.curve is None or peak.low <= float(results.chosen[0]) <= peak.high:
         return ""
     ends, best = about_text((peak.low, peak.high)), f"{peak.best:.3g}"
-    luck = "" if wording.higher(results) else ", as the highest of noisy means may"
+    luck = "" if wording.higher(results) else ", as can happen to the highest of noisy means"
     return (
-        f"It lies outside the interval {ends} that the curve through all values leaves open{luck}; "
+        f"It lies outside the interval {ends} that the fitted curve leaves open{luck}; "
         f"the curve itself is highest at {best}."
     )
 
 
-def _at_the_end(results: StudyResults) -> str:
+def _at_the_end(results: SearchResults) -> str:
     """A warning where the best lies on an edge that a narrowing cannot cross any more; the verdict tells of the edge of
     what was searched.
     """
@@ -185,11 +189,11 @@ def _at_the_end(results: StudyResults) -> str:
         return ""
     if results.chosen[0] in last.span and results.chosen[0] not in own:
         what = f"the interval of {wording.round_noun(last)} {last.number} {interval_text(last.span)}"
-        return f"The chosen {wording.subject(results)} is an end of {what}: the rule cannot look beyond it again."
+        return f"The chosen {wording.subject(results)} is an end of {what}: the search cannot go beyond that end again."
     return ""
 
 
-def _diverged(results: StudyResults) -> str:
+def _diverged(results: SearchResults) -> str:
     members = {r.key: r for r in (*results.search, *results.evaluation)}.values()
     broken = [r for r in members if r.status != "ok"]
     if not broken:
@@ -199,10 +203,10 @@ def _diverged(results: StudyResults) -> str:
     return f"{len(broken)} of {count_text(len(members), 'member')} diverged ({_listed(results, listed)}); {COUNTED}"
 
 
-COUNTED = "they are counted, not averaged."
+COUNTED = "they are counted but not averaged."
 
 
-def _listed(results: StudyResults, settings: list[tuple[Any, ...]]) -> str:
+def _listed(results: SearchResults, settings: list[tuple[Any, ...]]) -> str:
     """A few settings, and how many more there are: "ε = 0.5, 0.6 and 3 more"."""
     shown = settings[:MOST_LISTED]
     if len(results.parameters) == 1:
@@ -233,7 +237,7 @@ def _points(pair: Paired) -> str:
     return f"{difference} percentage points of A_T ({kind}higher in {pair.wins} of {pair.n})"
 
 
-def _result(results: StudyResults, setting: Setting, members: Sequence[RunRecord]) -> str:
+def _result(results: SearchResults, setting: Setting, members: Sequence[RunRecord]) -> str:
     label = setting_label(results.method, results.parameters, setting).replace(", ", " with ", 1)
     if results.zero_is_agem and setting == (0.0,):
         label = "A-GEM"

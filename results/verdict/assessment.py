@@ -10,7 +10,7 @@ import numpy as np
 
 from results.inert import INERT
 from results.points import Setting
-from results.search import Look, Race, StudyResults
+from results.search import Look, Race, SearchResults
 from results.statistics.racing import adjusted_means
 from results.statistics.spread import Against, Spread, against, probability_best, spread
 from results.verdict.curve import Verdict
@@ -30,7 +30,7 @@ class TrustedSetting(NamedTuple):
     against: Against | None
     """Minus the baseline; None for the baseline itself, or without one in the search."""
     probability: float
-    """Share of resamples of the seeds in which it is the best, see `seeds.probability_best`."""
+    """Share of resamples of the seeds in which it is the best, see `spread.probability_best`."""
 
 
 class Trust(NamedTuple):
@@ -81,7 +81,7 @@ class Trust(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def trust(results: StudyResults) -> Trust:
+def trust(results: SearchResults) -> Trust:
     """Compute everything; the members of the search are the only data."""
     found = peak(results)
     verdict, rivals = judge(results, found)
@@ -134,7 +134,7 @@ def trust_rows(trust: Trust) -> list[dict[str, Any]]:
     return [_row(trust, one) for one in trust.settings]
 
 
-def _settings(results: StudyResults, inert: bool) -> tuple[TrustedSetting, ...]:
+def _settings(results: SearchResults, inert: bool) -> tuple[TrustedSetting, ...]:
     """inert: all score the same, so that none is tested, nor the best in any resample."""
     scores, whole = table(results), complete(results)
     pairs = {} if inert else _against(results, scores)
@@ -146,7 +146,7 @@ def _settings(results: StudyResults, inert: bool) -> tuple[TrustedSetting, ...]:
     )
 
 
-def _against(results: StudyResults, scores: np.ndarray) -> dict[Setting, Against]:
+def _against(results: SearchResults, scores: np.ndarray) -> dict[Setting, Against]:
     if results.baseline not in results.settings:
         return {}
     base = results.settings.index(results.baseline)

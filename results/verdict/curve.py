@@ -54,7 +54,7 @@ def verdict(
              wider
 
     "resolved" needs both ends closed. An end is closed by a slope that surely points inwards there, or by the
-    comparison with the other end (`openness.open_slopes`). Both cannot be closed by each other, because each would
+    comparison with the other end (`slope_tests.open_slopes`). Both cannot be closed by each other, because each would
     have to lie below the other; so one slope at least points inwards, and as the other end lies below or points inwards
     too, the fitted curve bends down. Where an end is truly the best, closing it is an error of one of two tests, which
     happens in at most 2 % + 1 % of the searches (level 95 %); on a flat curve both ends are, so "resolved" is as seldom
@@ -85,18 +85,18 @@ def _flat(found: Maximum, scores: np.ndarray, label: str, seeds: str) -> Verdict
     closed = found.worse_ends
     span = f"{'(' if closed[0] else '['}{low}, {high}{')' if closed[1] else ']'}"
     usual = scores[~np.isnan(scores).all(axis=1)][closed[0] : -1 if closed[1] else None]
-    text, ends = f"The best {label} cannot be told with {seeds}: ", "" if any(closed) else ", both ends included"
+    text, ends = f"{seeds} cannot determine the best {label}: ", "" if any(closed) else ", both ends included"
     quarter = len(usual) // 4
     inner = rivals(usual, LEVEL).worse[quarter : len(usual) - quarter]
     if len(inner) and inner.all():  # a single value among many may be worse for other reasons
-        text += f"it may lie near either end of {span}, while values between are surely worse."
-        advice = "Take the better end, or search both by themselves."
+        text += f"it may lie near either end of {span}, while the values between are significantly worse."
+        advice = "Take the better end, or search near each end separately."
     elif no_difference(usual) <= 1 - LEVEL:
-        text += f"it may lie anywhere in {span}{ends}, and yet the values differ."
+        text += f"it may lie anywhere in {span}{ends}, although the values differ significantly."
         advice = "Take the best tried value."
     else:
         text += f"it may lie anywhere in {span}{ends}."
-        advice = f"Any {_which(label, low, high, closed)} will do as well on this evidence."
+        advice = f"On this evidence any {_which(label, low, high, closed)} is as good as another."
     return Verdict("flat", found.low, found.high, text, _more(found, advice))
 
 
@@ -110,11 +110,11 @@ def _edge(found: Maximum, label: str, natural: tuple[str, str], span: str, seeds
     side, value, name = ("low", found.low, natural[0]) if found.at_low else ("high", found.high, natural[1])
     end = epsilon_text(value)
     text = f"The best {label} lies in {span} with {100 * LEVEL:.0f} % confidence ({seeds}): "
-    text += f"at the {side} end or too near to be told from it."
+    text += f"at the {side} end or too close to be distinguished from it."
     if found.worse_ends[side == "high"]:
-        advice = f"{name or f'{label} = {end}'} itself is surely worse: try values nearer to {end}."
+        advice = f"{name or f'{label} = {end}'} itself is significantly worse: try values closer to {end}."
     elif name:
-        advice = _more(found, f"{label} cannot go beyond {end}, so the end is itself an answer: take {name}.")
+        advice = _more(found, f"{label} cannot go beyond {end}, so the end itself is a valid answer: take {name}.")
     else:
         beyond = "below" if side == "low" else "above"
         advice = f"Better values may lie {beyond} {end}: search a wider interval."
@@ -129,17 +129,17 @@ def diverging(scores: np.ndarray, lost: np.ndarray | None, fewest: int, label: s
     all_of_them = gone + int((~np.isnan(scores)).sum()) if members is None else members
     of = f"{gone} of {count_text(all_of_them, 'member')}"
     if gone / all_of_them >= LOST_SHARE:
-        return f"{of} ({100 * gone / all_of_them:.0f} %) diverged: too little is left to judge by."
+        return f"{of} ({100 * gone / all_of_them:.0f} %) diverged: too few are left for a verdict."
     values = int((~np.isnan(scores)).any(axis=1).sum())
     if values >= fewest:
         return ""
     left = f"{count_text(values, label)} of {len(scores)} {'has' if values == 1 else 'have'} a score"
-    return f"{left}, as {of} diverged: too little is left to judge by."
+    return f"{left}, as {of} diverged: too few are left for a verdict."
 
 
 def stable(label: str) -> str:
     """Advice where members diverge."""
-    away = "" if "learning rate" in label else f" before the {label} is judged"
+    away = "" if "learning rate" in label else " and search again"
     return f"Lower the learning rate{away}, or leave out the values that diverge."
 
 
@@ -152,7 +152,7 @@ def seeds_advice(needed: float, otherwise: str) -> str:
     if math.isinf(needed) or not needed:
         return otherwise
     number = f"about {needed:.0f}" if needed <= MANY_SEEDS else f"more than {MANY_SEEDS}"
-    return f"{otherwise} To tell it apart would take {number} seeds, if what these seeds show is true."
+    return f"{otherwise} It would take {number} seeds to decide, if the differences measured here are the true ones."
 
 
 def _best(found: Maximum) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from results.labels import count_text, difference_text, points_text
 from results.ledger.certificate import Certificate
-from results.search import StudyResults
+from results.search import SearchResults
 
 
-def summary(results: StudyResults) -> str:
+def summary(results: SearchResults) -> str:
     """How far the members that were trained again alone are from what they gave among others; "" where there
     were none.
     """
@@ -17,23 +17,23 @@ def summary(results: StudyResults) -> str:
     if not known:
         return ""
     again = (
-        "was trained again alone, and compared with the result it"
+        "was trained a second time, alone, and compared with its result"
         if len(known) == 1
-        else "were trained again alone, and compared with the results they"
+        else "were trained a second time, alone, and compared with their results"
     )
     allowed = f" {_allowed(results.tolerance)}" if results.tolerance > 0 else ""
-    return f"{count_text(len(known), 'member')} {again} had among others: {_largest(known)}.{allowed}"
+    return f"{count_text(len(known), 'member')} {again} in a cohort: {_largest(known)}.{allowed}"
 
 
-def warning(results: StudyResults) -> str:
+def warning(results: SearchResults) -> str:
     """What is wrong where a member differs by more than is allowed; "" where none does."""
     known = results.certificates
     outside = [c for c in known if not c.within(results.tolerance)]
     if not outside:
         return ""
     return (
-        f"Trained again alone, {len(outside)} of {count_text(len(known), 'member')} came out otherwise than among "
-        f"others: {_largest(outside)}. {_allowed(results.tolerance)}"
+        f"Trained a second time, alone, {len(outside)} of {count_text(len(known), 'member')} had another result than "
+        f"in a cohort: {_largest(outside)}. {_allowed(results.tolerance)}"
     )
 
 
@@ -45,5 +45,5 @@ def _largest(certificates: Sequence[Certificate]) -> str:
 
 def _allowed(tolerance: float) -> str:
     if tolerance > 0:
-        return f"Allowed is a difference of an accuracy of up to {points_text(tolerance)}."
-    return "Allowed is none."
+        return f"Accuracies may differ by up to {points_text(tolerance)}."
+    return "No difference is allowed."

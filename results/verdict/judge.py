@@ -8,7 +8,7 @@ import numpy as np
 
 from results.inert import INERT, Inert, inert
 from results.points import EPSILON, Setting, is_number, value_text
-from results.search import StudyResults
+from results.search import SearchResults
 from results.statistics.confidence_set import Maximum
 from results.statistics.racing import adjusted_means
 from results.verdict import wording
@@ -20,7 +20,7 @@ NEAR = 0.05
 """Values that lie so close to an end, as a part of the axis, count as at the end."""
 
 
-def judge(results: StudyResults, peak: Peak | None) -> tuple[Verdict, tuple[Setting, ...]]:
+def judge(results: SearchResults, peak: Peak | None) -> tuple[Verdict, tuple[Setting, ...]]:
     """The verdict, its interval in values of the parameter (NaN where settings lie on no curve), and which other
     settings cannot be told from the best; these only where there is no curve.
     """
@@ -34,25 +34,23 @@ def judge(results: StudyResults, peak: Peak | None) -> tuple[Verdict, tuple[Sett
         scores,
         _diverged(results),
         at_bound=np.array([_at_bound(results, setting) for setting in results.settings], dtype=bool),
-        label="value" if len(results.parameters) == 1 else "setting",
+        label="value" if len(results.parameters) == 1 else "point",
         members=_members(results),
     )
     rivals = tuple(results.settings[k] for k in found.rivals)
     return Verdict(found.kind, math.nan, math.nan, found.text, found.advice), rivals
 
 
-def _inert(results: StudyResults, scores: np.ndarray) -> Inert | None:
+def _inert(results: SearchResults, scores: np.ndarray) -> Inert | None:
     searched = wording.searched(results)
-    of = f"values of {searched}" if len(results.parameters) == 1 else f"settings of {searched}"
+    of = f"values of {searched}" if len(results.parameters) == 1 else f"points of {searched}"
     ends: dict[int, set[str]] = {}
     for record in results.search:
         ends.setdefault(record.seed, set()).add(record.fingerprint)
-    return inert(
-        scores, of, searched, same_networks=all(len(found) == 1 and "" not in found for found in ends.values())
-    )
+    return inert(scores, of, searched, same_networks=all(len(found) == 1 for found in ends.values()))
 
 
-def _on_the_curve(results: StudyResults, peak: Peak, scores: np.ndarray) -> Verdict:
+def _on_the_curve(results: SearchResults, peak: Peak, scores: np.ndarray) -> Verdict:
     """Figures of an estimate are told with three significant digits."""
     low, high, best = (float(f"{value:.3g}") for value in (peak.low, peak.high, peak.best))
     told = peak.maximum._replace(low=low, high=high, best=best)
@@ -68,7 +66,7 @@ def _on_the_curve(results: StudyResults, peak: Peak, scores: np.ndarray) -> Verd
     return found._replace(low=peak.low, high=peak.high)
 
 
-def _inside(results: StudyResults, peak: Peak, scores: np.ndarray) -> str:
+def _inside(results: SearchResults, peak: Peak, scores: np.ndarray) -> str:
     """What to do where the chosen value lies outside a resolved interval."""
     label, means = wording.subject(results), adjusted_means(scores)
     values = [float(setting[0]) for setting in results.settings]
@@ -81,7 +79,7 @@ def _inside(results: StudyResults, peak: Peak, scores: np.ndarray) -> str:
     return f"No tried value lies within it: search that interval again{how}."
 
 
-def _chosen_or_end(results: StudyResults, found: Maximum, names: tuple[str, str]) -> str:
+def _chosen_or_end(results: SearchResults, found: Maximum, names: tuple[str, str]) -> str:
     """Advice where the open end cannot be crossed and the chosen value is as good as it; "" elsewhere."""
     assert results.domain[0] is not None
     side = 0 if found.at_low else 1
@@ -91,18 +89,18 @@ def _chosen_or_end(results: StudyResults, found: Maximum, names: tuple[str, str]
     return f"The chosen {label} lies within it: take it, or {name}, beyond which {label} cannot go."
 
 
-def _diverged(results: StudyResults) -> np.ndarray:
+def _diverged(results: SearchResults) -> np.ndarray:
     """bool [K, R]."""
     seeds = sorted({r.seed for r in results.search})
     rows = [{r.seed for r in results.members_of(s) if r.status != "ok"} for s in results.settings]
     return np.array([[seed in row for seed in seeds] for row in rows], dtype=bool).reshape(len(rows), len(seeds))
 
 
-def _members(results: StudyResults) -> int:
+def _members(results: SearchResults) -> int:
     return sum(len(results.members_of(setting)) for setting in results.settings)
 
 
-def _natural(results: StudyResults) -> tuple[str, str]:
+def _natural(results: SearchResults) -> tuple[str, str]:
     """Names of the ends that ε cannot cross."""
     ends = results.domain[0]
     if not results.of_epsilon or ends is None:
@@ -111,7 +109,7 @@ def _natural(results: StudyResults) -> tuple[str, str]:
     return lowest if ends[0] == 0 else "", "ε = 1" if ends[1] == 1 else ""
 
 
-def _at_bound(results: StudyResults, setting: Setting) -> bool:
+def _at_bound(results: SearchResults, setting: Setting) -> bool:
     """Whether a value lies at an end of its interval that could be moved: ε cannot go below 0 or beyond 1."""
     return any(
         _near_an_end(float(value), ends, name in results.log, name == EPSILON)

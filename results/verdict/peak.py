@@ -13,7 +13,7 @@ import numpy as np
 
 from results.inert import all_equal
 from results.metrics import summarize
-from results.search import StudyResults
+from results.search import SearchResults
 from results.statistics.confidence_set import Maximum, best_interval
 
 
@@ -59,7 +59,7 @@ class Peak(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def peak(results: StudyResults, metric: str = "A_T") -> Peak | None:
+def peak(results: SearchResults, metric: str = "A_T") -> Peak | None:
     """Of the members of the search; None without any, where all score the same, or unless one number was searched over
     an interval.
 
@@ -81,7 +81,7 @@ def peak(results: StudyResults, metric: str = "A_T") -> Peak | None:
 
 
 @lru_cache(maxsize=16)
-def table(results: StudyResults, metric: str = "A_T") -> np.ndarray:
+def table(results: SearchResults, metric: str = "A_T") -> np.ndarray:
     """[K, R] in the units of `summarize`: one row a setting of `results.points`, one column a seed; NaN where a
     member was not trained or diverged. Read-only.
     """
@@ -93,7 +93,7 @@ def table(results: StudyResults, metric: str = "A_T") -> np.ndarray:
     return found
 
 
-def complete(results: StudyResults, metric: str = "A_T") -> np.ndarray:
+def complete(results: SearchResults, metric: str = "A_T") -> np.ndarray:
     """`table`, with NaN throughout the rows of settings that lost a seed: the search gives them no score."""
     found = table(results, metric).copy()
     for row, setting in zip(found, results.settings, strict=True):
@@ -102,12 +102,12 @@ def complete(results: StudyResults, metric: str = "A_T") -> np.ndarray:
     return found
 
 
-def is_inert(results: StudyResults, metric: str = "A_T") -> bool:
+def is_inert(results: SearchResults, metric: str = "A_T") -> bool:
     """Whether all settings score the same bit for bit, so that nothing was measured."""
     return all_equal(complete(results, metric))
 
 
-def lost(results: StudyResults, setting: tuple[float | int | str, ...]) -> int:
+def lost(results: SearchResults, setting: tuple[float | int | str, ...]) -> int:
     """Members of the setting that diverged."""
     return sum(r.status != "ok" for r in results.members_of(setting))
 

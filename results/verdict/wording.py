@@ -6,16 +6,16 @@ from collections import Counter
 
 from results.labels import count_text
 from results.points import Setting, parameter_label, setting_text
-from results.search import SearchRound, StudyResults
+from results.search import SearchResults, SearchRound
 from results.statistics.paired import RELATIVE_ZERO
 
 
-def subject(results: StudyResults) -> str:
-    """What was chosen: "ε", "learning rate", or "setting" where there are several parameters."""
-    return parameter_label(results.parameters[0]) if len(results.parameters) == 1 else "setting"
+def subject(results: SearchResults) -> str:
+    """What was chosen: "ε", "learning rate", or "point" where there are several parameters."""
+    return parameter_label(results.parameters[0]) if len(results.parameters) == 1 else "point"
 
 
-def searched(results: StudyResults) -> str:
+def searched(results: SearchResults) -> str:
     """All that was searched: "ε", "learning rate and λ", "ε, learning rate and memory"."""
     *first, last = map(parameter_label, results.parameters)
     return f"{', '.join(first)} and {last}" if first else last
@@ -30,16 +30,16 @@ def heading(text: str) -> str:
     return text[:1].upper() + text[1:] if text[:1].isascii() else text
 
 
-def tried(results: StudyResults) -> str:
-    """How many settings: "51 values", "40 settings"."""
-    return count_text(len(results.settings), "value" if len(results.parameters) == 1 else "setting")
+def tried(results: SearchResults) -> str:
+    """How many points: "51 values", "40 points"."""
+    return count_text(len(results.settings), "value" if len(results.parameters) == 1 else "point")
 
 
-def others(results: StudyResults) -> str:
-    """Tried settings, as a plural: "tried ε", "tried values", "tried settings"."""
+def others(results: SearchResults) -> str:
+    """Tried points, as a plural: "tried ε", "tried values", "tried points"."""
     if results.of_epsilon:
         return "tried ε"
-    return "tried values" if len(results.parameters) == 1 else "tried settings"
+    return "tried values" if len(results.parameters) == 1 else "tried points"
 
 
 def round_noun(one: SearchRound) -> str:
@@ -49,18 +49,18 @@ def round_noun(one: SearchRound) -> str:
     return "batch" if one.span is None else "repeat"
 
 
-def rounds(results: StudyResults) -> str:
+def rounds(results: SearchResults) -> str:
     """How many rounds: "5 repeats", "1 batch", "3 repeats and 2 batches"."""
     return " and ".join(count_text(count, noun) for noun, count in Counter(map(round_noun, results.rounds)).items())
 
 
-def round_nouns(results: StudyResults) -> str:
+def round_nouns(results: SearchResults) -> str:
     """Rounds as a plural: "repeats", "batches", or "rounds" where there are both."""
     nouns = {round_noun(one) for one in results.rounds}
     return "rounds" if len(nouns) > 1 else "repeats" if "repeat" in nouns else "batches"
 
 
-def baseline(results: StudyResults) -> str:
+def baseline(results: SearchResults) -> str:
     """The baseline in a sentence: "ε = 0 (A-GEM)", "the baseline ε = 0" of another method, "the baseline λ = 10"."""
     if results.baseline is None:
         return "no baseline"
@@ -68,22 +68,22 @@ def baseline(results: StudyResults) -> str:
     return f"{text} (A-GEM)" if is_agem(results) else f"the baseline {text}"
 
 
-def baseline_name(results: StudyResults) -> str:
+def baseline_name(results: SearchResults) -> str:
     """The baseline, shortly: "A-GEM", "the baseline"."""
     return "A-GEM" if is_agem(results) else "the baseline"
 
 
-def is_agem(results: StudyResults) -> bool:
+def is_agem(results: SearchResults) -> bool:
     """Whether the baseline is A-GEM, of a search of ε alone."""
     return results.zero_is_agem and results.baseline == (0.0,)
 
 
-def has_baseline(results: StudyResults) -> bool:
+def has_baseline(results: SearchResults) -> bool:
     """Whether there is a baseline that is not the chosen setting itself."""
     return results.baseline is not None and results.baseline != results.chosen
 
 
-def higher(results: StudyResults) -> tuple[Setting, ...]:
+def higher(results: SearchResults) -> tuple[Setting, ...]:
     """Settings that scored higher in their round than the chosen one in any of its own, the highest first."""
     best: dict[Setting, float] = {}
     for one in results.rounds:

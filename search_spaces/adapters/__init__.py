@@ -1,1 +1,1 @@
-"""Translations for other libraries; the only place here that imports them."""
+"""Adapters to Ray Tune and Optuna; no other module of this package imports these libraries."""

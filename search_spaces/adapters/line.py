@@ -1,4 +1,4 @@
-"""A numeric parameter of an Optuna study as the line of an interval search, and what the study's trials say of it."""
+"""A numeric parameter of an Optuna study as the parameter of an interval search, and the study's trials as scores."""
 
 import copy
 import math
@@ -15,20 +15,23 @@ from search_spaces.space import Parameter, Point
 from search_spaces.strategy import Observation, Suggestion
 
 NUMERIC = (FloatDistribution, IntDistribution)
-SUGGESTION = "interval_narrowing"  # attribute of a trial: [name of the parameter, number of the suggestion]
+SUGGESTION = "interval_narrowing"
+"""Name of the attribute of a trial that holds [name of the parameter, number of the suggestion]."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """The values of a numeric parameter; those of one with a step are counted from 0."""
+    """A numeric parameter of a study. If it has a step, the search counts its values from 0."""
 
     name: str
+    """The name of the parameter in the study."""
     distribution: FloatDistribution | IntDistribution
+    """Its range, with a step or on a logarithmic axis."""
 
     def search(self, points: int, repeats: int, trials: Sequence[FrozenTrial], sign: float) -> IntervalNarrowing:
-        """The search in the state to which finished trials lead; sign −1 where lower is better.
+        """Returns the search in the state to which the finished trials lead; sign −1 where lower is better.
 
-        Raises ValueError when the parameter has no room for so many points.
+        Raises ValueError when the parameter has fewer than N = `points` different values.
         """
         try:
             search = IntervalNarrowing(self._parameter(), points, repeats)
@@ -40,7 +43,7 @@ class Line:
         return search
 
     def value(self, point: Point) -> float | int:
-        """A point of the search as the study has it."""
+        """Returns a point of the search as a value of the study's parameter."""
         found, step = point[0], self.distribution.step
         if isinstance(self.distribution, IntDistribution):
             return self.distribution.low + int(found) * self.distribution.step if self._stepped else int(found)
@@ -48,10 +51,12 @@ class Line:
 
     @property
     def _stepped(self) -> bool:
+        # Every IntDistribution has a step, and 1 is none; a FloatDistribution without one has None.
         whole = isinstance(self.distribution, IntDistribution)
         return self.distribution.step not in ((1,) if whole else (None,))
 
     def _parameter(self) -> Parameter:
+        """Returns the parameter of the search: the values themselves, or their numbers if there is a step."""
         one, whole = self.distribution, isinstance(self.distribution, IntDistribution)
         if self._stepped and one.step is not None:
             return Parameter(self.name, 0, round((one.high - one.low) / one.step), whole=True)
@@ -61,7 +66,10 @@ class Line:
         return suggestion.number, self.value(suggestion.point)
 
     def _scores(self, trials: Sequence[FrozenTrial], sign: float) -> dict[tuple[int, float], float | None]:
-        """By number and value of a suggestion, the score of the trial that finished first; None where it failed."""
+        """Returns (number, value) of a suggestion -> score of the trial that finished first; None where it failed.
+
+        The value is part of the key, because a number is another point if the study was begun with other arguments.
+        """
         retried = {number for one in trials for number in one.system_attrs.get("retry_history", ())}
         ours = [
             one
@@ -78,30 +86,31 @@ class Line:
 
 
 def number_of(trial: FrozenTrial, name: str) -> int | None:
-    """The suggestion of the search along parameter `name` that a trial evaluates; None where it is none."""
+    """Returns the number of the suggestion for parameter `name` that a trial evaluates; None if it evaluates none."""
     found = trial.system_attrs.get(SUGGESTION)
     return found[1] if found is not None and found[0] == name else None
 
 
 def narrowed(trials: Sequence[FrozenTrial]) -> set[str]:
-    """The names of all parameters along which trials took suggestions."""
+    """Returns the names of all parameters for which trials took suggestions."""
     found = (one.system_attrs.get(SUGGESTION) for one in trials)
     return {one[0] for one in found if one is not None}
 
 
 def finished(trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> FrozenTrial:
-    """A trial as it will be once its end is stored."""
+    """Returns a trial as it will be when its end is stored."""
     ended = copy.copy(trial)
     ended.state, ended.values, ended.datetime_complete = state, None if values is None else list(values), datetime.now()
     return ended
 
 
 def numeric(distribution: BaseDistribution | None) -> FloatDistribution | IntDistribution | None:
-    """The distribution where it is of numbers; None otherwise."""
+    """Returns the distribution if it is one of numbers; None otherwise."""
     return distribution if isinstance(distribution, NUMERIC) else None
 
 
 def _score(trial: FrozenTrial, sign: float) -> float | None:
+    """Returns the score, higher is better; None for a trial that failed, was pruned or has no finite value."""
     if trial.state != TrialState.COMPLETE or trial.value is None or not math.isfinite(trial.value):
         return None
     return sign * trial.value

@@ -19,26 +19,29 @@ from search_spaces.adapters.line import SUGGESTION, Line, finished, narrowed, nu
 from search_spaces.narrowing import IntervalNarrowing
 from search_spaces.strategy import Suggestion
 
-_TAKING = threading.Lock()  # not one per sampler, which could then not be pickled
+# One lock for all samplers: a sampler that held its own could not be pickled.
+_TAKING = threading.Lock()
 
 
 class IntervalNarrowingSampler(BaseSampler):
-    """Narrows one float or int parameter of a study, linear or logarithmic, by the rule of `IntervalNarrowing`.
+    """A sampler that narrows one float or int parameter of a study, by the rule of `IntervalNarrowing`.
 
     points     N values of every grid, both ends included
     repeats    M grids; the sampler stops the study when the search is over, at the latest after N × M trials
-    parameter  its name; None: the study must suggest only one that is numeric
-    seed       of all other parameters, which are drawn at random, each trial's by its number
+    parameter  name of the parameter; None if the study has only one numeric parameter
+    seed       seed of the random values of all other parameters; a trial's values depend on its number
 
-    Everything is read from the study's trials, so that a study in a database goes on where it was, in any process. The
-    first trial of a suggestion that finishes counts; failed, pruned and infinite ones are failed points, unless Optuna
-    retries them. Trials with another range of the parameter, and those whose value was enqueued, do not count.
+    The state is read from the study's trials, so a study in a database resumes in any process. The first trial of a
+    suggestion to finish counts. Failed, pruned and infinite trials are failed points, unless Optuna retries them.
+    Trials with another range of the parameter, and trials with an enqueued value, do not count.
 
-    Trials of one round may run at the same time, those of different rounds may not: where another trial is asked for,
-    a point that is being evaluated is given out again, with one warning. So a trial that was killed is repeated, too.
+    Trials of one round may run at the same time, trials of different rounds may not: when a trial starts while no
+    suggestion is free, a point that is being evaluated is given out again, with one warning. So the point of a trial
+    that was killed is repeated, too.
 
-    Raises ValueError on settings out of range; then, as a trial asks, on a study with several objectives, a parameter
-    that is not numeric or has fewer than N values, and on several numeric ones of which none is named.
+    Raises ValueError for arguments out of range; and later, when a trial asks for a value, for a study with several
+    objectives, for a parameter that is not numeric or has fewer than N values, and for several numeric parameters when
+    none is named.
     """
 
     def __init__(
@@ -53,20 +56,20 @@ class IntervalNarrowingSampler(BaseSampler):
         self._warned = False
 
     def infer_relative_search_space(self, study: Study, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """Nothing: the range of a parameter is known only when a trial asks for it."""
+        """Returns no parameter: the range of one is known only when a trial asks for its value."""
         return {}
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Nothing, for the same reason."""
+        """Returns no value, as no parameter is known yet; refuses studies with several objectives."""
         self._raise_error_if_multi_objective(study)
         return {}
 
     def sample_independent(
         self, study: Study, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
     ) -> Any:
-        """The next point of the search for its parameter; a random value of others, and when the search is over."""
+        """Returns the next point of the search for its parameter; a random value for others and after the search."""
         self._raise_error_if_multi_objective(study)
         line = self._line(param_name, param_distribution)
         if line is not None:
@@ -75,14 +78,16 @@ class IntervalNarrowingSampler(BaseSampler):
                 self._must_be_alone(study, trials, trial, param_name)
                 taken = self._take(self._search(study, line, trials), trials, trial, param_name)
                 if taken is not None:
+                    # In the storage, not in this object: other processes must see which suggestion is taken.
                     study._storage.set_trial_system_attr(trial._trial_id, SUGGESTION, [param_name, taken.number])
                     return line.value(taken.point)
+        # By the trial's number and the name, so that neither the order of trials nor other parameters change a value.
         seed = np.random.SeedSequence([self._seed, trial.number, zlib.crc32(param_name.encode())])
         drawn = RandomSampler(seed=int(seed.generate_state(1)[0]))
         return drawn.sample_independent(study, trial, param_name, param_distribution)
 
     def after_trial(self, study: Study, trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> None:
-        """Stop the study when the search is over."""
+        """Stops the study when the search is over."""
         # The storage learns of the end of this trial only after this call.
         trials = [one for one in _trials(study) if one.number != trial.number] + [finished(trial, state, values)]
         for name in narrowed(trials) if self._parameter is None else {self._parameter}:
@@ -92,15 +97,17 @@ class IntervalNarrowingSampler(BaseSampler):
                     study.stop()
 
     def _line(self, name: str, distribution: BaseDistribution) -> Line | None:
+        """Returns the searched parameter; None for a parameter that is not searched."""
         found = numeric(distribution)
         if self._parameter == name and found is None:
             raise ValueError(f"parameter {name!r} must be a float or an int to be narrowed, got {distribution}")
         return None if found is None or self._parameter not in (None, name) else Line(name, found)
 
     def _must_be_alone(self, study: Study, trials: Sequence[FrozenTrial], trial: FrozenTrial, name: str) -> None:
+        """Raises ValueError when no parameter was named and the study has a second numeric one."""
         others = narrowed(trials) - {name}
         if self._parameter is None and others:
-            # What this trial took of the other search must not count as failed when the study goes on with a name.
+            # The suggestion that this trial has taken must not count as failed when the study resumes with a name.
             study._storage.set_trial_system_attr(trial._trial_id, SUGGESTION, None)
             both = ", ".join(sorted({*others, name}))
             raise ValueError(f"study must have one numeric parameter, got {both}; say which: parameter={name!r}")
@@ -112,15 +119,15 @@ class IntervalNarrowingSampler(BaseSampler):
     def _take(
         self, search: IntervalNarrowing, trials: Sequence[FrozenTrial], trial: FrozenTrial, name: str
     ) -> Suggestion | None:
-        """An open suggestion that no other trial is evaluating, else that which the fewest are; None at the end."""
+        """Returns an open suggestion that the fewest other trials are evaluating; None when the search is over."""
         live = [one for one in trials if not one.state.is_finished() and one.number != trial.number]
         held = Counter(number_of(one, name) for one in live)
         taken = min(search.ask(), key=lambda one: (held[one.number], one.number), default=None)
         if taken is not None and held[taken.number] and not self._warned:
             self._warned = True
             warnings.warn(
-                "all open points of this round are being evaluated by other trials, or were when those were killed: "
-                "one is evaluated once more, as the next round needs the scores of this one",
+                "all open points of this round are being evaluated by other trials, or by trials that were killed: one "
+                "of them is evaluated again, because the next round needs all scores of this one",
                 stacklevel=2,
             )
         return taken

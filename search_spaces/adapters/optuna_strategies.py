@@ -1,4 +1,4 @@
-"""Samplers of Optuna as strategies: driven by our own ask and tell, batch by batch, with a study in memory."""
+"""Optuna's samplers as strategies: asked and told batch by batch, with a study in memory."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -15,17 +15,18 @@ from search_spaces.strategy import Budget, Observation
 
 
 def optuna_strategy(name: str, space: Space, budget: Budget) -> "OptunaStrategy":
-    """The strategy of a name in SAMPLERS. Raises ValueError on a space that its sampler cannot search."""
+    """Returns the strategy of a name in SAMPLERS. Raises ValueError for a space that its sampler cannot search."""
     sampler = SAMPLERS[name](space, budget)
     return OptunaStrategy(space, sampler, budget.points, budget.repeats)
 
 
 class OptunaStrategy(InRounds):
-    """M = `repeats` batches of N = `points` suggestions of a sampler. A Strategy.
+    """A `Strategy` of M = `repeats` batches of N = `points` suggestions of a sampler.
 
-    A batch is told when it is complete, in the order of its numbers: what is suggested next depends on the scores
-    alone, not on which came first. A failed point is told as the worst score so far, its own batch included, so that
-    samplers stay away; Optuna's own FAIL would be ignored by all of them. Where nothing succeeded yet, it is FAIL.
+    The sampler is told a batch when it is complete, in the order of its numbers, so the next suggestions depend on the
+    scores alone and not on the order in which they arrived. A failed point is told as the worst score so far, its own
+    batch included, so that the sampler avoids it: all samplers ignore Optuna's own state FAIL. Only while nothing has
+    succeeded, a failure is told as FAIL.
     """
 
     def __init__(self, space: Space, sampler: BaseSampler, points: int, repeats: int) -> None:
@@ -42,18 +43,21 @@ class OptunaStrategy(InRounds):
         return self._rounds.complete and len(self._rounds) == self._repeats
 
     def tell(self, observations: Sequence[Observation]) -> None:
-        """Take in scores; those that complete a batch lead to the next. Raises ValueError as `Strategy.tell` does."""
+        """Takes scores; a complete batch is told to the sampler. Raises ValueError as `Strategy.tell` does."""
         if self._rounds.tell(observations) and not self.done:
             self._learn()
             self._rounds.begin(self._draw())
 
     def _draw(self) -> list[Point]:
-        with _silence():
+        """Returns the points of the next batch."""
+        with _silence():  # Optuna logs the values of every trial
             self._trials = [self._study.ask(self._distributions) for _ in range(self._size)]
         return [tuple(trial.params[name] for name in self._names) for trial in self._trials]
 
     def _learn(self) -> None:
+        """Tells the sampler the last batch."""
         worst = min((one.value for one in self._rounds.scored()), default=None)
+        # In the order of the numbers, not of arrival: timing must not change what is suggested next.
         scores = self._rounds.show(len(self._rounds) - 1).scores
         for trial, score in zip(self._trials, scores, strict=True):
             value = worst if score is None else score
@@ -61,7 +65,10 @@ class OptunaStrategy(InRounds):
 
 
 class _Silence:
-    """Optuna's log is the process's: silent while any thread is inside, then as it was."""
+    """A context in which Optuna's log is silent.
+
+    The log level belongs to the whole process, so it is restored when the last thread leaves.
+    """
 
     def __init__(self) -> None:
         self._lock, self._inside, self._level = threading.Lock(), 0, optuna.logging.WARNING

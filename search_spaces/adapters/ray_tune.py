@@ -1,4 +1,4 @@
-"""Ray Tune as the executor of an ask/tell source: translation only, the source decides and remembers."""
+"""Ray Tune as the executor of an ask/tell source: it only translates; the source decides and keeps the state."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -17,12 +17,13 @@ Values = dict[str, Any]
 
 
 class AskTellSearcher(Searcher, Generic[W, R]):
-    """Hands out what `source.ask()` returns, one Tune trial each, and tells the source what came back.
+    """A searcher that makes one Tune trial of each piece of work of `source.ask()` and tells the source its result.
 
-    to_config    the config of a trial; pieces of work that are open together must have different ones
-    from_result  what to tell; its second argument is the trial's last result, None when it failed
+    to_config    returns the config of a trial; pieces of work that are open together must have different configs
+    from_result  returns what to tell; its second argument is the trial's last result, None when the trial failed
 
-    Tune's pickle leaves the source out, and a copy of it hands out no work: resume by replay in a new Tuner.
+    A pickle of the searcher does not contain the source, and such a copy hands out no work: resume by replay in a new
+    Tuner.
     """
 
     def __init__(
@@ -39,9 +40,10 @@ class AskTellSearcher(Searcher, Generic[W, R]):
         self._running: dict[str, Values] = {}
 
     def suggest(self, trial_id: str) -> Values | None:
-        """A config; None while the rest of the round is running; FINISHED when the source is done."""
+        """Returns a config; None while the rest of the round is running; FINISHED when the source is done."""
         if self._source is None or self._source.done:
             return Searcher.FINISHED  # type: ignore[return-value]  # a text, whatever Ray's annotation says
+        # `ask` also returns work whose trial is running; the config is what tells pieces of work apart.
         running = list(self._running.values())
         config = next((one for one in map(self._to_config, self._source.ask()) if one not in running), None)
         if config is None:
@@ -50,10 +52,11 @@ class AskTellSearcher(Searcher, Generic[W, R]):
         return dict(config)
 
     def on_trial_complete(self, trial_id: str, result: Values | None = None, error: bool = False) -> None:
-        """Tell the source. A trial of unknown id is known by its config; what is not open is ignored."""
+        """Tells the source. A trial with an unknown id is found by its config; work that is not open is ignored."""
         config = self._running.pop(trial_id, None)
         if self._source is None:
             return
+        # Matched with the open work again: the source may have been told the result in another way meanwhile.
         for work in self._source.ask():
             wanted = self._to_config(work)
             seen = flatten_dict({"config": wanted}).items() <= (result or {}).items()
@@ -62,16 +65,16 @@ class AskTellSearcher(Searcher, Generic[W, R]):
                 return
 
     def fail_running(self) -> None:
-        """Tell the source that all that is running failed: for a Tuner that broke off, before the next one starts."""
+        """Tells the source that all running work failed: after a Tuner broke off and before the next one starts."""
         for trial_id in list(self._running):
             self.on_trial_complete(trial_id, error=True)
 
     def save(self, checkpoint_path: str) -> None:
-        """Leave a mark, without which Tune warns; the state is in the source's own records."""
+        """Writes a mark, without which Tune warns; the state is in the source's own records."""
         Path(checkpoint_path).write_text("resume by replay\n", encoding="utf-8")
 
     def restore(self, checkpoint_path: str) -> None:
-        """Forget what was running: all work still open is handed out again."""
+        """Forgets what was running, so that all open work is handed out again."""
         self._running = {}
 
     def __getstate__(self) -> Values:
@@ -83,9 +86,10 @@ Searches = AskTellSearcher[Suggestion, Observation]
 
 
 def strategy_searcher(strategy: Strategy, names: Sequence[str], metric: str, mode: str = "max") -> Searches:
-    """One trial per suggestion, with config {"number", a value for each of `names`}; `metric` is what it reports.
+    """Returns a searcher with one trial per suggestion and config {"number", a value for each of `names`}.
 
-    A trial that fails, or reports no finite number, is a failed observation. mode "min" negates the values.
+    `metric` is the name of the reported score. A trial that fails, or reports no finite number, is a failed
+    observation. Mode "min" negates the scores.
     """
     sign = -1.0 if mode == "min" else 1.0
 

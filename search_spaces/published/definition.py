@@ -1,8 +1,7 @@
-"""The published settings of a dataset: what its search for ε looks like, and how its methods are trained.
+"""The published settings of a dataset: the sizes of its search for ε, and the hyperparameters of its methods.
 
-The values live in `definitions/*.yaml`, each beside a comment that names its source table: ε-SOFT-GEM for the
-search and the new methods, A-GEM (arXiv 1812.00420, appendix G) for the others. A new dataset is a new file
-there.
+The values are in `definitions/*.yaml`, where a comment beside each names its source table: the ε-SOFT-GEM paper for the
+search and the new methods, A-GEM (arXiv 1812.00420, appendix G) for the others. A new dataset is a new file there.
 """
 
 import difflib
@@ -22,55 +21,72 @@ class UnknownDataset(ValueError):
 
 @dataclass(frozen=True)
 class MethodSettings:
-    """Learning rate of a method and `strength`, the λ of its penalty; None for methods without one."""
+    """Values of the hyperparameters that a dataset's definition gives for one method, under the names written there."""
 
     name: str
-    learning_rate: float
-    strength: float | None
+    values: tuple[tuple[str, float | str], ...]
+
+    @property
+    def learning_rate(self) -> float:
+        """Of SGD."""
+        return float(dict(self.values)["learning_rate"])
+
+    @property
+    def strength(self) -> float | None:
+        """λ of the penalty; None for methods without one."""
+        found = dict(self.values).get("strength")
+        return None if found is None else float(found)
 
 
 @dataclass(frozen=True)
 class Definition:
-    """The settings of one dataset.
-
-    points, repeats, seeds  N values of ε a grid, M grids, R runs for each ε (ε-SOFT-GEM, exploration of ε)
-    reported_epsilon        the ε that the paper found; None where it gives none
-    tasks, cv_tasks         length of the whole stream, and of its first part, on which ε is chosen
-    classes                 classes per task
-    network                 mlp, reduced_resnet18 or resnet18
-    image_size              side of the images in pixels; None where a task's inputs are taken as they are
-    pretrained              weights that the network starts from; None for random ones
-    memory                  examples kept per class and task
-    memory_batch            examples of a reference batch
-    memory_sizes            values of `memory` that a memory study compares
-    learning_rate           of the new methods; `method(name)` knows that of every method
-    fisher_every            SGD steps between updates of a Fisher estimate
-    """
+    """The published settings of one dataset, the defaults of its studies."""
 
     name: str
+    """As after --dataset."""
     title: str
+    """As in the paper: "Permuted MNIST"."""
     aliases: tuple[str, ...]
+    """Other spellings of the name that are understood."""
     interval: Interval
+    """Where ε is searched."""
     points: int
+    """N values of ε a grid (ε-SOFT-GEM paper, exploration of ε)."""
     repeats: int
+    """M grids."""
     seeds: int
+    """R runs for each ε."""
     reported_epsilon: float | None
+    """The ε that the paper found; None where it gives none."""
     tasks: int
+    """Tasks of the whole stream."""
     cv_tasks: int
+    """Tasks of its first part, on which ε is chosen."""
     classes: int
+    """Classes per task."""
     network: str
+    """One of mlp, reduced_resnet18 and resnet18."""
     image_size: int | None
+    """Side of the images in pixels; None where the inputs of a task are not resized."""
     pretrained: str | None
+    """Weights that the network starts from; None for random ones."""
     learning_rate: float
+    """Learning rate of the new methods; `method(name)` has that of every method."""
     batch_size: int
+    """Examples of one SGD step."""
     memory: int
+    """Examples kept in the episodic memory per class and task."""
     memory_batch: int
+    """Examples of a reference batch."""
     memory_sizes: tuple[int, ...]
+    """Values of `memory` that a memory study compares."""
     fisher_every: int
+    """SGD steps between updates of a Fisher estimate."""
     methods: tuple[MethodSettings, ...]
+    """Hyperparameters of the methods for which the sources give some."""
 
     def method(self, name: str) -> MethodSettings:
-        """The settings of a method. Raises ValueError when the sources give none for this dataset."""
+        """Returns the settings of a method. Raises ValueError when the sources give none for this dataset."""
         for settings in self.methods:
             if settings.name == name:
                 return settings
@@ -80,21 +96,23 @@ class Definition:
 
 @dataclass(frozen=True)
 class MethodGrids:
-    """Values tried in A-GEM's appendix G: learning rates for every method, λ for those with a penalty."""
+    """The values that A-GEM's appendix G tried."""
 
     learning_rates: tuple[float, ...]
+    """For every method."""
     strengths: tuple[tuple[str, tuple[float, ...]], ...]
+    """(method, its values of λ) for the methods with a penalty."""
 
 
 def definitions() -> tuple[str, ...]:
-    """Names of all datasets, sorted."""
+    """Returns the names of all datasets, sorted."""
     return tuple(sorted(_all()))
 
 
 def load_definition(name: str) -> Definition:
-    """The definition of a dataset by name or alias; '-' and '_', upper and lower case are the same.
+    """Returns the definition of a dataset by name or alias; '-' and '_', upper and lower case are the same.
 
-    folder:/path and module:factory, a user's own, have definitions for their kind. Raises UnknownDataset.
+    A user's own dataset, folder:/path or module:factory, has the definition of its kind. Raises UnknownDataset.
 
     >>> load_definition("seq-cifar100").reported_epsilon
     0.5
@@ -108,14 +126,14 @@ def load_definition(name: str) -> Definition:
         if wanted == definition.name or wanted in definition.aliases:
             return definition
     spellings = {alias: one.name for one in _all().values() for alias in (one.name, *one.aliases)}
-    near = difflib.get_close_matches(wanted, spellings, n=1)
+    near = difflib.get_close_matches(wanted, spellings, n=1)  # aliases, too: they are what people misspell
     hint = f"; did you mean {spellings[near[0]]!r}?" if near else ""
     raise UnknownDataset(f"no dataset {name!r}; known: {', '.join(definitions())}{hint}")
 
 
 @cache
 def method_grids() -> MethodGrids:
-    """The grids from which A-GEM's values were selected."""
+    """Returns the grids from which A-GEM's authors selected their values."""
     text = (resources.files("search_spaces.published") / _FOLDER / _GRIDS).read_text("utf-8")
     fields = Fields(_GRIDS, read_yaml(_GRIDS, text))
     strengths = fields.section("strengths")
@@ -123,8 +141,9 @@ def method_grids() -> MethodGrids:
     return MethodGrids(fields.numbers("learning_rates"), pairs)
 
 
-@cache
+@cache  # the files are part of the package, and every option of a command asks for one
 def _all() -> dict[str, Definition]:
+    """Returns name -> definition of every dataset that has a file."""
     folder = resources.files("search_spaces.published") / _FOLDER
     names = [one.name for one in folder.iterdir() if one.name.endswith(".yaml") and one.name != _GRIDS]
     stems = [name.removesuffix(".yaml") for name in names]
@@ -138,8 +157,9 @@ def _read(stem: str) -> Definition:
 
 
 def parse_definition(name: str, text: str) -> Definition:
-    """A definition from its YAML text. Raises ValueError naming what is missing, unknown or malformed."""
+    """Returns a definition from its YAML text. Raises ValueError that names a missing, unknown or malformed field."""
     fields = Fields(name, read_yaml(name, text))
+    # Exactly the fields of the class, so that a misspelled one is an error and not ignored.
     fields.must_be(frozenset(Definition.__annotations__) - {"name"})
     ends = fields.numbers("interval")
     if len(ends) != 2:
@@ -171,5 +191,5 @@ def parse_definition(name: str, text: str) -> Definition:
 
 
 def _method(name: str, fields: Fields) -> MethodSettings:
-    strength = fields.number("strength") if "strength" in fields.names else None
-    return MethodSettings(name, fields.number("learning_rate"), strength)
+    fields.number("learning_rate")
+    return MethodSettings(name, tuple((one, fields.number_or_text(one)) for one in fields.names))

@@ -1,4 +1,4 @@
-"""Typed reading of the YAML of definitions, with errors that name the file and the field."""
+"""Typed reading of YAML definitions, with errors that name the file and the field."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import yaml
 
 
 def read_yaml(name: str, text: str) -> Mapping[str, Any]:
-    """The mapping in a YAML text. Raises ValueError when the text is not YAML, or no mapping."""
+    """Returns the mapping in a YAML text. Raises ValueError when the text is not YAML or not a mapping."""
     try:
         data = yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -20,67 +20,74 @@ def read_yaml(name: str, text: str) -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class Fields:
-    """A mapping read from YAML, and where it stands. Readers raise ValueError on a wrong type."""
+    """A mapping that was read from YAML. All its readers raise ValueError for a missing field and for a wrong type."""
 
     where: str
+    """File, and field of a nested mapping, for the error messages."""
     data: Mapping[str, Any]
+    """The mapping as YAML reads it."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The fields present, in their order."""
+        """The names of the fields that are present, in their order."""
         return tuple(self.data)
 
     def must_be(self, expected: frozenset[str]) -> None:
-        """Raise unless exactly these fields are present."""
+        """Raises ValueError unless exactly these fields are present."""
         present = set(self.data)
         for problem, names in (("missing", expected - present), ("unknown", present - expected)):
             if names:
                 raise ValueError(f"{self.where}: {problem} fields {', '.join(sorted(map(str, names)))}")
 
     def section(self, name: str) -> "Fields":
-        """A nested mapping."""
+        """Returns a nested mapping."""
         value = self._get(name)
         if not isinstance(value, dict):
             raise self._error(name, "a mapping", value)
         return Fields(f"{self.where}: {name}", value)
 
     def number(self, name: str) -> float:
-        """A number."""
+        """Returns a number."""
         return self._number(name, self._get(name))
 
+    def number_or_text(self, name: str) -> float | str:
+        """A number or a text."""
+        value = self._get(name)
+        return value if isinstance(value, str) else self.number(name)
+
     def number_or_none(self, name: str) -> float | None:
-        """A number or null."""
+        """Returns a number, or None for null."""
         return None if self._get(name) is None else self.number(name)
 
     def numbers(self, name: str) -> tuple[float, ...]:
-        """A list of numbers."""
+        """Returns a list of numbers."""
         return tuple(self._number(name, value) for value in self._list(name))
 
     def count(self, name: str) -> int:
-        """A whole number of at least 1."""
+        """Returns a whole number of at least 1."""
         value = self._get(name)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:  # True is an int in Python
             raise self._error(name, "a whole number >= 1", value)
         return value
 
     def counts(self, name: str) -> tuple[int, ...]:
-        """A list of whole numbers of at least 1."""
+        """Returns a list of whole numbers of at least 1."""
         return tuple(Fields(self.where, {name: value}).count(name) for value in self._list(name))
 
     def text(self, name: str) -> str:
-        """A text."""
+        """Returns a text."""
         return self._text(name, self._get(name))
 
     def text_or_none(self, name: str) -> str | None:
-        """A text or null."""
+        """Returns a text, or None for null."""
         return None if self._get(name) is None else self.text(name)
 
     def count_or_none(self, name: str) -> int | None:
-        """A whole number of at least 1, or null."""
+        """Returns a whole number of at least 1, or None for null."""
         return None if self._get(name) is None else self.count(name)
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """A list of texts."""
+        """Returns a list of texts."""
         return tuple(self._text(name, value) for value in self._list(name))
 
     def _get(self, name: str) -> Any:

@@ -8,25 +8,21 @@ import torch
 
 from tests.support.image_run import flat_row, plain_image_run
 from tests.support.killing import train_until_kept
+from tests.support.learners import engine_of, learner, train, untrained
 from tests.support.made_images import made_images
 from tests.support.numeric_paths import rows_equal
-from tests.support.plain_run import STRENGTHS
-from trainers import Cohort, Member, TrainConfig
-from trainers.engines import make_engine
-from trainers.engines.base import Learners
+from trainers import Architecture
 from trainers.methods import METHODS, Columns
 from trainers.networks import make_resnet
 from trainers.networks.weights import start_rows
 from trainers.numeric_path import NumericPath
-from trainers.population import train_cohort
 from trainers.streams.images.split import ReoccurringStream, SplitStream
 
 IN_TURN, TOGETHER = NumericPath(products="onednn"), NumericPath()
 one_network = pytest.mark.parametrize("method", [n for n, m in METHODS.items() if not isinstance(m.rule, Columns)])
 both_paths = pytest.mark.parametrize("path", [IN_TURN, TOGETHER], ids=str)
-CONFIG = TrainConfig(
-    learning_rate=0.03, batch_size=4, memory=2, memory_batch=5, fisher_every=2, network="reduced_resnet18"
-)
+REDUCED = Architecture("reduced_resnet18")
+VALUES = {"epsilon": 0.3, "lr": 0.03, "batch_size": 4, "memory": 2, "memory_batch": 5, "fisher_every": 2}
 # Test sets of different sizes: accuracy on a task is then another number when classes count alike.
 IMAGES = made_images(classes=8, train=5, test=[1, 6, 2, 5, 1, 7, 3, 4], size=16, attributes=4)
 DOUBLES = replace(IMAGES, mean=IMAGES.mean.astype(np.float64), attributes=IMAGES.attributes.astype(np.float64))
@@ -43,8 +39,12 @@ def small_networks(monkeypatch):
     monkeypatch.setattr("trainers.networks.REDUCED", (8, 16, 24, 32))
 
 
-def member(method, seed=0, epsilon=0.3, **changes):
-    return Member(epsilon, seed, **{"strength": STRENGTHS.get(method)} | changes)
+def small(method, seed=0, **changes):
+    return learner(method, seed, **VALUES | changes)
+
+
+def trained(learners, stream, path, **options):
+    return train(learners, stream, path, REDUCED, **options)
 
 
 @both_paths
@@ -56,13 +56,12 @@ def test_a_whole_run_agrees_with_a_plain_loop(method, kind, path, monkeypatch):
     In float64: in float32 a unit near zero may fall on the other side of its ReLU, once in some hundred steps.
     """
     monkeypatch.setattr("trainers.engines.batched.engine.start_rows", lambda *told: start_rows(*told).double())
-    stream, one = KINDS[kind](DOUBLES), member(method)
-    accuracies, trace = plain_image_run(method, one, stream, CONFIG)
-    net, taken = make_resnet(CONFIG, stream), 0
-    engine = make_engine(method, (0,), stream, CONFIG, path)
+    stream, one = KINDS[kind](DOUBLES), small(method)
+    accuracies, trace = plain_image_run(one, stream, REDUCED)
+    net, taken = make_resnet(REDUCED, stream), 0
+    engine = engine_of(one, stream, path, REDUCED)
     with torch.no_grad():
-        start = engine.start()
-        learners = Learners.of(start, torch.tensor([0]), [0.3], [0.03], [one.strength], engine.state(start))
+        learners = untrained(engine, [one])
         for task in range(3):
             engine.load_task(task)
             for step in range(engine.steps):
@@ -73,27 +72,27 @@ def test_a_whole_run_agrees_with_a_plain_loop(method, kind, path, monkeypatch):
             engine.finish(learners, task == 0)
             engine.remember(task)
     assert taken == len(trace)
-    result = train_cohort(Cohort(method, (one,)), stream, CONFIG, path)
+    result = trained([one], stream, path)
     lower = np.tri(3, dtype=bool)
     assert np.allclose(result.accuracies[0][lower], accuracies[lower], atol=1e-9)
     assert result.steps.tolist() == [len(trace)]
 
 
 @one_network
-def test_members_in_turn_are_bit_identical_alone_and_together(method):
-    members = tuple(member(method, seed, epsilon) for seed in (0, 1) for epsilon in (0.0, 0.5))
+def test_learners_in_turn_are_bit_identical_alone_and_together(method):
+    learners = [small(method, seed, epsilon=epsilon) for seed in (0, 1) for epsilon in (0.0, 0.5)]
     stream = STREAMS["re-occurring"]
-    together = train_cohort(Cohort(method, members), stream, CONFIG, IN_TURN)
-    for row, one in enumerate(members):
-        alone = train_cohort(Cohort(method, (one,)), stream, CONFIG, IN_TURN)
+    together = trained(learners, stream, IN_TURN)
+    for row, one in enumerate(learners):
+        alone = trained([one], stream, IN_TURN)
         assert rows_equal(together, row, alone, 0)
         assert np.array_equal(together.params[row], alone.params[0])
 
 
-def test_members_together_agree_with_members_in_turn():
+def test_learners_together_agree_with_learners_in_turn():
     """The stated tolerance between the two ways: rounding alone, as steps are few."""
-    members = tuple(member("soft_agem", 0, epsilon) for epsilon in (0.0, 0.3, 0.9))
-    found = [train_cohort(Cohort("soft_agem", members), STREAMS["split"], CONFIG, path) for path in (IN_TURN, TOGETHER)]
+    learners = [small("soft_agem", epsilon=epsilon) for epsilon in (0.0, 0.3, 0.9)]
+    found = [trained(learners, STREAMS["split"], path) for path in (IN_TURN, TOGETHER)]
     for one, other in zip(*(result.params for result in found), strict=True):
         assert np.allclose(one, other, atol=1e-4)
 
@@ -102,10 +101,10 @@ def test_members_together_agree_with_members_in_turn():
 def test_a_killed_run_goes_on(method, tmp_path, monkeypatch):
     """Statistics of batch normalisation are kept with the parameters."""
     monkeypatch.setattr("trainers.checkpoints.AT_MOST_EVERY", 0.0)
-    cohort, stream = Cohort(method, (member(method), member(method, 0, 0.9))), STREAMS["split"]
-    whole = train_cohort(cohort, stream, CONFIG, IN_TURN)
-    train_until_kept(monkeypatch, 1, cohort, stream, CONFIG, IN_TURN, folder=tmp_path)
-    again = train_cohort(cohort, stream, CONFIG, IN_TURN, folder=tmp_path)
+    learners, stream = [small(method), small(method, epsilon=0.9)], STREAMS["split"]
+    whole = trained(learners, stream, IN_TURN)
+    train_until_kept(monkeypatch, 1, learners, stream, IN_TURN, REDUCED, folder=tmp_path)
+    again = trained(learners, stream, IN_TURN, folder=tmp_path)
     assert again.saved > 0
     for row in range(2):
         assert rows_equal(again, row, whole, row)
@@ -114,6 +113,5 @@ def test_a_killed_run_goes_on(method, tmp_path, monkeypatch):
 def test_a_network_learns_what_can_be_learnt():
     """Colour patterns: after a task its accuracy is far above chance, by moving averages of few steps."""
     images = made_images(classes=4, train=150, test=10, size=16)
-    config = replace(CONFIG, learning_rate=0.05, batch_size=10)
-    result = train_cohort(Cohort("agem", (Member(0.0, 0),)), SplitStream(images, range(2), 2), config, IN_TURN)
+    result = trained([small("agem", lr=0.05, batch_size=10)], SplitStream(images, range(2), 2), IN_TURN)
     assert result.accuracies[0, 0, 0] >= 0.9 and result.accuracies[0, 1, 1] >= 0.9

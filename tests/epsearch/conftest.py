@@ -6,14 +6,13 @@ import os
 import sys
 
 import pytest
-from rich.console import Console
 
 from epsearch import cli
-from epsearch.consoles import PlainConsole
-from epsearch.preparation import images
-from epsearch.preparation.build import build_study
-from epsearch.runners import progress
+from epsearch.preparation.build import build
 from epsearch.runners.tune import SETTINGS
+from epsearch.study.kinds import Search
+from epsearch.terminal import listener
+from epsearch.terminal.consoles import PlainConsole
 from trainers.plugins import calls
 
 os.environ |= SETTINGS  # Ray reads them when it is imported, and another test's module may be the first to do so
@@ -47,15 +46,10 @@ def cache(monkeypatch, tmp_path):
 def small_study(tmp_path):
     """A function that builds a study which takes a second; its options can be overridden."""
 
-    def build(**options):
-        return build_study(SMALL | {"out": tmp_path / "runs"} | options)
+    def make(**options):
+        return build(Search, SMALL | {"out": tmp_path / "runs"} | options)
 
-    return build
-
-
-@pytest.fixture
-def console():
-    return Console(quiet=True)
+    return make
 
 
 class Answer:
@@ -73,8 +67,7 @@ class Answer:
 def epsearch(monkeypatch, capsys, tmp_path):
     """Runs `epsearch ARGUMENTS…` in tmp_path; returns an Answer. What is said now and then is left out."""
     monkeypatch.chdir(tmp_path)
-    for module in (progress, images):
-        monkeypatch.setattr(module, "PLAIN_SECONDS", math.inf)
+    monkeypatch.setattr(listener, "PLAIN_SECONDS", math.inf)
     monkeypatch.setattr(cli, "out", PlainConsole(width=200))
     monkeypatch.setattr(cli, "err", PlainConsole(stderr=True, width=200))
 

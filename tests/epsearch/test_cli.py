@@ -10,7 +10,7 @@ from typer.main import get_command
 
 from epsearch.cli import app
 from epsearch.study.kinds import KINDS
-from epsearch.study.options import OPTIONS
+from epsearch.study.options import options
 from trainers.streams.pixels import mnist
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -163,7 +163,7 @@ def test_every_command_has_help_and_docs():
     for name, command in COMMANDS.items():
         assert command.help, name
         assert f"\n## epsearch {name}\n" in page, name
-    for option in OPTIONS:
+    for option in options():
         for flag in (option.flag, *option.aliases):
             assert f"`{flag}`" in page, flag
 

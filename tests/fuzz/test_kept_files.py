@@ -25,9 +25,9 @@ from epsearch.preparation import arithmetic
 from tests.epsearch.conftest import SMALL as STUDY
 from tests.support import image_folders as made
 from tests.support.killing import train_until_kept
-from tests.support.numeric_paths import MKL, SMALL
+from tests.support.learners import few
+from tests.support.numeric_paths import MKL
 from tests.support.toy_streams import toy
-from trainers import Cohort, Member
 from trainers.kept.array_store import Kept
 from trainers.notes import heard_by
 from trainers.numeric_path import NumericPath
@@ -121,8 +121,8 @@ def learners(tmp_path, monkeypatch):
     monkeypatch.setattr(Kept, "save", save)
     torch.set_num_threads(1)
     for method in ("soft_agem", "er"):
-        cohort = Cohort(method, tuple(Member(epsilon, 0) for epsilon in (0.0, 0.3)))
-        train_until_kept(monkeypatch, 2, cohort, toy(range(4)), SMALL, MKL, folder=tmp_path / "learners")
+        chosen = [few(method, epsilon=0.0, lr=0.1), few(method, epsilon=0.3, lr=0.1 if method == "soft_agem" else 0.2)]
+        train_until_kept(monkeypatch, 2, chosen, toy(range(4)), MKL, folder=tmp_path / "learners")
     return tmp_path / "learners", saved
 
 

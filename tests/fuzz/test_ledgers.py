@@ -245,7 +245,7 @@ def process(folder, arguments):
 
 
 def test_damaged_ledgers_in_one_process(epsearch, tmp_path, reference, known, figures):
-    counts = dict.fromkeys((f"{command} {what}" for command in COMMANDS for what in ("served", "told", "refused")), 0)
+    counts = {command: dict.fromkeys(("served", "told", "refused"), 0) for command in COMMANDS}
     for number in range(IN_PROCESS):
         kind = damaged(tmp_path / "runs", number)
         for command, arguments in COMMANDS.items():
@@ -254,8 +254,9 @@ def test_damaged_ledgers_in_one_process(epsearch, tmp_path, reference, known, fi
                 what = check(command, answer.status, answer.out, answer.err, tmp_path / "runs", reference, known)
             except AssertionError as error:
                 raise AssertionError(f"ledger {number} ({kind}), {command}: {error}") from error
-            counts[f"{command} {what}"] += 1
-    figures("damaged ledgers", tried=IN_PROCESS, **counts)
+            counts[command][what] += 1
+    for command, by_outcome in counts.items():
+        figures(f"damaged ledgers, {command}", tried=IN_PROCESS, **by_outcome)
 
 
 def test_damaged_ledgers_as_processes(tmp_path, reference, known, figures):

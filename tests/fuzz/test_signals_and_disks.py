@@ -48,7 +48,7 @@ def test_signals(figures, undisturbed, tmp_path):
         again = Run(run.folder)
         if again.wait() != 0 or again.tables() != undisturbed.tables():
             found.append((stage, name, "not resumed to the same tables", again.err[-500:]))
-    figures("signals", tried=len(CASES), stopped=stopped, ended_before=ended, wrong=len(found))
+    figures("signals", tried=len(CASES), stopped=stopped, ended_before_the_signal=ended, wrong=len(found))
     assert not found, found
     assert stopped >= len(CASES) * 3 // 4
 
@@ -112,5 +112,5 @@ def test_a_disk_that_fills_up(figures, undisturbed, tmp_path):
                 found.append((disk.size, "not resumed to the same tables", again.err[-500:]))
         finally:
             disk.remove()
-    figures("full disks", tried=SIZES, mounted=mounted, status_1=statuses.count(1), wrong=len(found))
+    figures("full disks", tried=SIZES, mounted=mounted, ended_with_status_1=statuses.count(1), wrong=len(found))
     assert not found, found

@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from epsearch import cli
-from epsearch.preparation.build import build_study
+from epsearch.preparation.build import build
+from epsearch.study.kinds import Search
 
 pytestmark = pytest.mark.fuzz
 
@@ -30,7 +31,7 @@ VALUES = [
 
 def original():
     """A study's file as `--print-config` writes it."""
-    return build_study({"runner": "local", "device": "cpu", "name": "fuzzed"}).to_yaml()
+    return build(Search, {"runner": "local", "device": "cpu", "name": "fuzzed"}).to_yaml()
 
 
 def bytes_changed(text, random):

@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import json
 import sqlite3
+import sys
 import tempfile
 from contextlib import chdir, closing, contextmanager, redirect_stderr, redirect_stdout
 from importlib.metadata import entry_points, version
@@ -31,8 +32,6 @@ IMAGES = (
 )
 OF_IMAGES = f"run --cv-tasks 2 --repeats 1 --points 3 --certify 0 --interval 0 0.5 {IMAGES}"
 STRATEGIES = ("narrowing", "interval-ci", "grid", "random", "qmc", "tpe", "gp", "cmaes")
-BIRDS = tuple(f"{at:03}.Bird_{at}" for at in range(1, 9))
-ANIMALS = ("zebra", "antelope", "bat", "cow", "dolphin", "elk", "fox", "giraffe")
 OWN = """
 from pathlib import Path
 from trainers.streams import open_stream
@@ -99,13 +98,7 @@ OF_TABLES, FIRST = ALL.format(""), ALL.format("WHERE seed < 2 AND (phase = 'cv' 
 def make_data(folder: Path) -> None:
     """Small datasets in every layout, always of the same bytes."""
     write_idx(folder / "data" / "mnist", images=(100, 20))
-    made.cub(folder / "data" / "CUB_200_2011", train=6, test=2, classes=BIRDS)
-    made.awa(folder / "data" / "Animals_with_Attributes2", 20, ANIMALS)
-    files = {}
-    for at, name in enumerate(ANIMALS):
-        for part, count in (("train", 6), ("test", 2)):
-            files |= {f"{part}/{name}/{n}.png": made.noise(100 * at + n, 20, 20) for n in range(count)}
-    made.folders(folder / "data" / "mine", files)
+    made.every_layout(folder / "data")
     (folder / "mine.py").write_text(OWN)
 
 
@@ -165,8 +158,9 @@ def elsewhere():
     with tempfile.TemporaryDirectory() as name, chdir(name):
         folder = Path(name)
         make_data(folder)
-        with patch.dict("os.environ", {"EPSEARCH_CACHE": str(folder / "cache")}):
+        with patch.dict("os.environ", {"EPSEARCH_CACHE": str(folder / "cache")}), patch("sys.path", [*sys.path]):
             yield folder
+        sys.modules.pop("mine", None)  # whose file goes with the folder
 
 
 def main() -> None:

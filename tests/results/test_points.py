@@ -15,7 +15,7 @@ from results.figures import best_so_far, parameter_curve, shrinking, slices
 from results.metrics import average_accuracy
 from results.pages.search import write_report
 from results.points import group, setting, value
-from results.search import StudyResults
+from results.search import SearchResults
 from results.search_tables import difference_table, evaluation_table, search_table
 from results.verdict.answer import answer
 from tests.support.synthetic import record, study
@@ -24,7 +24,7 @@ from tests.support.synthetic_points import learning_rates, member, mixed, search
 NAMES = ("epsilon", "lr", "memory", "scale")
 
 
-def text_of(results: StudyResults, folder: Path) -> str:
+def text_of(results: SearchResults, folder: Path) -> str:
     html = write_report(results, folder).read_text(encoding="utf-8")
     body = re.sub(r"<(script|style).*?</\1>", " ", html, flags=re.DOTALL)
     return " ".join(re.sub(r"<[^>]+>", "", body).split())
@@ -60,8 +60,7 @@ def test_settings_are_those_with_members() -> None:
     assert results.settings == tuple(sorted(results.settings)) and len(results.settings) == 7
     fewer = replace(results, search=tuple(r for r in results.search if value(r, "lr") != 1.0))
     assert fewer.settings == results.settings[:-1]
-    assert not mixed().is_curve and mixed().chosen_epsilon == mixed().chosen[0]
-    assert results.chosen_epsilon is None
+    assert not mixed().is_curve
 
 
 def test_tables_name_the_parameters() -> None:
@@ -144,7 +143,7 @@ def test_words_of_a_search_of_several(tmp_path: Path) -> None:
     results = mixed(baseline=(0.0, 0.1, 25, "raw"))
     text = text_of(results, tmp_path)
     assert "ε, learning rate, memory and scale for ε-SOFT-GEM on Permuted MNIST" in text
-    assert "the best of 25 settings tried in 5 batches" in text
+    assert "the best of 25 points tried in 5 batches" in text
     assert "Choices of scale" in text and "Batch 5" in text
     for wrong in ("narrow", "epeat", "shrank", "(A-GEM)", "nan"):
         assert wrong not in text, wrong

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from search_spaces import Best, GridSearch, Interval, Parameter, Space
 from search_spaces.grid import grid
+from search_spaces.interval import Grid
 from tests.support.searches import run
 
 EPSILON = Parameter("epsilon", 0, 1)
@@ -17,7 +18,7 @@ METHOD = Parameter("method", choices=("agem", "er", "gem"))
 
 def test_one_parameter_takes_the_whole_budget_both_ends_included():
     points = grid(Space((EPSILON,)), 55)
-    assert points == tuple((value,) for value in Interval(0, 1).grid(55))
+    assert points == tuple((value,) for value in Grid.over(Interval(0, 1), 55).coordinates)
 
 
 def test_a_logarithmic_axis_is_spaced_in_ratios():

@@ -27,12 +27,12 @@ def test_ends_are_checked(low, high, message):
 
 
 def test_eleven_points_of_the_unit_interval_are_the_decimals_as_written():
-    assert Interval(0, 1).grid(11) == (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+    assert Grid.over(Interval(0, 1), 11).coordinates == (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 
 def test_a_grid_of_three_tenths_meets_the_first_grid_in_the_same_floats():
     # Binary arithmetic gives 0.30000000000000004 for the fourth tenth.
-    assert Interval(0, 0.3).grid(4) == Interval(0, 1).grid(11)[:4]
+    assert Grid.over(Interval(0, 0.3), 4).coordinates == Grid.over(Interval(0, 1), 11).coordinates[:4]
 
 
 def test_a_point_that_lies_on_both_grids_of_thirds_is_the_same_float():
@@ -47,7 +47,7 @@ def test_a_grid_has_both_ends_and_even_distances(one, other, points):
     if one == other:
         return
     interval = Interval(min(one, other), max(one, other))
-    grid = interval.grid(points)
+    grid = Grid.over(interval, points).coordinates
     assert (len(grid), grid[0], grid[-1]) == (points, interval.low, interval.high)
     delta = interval.width / (points - 1)
     assert all(math.isclose(b - a, delta, abs_tol=1e-15) for a, b in itertools.pairwise(grid))
@@ -55,6 +55,5 @@ def test_a_grid_has_both_ends_and_even_distances(one, other, points):
 
 def test_a_grid_needs_two_points_and_room_for_them():
     with pytest.raises(ValueError, match="points must be >= 2, got 1"):
-        Interval(0, 1).grid(1)
-    with pytest.raises(ValueError, match=r"room for 3 distinct points, got 0\.5 to 0\.5000000000000001"):
-        Interval(0.5, math.nextafter(0.5, 1)).grid(3)
+        Grid.over(Interval(0, 1), 1)
+    assert not Grid.over(Interval(0.5, math.nextafter(0.5, 1)), 3).distinct

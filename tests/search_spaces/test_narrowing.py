@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from search_spaces import Best, Interval, IntervalNarrowing, Observation, Parameter
+from search_spaces.interval import Grid
 from search_spaces.rule import ENDS_WON, NO_SUCCESS, SAME_AGAIN
 from tests.support.searches import run, scores_of
 
@@ -40,7 +41,7 @@ def test_the_path_to_the_papers_epsilon_on_mnist():
 
 
 def test_the_papers_epsilon_on_cifar_stays_a_grid_point_when_its_neighbours_win():
-    half, two_thirds = Interval(0, 1).grid(7)[3:5]
+    half, two_thirds = Grid.over(Interval(0, 1), 7).coordinates[3:5]
     first = search_with_winners([(half, two_thirds), (half, half)], points=7)
     assert half == 0.5
     assert first.rounds[1].span == (1 / 3, 5 / 6)
@@ -95,14 +96,6 @@ def test_the_search_stops_when_everything_fails():
     assert (len(strategy.rounds), strategy.rounds[0].note, strategy.best) == (1, NO_SUCCESS, None)
 
 
-@pytest.mark.parametrize(("tolerance", "rounds"), [(0.0, 5), (0.03, 2), (0.0301, 1), (0.009, 3), (0.5, 1)])
-def test_the_search_stops_before_a_step_below_the_tolerance(tolerance, rounds):
-    strategy = IntervalNarrowing(UNIT, points=11, repeats=5, tolerance=tolerance)
-    run(strategy, lambda one: -abs(one.point[0] - 0.57123))
-    assert len(strategy.rounds) == rounds
-    assert ("tolerance" in strategy.rounds[-1].note) == (rounds < 5)
-
-
 def test_the_search_stops_where_floats_end():
     strategy = IntervalNarrowing(Parameter("epsilon", 0.5, 1), points=11, repeats=1000)
     run(strategy, lambda one: -abs(one.point[0] - 0.7))
@@ -120,13 +113,6 @@ def test_of_equal_values_the_smaller_epsilon_is_best_and_its_first_number():
     strategy = IntervalNarrowing(UNIT, points=5, repeats=3)
     run(strategy, lambda one: 0.5)
     assert strategy.best == Best((0.0,), 0.5, 0)
-
-
-def test_a_step_equal_to_the_tolerance_is_not_below_it():
-    # As a binary number 0.02 is a little more than two hundredths.
-    strategy = IntervalNarrowing(UNIT, points=11, repeats=2, tolerance=0.02)
-    run(strategy, lambda one: -one.point[0])
-    assert [one.span for one in strategy.rounds] == [(0, 1), (0, 0.2)]
 
 
 @given(st.integers(2, 12), st.integers(1, 6), SCORES)
@@ -156,8 +142,6 @@ def test_an_epsilon_that_recurs_is_the_same_float(points, table):
     [
         ({"points": 1}, "points must be >= 2, got 1"),
         ({"repeats": 0}, "repeats must be >= 1, got 0"),
-        ({"tolerance": -0.1}, "tolerance must be >= 0 and finite, got -0.1"),
-        ({"tolerance": float("nan")}, "tolerance must be >= 0 and finite, got nan"),
     ],
 )
 def test_settings_are_checked(settings, message):

@@ -1,6 +1,7 @@
 """Ways to drive a loop in tests: really, or with accuracies that are made up."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -27,20 +28,19 @@ def finish(loop, train=execute):
 
 
 def fake(score):
-    """A trainer that makes up accuracies: score(member), the same on every task; NaN diverges.
+    """A trainer that makes up accuracies: score(one), the same on every task; NaN diverges.
 
-    A member's learning rate is filled in from its cohort's.
+    one: a learner's seed and hyperparameters, as attributes.
     """
 
     def train(job):
-        tasks, members = len(job.stream.tasks), job.cohort.members
-        rate = job.config.learning_rate
-        values = np.array([score(replace(one, learning_rate=one.learning_rate or rate), job.config) for one in members])
+        tasks, learners = len(job.stream.tasks), job.cohort.learners
+        values = np.array([score(SimpleNamespace(seed=one.seed, **vars(one.hyperparameters))) for one in learners])
         lost = np.isnan(values)
         accuracies = np.where(np.tri(tasks, dtype=bool), values[:, None, None], np.nan)
         where = np.where(lost, 0, -1)
         result = replace(
-            CohortResult.empty(len(members), tasks), accuracies=accuracies, diverged_task=where, diverged_step=where
+            CohortResult.empty(len(learners), tasks), accuracies=accuracies, diverged_task=where, diverged_step=where
         )
         return JobResult(job.number, result, seconds=1.0)
 

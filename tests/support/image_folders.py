@@ -11,6 +11,8 @@ from PIL import Image
 CUB_CLASSES = ("001.Black_footed_Albatross", "002.Laysan_Albatross", "010.Red_winged_Blackbird")
 AWA_CLASSES = ("antelope", "grizzly+bear", "killer+whale", "beaver")  # the published order is not that of the names
 FOLDER_CLASSES = ("apple", "bear", "cup")
+BIRDS = tuple(f"{at:03}.Bird_{at}" for at in range(1, 9))
+ANIMALS = ("zebra", "antelope", "bat", "cow", "dolphin", "elk", "fox", "giraffe")
 
 
 def noise(seed, width=32, height=32):
@@ -78,6 +80,18 @@ def class_files(train=4, test=2, side=32):
 def folders(root: Path, files=None):
     for name, pixels in (files or class_files()).items():
         put(root / name, encoded(pixels))
+    return root
+
+
+def every_layout(root: Path):
+    """CUB and AwA2 as published, and class folders `mine`; eight classes each, and always the same bytes."""
+    cub(root / "CUB_200_2011", train=6, test=2, classes=BIRDS)
+    awa(root / "Animals_with_Attributes2", 20, ANIMALS)
+    files = {}
+    for at, name in enumerate(ANIMALS):
+        for part, count in (("train", 6), ("test", 2)):
+            files |= {f"{part}/{name}/{n}.png": noise(100 * at + n, 20, 20) for n in range(count)}
+    folders(root / "mine", files)
     return root
 
 

@@ -10,18 +10,18 @@ from trainers.networks import make_resnet
 from trainers.schedule import generator
 
 
-def plain_image_run(method, member, stream, config):
+def plain_image_run(one, stream, architecture):
     """As `plain_run`, for a residual network, in float64."""
-    net = make_resnet(config, stream)
-    row = torch.from_numpy(net.init(generator(member.seed, "init", stream.tasks.start))).double()
+    net = make_resnet(architecture, stream)
+    row = torch.from_numpy(net.init(generator(one.seed, "init", stream.tasks.start))).double()
     attributes = None if stream.attributes is None else torch.tensor(stream.attributes)
-    learner = ImageLearner(torch_twin(net, row, attributes), stream.heads(member.seed), stream.balanced)
+    network = ImageLearner(torch_twin(net, row, attributes), stream.heads(one.seed), stream.balanced)
 
     def examples(positions, labels):
         x = torch.from_numpy(stream.pixels[positions] / 255 - stream.mean)
         return x.permute(0, 3, 1, 2), torch.from_numpy(labels)
 
-    return run_of(learner, examples, method, member, stream, config)
+    return run_of(network, examples, one, stream)
 
 
 def torch_twin(net, row, attributes):

@@ -3,7 +3,7 @@
 import pytest
 
 import trainers.checkpoints
-from trainers.population import train_cohort
+from tests.support.learners import train
 
 
 class Killed(Exception):
@@ -11,15 +11,15 @@ class Killed(Exception):
 
 
 def train_until_kept(monkeypatch, after, *run, **options):
-    """Trains until the checkpoint of a seed's task `after` is written, and no further; the rest as `train_cohort`."""
+    """Trains until the checkpoint of a seed's task `after` is written, and no further; the rest as `train`."""
     original = trainers.checkpoints.Checkpoints.save
 
-    def save(self, members, task, learners, result):
-        original(self, members, task, learners, result)
+    def save(self, trained, task, learners, result):
+        original(self, trained, task, learners, result)
         if task == after:
             raise Killed
 
     with monkeypatch.context() as patch:
         patch.setattr(trainers.checkpoints.Checkpoints, "save", save)
         with pytest.raises(Killed):
-            train_cohort(*run, **options)
+            train(*run, **options)

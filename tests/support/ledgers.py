@@ -10,10 +10,9 @@ from functools import cache
 from pathlib import Path
 from unittest.mock import patch
 
-from rich.console import Console
-
 from epsearch import api
-from epsearch.preparation.build import build_study
+from epsearch.preparation.build import build
+from epsearch.study.kinds import Search
 from tests.epsearch.conftest import SMALL
 
 STUDY = SMALL | {"repeats": 1, "points": 3}
@@ -27,7 +26,7 @@ def finished() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="ledgers-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     with patch.dict(os.environ, {"EPSEARCH_CACHE": str(folder / "cache")}):
-        api.train_and_report(build_study(STUDY | {"out": folder / "runs", "name": NAME}), Console(quiet=True))
+        api.run(build(Search, STUDY | {"out": folder / "runs", "name": NAME}))
     return folder / "runs"
 
 
@@ -47,3 +46,8 @@ def results(folder: Path) -> list[tuple]:
     """What a ledger knows of members, but for when and how long they were trained, and together with whom."""
     columns = "key, phase, method, epsilon, seed, status, steps, accuracies, initial, within, violations, fingerprint"
     return query(folder, f"SELECT {columns} FROM epsearch_runs ORDER BY key")
+
+
+def of_version_3(folder: Path) -> None:
+    """Makes the ledger of an out folder one of the schema before today's."""
+    execute(folder, "DROP TABLE epsearch_summaries", "UPDATE epsearch_schema SET version = 3")

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from trainers import TrainConfig
 from trainers.numeric_path import NumericPath
 
-SMALL = TrainConfig(memory=3, memory_batch=8, hidden=(16, 16))
 COMPILED = tuple(NumericPath(products=p, sparse=s) for p in ("mkl", "onednn") for s in (False, True))
 TWIN = NumericPath()  # the GPU's engine, on the CPU
 MKL = COMPILED[0]

@@ -6,47 +6,45 @@ import numpy as np
 import torch
 
 from tests.support.reference import PenaltyReference, PlainLearner, gem_direction, step_direction
-from trainers.methods import METHODS, Penalty, Projection
+from trainers.methods import Penalty, Projection
 from trainers.networks import MLP
 from trainers.pool import Pool
 from trainers.schedule import generator
 
-STRENGTHS = {"ewc": 10.0, "pi": 0.1, "mas": 0.1, "rwalk": 1.0}
 
-
-def plain_run(method, member, stream, config):
+def plain_run(one, stream, hidden):
     """(accuracies [T, T], parameters after every step) of one run without any engine."""
-    net = MLP((stream.inputs, *config.hidden, stream.classes))
-    start = torch.from_numpy(net.init(generator(member.seed, "init", stream.tasks.start)))[None]
-    learner = PlainLearner(net.sizes, unpadded(net, start))
+    net = MLP((stream.inputs, *hidden, stream.classes))
+    start = torch.from_numpy(net.init(generator(one.seed, "init", stream.tasks.start)))[None]
+    network = PlainLearner(net.sizes, unpadded(net, start))
 
     def examples(inputs, labels):
         return torch.from_numpy(inputs).float() / stream.largest, torch.from_numpy(labels)
 
-    return run_of(learner, examples, method, member, stream, config)
+    return run_of(network, examples, one, stream)
 
 
-def run_of(learner, examples, method, member, stream, config):
-    """The run of a learner; `examples(inputs, labels)` are tensors of what the stream or a pool holds."""
-    rule = _rule(method, learner, member, config)
-    pool = Pool(stream, member.seed, config, METHODS[method].memory)
+def run_of(network, examples, one, stream):
+    """As `plain_run` on a given network; `examples(inputs, labels)` are tensors of what the stream or a pool holds."""
+    rule = _rule(network, one)
+    pool = Pool(stream, one.seed, one.declared, one.hyperparameters)
     tasks = len(stream.tasks)
     accuracies, trace = np.full((tasks, tasks), np.nan), []
     for task in range(tasks):
         step, sensitivities = 0, []
         for segment in pool.load_task(task):
             for rows in segment.rows:
-                trace.append(_step(learner, rule, pool, segment, rows, step, examples))
+                trace.append(_step(network, rule, pool, segment, rows, step, examples))
                 step += 1
         if isinstance(rule, PenaltyReference):
             for segment in pool.load_task(task):
                 for rows in segment.rows:
                     x, y = _batch(pool, rows[: segment.current], examples)
-                    sensitivities.append(_double(learner.sensitivity(x, y)))
-            rule.end_task(_double(learner.flat()), sensitivities, pool.shown)
+                    sensitivities.append(_double(network.sensitivity(x, y)))
+            rule.end_task(_double(network.flat()), sensitivities, pool.shown)
         pool.remember(task)
         for tested in range(task + 1):
-            accuracies[task, tested] = learner.accuracy(*examples(*stream.test(member.seed, stream.tasks[tested])))
+            accuracies[task, tested] = network.accuracy(*examples(*stream.test(one.seed, stream.tasks[tested])))
     return accuracies, trace
 
 
@@ -61,41 +59,41 @@ def flat(net, row):
     return torch.cat([part.reshape(-1) for pair in unpadded(net, row) for part in pair])
 
 
-def _rule(method, learner, member, config):
+def _rule(network, one):
     """How the plain loop makes a step: a penalty with its state, or a function of g and the reference gradients."""
-    rate = member.learning_rate or config.learning_rate
-    if isinstance(METHODS[method].rule, Penalty):
-        theta = _double(learner.flat())
-        return PenaltyReference(method, theta, rate, member.strength, config.fisher_every, config.penalty_form)
+    rule, values = one.declared.rule, one.hyperparameters
+    if isinstance(rule, Penalty):
+        every, form = values.get("fisher_every"), values.get("penalty_form")
+        return PenaltyReference(one.method, _double(network.flat()), values.lr, values.strength, every, form)
 
     def direction(g, references, sizes):
         if not references:
             return g
-        if isinstance(METHODS[method].rule, Projection):
-            return gem_direction(g, references, config.margin)
-        scale = config.a_agem_scale if method == "a_agem" else config.scale
-        return step_direction(method, g, references[0], member.epsilon, scale, sizes)
+        if isinstance(rule, Projection):
+            return gem_direction(g, references, values.margin)
+        scale = values.get("a_agem_scale", values.get("scale"))
+        return step_direction(one.method, g, references[0], values.get("epsilon"), scale, sizes)
 
-    direction.rate, direction.together = rate, method == "er"
+    direction.rate, direction.together = values.lr, one.method == "er"
     return direction
 
 
-def _step(learner, rule, pool, segment, rows, step, examples):
+def _step(network, rule, pool, segment, rows, step, examples):
     bounds = np.cumsum([0, segment.current, *segment.parts])
     batches = [_batch(pool, rows[a:b], examples) for a, b in itertools.pairwise(bounds)]
-    if getattr(rule, "together", False) and learner.normalises:
+    if getattr(rule, "together", False) and network.normalises:
         batches = [tuple(torch.cat(parts) for parts in zip(*batches, strict=True))]
     # Reference batches first, the oldest task's before all: with batch normalisation they move the statistics in turn.
-    *references, last = [_double(learner.gradient(*batch)) for batch in (*batches[1:], batches[0])]
+    *references, last = [_double(network.gradient(*batch)) for batch in (*batches[1:], batches[0])]
     gradients = [last, *references]
     if isinstance(rule, PenaltyReference):
-        theta = _double(learner.flat())
+        theta = _double(network.flat())
         rule.before_step(theta, step)
         direction = rule.direction(theta, gradients[0])
     else:
         direction = rule(gradients[0], gradients[1:], (segment.current, segment.reference))
-    learner.step(torch.from_numpy(direction).to(learner.flat().dtype), rule.rate)
-    return learner.flat()
+    network.step(torch.from_numpy(direction).to(network.flat().dtype), rule.rate)
+    return network.flat()
 
 
 def _batch(pool, rows, examples):

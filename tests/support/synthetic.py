@@ -14,7 +14,7 @@ import numpy as np
 
 from results.ledger.record import RunRecord
 from results.metrics import average_accuracy
-from results.search import SearchRound, StudyResults
+from results.search import SearchResults, SearchRound
 from tests.support.limits import HANGS
 
 ROOT = Path(__file__).parents[2]
@@ -91,7 +91,7 @@ def study(
     diverged: tuple[float, ...] = (),
     peak: float = 0.12,
     eval_tasks: int = 17,
-) -> StudyResults:
+) -> SearchResults:
     """A whole search by the paper's narrowing rule, and the evaluation of its best ε."""
     members: dict[tuple[float, int], RunRecord] = {}
     rounds, low, high = [], 0.0, 1.0
@@ -121,7 +121,7 @@ def study(
         evaluation = tuple(
             record(e, s, eval_tasks, "eval", peak) for e in dict.fromkeys((chosen, 0.0)) for s in range(seeds)
         )
-    return StudyResults(
+    return SearchResults(
         name="demo",
         dataset="permuted_mnist",
         method="soft_agem",

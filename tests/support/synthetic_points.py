@@ -12,7 +12,7 @@ import numpy as np
 from results.ledger.record import RunRecord
 from results.metrics import average_accuracy
 from results.points import Setting, Value
-from results.search import SearchRound, StudyResults
+from results.search import SearchResults, SearchRound
 from tests.support.synthetic import record, study
 
 BEST: dict[str, Value] = {"lr": 0.1, "strength": 10.0, "epsilon": 0.12, "memory": 25, "scale": "raw"}
@@ -49,7 +49,7 @@ def search(
     log: tuple[str, ...] = (),
     diverged: Sequence[Setting] = (),
     evaluated: bool = True,
-) -> StudyResults:
+) -> SearchResults:
     """A search in batches of `batch` settings (0: all in one) and the evaluation of its best."""
     by_key: dict[str, RunRecord] = {}
     rounds: list[SearchRound] = []
@@ -87,13 +87,13 @@ def search(
     )
 
 
-def learning_rates(**more: object) -> StudyResults:
+def learning_rates(**more: object) -> SearchResults:
     """Seven learning rates from 0.001 to 1, evenly on a logarithmic axis."""
     rates = [(float(f"{10**x:.12g}"),) for x in np.linspace(-3, 0, 7)]
     return search(("lr",), rates, (0.1,), log=("lr",), **more)  # type: ignore[arg-type]
 
 
-def mixed(**more: object) -> StudyResults:
+def mixed(**more: object) -> SearchResults:
     """ε, the learning rate, the memory and the scale, drawn at random."""
     rng = np.random.default_rng(5)
     settings = [

@@ -1,39 +1,36 @@
 """Cohorts that do not fit into memory, and the estimate of what they take."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 
+from tests.support.learners import SMALL, few, learner, train
 from tests.support.made_images import made_images
-from tests.support.numeric_paths import MKL, SMALL, rows_equal
+from tests.support.numeric_paths import MKL, rows_equal
 from tests.support.toy_streams import toy
-from trainers import Cohort, Member, TrainConfig
+from trainers import Architecture, Cohort
 from trainers.capacity import in_halves
 from trainers.engines.compiled import engine
-from trainers.footprint import bytes_at_work, bytes_of, bytes_of_member, free_bytes
+from trainers.footprint import bytes_at_work, bytes_of, bytes_of_one, free_bytes
 from trainers.methods import METHODS
 from trainers.numeric_path import NumericPath
-from trainers.population import train_cohort
 from trainers.streams.images.split import SplitStream
 
-COHORT_OF_ONE = Cohort("soft_agem", (Member(0.5, 0),))
-COHORT = Cohort("soft_agem", tuple(Member(epsilon, 0) for epsilon in (0.0, 0.2, 0.4, 0.6, 0.8)))
+LEARNERS = [few("soft_agem", epsilon=epsilon) for epsilon in (0.0, 0.2, 0.4, 0.6, 0.8)]
 
 
 def test_a_cohort_that_runs_out_of_memory_is_trained_in_halves(monkeypatch):
-    """Never more than two members at a time fit; the results are those of the whole cohort."""
-    whole = train_cohort(COHORT, toy(), SMALL, MKL)
+    """Never more than two learners at a time fit; the results are those of the whole cohort."""
+    whole = train(LEARNERS, toy(), MKL)
     original, sizes = engine.CompiledEngine.train, set()
 
-    def train(self, learners, first, last):
+    def limited(self, learners, first, last):
         if len(learners.params) > 2:
             raise RuntimeError("[enforce fail] DefaultCPUAllocator: not enough memory: you tried to allocate 9 bytes.")
         sizes.add(len(learners.params))
         original(self, learners, first, last)
 
-    monkeypatch.setattr(engine.CompiledEngine, "train", train)
-    found = train_cohort(COHORT, toy(), SMALL, MKL)
+    monkeypatch.setattr(engine.CompiledEngine, "train", limited)
+    found = train(LEARNERS, toy(), MKL)
     assert sizes == {1, 2}
     assert found.note.endswith("which do not fit: they are trained in halves") and whole.note == ""
     for row in range(5):
@@ -73,24 +70,24 @@ def test_other_errors_are_not_taken_for_it():
 @pytest.mark.parametrize("method", METHODS)
 def test_estimates_grow_with_what_is_trained(method):
     images = SplitStream(made_images(classes=8, size=32), range(1, 4), 2)
-    config = TrainConfig(network="reduced_resnet18", memory=2, memory_batch=5)
+    network = Architecture("reduced_resnet18")
     row = 4 * 1_094_280  # bytes of the reduced ResNet-18 with 8 outputs
-    one = bytes_of_member(method, images, config)
+    learners = [learner(method, seed, memory=2, memory_batch=5) for seed in range(3)]
+    one = bytes_of_one(learners[0], images, network)
     assert one >= row and (one >= 2 * row) == (method in ("ewc", "pi", "mas", "rwalk", "prognn"))
     path = NumericPath(products="onednn")
-    few, many = (Cohort(method, tuple(Member(0.5, seed) for seed in range(count))) for count in (1, 3))
-    assert bytes_of(many, images, config, path) - bytes_of(few, images, config, path) == 2 * one
-    assert bytes_of(many, images, config, NumericPath()) > bytes_of(many, images, config, path)
+    alone, many = (Cohort(tuple(learners[:count])) for count in (1, 3))
+    assert bytes_of(many, images, network, path) - bytes_of(alone, images, network, path) == 2 * one
+    assert bytes_of(many, images, network, NumericPath()) > bytes_of(many, images, network, path)
 
 
 def test_the_estimate_of_a_step_is_near_what_was_measured():
     """256 images of CIFAR took 613 MiB in a step of the reduced network; 16 of 224 pixels, in the other, 556 MiB."""
     cifar = SplitStream(made_images(classes=8, train=100, size=32), range(1, 4), 2)
-    config = TrainConfig(network="reduced_resnet18", memory=100, memory_batch=256)
-    assert 500 < bytes_at_work("agem", cifar, config, 1) / 2**20 < 800
+    agem = learner("agem", memory=100, memory_batch=256)
+    assert 500 < bytes_at_work(agem, cifar, Architecture("reduced_resnet18"), 1) / 2**20 < 800
     large = SplitStream(made_images(classes=8, train=2, test=1, size=224), range(1, 4), 2)
-    config = TrainConfig(network="resnet18", batch_size=16)
-    assert 450 < bytes_at_work("van", large, config, 1) / 2**20 < 750
+    assert 450 < bytes_at_work(learner("van", batch_size=16), large, Architecture("resnet18"), 1) / 2**20 < 750
 
 
 def test_a_containers_limit_counts_without_what_its_files_take(tmp_path, monkeypatch):
@@ -109,28 +106,29 @@ def test_a_containers_limit_counts_without_what_its_files_take(tmp_path, monkeyp
 def test_a_memory_larger_than_the_data_is_as_large_as_these(method):
     """No more is set aside, and none of the results is another one."""
     tasks = toy().tasks
-    largest = replace(SMALL, memory=toy().size(0, tasks[0]), memory_batch=None)
-    beyond = replace(largest, memory=10**12, memory_batch=10**12)
-    one = Cohort(method, (Member(0.5, 0, strength=1.0),))
-    assert bytes_of(one, toy(), beyond, MKL) == bytes_of(one, toy(), largest, MKL)
-    found, whole = (train_cohort(one, toy(), config, MKL, folder=None) for config in (beyond, largest))
+    largest = learner(method, memory=toy().size(0, tasks[0]), memory_batch=None)
+    beyond = learner(method, memory=10**9, memory_batch=10**9)
+    needed, enough = (bytes_of(Cohort((one,)), toy(), SMALL, MKL) for one in (beyond, largest))
+    assert needed == enough
+    found, whole = (train([one], toy(), MKL) for one in (beyond, largest))
     assert rows_equal(found, 0, whole, 0)
 
 
-@pytest.mark.parametrize("change", [{"memory": 64}, {"hidden": (256, 256)}, {"memory_batch": None}])
-def test_the_error_names_what_a_member_needs(change, monkeypatch):
+@pytest.mark.parametrize(("change", "hidden"), [({"memory": 64}, 16), ({}, 256), ({"memory_batch": None}, 16)])
+def test_the_error_names_what_a_learner_needs(change, hidden, monkeypatch):
     """Its memory with the schedule of the reference batches, and its layers: all that it takes is in the estimate."""
 
     def fails(*what):
         raise MemoryError
 
-    config = replace(SMALL, memory=8, memory_batch=4)
-    one, larger = (bytes_of(COHORT_OF_ONE, toy(), each, MKL) for each in (config, replace(config, **change)))
-    assert larger > one
+    small, large = (learner("soft_agem", **{"memory": 8, "memory_batch": 4} | some) for some in ({}, change))
+    network = Architecture(hidden=(hidden, hidden))
+    larger = bytes_of(Cohort((large,)), toy(), network, MKL)
+    assert larger > bytes_of(Cohort((small,)), toy(), SMALL, MKL)
     monkeypatch.setattr(engine.CompiledEngine, "train", fails)
     monkeypatch.setattr("trainers.capacity.GIB", 1000)
     with pytest.raises(MemoryError, match=rf"one member needs about {larger / 1000:.1f} GiB, .* a smaller memory, "):
-        train_cohort(COHORT_OF_ONE, toy(), replace(config, **change), MKL)
+        train([large], toy(), MKL, network)
 
 
 def test_free_memory_is_known_here():

@@ -6,13 +6,13 @@ import weakref
 import pytest
 
 import trainers.pool
+from tests.support.learners import few, learner, train
 from tests.support.made_images import made_images
-from tests.support.numeric_paths import SMALL, on_every_path
+from tests.support.numeric_paths import on_every_path
 from tests.support.toy_streams import toy
-from trainers import Cohort, Member, TrainConfig
+from trainers import Architecture
 from trainers.numeric_path import NumericPath
 from trainers.pool import Pool
-from trainers.population import train_cohort
 from trainers.streams.images.split import SplitStream
 
 
@@ -32,7 +32,8 @@ def pools(monkeypatch):
 
 
 def test_a_pool_goes_with_its_last_user(pools):
-    pool = Pool(toy(), 0, SMALL, None)
+    one = few("van")
+    pool = Pool(toy(), 0, one.declared, one.hyperparameters)
     first = pool.test(1)
     assert pool.test(1) is first  # made once
     del pool
@@ -42,7 +43,7 @@ def test_a_pool_goes_with_its_last_user(pools):
 @on_every_path
 @pytest.mark.parametrize("method", ["soft_agem", "gem", "er", "prognn"])  # every kind of memory and engine
 def test_no_pool_outlives_its_training(pools, method, path):
-    train_cohort(Cohort(method, (Member(0.2, 0),)), toy(), SMALL, path)
+    train([few(method)], toy(), path)
     assert pools and not any(pool() for pool in pools)
 
 
@@ -50,6 +51,6 @@ def test_no_pool_outlives_its_training(pools, method, path):
 @pytest.mark.parametrize("products", ["onednn", "torch"])
 def test_no_pool_of_images_outlives_its_training(pools, method, products):
     stream = SplitStream(made_images(classes=4, train=4, test=2, size=16), range(2), 2)
-    config = TrainConfig(network="reduced_resnet18", memory=1, memory_batch=4)
-    train_cohort(Cohort(method, (Member(0.2, 0),)), stream, config, NumericPath(products=products))
+    one = learner(method, memory=1, memory_batch=4)
+    train([one], stream, NumericPath(products=products), Architecture("reduced_resnet18"))
     assert pools and not any(pool() for pool in pools)

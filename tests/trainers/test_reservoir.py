@@ -2,9 +2,8 @@
 
 import numpy as np
 
+from tests.support.learners import learner
 from tests.support.toy_streams import toy
-from trainers.cohort import TrainConfig
-from trainers.methods.base import RESERVOIR
 from trainers.pool import Pool
 from trainers.reservoir import Reservoir
 from trainers.schedule import mini_batches
@@ -53,8 +52,8 @@ def test_fewer_stored_than_wanted_are_all_drawn():
 
 def test_rows_of_the_pool_hold_what_the_schedule_means():
     """Every reference row, in every task, is an example that has been shown before, with its own label."""
-    stream, config = toy(range(3), examples=60), TrainConfig(memory=2, memory_batch=9)
-    pool, seen = Pool(stream, 0, config, RESERVOIR), {}
+    one = learner("er", memory=2, memory_batch=9)
+    pool, seen = Pool(toy(range(3), examples=60), 0, one.declared, one.hyperparameters), {}
     assert pool.capacity == 2 * 4 * 3
     later = 0
     for task in range(3):

@@ -1,4 +1,4 @@
-"""Floating point operations of one member's run, counted from shapes, sizes and the schedule's rules.
+"""Floating point operations of one learner's run, counted from shapes, sizes and the schedule's rules.
 
 Counted are the matrix products and convolutions of every pass through the network: forward and backward of mini-batches
 and of reference batches, of what a method's end of a task needs (MAS), of frozen columns (PROGNN), and the forward
@@ -7,7 +7,7 @@ passes of all tests. A multiplication and an addition are two.
 Not counted is what is done for each number rather than each product, which is small beside it: activations, batch
 normalisation, pooling and losses; the update; the rules themselves (inner products of gradients, penalties, GEM's
 quadratic program); the choice of batches. Nor what engines save or add: zero pixels left out, padding, first tasks
-that members share. Each class is taken to fill its place in the memory, where the task shows examples enough.
+that learners share. Each class is taken to fill its place in the memory, where the task shows examples enough.
 """
 
 from collections.abc import Iterator
@@ -15,9 +15,9 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from trainers.cohort import LEARNING_CURVE_BATCHES, TrainConfig
+from trainers.cohort import LEARNING_CURVE_BATCHES, Architecture, Learner
 from trainers.cost.network_flops import Work, column_works, work_of
-from trainers.methods import METHODS, Columns, Penalty
+from trainers.methods import Columns, Penalty
 from trainers.methods.base import PER_TASK, RESERVOIR
 from trainers.networks import MLP, ResNet, make_network
 from trainers.streams.base import ImageStream, TaskStream
@@ -32,7 +32,7 @@ class Reference(NamedTuple):
 
 
 class RunFlop(NamedTuple):
-    """Of one member, by the stream's tasks: all training on it, and all tests from its start to the next one's."""
+    """Of one learner, by the stream's tasks: all training on it, and all tests from its start to the next one's."""
 
     training: tuple[float, ...]
     tests: tuple[float, ...]
@@ -42,73 +42,75 @@ class RunFlop(NamedTuple):
         return sum(self.training) + sum(self.tests)
 
 
-def flop(method: str, config: TrainConfig, stream: TaskStream, transfer: bool, seed: int = 0) -> float:
-    """FLOP of one member's whole run on the stream, as this file counts them; transfer: as for `train_cohort`."""
-    return run_flop(method, config, stream, transfer, seed).total
-
-
-def run_flop(method: str, config: TrainConfig, stream: TaskStream, transfer: bool, seed: int = 0) -> RunFlop:
-    """As `flop`, by tasks."""
-    works = _works(method, config, stream)
+def run_flop(learner: Learner, stream: TaskStream, architecture: Architecture, transfer: bool) -> RunFlop:
+    """FLOP of a whole run on the stream, as this file counts them; transfer: as for `Training`."""
+    works = works_of(learner, stream, architecture)
     alike = getattr(stream, "content", "") == PERMUTATIONS  # all tasks are tested with the same images
     tested_once = stream.tasks[:1] if alike else stream.tasks
-    tests = [len(stream.test(seed, task).labels) for task in tested_once] * (len(stream.tasks) if alike else 1)
-    training = tuple(_training(method, config, stream, works, seed))
-    grows = isinstance(METHODS[method].rule, Columns)
-    steps = [steps_of(stream, config, seed, task) for task in range(len(works))]
+    tests = [len(stream.test(learner.seed, task).labels) for task in tested_once] * (len(stream.tasks) if alike else 1)
+    grows = isinstance(learner.declared.rule, Columns)
+    steps = steps_of(learner, stream)
     tested = (_tested(task, steps, transfer, grows) for task in range(len(works)))
-    return RunFlop(training, tuple(sum(times * _test(works[j], tests[j]) for j, times in one) for one in tested))
+    return RunFlop(
+        training_flop(learner, stream, works),
+        tuple(sum(times * _test(works[j], tests[j]) for j, times in one) for one in tested),
+    )
 
 
-def steps_of(stream: TaskStream, config: TrainConfig, seed: int, task: int) -> int:
-    """Steps of the stream's task number `task`, counted from 0."""
-    return -(-stream.size(seed, stream.tasks[task]) // config.batch_size)
+def steps_of(learner: Learner, stream: TaskStream) -> list[int]:
+    """Steps of each of the stream's tasks."""
+    return [-(-stream.size(learner.seed, task) // learner.hyperparameters.batch_size) for task in stream.tasks]
 
 
-def references(method: str, config: TrainConfig, stream: TaskStream, seed: int = 0) -> list[Reference]:
+def references(learner: Learner, stream: TaskStream) -> list[Reference]:
     """Of each of the stream's tasks."""
-    kind, place = METHODS[method].memory, config.memory * stream.classes
-    sizes = [stream.size(seed, task) for task in stream.tasks]
+    kind, values = learner.declared.memory, learner.hyperparameters
+    if kind is None:
+        return [Reference(0, 0) for _ in stream.tasks]
+    place, draw = values.memory * stream.classes, values.get("memory_batch")  # of each previous task GEM takes all
+    sizes = [stream.size(learner.seed, task) for task in stream.tasks]
     if kind == RESERVOIR:
-        return _reservoir(config, place * len(sizes), sizes)
+        return _reservoir(values.batch_size, draw, place * len(sizes), sizes)
     found, stored = [], 0
-    for task, size in enumerate(sizes):
-        steps = steps_of(stream, config, seed, task)
-        drawn = stored if kind == PER_TASK or config.memory_batch is None else min(config.memory_batch, stored)
+    for task, (size, steps) in enumerate(zip(sizes, steps_of(learner, stream), strict=True)):
+        drawn = stored if draw is None else min(draw, stored)
         batches = (task if kind == PER_TASK else 1) if drawn else 0
         found.append(Reference(steps * drawn, steps * batches))
-        stored += min(place, size) if kind else 0
+        stored += min(place, size)
     return found
 
 
-def _reservoir(config: TrainConfig, capacity: int, sizes: list[int]) -> list[Reference]:
+def _reservoir(batch_size: int, draw: int | None, capacity: int, sizes: list[int]) -> list[Reference]:
     """Before each step every example seen so far is stored, up to the capacity. A step's batches pass as one."""
     found, seen = [], 0
     for size in sizes:
-        stored = np.minimum(seen + np.arange(0, size, config.batch_size), capacity)
-        drawn = stored if config.memory_batch is None else np.minimum(stored, config.memory_batch)
+        stored = np.minimum(seen + np.arange(0, size, batch_size), capacity)
+        drawn = stored if draw is None else np.minimum(stored, draw)
         found.append(Reference(int(drawn.sum()), 0))
         seen += size
     return found
 
 
-def _works(method: str, config: TrainConfig, stream: TaskStream) -> list[Work]:
+def works_of(learner: Learner, stream: TaskStream, architecture: Architecture) -> list[Work]:
     """Of the network at each of the stream's tasks."""
-    net, count = make_network(config, stream), len(stream.tasks)
+    net, count = make_network(architecture, stream), len(stream.tasks)
     size = cast(ImageStream, stream).pixels.shape[1] if isinstance(net, ResNet) else 0
-    if isinstance(METHODS[method].rule, Columns):
+    if isinstance(learner.declared.rule, Columns):
         assert isinstance(net, (MLP, ResNet))
         return column_works(net, count, size)
     return [work_of(net, size)] * count
 
 
-def _training(method: str, config: TrainConfig, stream: TaskStream, works: list[Work], seed: int) -> Iterator[float]:
-    for task, reference in enumerate(references(method, config, stream, seed)):
-        size, steps = stream.size(seed, stream.tasks[task]), steps_of(stream, config, seed, task)
-        found = works[task].trained(size + reference.examples, steps + reference.batches)
-        rule = METHODS[method].rule
+def training_flop(learner: Learner, stream: TaskStream, works: list[Work]) -> tuple[float, ...]:
+    """Of the steps of each task, and of what a method does at its end; works: of the network at each task."""
+    rule, steps = learner.declared.rule, steps_of(learner, stream)
+    found = []
+    for task, reference in enumerate(references(learner, stream)):
+        size, work = stream.size(learner.seed, stream.tasks[task]), works[task]
         once_more = isinstance(rule, Penalty) and rule.looks_back and task < len(works) - 1
-        yield found + (works[task].trained(size, steps) if once_more else 0.0)
+        found.append(work.trained(size + reference.examples, steps[task] + reference.batches))
+        found[task] += work.trained(size, steps[task]) if once_more else 0.0
+    return tuple(found)
 
 
 def _tested(task: int, steps: list[int], transfer: bool, grows: bool) -> Iterator[tuple[int, int]]:

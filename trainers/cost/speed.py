@@ -3,7 +3,7 @@
 Every thread opens a cohort as `train_cohort` does and takes the steps of one later task with the engine that would
 train it, at the same time as the others. The tasks before are skipped: the memory holds what it would hold, but
 networks are untrained. That matters to the time of a step with GEM alone, whose quadratic program is solved more often
-later. All threads train the same members.
+later. All threads train the same learners.
 Steps begin at the task's first one again, with the parameters from before, when the task ends or diverges. Nothing is
 written, and no result is kept.
 
@@ -14,21 +14,18 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from statistics import median
+from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from trainers.checkpoints import Checkpoints
-from trainers.cohort import Cohort, TrainConfig
-from trainers.cost.flops import run_flop, steps_of
+from trainers.cohort import Architecture, Cohort
+from trainers.cost.flops import steps_of, training_flop, works_of
 from trainers.engines import make_engine
 from trainers.engines.base import Engine, Learners
-from trainers.engines.fastest import fastest_for
-from trainers.numeric_path import NumericPath
-from trainers.population import CHECK_EVERY, REPORT_SECONDS, train_rest
+from trainers.population import CHECK_EVERY, REPORT_SECONDS, Training, train_rest
 from trainers.streams.base import TaskStream
 
 WINDOWS = 8  # at most
@@ -39,7 +36,7 @@ WARM_UP = {"cpu": 1, "cuda": 64}  # steps: compiling, first use of libraries; on
 
 
 class Took(NamedTuple):
-    """A call of the engine: when it began and ended, in seconds of a monotonic clock, and its member-steps."""
+    """A call of the engine: when it began and ended, in seconds of a monotonic clock, and its steps of one learner."""
 
     begin: float
     end: float
@@ -47,67 +44,50 @@ class Took(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """Member-steps per second of all threads together, one of each of `windows` of equal length.
+    """Steps of one learner per second of all threads together, one of each of `windows` of equal length.
 
-    task: the stream's task, counted from 0, whose steps were taken. members: trained in lockstep by each thread, so
+    task: the stream's task, counted from 0, whose steps were taken. learners: trained in lockstep by each thread, so
     many as fit. threads: at a time. seconds: that all windows lasted together.
     """
 
     windows: tuple[float, ...]
     task: int
-    members: int
+    learners: int
     threads: int
     seconds: float
-
-    @property
-    def typical(self) -> float:
-        """The median window."""
-        return median(self.windows)
 
 
 class _Over(Exception):
     """The measurement has ended; not an error that training knows how to handle."""
 
 
-def measure(
-    cohort: Cohort,
-    stream: TaskStream,
-    config: TrainConfig,
-    path: NumericPath | None,
-    transfer: bool,
-    seconds: float,
-    at_once: int,
-    room: int | None,
-    task: int | None = None,
-) -> Rates:
-    """Trains `at_once` such cohorts for about so many seconds besides opening them.
+def measure(cohort: Cohort, training: Training, seconds: float, at_once: int, task: int | None = None) -> Rates:
+    """Trains `at_once` such cohorts for about so many seconds besides opening them; nothing goes into a folder.
 
     task: counted from 0; by default the later one whose steps have the FLOP nearest to the mean of all later tasks'.
-    0 is the first, which members of a seed share and have no reference batch in. path, transfer, room: as for
-    `train_cohort`. Takes longer where steps are slow: each thread takes two, after one to warm up; one where they last
-    longer than PATIENCE times `seconds`. Raises what training raises, in any thread.
+    0 is the first, which learners of a seed share and have no reference batch in. Takes longer where steps are slow:
+    each thread takes two, after one to warm up; one where they last longer than PATIENCE times `seconds`. Raises what
+    training raises, in any thread.
     """
     if seconds <= 0 or at_once < 1:
         raise ValueError(f"seconds must be > 0 and at_once >= 1, got {seconds} and {at_once}")
-    chosen = path or fastest_for(stream, config)
-    number = steady_task(cohort, stream, config) if task is None else task
+    chosen = replace(training, path=training.chosen, folder=None)
+    number = steady_task(cohort, chosen.stream, chosen.architecture) if task is None else task
     clock, before = _Clock(seconds, at_once), torch.get_num_threads()
     try:
         with ThreadPoolExecutor(at_once, "probe") as pool, clock:
-            training = (cohort, stream, config, chosen, transfer, room, number, clock)
-            for future in [pool.submit(_train, *training, thread) for thread in range(at_once)]:
+            for future in [pool.submit(_train, cohort, chosen, number, clock, thread) for thread in range(at_once)]:
                 future.result()
     finally:
         torch.set_num_threads(before)
     span, windows = rates_of(clock.took)
-    return Rates(windows, number, clock.members, at_once, span)
+    return Rates(windows, number, clock.learners, at_once, span)
 
 
-def steady_task(cohort: Cohort, stream: TaskStream, config: TrainConfig) -> int:
+def steady_task(cohort: Cohort, stream: TaskStream, architecture: Architecture) -> int:
     """The later task, counted from 0, whose steps have the FLOP nearest to the mean of all later ones'; 0 of one."""
-    seed = cohort.members[0].seed
-    training = run_flop(cohort.method, config, stream, False, seed).training
-    steps = [steps_of(stream, config, seed, task) for task in range(len(training))]
+    one = cohort.learners[0]
+    training, steps = training_flop(one, stream, works_of(one, stream, architecture)), steps_of(one, stream)
     if len(steps) == 1:
         return 0
     mean = sum(training[1:]) / sum(steps[1:])
@@ -139,12 +119,12 @@ def _part(call: Took, begin: float, end: float) -> float:
 class _Clock:
     """What threads that measure together have in common; as a context, it stops them all when one of them fails.
 
-    members: of the cohort's part that each thread trains.
+    learners: of the cohort's part that each thread trains.
     """
 
     def __init__(self, seconds: float, threads: int) -> None:
         self.took: list[list[Took]] = [[] for _ in range(threads)]
-        self.members = 0
+        self.learners = 0
         self._seconds = seconds
         self._ready, self._waited = threading.Barrier(threads), set[int]()
 
@@ -177,27 +157,16 @@ class _Clock:
         return self._ready.broken or (spent >= self._seconds and enough)
 
 
-def _train(
-    cohort: Cohort,
-    stream: TaskStream,
-    config: TrainConfig,
-    path: NumericPath,
-    transfer: bool,
-    room: int | None,
-    task: int,
-    clock: _Clock,
-    thread: int,
-) -> None:
+def _train(cohort: Cohort, training: Training, task: int, clock: _Clock, thread: int) -> None:
     """Opens a cohort at the task and measures until the clock says that it is over."""
     torch.set_num_threads(1)  # as workers train
 
     def engine_of(*what: Any) -> Engine:
-        return cast(Engine, _Measured(make_engine(*what), WARM_UP[path.device], clock, thread))
+        return cast(Engine, _Measured(make_engine(*what), WARM_UP[training.chosen.device], clock, thread))
 
-    nothing = Checkpoints(None, cohort, stream, config, path, transfer)
-    kept = {member: (task - 1, None) for member in cohort.members if task}
+    kept = {one: (task - 1, None) for one in cohort.learners if task}
     try:
-        train_rest(cohort, stream, config, path, None, transfer, nothing, kept, room, engine_of)
+        train_rest(cohort, training, training.checkpoints(cohort), kept, engine_of=engine_of)
     except _Over:
         return
     except BaseException:
@@ -224,7 +193,7 @@ class _Measured:
         arrays = [learners.params, *learners.state.values()]
         start = [array.clone() for array in arrays]
         self._engine.train(learners, 0, min(self._warm_up, steps))
-        at, stride, bad, clock.members = steps, 1, False, count
+        at, stride, bad, clock.learners = steps, 1, False, count
         begin = clock.start(self._thread)
         while not clock.over(begin):
             if at == steps or bad:

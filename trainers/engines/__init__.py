@@ -2,32 +2,34 @@
 
 from typing import cast
 
-from trainers.cohort import TrainConfig
+from trainers.cohort import Architecture, Cohort
 from trainers.engines.base import Engine
 from trainers.engines.batched.engine import BatchedEngine
 from trainers.engines.columns.mlp import ColumnsEngine
 from trainers.engines.columns.resnet import ResNetColumnsEngine
-from trainers.methods import METHODS, Columns
+from trainers.methods import Columns
 from trainers.numeric_path import NumericPath
 from trainers.streams.base import ImageStream, PixelStream, TaskStream
 
 
 def make_engine(
-    method: str, seeds: tuple[int, ...], stream: TaskStream, config: TrainConfig, path: NumericPath
+    cohort: Cohort, seeds: tuple[int, ...], stream: TaskStream, architecture: Architecture, path: NumericPath
 ) -> Engine:
-    """The engine that a numeric path names, or the method's own. Numba is imported where it is needed only."""
-    grows = isinstance(METHODS[method].rule, Columns)
-    if config.network != "mlp" and grows:
+    """The engine that a numeric path names, or the method's own, for learners of these seeds that are alike in all
+    that is not per learner. Numba is imported where it is needed only.
+    """
+    grows = isinstance(cohort.declared.rule, Columns)
+    if architecture.network != "mlp":
+        if not grows:
+            return BatchedEngine(cohort, seeds, stream, architecture, path)
         (seed,) = seeds
-        return ResNetColumnsEngine(cast(ImageStream, stream), seed, config, path)
-    if config.network != "mlp":
-        return BatchedEngine(stream, seeds, config, METHODS[method], path)
+        return ResNetColumnsEngine(cohort, seed, cast(ImageStream, stream), architecture, path)
     pixels = cast(PixelStream, stream)
     if grows:
-        return ColumnsEngine(pixels, seeds, config, path)
+        return ColumnsEngine(cohort, seeds, pixels, architecture, path)
     if path.device == "cuda" or path.products == "torch":
-        return BatchedEngine(stream, seeds, config, METHODS[method], path)
+        return BatchedEngine(cohort, seeds, stream, architecture, path)
     from trainers.engines.compiled.engine import CompiledEngine
 
     (seed,) = seeds
-    return CompiledEngine(pixels, seed, config, METHODS[method], path)
+    return CompiledEngine(cohort, seed, pixels, architecture, path)

@@ -1,7 +1,7 @@
-"""What the training loop asks of an engine, and the state of the members it trains."""
+"""What the training loop asks of an engine, and the state of the learners it trains."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -9,53 +9,43 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from trainers.hyperparameters import Hyperparameters
 from trainers.methods.penalty import State
 
 
 @dataclass(frozen=True)
 class Learners:
-    """M members on the way: what changes while they train, and what tells them apart.
+    """M learners on the way: what changes while they train, and what tells them apart.
 
-    params [M, D]; seed [M], each an index into the engine's seeds; epsilon, rate, strength [M], their hyperparameters
-    (0 where there is none); first_bad [M], the step of this task at which the loss first was not finite,
+    params [M, D]; seed [M], each an index into the engine's seeds; own, float64 [M] each: the hyperparameters in which
+    they may differ, by name; first_bad [M], the step of this task at which the loss first was not finite,
     -1 where it never was; projected [M], how often g was projected; state, the arrays [M, D] of a penalty and the
     network's statistics [M, …].
     """
 
     params: Tensor
     seed: Tensor
-    epsilon: Tensor
-    rate: Tensor
-    strength: Tensor
+    own: Mapping[str, Tensor]
     first_bad: Tensor
     projected: Tensor
     state: State
 
     @classmethod
-    def of(
-        cls,
-        params: Tensor,
-        seed: Tensor,
-        epsilon: Sequence[float],
-        rate: Sequence[float],
-        strength: Sequence[float | None],
-        state: State,
-    ) -> "Learners":
+    def of(cls, params: Tensor, seed: Tensor, own: Mapping[str, Sequence[float]], state: State) -> "Learners":
         """Nothing is counted yet."""
         device = params.device
-        epsilons, rates, strengths = (
-            torch.tensor([0.0 if value is None else value for value in some], dtype=torch.float64, device=device)
-            for some in (epsilon, rate, strength)
-        )
+        values = {name: torch.tensor(some, dtype=torch.float64, device=device) for name, some in own.items()}
         bad = torch.full((len(params),), -1, device=device)
-        projected = torch.zeros(len(params), device=device)
-        return cls(params, seed, epsilons, rates, strengths, bad, projected, state)
+        return cls(params, seed, values, bad, torch.zeros(len(params), device=device), state)
 
     def part(self, rows: slice) -> "Learners":
-        """Some of the members, as views."""
-        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "state"}
-        state = {name: array[rows] for name, array in self.state.items()}
-        return Learners(**{name: value[rows] for name, value in values.items()}, state=state)
+        """Some of the learners, as views."""
+        own, state = ({name: array[rows] for name, array in arrays.items()} for arrays in (self.own, self.state))
+        return Learners(self.params[rows], self.seed[rows], own, self.first_bad[rows], self.projected[rows], state)
+
+    def values(self, shared: Hyperparameters) -> Hyperparameters:
+        """All hyperparameters, those of their own as tensors [M] of the parameters' type."""
+        return shared.but(**{name: values.to(self.params.dtype) for name, values in self.own.items()})
 
     def reset(self) -> None:
         """Forgets what was counted in the task before."""
@@ -64,7 +54,7 @@ class Learners:
 
 
 class Engine(Protocol):
-    """Trains members of some seeds in lockstep on the task that is loaded. Steps are numbered within the task."""
+    """Trains learners of some seeds in lockstep on the task that is loaded. Steps are numbered within the task."""
 
     @property
     def steps(self) -> int:

@@ -6,6 +6,7 @@ import torch
 
 from trainers.cohort import IMAGE_NETWORKS
 from trainers.engines.choice import CLEARLY, seconds
+from trainers.networks.base import Batch
 from trainers.networks.heads import Linear
 from trainers.networks.resnet import REDUCED, STANDARD, ResNet
 from trainers.numeric_path import NumericPath
@@ -38,13 +39,14 @@ def _measured(net: ResNet, size: int) -> dict[str, float]:
     row = torch.from_numpy(net.init(generator(0, "measure")))
     params, into = row.repeat(MEMBERS, 1), torch.empty(MEMBERS, net.row)
     count = max(2, BATCH_PIXELS // size**2)
-    x, labels = torch.rand(1, count, size, size, 3), torch.zeros(1, count, dtype=torch.int64)
+    labels = torch.zeros(1, count, dtype=torch.int64)
+    batch = Batch(torch.rand(1, count, size, size, 3), labels, None)
     weight = torch.full((1, count, 1), 1 / count)
     kept = net.statistics(params)
 
     def step(rows: slice) -> None:
         some = {name: values[rows] for name, values in kept.items()}
-        net.gradients(params[rows], some, x, labels, None, weight, (count,), [into[rows]])
+        net.gradients(params[rows], some, batch, weight, (count,), [into[rows]])
 
     def in_turn() -> None:
         for member in range(MEMBERS):

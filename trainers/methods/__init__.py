@@ -1,5 +1,8 @@
-"""The registry of methods."""
+"""The registry of methods: their declarations, without torch."""
 
+import difflib
+
+from trainers.hyperparameters import OF_EVERY_METHOD, Hyperparameter
 from trainers.methods.a_agem import A_AGEM
 from trainers.methods.agem import AGEM
 from trainers.methods.base import Columns, Method, Mixing, Products, Projection
@@ -28,4 +31,19 @@ METHODS: dict[str, Method] = {
     "prognn": PROGNN,
 }
 
-__all__ = ["METHODS", "Columns", "Method", "Mixing", "Penalty", "Products", "Projection"]
+
+def method(name: str) -> Method:
+    """The method of a name. Raises ValueError, in one line, where there is none."""
+    if name not in METHODS:
+        near = difflib.get_close_matches(name, METHODS, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"no method {name!r}; known: {', '.join(METHODS)}{hint}")
+    return METHODS[name]
+
+
+def hyperparameters() -> dict[str, Hyperparameter]:
+    """Every hyperparameter of any method, by name."""
+    return {one.name: one for one in (*OF_EVERY_METHOD, *(own for method in METHODS.values() for own in method.own))}
+
+
+__all__ = ["METHODS", "Columns", "Method", "Mixing", "Penalty", "Products", "Projection", "hyperparameters", "method"]

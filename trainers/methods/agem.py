@@ -1,14 +1,25 @@
 """A-GEM (Chaudhry et al., 2019, Eq. 11): projects onto the half-space in which the reference loss does not grow."""
 
-from trainers.cohort import TrainConfig
-from trainers.methods.base import SAMPLED, Method, Mix, Mixing, Number, Products, angle, choose, where
+from trainers.hyperparameters import Hyperparameters
+from trainers.methods.base import (
+    MEMORY,
+    MEMORY_BATCH,
+    SAMPLED,
+    Method,
+    Mix,
+    Mixing,
+    Products,
+    angle,
+    choose,
+    where,
+)
 
 
-def mix(products: Products, epsilon: Number, config: TrainConfig) -> Mix:
+def mix(products: Products, values: Hyperparameters) -> Mix:
     """g̃ = g if g·g_ref >= 0, else g − (g·g_ref / g_ref·g_ref) g_ref, on raw gradients."""
     usable = angle(products).usable
     b = -products.gr / where(usable, products.rr, 1.0)
     return choose(usable & (products.gr < 0), (1.0, b), 1.0)
 
 
-AGEM = Method(Mixing(mix), SAMPLED, ("memory", "memory_batch"))
+AGEM = Method("A-GEM", "Chaudhry et al., 2019", Mixing(mix), SAMPLED, (MEMORY, MEMORY_BATCH))

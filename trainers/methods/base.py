@@ -1,23 +1,30 @@
-"""What a method is: a rule that makes the step from gradients, the memory it needs, and what its result depends on.
+"""What a method is: a rule that makes the step from gradients, the memory it needs, and its hyperparameters.
 
-The rule of most methods is a `Mixing`: the direction is a·g + b·g_ref, where a and b depend on three inner products
-and ε. It is written once, for one member with plain numbers (CPU) and for many with tensors [M] (GPU): `where` and
-`root` take both. The other rules are `Penalty` (penalty.py), `Projection` (gem.py) and `Columns` (prognn.py).
+Methods are declared without torch, which is imported when they train. The rule of most methods is a `Mixing`: the
+direction is a·g + b·g_ref, where a and b depend on three inner products and the method's hyperparameters. It is written
+once, for one learner with plain numbers (CPU) and for many with tensors [M] (GPU): `where` and `root` take both. The
+other rules are `Penalty` (penalty.py), `Projection` (gem.py) and `Columns` (prognn.py).
 """
+
+from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from trainers.cohort import TrainConfig
+from trainers.hyperparameters import MOST, OF_EVERY_METHOD, Hyperparameter, Hyperparameters, Value
 from trainers.methods.penalty import Penalty
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 Number: TypeAlias = Any
-"""A float (a bool where a condition is meant) for one member, or a tensor [M]."""
+"""A float (a bool where a condition is meant) for one learner, or a tensor [M]."""
+
+SCALES = ("unit", "raw")
 
 # Below this squared norm the squares of single components (about 1e-5 of it) leave float32's normal range and the
 # direction g/‖g‖ is rounding noise; ‖g‖ itself is then under 1e-15.
@@ -42,12 +49,6 @@ class Products(NamedTuple):
     rr: Number
     share: Number = 0.5
 
-    @classmethod
-    def of(cls, g: Tensor, g_ref: Tensor, share: float = 0.5) -> "Products":
-        """From g and g_ref, each [M, D]: one global L2 inner product over all parameters, [M]."""
-        gr = _inner(g, g_ref)
-        return cls(_inner(g, g), gr, _inner(g_ref, g_ref), torch.full_like(gr, share))
-
 
 class Angle(NamedTuple):
     """Norms and cosine of the two gradients; harmless ones where a gradient vanishes."""
@@ -67,46 +68,113 @@ class Mix(NamedTuple):
 
 
 class Mixing(NamedTuple):
-    """A rule without state: `mix(products, epsilon, config)`; not asked on steps without a reference batch.
+    """A rule without state: `mix(products, values)`; not asked on steps without a reference batch.
 
+    values: those that are per learner are Numbers, as the products are.
     together: both batches are to pass through the network as one, of which the gradient is the mean over all examples.
     Without batch normalisation that is the same as their mix, and need not be done.
     """
 
-    mix: Callable[[Products, Number, TrainConfig], Mix]
+    mix: Callable[[Products, Hyperparameters], Mix]
     together: bool = False
 
 
 class Projection(NamedTuple):
     """A rule with one reference gradient for each previous task.
 
-    direction(g [M, D], references [M, t, D], config) -> (direction [M, D], whether it was projected [M])
+    direction(g [M, D], references [M, t, D], values) -> (direction [M, D], whether it was projected [M])
     """
 
-    direction: Callable[[Tensor, Tensor, TrainConfig], tuple[Tensor, Tensor]]
+    direction: Callable[[Tensor, Tensor, Hyperparameters], tuple[Tensor, Tensor]]
 
 
 class Columns(NamedTuple):
     """The rule of a network that grows by a column with every task: plain SGD on the newest column."""
 
 
+MEMORY = Hyperparameter(
+    "memory",
+    "Examples kept per class and task. [default: 25]",
+    default=25,
+    high=MOST,
+    whole=True,
+    search_low=1,
+    published="memory",
+    aliases=("--mem-size",),
+)
+MEMORY_BATCH = Hyperparameter(
+    "memory_batch",
+    "Examples drawn from the memory at every step, or all. [default: the dataset's]",
+    default=256,
+    low=1,
+    high=MOST,
+    whole=True,
+    all_for_none=True,
+    published="memory_batch",
+    aliases=("--eps-mem-batch",),
+)
+SATISFIED = Hyperparameter("satisfied", "Step taken when the constraint holds.", default="raw", choices=SCALES)
+
+
 @dataclass(frozen=True)
 class Method:
-    """memory: SAMPLED, PER_TASK, RESERVOIR, or None.
+    """A method's declaration."""
 
-    settings: fields of Member and TrainConfig on which the method's results depend, besides those that every result
-    depends on (seed, learning rate, batch size, network). late: those of them that need two earlier tasks to act.
-    """
-
+    title: str
+    """As the papers print it."""
+    source: str
+    """Who proposed it, and where."""
     rule: Mixing | Penalty | Projection | Columns
     memory: str | None = None
-    settings: tuple[str, ...] = ()
+    """SAMPLED, PER_TASK, RESERVOIR, or None."""
+    own: tuple[Hyperparameter, ...] = ()
+    """Hyperparameters on which its results depend, besides those that every method has."""
     late: tuple[str, ...] = ()
+    """Names of those that need two earlier tasks to act."""
+    reading: Callable[[Hyperparameters], str] = lambda values: ""
+    """What follows the title where a table must say with which values the method was trained."""
+    variants: tuple[tuple[str, Value], ...] = ()
+    """(hyperparameter, value) of further rows that a comparison of methods shows."""
+    at_zero: str = ""
+    """The method that it is where its ε is 0; "" where ε = 0 is a value like others, or there is no ε."""
+
+    def __post_init__(self) -> None:
+        needed = {"memory"} if self.memory else set()
+        needed |= {"memory_batch"} if self.memory in (SAMPLED, RESERVOIR) else set()
+        if isinstance(self.rule, Penalty):
+            needed |= {"strength", "fisher_every"} if self.rule.refresh else {"strength"}
+        if missing := sorted(needed - set(self.names)):
+            raise ValueError(
+                f"method {self.title!r} needs the hyperparameters {', '.join(missing)}; declare them in own"
+            )
+        if words := [one.name for one in self.own if one.per_learner and (one.choices or one.all_for_none)]:
+            raise ValueError(f"method {self.title!r}: {', '.join(words)} must be a number to be per learner")
+
+    @property
+    def hyperparameters(self) -> tuple[Hyperparameter, ...]:
+        """All."""
+        return (*OF_EVERY_METHOD, *self.own)
+
+    @property
+    def per_learner(self) -> tuple[str, ...]:
+        """Names of those in which learners of a cohort may differ."""
+        return tuple(one.name for one in self.hyperparameters if one.per_learner)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of its own hyperparameters."""
+        return tuple(one.name for one in self.own)
 
     @property
     def first_task_is_sgd(self) -> bool:
         """Whether the first task is plain SGD and leaves nothing but parameters, as for every other such method."""
         return isinstance(self.rule, (Mixing, Projection)) and self.memory != RESERVOIR
+
+    @property
+    def in_first_task(self) -> tuple[str, ...]:
+        """Names of what tells learners apart already in the first task, and what it leaves; λ finds no importance."""
+        own = () if self.first_task_is_sgd else self.own
+        return ("lr", *(one.name for one in own if one.per_learner and one.name != "strength"))
 
     def tasks_needed(self, name: str) -> int:
         """The fewest tasks of a stream on which a hyperparameter can change a result.
@@ -114,21 +182,23 @@ class Method:
         A step of the first task knows nothing of earlier ones: there is no reference gradient yet, no importance is
         above 0. Only a reservoir is read from the first task on.
         """
-        if name not in self.settings or self.memory == RESERVOIR:
+        if name not in self.names or self.memory == RESERVOIR:
             return 1
         return 3 if name in self.late else 2
 
 
 def where(condition: Number, then: Number, otherwise: Number) -> Number:
     """`then` where the condition holds: never a branch per member on tensors."""
-    if isinstance(condition, Tensor):
-        return torch.where(condition, then, otherwise)
-    return then if condition else otherwise
+    if isinstance(condition, (bool, np.bool_)):
+        return then if condition else otherwise
+    import torch
+
+    return torch.where(condition, then, otherwise)
 
 
 def root(value: Number) -> Number:
     """The square root."""
-    return value.sqrt() if isinstance(value, Tensor) else math.sqrt(value)
+    return math.sqrt(value) if isinstance(value, (float, int, np.number)) else value.sqrt()
 
 
 def angle(products: Products) -> Angle:
@@ -144,7 +214,3 @@ def choose(projected: Number, when_projected: tuple[Number, Number], otherwise: 
     """The projected coefficients where `projected`, else `otherwise`·g."""
     a, b = when_projected
     return Mix(where(projected, a, otherwise), where(projected, b, 0.0), projected)
-
-
-def _inner(x: Tensor, y: Tensor) -> Tensor:
-    return torch.bmm(x[:, None], y[:, :, None])[:, 0, 0]

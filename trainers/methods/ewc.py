@@ -4,19 +4,34 @@ The estimate is a moving average in which the last `fisher_every` steps weigh 0.
 scaled to [0, 1]. Where a task has fewer steps than `fisher_every`, it stays zero and the method is plain SGD.
 """
 
-from torch import Tensor
+from __future__ import annotations
 
-from trainers.cohort import TrainConfig
+from typing import TYPE_CHECKING
+
+from trainers.hyperparameters import Hyperparameters
 from trainers.methods.base import Method
-from trainers.methods.penalty import Penalty, State, Step, TaskEnd, gather_squares, normalised, refresh_fisher
+from trainers.methods.penalty import (
+    FISHER_EVERY,
+    STRENGTH,
+    Penalty,
+    State,
+    Step,
+    TaskEnd,
+    gather_squares,
+    normalised,
+    refresh_fisher,
+)
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def observe(state: State, step: Step, direction: Tensor) -> None:
     gather_squares(state, step)
 
 
-def refresh(state: State, params: Tensor, config: TrainConfig) -> None:
-    refresh_fisher(state, config)
+def refresh(state: State, params: Tensor, values: Hyperparameters) -> None:
+    refresh_fisher(state, values)
     state["squares"].zero_()
 
 
@@ -25,4 +40,9 @@ def finish(state: State, end: TaskEnd) -> None:
     state["squares"].zero_()
 
 
-EWC = Method(Penalty(("squares", "fisher"), finish, observe, refresh), settings=("strength", "fisher_every"))
+EWC = Method(
+    "EWC",
+    "Kirkpatrick et al., 2017",
+    Penalty(("squares", "fisher"), finish, observe, refresh),
+    own=(STRENGTH, FISHER_EVERY),
+)

@@ -1,24 +1,31 @@
 """GEM (Lopez-Paz & Ranzato, 2017): no previous task's loss may grow, by the smallest change of the gradient."""
 
-import numpy as np
-import torch
-from torch import Tensor
+from __future__ import annotations
 
-from trainers.cohort import TrainConfig
-from trainers.methods.base import PER_TASK, Method, Projection
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from trainers.hyperparameters import Hyperparameter, Hyperparameters
+from trainers.methods.base import MEMORY, PER_TASK, Method, Projection
 from trainers.methods.quadratic import solve
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 RIDGE = 1e-3  # on the diagonal of the dual problem, as in GEM's released code
 
 ROUNDING = 100  # units in the last place
 
 
-def direction(g: Tensor, references: Tensor, config: TrainConfig) -> tuple[Tensor, Tensor]:
+def direction(g: Tensor, references: Tensor, values: Hyperparameters) -> tuple[Tensor, Tensor]:
     """g̃ = g if no ⟨g, g_k⟩ < 0, else g + Gᵀv.
 
     v solves the dual: min ½ vᵀ(GGᵀ + 10⁻³·I)v + (Gg)ᵀv subject to v >= margin, where the rows of G are the g_k. Where a
     gradient is not finite, g stays.
     """
+    import torch  # which declaring the method does without
+
     finite = references.isfinite().all(dim=2).all(dim=1) & g.isfinite().all(dim=1)
     violated = (torch.bmm(references, g[:, :, None])[..., 0] < 0).any(dim=1)
     projected = (finite & violated).cpu().numpy()
@@ -29,9 +36,10 @@ def direction(g: Tensor, references: Tensor, config: TrainConfig) -> tuple[Tenso
         products = torch.bmm(rows, g[projected][:, :, None])[..., 0].double().cpu().numpy()
         # The rounding of long gradients' products can exceed the ridge, and the matrix would not be positive definite.
         ridge = RIDGE + ROUNDING * torch.finfo(g.dtype).eps * np.abs(gram).max(axis=(1, 2), keepdims=True)
-        multipliers[projected] = solve(gram + ridge * np.eye(gram.shape[1]), products, config.margin)
+        multipliers[projected] = solve(gram + ridge * np.eye(gram.shape[1]), products, values.margin)
     v, where = torch.from_numpy(multipliers).to(g), torch.from_numpy(projected).to(g.device)
     return torch.where(where[:, None], g + torch.bmm(v[:, None], references)[:, 0], g), where
 
 
-GEM = Method(Projection(direction), PER_TASK, ("memory", "margin"))
+MARGIN = Hyperparameter("margin", "GEM's memory strength.", default=0.5)
+GEM = Method("GEM", "Lopez-Paz & Ranzato, 2017", Projection(direction), PER_TASK, (MEMORY, MARGIN))

@@ -1,7 +1,7 @@
 """MAS (Aljundi et al., 2018): a parameter is important where the outputs are sensitive to it."""
 
 from trainers.methods.base import Method
-from trainers.methods.penalty import Penalty, State, TaskEnd
+from trainers.methods.penalty import PENALTY_FORM, STRENGTH, Penalty, State, TaskEnd
 
 
 def finish(state: State, end: TaskEnd) -> None:
@@ -11,10 +11,16 @@ def finish(state: State, end: TaskEnd) -> None:
     a difference from the end of the second task on.
     """
     importance = state["importance"]
-    if end.config.penalty_form == "code":
+    if end.values.penalty_form == "code":
         importance.zero_()
     for gradient in end.sensitivities():
         importance.add_(gradient.abs(), alpha=1 / end.examples)
 
 
-MAS = Method(Penalty((), finish, looks_back=True), settings=("strength", "penalty_form"), late=("penalty_form",))
+MAS = Method(
+    "MAS",
+    "Aljundi et al., 2018",
+    Penalty((), finish, looks_back=True),
+    own=(STRENGTH, PENALTY_FORM),
+    late=("penalty_form",),
+)

@@ -5,34 +5,64 @@ are zero at the start but `anchor`, which is θ*, the parameters at the end of t
 network's). Penalties have no ½: the loss is L + λ Σ importance (θ − θ*)².
 """
 
+from __future__ import annotations
+
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import torch
-from torch import Tensor
+from trainers.hyperparameters import MOST, Hyperparameter, Hyperparameters
 
-from trainers.cohort import TrainConfig
+if TYPE_CHECKING:
+    from torch import Tensor
 
-State: TypeAlias = dict[str, Tensor]
+State: TypeAlias = "dict[str, Tensor]"
 
+PENALTY_FORMS = ("code", "paper")
 NEW_WEIGHT = 0.9  # of the newest Fisher estimate in its moving average (A-GEM's released code)
 DAMPING = 1e-3  # ξ of PI and RWALK
 
+STRENGTH = Hyperparameter(
+    "strength",
+    "λ of a penalty, where it is not searched. [default: the dataset's]",
+    per_learner=True,
+    published="strength",
+    per_method=True,
+    label="λ",
+)
+FISHER_EVERY = Hyperparameter(
+    "fisher_every",
+    "Steps between updates of the Fisher estimate of EWC and RWALK. [default: the dataset's]",
+    default=10,
+    low=1,
+    high=MOST,
+    whole=True,
+    published="fisher_every",
+)
+PENALTY_FORM = Hyperparameter(
+    "penalty_form",
+    "MAS and RWALK as in the code that made the published numbers, or as in their own papers.",
+    default="code",
+    choices=PENALTY_FORMS,
+)
+
 
 class Step(NamedTuple):
-    """One step of M members: parameters before it and gradient of the unpenalised loss [M, D]; rate and λ are
-    numbers, or [M, 1].
+    """One step of M learners: parameters before it and gradient of the unpenalised loss [M, D].
+
+    values: those that are per learner are numbers of one learner or tensors [M], which `column` takes.
     """
 
     params: Tensor
     g: Tensor
-    rate: Any
-    strength: Any
+    values: Hyperparameters
 
 
 class TaskEnd(NamedTuple):
     """The end of a task: params [M, D]; real [D], False where a row is padding; examples, how many the task showed.
+
+    values: those that are per learner are tensors [M].
 
     sensitivities(): for every mini-batch of the task the gradient [M, D] of Σ ‖logits‖² over its examples, in a buffer
     that is used again.
@@ -42,7 +72,7 @@ class TaskEnd(NamedTuple):
     params: Tensor
     real: Tensor
     examples: int
-    config: TrainConfig
+    values: Hyperparameters
     sensitivities: Callable[[], Iterator[Tensor]]
 
 
@@ -50,7 +80,7 @@ class TaskEnd(NamedTuple):
 class Penalty:
     """arrays: names of the state's arrays besides anchor and importance.
 
-    observe(state, step, direction) sees every step; refresh(state, params, config) comes every `fisher_every` steps,
+    observe(state, step, direction) sees every step; refresh(state, params, values) comes every `fisher_every` steps,
     before the step; a penalty that has it finds no importance without. finish(state, end) comes after every task but
     the last, before θ* moves. looks_back: whether finish goes through the task's mini-batches once more.
     """
@@ -58,18 +88,23 @@ class Penalty:
     arrays: tuple[str, ...]
     finish: Callable[[State, TaskEnd], None]
     observe: Callable[[State, Step, Tensor], None] | None = None
-    refresh: Callable[[State, Tensor, TrainConfig], None] | None = None
+    refresh: Callable[[State, Tensor, Hyperparameters], None] | None = None
     looks_back: bool = False
+
+    @property
+    def kept(self) -> int:
+        """Arrays of the parameters' size in the state."""
+        return 2 + len(self.arrays)
 
     def start(self, params: Tensor) -> State:
         """The state of untrained networks."""
-        zero = {name: torch.zeros_like(params) for name in ("importance", *self.arrays)}
+        zero = {name: params.new_zeros(params.shape) for name in ("importance", *self.arrays)}
         return {"anchor": params.clone(), **zero}
 
     def direction(self, state: State, step: Step) -> Tensor:
         """The penalised gradient [M, D]."""
-        pulled = torch.sub(step.params, state["anchor"]).mul_(state["importance"])
-        pulled.mul_(2 * step.strength).add_(step.g)
+        pulled = (step.params - state["anchor"]).mul_(state["importance"])
+        pulled.mul_(column(2 * step.values.strength)).add_(step.g)
         if self.observe:
             self.observe(state, step, pulled)
         return pulled
@@ -80,6 +115,11 @@ class Penalty:
         state["anchor"].copy_(end.params)
 
 
+def column(value: Any) -> Any:
+    """A number as it is, [M] as [M, 1]: what stands beside arrays [M, D]."""
+    return value if isinstance(value, (int, float)) else value[:, None]
+
+
 def gather_squares(state: State, step: Step) -> None:
     """Adds the element-wise square of the mini-batch's gradient."""
     state["squares"].addcmul_(step.g, step.g)
@@ -87,16 +127,16 @@ def gather_squares(state: State, step: Step) -> None:
 
 def gather_path(state: State, step: Step, direction: Tensor) -> None:
     """ω += −g·Δθ, where Δθ is the step that is about to be taken, the penalty's part included."""
-    state["path"].add_((direction * step.rate).mul_(step.g))
+    state["path"].add_((direction * column(step.values.lr)).mul_(step.g))
 
 
-def refresh_fisher(state: State, config: TrainConfig) -> None:
+def refresh_fisher(state: State, values: Hyperparameters) -> None:
     """F ← 0.1 F + 0.9 · (mean square over the last `fisher_every` steps); does not forget the squares."""
-    state["fisher"].mul_(1 - NEW_WEIGHT).add_(state["squares"], alpha=NEW_WEIGHT / config.fisher_every)
+    state["fisher"].mul_(1 - NEW_WEIGHT).add_(state["squares"], alpha=NEW_WEIGHT / values.fisher_every)
 
 
 def normalised(values: Tensor, real: Tensor) -> Tensor:
     """Shifted and scaled to [0, 1] over each member's parameters together; padding stays zero."""
-    lowest = torch.where(real, values, torch.inf).amin(dim=1, keepdim=True)
-    highest = torch.where(real, values, -torch.inf).amax(dim=1, keepdim=True)
+    lowest = values.where(real, math.inf).amin(dim=1, keepdim=True)
+    highest = values.where(real, -math.inf).amax(dim=1, keepdim=True)
     return ((values - lowest) / (highest - lowest + 1e-32)).mul_(real)

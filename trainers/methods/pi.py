@@ -1,7 +1,7 @@
 """PI, also SI, synaptic intelligence (Zenke, Poole & Ganguli, 2017): the path integral of each parameter's gradient."""
 
 from trainers.methods.base import Method
-from trainers.methods.penalty import DAMPING, Penalty, State, TaskEnd, gather_path
+from trainers.methods.penalty import DAMPING, STRENGTH, Penalty, State, TaskEnd, gather_path
 
 
 def finish(state: State, end: TaskEnd) -> None:
@@ -11,4 +11,4 @@ def finish(state: State, end: TaskEnd) -> None:
     state["path"].zero_()
 
 
-PI = Method(Penalty(("path",), finish, gather_path), settings=("strength",))
+PI = Method("PI", "Zenke, Poole & Ganguli, 2017", Penalty(("path",), finish, gather_path), own=(STRENGTH,))

@@ -1,9 +1,9 @@
 """PROGNN, progressive networks (Rusu et al., 2016): a new column for every task, fed by all earlier ones, now frozen.
 
-The network grows, so the method has engines of its own, `engines/columns.py` for multilayer perceptrons and
-`engines/resnet_columns.py` for residual networks. Their equations stand in the files of those names in `networks`.
+The network grows, so the method has engines of its own, `engines/columns/mlp.py` for multilayer perceptrons and
+`engines/columns/resnet.py` for residual networks. Their equations stand in `networks/progressive`.
 """
 
 from trainers.methods.base import Columns, Method
 
-PROGNN = Method(Columns())
+PROGNN = Method("PROGNN", "Rusu et al., 2016", Columns())

@@ -5,12 +5,17 @@ so the Fisher estimate grows with the step count and damps the scores; and its s
 "paper" the squares start anew with every estimate, the distance has its ½, and the score is (S + Ω)/2.
 """
 
-from torch import Tensor
+from __future__ import annotations
 
-from trainers.cohort import TrainConfig
+from typing import TYPE_CHECKING
+
+from trainers.hyperparameters import Hyperparameters
 from trainers.methods.base import Method
 from trainers.methods.penalty import (
     DAMPING,
+    FISHER_EVERY,
+    PENALTY_FORM,
+    STRENGTH,
     Penalty,
     State,
     Step,
@@ -21,18 +26,21 @@ from trainers.methods.penalty import (
     refresh_fisher,
 )
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 def observe(state: State, step: Step, direction: Tensor) -> None:
     gather_squares(state, step)
     gather_path(state, step, direction)
 
 
-def refresh(state: State, params: Tensor, config: TrainConfig) -> None:
+def refresh(state: State, params: Tensor, values: Hyperparameters) -> None:
     """Ω += max(0, ω / (F·(θ − θ_Δ)² + ξ)), with F before its own update; ω ← 0, θ_Δ ← θ."""
-    paper = config.penalty_form == "paper"
+    paper = values.penalty_form == "paper"
     distance = (params - state["since"]).square_().mul_(state["fisher"]).mul_(0.5 if paper else 1.0)
     state["gain"].add_(state["path"].div(distance.add_(DAMPING)).clamp_(min=0))
-    refresh_fisher(state, config)
+    refresh_fisher(state, values)
     if paper:
         state["squares"].zero_()
     state["path"].zero_()
@@ -45,7 +53,7 @@ def finish(state: State, end: TaskEnd) -> None:
     if end.first:
         gain.mul_(2)
     half = (score + gain).div_(2)
-    score.copy_(half if end.config.penalty_form == "paper" else score + half)
+    score.copy_(half if end.values.penalty_form == "paper" else score + half)
     state["importance"].copy_(normalised(state["fisher"], end.real) + normalised(score, end.real))
     for name in ("squares", "path", "gain"):
         state[name].zero_()
@@ -55,11 +63,17 @@ def finish(state: State, end: TaskEnd) -> None:
 class Walk(Penalty):
     """θ_Δ, the parameters at the last refresh, begins where the parameters do."""
 
+    @property
+    def kept(self) -> int:
+        return super().kept + 1
+
     def start(self, params: Tensor) -> State:
         return super().start(params) | {"since": params.clone()}
 
 
 RWALK = Method(
+    "RWALK",
+    "Chaudhry et al., 2018",
     Walk(("squares", "fisher", "path", "gain", "score"), finish, observe, refresh),
-    settings=("strength", "fisher_every", "penalty_form"),
+    own=(STRENGTH, FISHER_EVERY, PENALTY_FORM),
 )

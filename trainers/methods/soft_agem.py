@@ -1,24 +1,63 @@
 """ε-SOFT-GEM (its paper's Algorithm 1): A-GEM's projection with a soft constraint, on unit vectors."""
 
-from trainers.cohort import TrainConfig
+from trainers.hyperparameters import Hyperparameter, Hyperparameters
 from trainers.methods import agem
-from trainers.methods.base import SAMPLED, Method, Mix, Mixing, Number, Products, angle, choose, where
+from trainers.methods.base import (
+    MEMORY,
+    MEMORY_BATCH,
+    SAMPLED,
+    SATISFIED,
+    SCALES,
+    Method,
+    Mix,
+    Mixing,
+    Products,
+    angle,
+    choose,
+    where,
+)
+
+TRIGGERS = ("zero", "epsilon")
 
 
-def mix(products: Products, epsilon: Number, config: TrainConfig) -> Mix:
+def mix(products: Products, values: Hyperparameters) -> Mix:
     """g̃ = g if c = ĝ·ĝ_ref >= 0, else ĝ − (c − ε) ĝ_ref, so that g̃·ĝ_ref = ε.
 
     The projected direction has unit scale: it is not multiplied back by ‖g‖. ε = 0 is A-GEM on raw gradients.
     `trigger="epsilon"` projects when c < ε; `scale="raw"` takes g − (c − ε) g_ref; `satisfied="unit"` takes ĝ.
     """
     between = angle(products)
-    threshold = 0.0 if config.trigger == "zero" else epsilon
-    lift = epsilon - between.cosine
-    when = (1 / between.g_norm, lift / between.r_norm) if config.scale == "unit" else (1.0, lift)
-    otherwise = 1.0 if config.satisfied == "raw" else 1 / between.g_norm
+    threshold = 0.0 if values.trigger == "zero" else values.epsilon
+    lift = values.epsilon - between.cosine
+    when = (1 / between.g_norm, lift / between.r_norm) if values.scale == "unit" else (1.0, lift)
+    otherwise = 1.0 if values.satisfied == "raw" else 1 / between.g_norm
     soft = choose(between.usable & (between.cosine < threshold), when, otherwise)
-    hard = agem.mix(products, epsilon, config)
-    return Mix(*(where(epsilon == 0, h, s) for h, s in zip(hard, soft, strict=True)))
+    hard = agem.mix(products, values)
+    return Mix(*(where(values.epsilon == 0, h, s) for h, s in zip(hard, soft, strict=True)))
 
 
-SOFT_AGEM = Method(Mixing(mix), SAMPLED, ("epsilon", "memory", "memory_batch", "trigger", "scale", "satisfied"))
+EPSILON = Hyperparameter(
+    "epsilon",
+    "ε of ε-SOFT-GEM, where it is not searched. [default: the one the paper reports, or 0.5]",
+    default=0.5,
+    high=1,
+    per_learner=True,
+    published="reported_epsilon",
+    label="ε",
+)
+TRIGGER = Hyperparameter(
+    "trigger",
+    "Project when the cosine is below zero, or below epsilon.",
+    default="zero",
+    choices=TRIGGERS,
+)
+SCALE = Hyperparameter("scale", "Project unit gradients, or raw ones.", default="unit", choices=SCALES)
+SOFT_AGEM = Method(
+    "ε-SOFT-GEM",
+    "ε-SOFT-GEM paper, Algorithm 1",
+    Mixing(mix),
+    SAMPLED,
+    (EPSILON, MEMORY, MEMORY_BATCH, TRIGGER, SCALE, SATISFIED),
+    reading=lambda values: f", ε = {values.epsilon:.6g}",
+    at_zero="agem",
+)

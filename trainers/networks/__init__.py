@@ -4,7 +4,7 @@ from typing import cast
 
 import torch
 
-from trainers.cohort import TrainConfig
+from trainers.cohort import Architecture
 from trainers.networks.base import Network
 from trainers.networks.heads import Head, JointEmbedding, Linear
 from trainers.networks.mlp import MLP
@@ -12,19 +12,19 @@ from trainers.networks.resnet import REDUCED, STANDARD, ResNet
 from trainers.streams.base import ImageStream, PixelStream, TaskStream
 
 
-def make_network(config: TrainConfig, stream: TaskStream, subtracted: bool = False) -> Network:
-    """The network that the configuration names, for the stream's inputs and outputs.
+def make_network(architecture: Architecture, stream: TaskStream, subtracted: bool = False) -> Network:
+    """The network that the architecture names, for the stream's inputs and outputs.
 
     subtracted: see `losses.output_delta`; without a meaning where no gradient is asked for.
     """
-    if config.network == "mlp":
-        return MLP((cast(PixelStream, stream).inputs, *config.hidden, stream.outputs), subtracted)
-    return make_resnet(config, cast(ImageStream, stream), subtracted)
+    if architecture.network == "mlp":
+        return MLP((cast(PixelStream, stream).inputs, *architecture.hidden, stream.outputs), subtracted)
+    return make_resnet(architecture, cast(ImageStream, stream), subtracted)
 
 
-def make_resnet(config: TrainConfig, stream: ImageStream, subtracted: bool = False) -> ResNet:
+def make_resnet(architecture: Architecture, stream: ImageStream, subtracted: bool = False) -> ResNet:
     """The reduced or the standard ResNet-18, with one linear layer or a joint embedding behind it."""
-    large = config.network == "resnet18"
+    large = architecture.network == "resnet18"
     head: Head = Linear(stream.outputs, random_bias=not large)
     if stream.attributes is not None:
         head = JointEmbedding(torch.tensor(stream.attributes))

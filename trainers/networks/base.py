@@ -1,7 +1,7 @@
 """What the engine of tensors asks of a network: M members at once, each a row of a matrix [M, D] of parameters."""
 
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import torch
@@ -12,12 +12,19 @@ Statistics: TypeAlias = dict[str, Tensor]
 """What a network keeps of its members besides parameters, [M, …] each: moving averages of batch normalisation."""
 
 
-class Network(Protocol):
-    """`normalises`: whether an example's output depends on the batch that it is in, by batch normalisation.
+class Batch(NamedTuple):
+    """Inputs x [M, B, …] and labels [M, B]; [1, B, …] where all learners have the same.
 
-    x holds the inputs of a batch, [M, B, …], or [1, B, …] where all members have the same; labels [M or 1, B] likewise.
     allowed [M or 1, B, outputs]: the outputs of each example's own task; None where all are.
     """
+
+    x: Tensor
+    labels: Tensor
+    allowed: Tensor | None
+
+
+class Network(Protocol):
+    """`normalises`: whether an example's output depends on the batch that it is in, by batch normalisation."""
 
     normalises: bool
 
@@ -52,9 +59,7 @@ class Network(Protocol):
         self,
         params: Tensor,
         statistics: Statistics,
-        x: Tensor,
-        labels: Tensor,
-        allowed: Tensor | None,
+        batch: Batch,
         row_weight: Tensor,
         parts: Sequence[int],
         into: Sequence[Tensor],

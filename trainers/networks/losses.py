@@ -3,7 +3,7 @@
 The gradient is p − onehot(y). Its entry at the label y is −Σ_{c≠y} p_c. Computed as p_y − 1, in float32, nothing is
 left of it but rounding where the other probabilities sum to less than 6·10⁻⁸; so it is with a memory that is fitted,
 and ε-SOFT-GEM divides g_ref by its norm. torch's own cross-entropy subtracts. What the compiled engine has instead of
-`output_delta` is in `engines/kernels.py`.
+`output_delta` is in `engines/compiled/kernels.py`.
 """
 
 from typing import Any

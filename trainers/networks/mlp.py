@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trainers.networks.base import Statistics
+from trainers.networks.base import Batch, Statistics
 from trainers.networks.draws import truncated_normal
 from trainers.networks.layout import ALIGNMENT
 from trainers.networks.losses import one_hot, output_delta
@@ -104,17 +104,15 @@ class MLP:
         self,
         params: Tensor,
         statistics: Statistics,
-        x: Tensor,
-        labels: Tensor,
-        allowed: Tensor | None,
+        batch: Batch,
         row_weight: Tensor,
         parts: Sequence[int],
         into: Sequence[Tensor],
     ) -> Tensor:
         """As `Network.gradients` says; all outputs are allowed."""
         layers = self.layers(params)
-        outputs = self.activations(layers, x)
-        target = one_hot(labels, outputs[-1])
+        outputs = self.activations(layers, batch.x)
+        target = one_hot(batch.labels, outputs[-1])
         log_p = torch.log_softmax(outputs[-1], dim=2)
         loss = -(log_p * (target * row_weight)).sum((1, 2))
         delta = output_delta(log_p.exp_(), target, self.subtracted).mul_(row_weight)

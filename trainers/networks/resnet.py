@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from trainers.networks.base import Statistics, gradient_of
+from trainers.networks.base import Batch, Statistics, gradient_of
 from trainers.networks.draws import uniform
 from trainers.networks.heads import Head, Views
 from trainers.networks.layout import Layout
@@ -133,14 +133,13 @@ class ResNet:
         self,
         params: Tensor,
         statistics: Statistics,
-        x: Tensor,
-        labels: Tensor,
-        allowed: Tensor | None,
+        batch: Batch,
         row_weight: Tensor,
         parts: Sequence[int],
         into: Sequence[Tensor],
     ) -> Tensor:
         """As `Network.gradients` says. Reference batches pass before the mini-batch, whose statistics weigh more."""
+        x, labels, allowed = batch
         ends = np.cumsum(parts)
         loss = params.new_zeros(len(params))
         for number in (*range(1, len(parts)), 0):

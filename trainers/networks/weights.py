@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trainers.cohort import TrainConfig
 from trainers.networks.base import Network
 from trainers.networks.resnet import ResNet
 from trainers.notes import first_line, tell
@@ -27,12 +26,12 @@ LARGEST = 2**31  # bytes of a file of weights, unpacked; a ResNet-18 has 47 mill
 NOT_PARAMETERS = ("running_mean", "running_var", "num_batches_tracked")
 
 
-def start_rows(net: Network, seeds: Sequence[int], tasks: range, config: TrainConfig) -> Tensor:
+def start_rows(net: Network, seeds: Sequence[int], tasks: range, pretrained: str | None) -> Tensor:
     """[S, D], the untrained network of each seed; all but its head from pretrained weights where there are some."""
     rows = torch.from_numpy(np.stack([net.init(generator(seed, "init", tasks.start)) for seed in seeds]))
-    if config.pretrained is not None:
-        assert isinstance(net, ResNet)  # TrainConfig has seen to it
-        put(net, rows, load(config.pretrained), config.pretrained)
+    if pretrained is not None:
+        assert isinstance(net, ResNet)  # Architecture has seen to it
+        put(net, rows, load(pretrained), pretrained)
     return rows
 
 

@@ -14,28 +14,30 @@ from trainers.streams.pixels import digits, mnist
 
 
 class StreamSource(NamedTuple):
-    """`load(data_dir)` returns the images, downloading them if need be; `present(data_dir)` says where they lie."""
+    """`load(data_dir)` returns the images, downloading them if need be; `present(data_dir)` says where they lie.
+
+    downloaded: whether there is something to download.
+    """
 
     load: Callable[[Path], Images]
     present: Callable[[Path], str | None]
+    downloaded: bool = False
 
 
 PERMUTED: dict[str, StreamSource] = {
     "permuted_digits": StreamSource(digits.load, digits.present),
-    "permuted_mnist": StreamSource(mnist.load, mnist.present),
+    "permuted_mnist": StreamSource(mnist.load, mnist.present, downloaded=True),
 }
-STREAMS = (*PERMUTED, *registry.DATASETS)
-DOWNLOADED = ("permuted_mnist", "split_cifar")  # by torchvision, where they are missing
 
 
 @dataclass(frozen=True)
 class StreamRequest:
     """Which tasks of which stream; everything that a worker needs to open it.
 
-    dataset: a name of STREAMS, folder:/path for class folders or a zip of them, or module:factory. examples_per_task:
-    None shows each task's whole training set. images: None takes a dataset's own classes per task and size. beside: the
-    folder in which a module of the user's own may lie; source: hashes of the files that it must be made of, as
-    `describe` of its stream names them, or None for whatever is there.
+    dataset: a name of `streams()`, folder:/path for class folders or a zip of them, or module:factory.
+    examples_per_task: None shows each task's whole training set. images: classes per task and size of a stream of
+    images. beside: the folder in which a module of the user's own may lie; source: hashes of the files that it must be
+    made of, as `describe` of its stream names them, or None for whatever is there.
     """
 
     dataset: str
@@ -52,11 +54,23 @@ class StreamRequest:
         """
         if self.dataset in PERMUTED:
             return PermutedStream(PERMUTED[self.dataset].load(self.data_dir), self.tasks, self.examples_per_task)
-        if self.dataset in registry.DATASETS or self.dataset.startswith(FOLDER):
+        if registry.has_images(self.dataset):
             return registry.open_images(self.dataset, self.data_dir, self.tasks, self.examples_per_task, self.images)
         if ":" not in self.dataset:
-            raise DataError(f"no dataset {self.dataset!r}; known: {', '.join(STREAMS)}, {FOLDER}PATH, module:factory")
+            raise DataError(f"no dataset {self.dataset!r}; known: {', '.join(streams())}, {FOLDER}PATH, module:factory")
         return plugin.open_own(self.dataset, self.tasks, self.examples_per_task, self.beside.absolute(), self.source)
+
+
+def streams() -> tuple[str, ...]:
+    """Names of all datasets."""
+    return (*PERMUTED, *sources.DATASETS)
+
+
+def downloaded(dataset: str) -> bool:
+    """Whether torchvision downloads the dataset where it is missing."""
+    if dataset in PERMUTED:
+        return PERMUTED[dataset].downloaded
+    return bool(sources.DATASETS[dataset].family.downloaded_as)
 
 
 def open_stream(dataset: str, data_dir: Path, tasks: range, examples_per_task: int | None) -> TaskStream:
@@ -70,8 +84,6 @@ def present(dataset: str, data_dir: Path) -> str | None:
 
 
 __all__ = [
-    "DOWNLOADED",
-    "STREAMS",
     "DataError",
     "ImageOptions",
     "ImageStream",
@@ -80,6 +92,8 @@ __all__ = [
     "PixelStream",
     "StreamRequest",
     "TaskStream",
+    "downloaded",
     "open_stream",
     "present",
+    "streams",
 ]

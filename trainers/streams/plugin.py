@@ -26,7 +26,7 @@ def open_own(
     beside: Path,
     source: Mapping[str, str] | None = None,
 ) -> TaskStream:
-    """The module is looked up on sys.path and in the folder `beside`; source: as for `foreign.load`.
+    """The module is looked up on sys.path and in the folder `beside`; source: as for `plugins.calls.load`.
 
     Raises DataError where the factory is not there, or what it makes is no stream; ForeignError where the module cannot
     be imported or the factory fails.

@@ -65,7 +65,7 @@ def figure(name: str, drawing: Any, caption: str) -> str:
         drawing, include_plotlyjs=False, full_html=False, config=FIGURE_SETTINGS, div_id=f"figure-{name}"
     )
     label = f'role="img" aria-label="{escape(caption)}"'
-    plain = "<noscript><p>This figure needs JavaScript; its data lies beside this page.</p></noscript>"
+    plain = "<noscript><p>This figure needs JavaScript; its data are in the CSV files beside this page.</p></noscript>"
     return f"<figure>\n<div {label}>{div}</div>\n{plain}\n<figcaption>{prose(caption)}</figcaption>\n</figure>"
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["PRINTED_EPSILON", "footnotes", "main_memory", "paper_tables", "printed_memory_row", "printed_row"]
+__all__ = ["footnotes", "main_memory", "printed_memory_row", "printed_row"]
 
 MAIN_TABLES = ("3", "4", "5", "6", "7", "8")
 MEMORY_TABLES = ("9", "10")
@@ -41,17 +41,16 @@ METHODS = {
     "prognn": "PROGNN",
 }
 
-PRINTED_EPSILON = {"permuted_mnist": 0.07185, "split_cifar": 0.5}
 """The ε the paper reports; it gives none for the other streams."""
 
 FOOTNOTES = {
-    ("permuted_mnist", "van"): ("F_T = 0.21 is impossible with BWT = −50.68, because F_T >= −BWT; surely 0.51.",),
+    ("permuted_mnist", "van"): ("F_T = 0.21 is impossible with BWT = −50.68, because F_T >= −BWT; probably 0.51.",),
     ("permuted_mnist", "agem"): (
         "The memory table prints A_T 89.6 for this setting, and other spreads of a_1 (0.43) and a_t (0.25).",
     ),
     ("permuted_mnist", "a_agem"): (
-        "Measured, the printed (normalised) rule gives A_T 90.8, and averaging raw gradients 91.0; the other metrics "
-        "of the printed row are those of raw gradients.",
+        "In our runs the printed rule (unit gradients) gives A_T 90.8, and averaging raw gradients gives 91.0; the "
+        "other metrics of the printed row are those of raw gradients.",
     ),
     ("permuted_mnist", "pi"): ("The paper prints no PI row here; in the A-GEM paper PI diverges on this stream (∞).",),
     ("split_cifar", "soft_agem"): ("The memory table prints 6.54 for the spread of a_t in this setting.",),
@@ -59,43 +58,39 @@ FOOTNOTES = {
     ("split_cub", "pi"): ("F_T is printed with misplaced parentheses; read as 0.09 ± 0.005.",),
     ("split_cub", "van"): ("FWT is printed with misplaced parentheses; read as 0.42 ± 0.93.",),
     ("split_cub", "soft_agem"): (
-        "A_T 75.6 exceeds the single-pass multi-task bound 65.6 of the A-GEM paper: replay raises old tasks.",
+        "A_T 75.6 exceeds the single-pass multi-task bound 65.6 of the A-GEM paper: replay improves old tasks.",
     ),
     ("split_cub", "a_agem"): (
-        "A_T 66.7 exceeds the single-pass multi-task bound 65.6 of the A-GEM paper: replay raises old tasks.",
+        "A_T 66.7 exceeds the single-pass multi-task bound 65.6 of the A-GEM paper: replay improves old tasks.",
     ),
-    ("split_cub_je", "a_agem"): ("BWT is −2.80 and A_T lies below A-GEM's 71.1, against the paper's text.",),
-    ("split_awa_je", "a_agem"): ("A_T 47.2 lies below A-GEM's 48.4, against the paper's text.",),
-    ("split_awa_je", "rwalk"): ("a_t equals A_T (44.0) while its neighbours lie at 49–52: possibly a copy slip.",),
+    ("split_cub_je", "a_agem"): ("BWT is −2.80 and A_T is below A-GEM's 71.1, contrary to the paper's text.",),
+    ("split_awa_je", "a_agem"): ("A_T 47.2 is below A-GEM's 48.4, contrary to the paper's text.",),
+    ("split_awa_je", "rwalk"): ("a_t equals A_T (44.0), while the other rows have 49–52: possibly a copying error.",),
     ("split_awa_je", "agem"): (
-        "a_t is in bold although VAN (51.7) and EWC (50.5) are higher; BWT is positive, against the text.",
+        "a_t is in bold although VAN (51.7) and EWC (50.5) are higher; BWT is positive, contrary to the text.",
     ),
-    ("split_awa_je", "ewc"): ("BWT is +0.19, against the paper's text.",),
-    ("split_awa_je", "pi"): ("BWT is +0.03, against the paper's text.",),
+    ("split_awa_je", "ewc"): ("BWT is +0.19, contrary to the paper's text.",),
+    ("split_awa_je", "pi"): ("BWT is +0.03, contrary to the paper's text.",),
 }
 
 
 @cache
 def _tables() -> pd.DataFrame:
+    """Every printed number as text: table, dataset, variant, method, memory, metric, mean, std."""
     import pandas as pd
 
     with resources.files(__name__).joinpath("paper_tables.csv").open(encoding="utf-8") as file:
         return pd.read_csv(file, dtype=str, keep_default_na=False)
 
 
-def paper_tables() -> pd.DataFrame:
-    """Every printed number as text: table, dataset, variant, method, memory, metric, mean, std."""
-    return _tables().copy()
-
-
-def printed_row(dataset: str, method: str, variant: str = ONE_HOT) -> pd.DataFrame | None:
+def printed_row(dataset: str, method: str) -> pd.DataFrame | None:
     """The row of the paper's main tables (3–8) for our names of dataset and method, or None where it prints
     none.
 
     Columns: metric, mean, std (floats, NaN where the cell is "OoM": out of memory), printed (the cell as
-    text). A dataset named *_je is the joint-embedding variant whatever `variant` says.
+    text).
     """
-    return _as_numbers(_rows(MAIN_TABLES, dataset, method, variant))
+    return _as_numbers(_rows(MAIN_TABLES, dataset, method))
 
 
 def printed_memory_row(dataset: str, method: str, memory: int) -> pd.DataFrame | None:
@@ -119,12 +114,11 @@ def footnotes(dataset: str, method: str) -> tuple[str, ...]:
     return FOOTNOTES.get((dataset, method), ())
 
 
-def _rows(numbers: tuple[str, ...], dataset: str, method: str, variant: str = ONE_HOT) -> pd.DataFrame:
+def _rows(numbers: tuple[str, ...], dataset: str, method: str) -> pd.DataFrame:
     """The printed cells of our dataset and method within those tables; empty where there are none."""
-    label, own_variant = DATASETS.get(dataset, ("", variant))
-    wanted = own_variant if own_variant == JOINT_EMBEDDING else variant
+    label, variant = DATASETS.get(dataset, ("", ONE_HOT))
     tables = _tables()
-    place = tables["table"].isin(numbers) & (tables["dataset"] == label) & (tables["variant"] == wanted)
+    place = tables["table"].isin(numbers) & (tables["dataset"] == label) & (tables["variant"] == variant)
     return tables[place & (tables["method"] == METHODS.get(method, ""))]
 
 

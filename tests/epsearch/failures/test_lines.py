@@ -15,7 +15,6 @@ import torch
 
 from epsearch.failures import crash_report, lines
 from epsearch.failures.errors import Interrupted, TrainingFailed, Unavailable, UsageError
-from epsearch.findings import listing as ledger
 from epsearch.runners import local
 from epsearch.session import session
 from results.ledger import schema
@@ -26,7 +25,7 @@ from results.ledger.url import LedgerUrl
 from tests.support.ledgers import ARGUMENTS, NAME, finished
 from trainers.streams import DataError
 
-GO_ON = "what was trained is stored, and the same command goes on from there"
+GO_ON = "what was trained is stored, and the same command resumes from there"
 
 
 def os_error(code, name=None):
@@ -41,7 +40,7 @@ def listing(epsearch, monkeypatch):
         def fail(*rest):
             raise error
 
-        monkeypatch.setattr(ledger, "list_studies", fail)
+        monkeypatch.setattr("epsearch.findings.listing.list_studies", fail)
         return epsearch("list", *arguments)
 
     return call
@@ -68,7 +67,7 @@ def listing(epsearch, monkeypatch):
         (RuntimeError("can't start new thread"), 1, ["out of memory", GO_ON]),
         (KeyboardInterrupt(), 130, ["stopped", GO_ON]),
         (Interrupted(), 130, ["stopped", GO_ON]),
-        (ZeroDivisionError("division by zero"), 70, ["a fault of epsearch: ZeroDivisionError: division by zero"]),
+        (ZeroDivisionError("division by zero"), 70, ["a bug in epsearch: ZeroDivisionError: division by zero"]),
         (RecursionError("too deep"), 70, ["RecursionError"]),
         (OSError("what no system says"), 70, ["what no system says"]),
         (GeneratorExit("odd"), 70, ["GeneratorExit"]),
@@ -229,7 +228,7 @@ def test_output_that_nobody_reads(tmp_path):
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     os.close(writer)
     assert done.returncode == 1
-    assert done.stderr == f"epsearch: nobody reads the output any longer (broken pipe); {GO_ON}\n"
+    assert done.stderr == f"epsearch: the output is no longer read (broken pipe); {GO_ON}\n"
 
 
 def test_what_the_terminal_cannot_show_is_escaped(monkeypatch):

@@ -11,9 +11,7 @@ from results.ledger.store import Store
 from tests.epsearch.conftest import TINY
 from tests.support.drive import fake, finish, make
 
-SCORED = fake(
-    lambda one, config: 0.8 - 0.1 * one.epsilon - 0.1 * one.learning_rate + 0.01 * one.seed + config.memory / 1e3
-)
+SCORED = fake(lambda one, config: 0.8 - 0.1 * one.epsilon - 0.1 * one.lr + 0.01 * one.seed + config.memory / 1e3)
 
 
 @pytest.fixture
@@ -48,7 +46,7 @@ def test_searches_on_other_streams_are_refused_in_one_line(run, epsearch, tmp_pa
     run("longer", examples_per_task=70)
     run("batches", batch_size=12)
     run("scored", score_on="eval")
-    same = "searches side by side must have the same "
+    same = "searches to compare must have the same "
     refused(epsearch("report", "two", "three"), f"{same}cv-tasks, got 2 (two), 3 (three)")
     refused(epsearch("report", "two", "longer", "--json"), f"{same}examples-per-task, got 60 (two), 70 (longer)")
     refused(epsearch("report", "two", "batches"), f"{same}batch-size, got 10 (two), 12 (batches)")

@@ -205,13 +205,13 @@ def test_neither_the_processs_title_nor_processes_that_it_starts_have_it(url):
     nothing_has_the_password(*shown)
 
 
-def test_training_takes_it_out_of_the_environment(small_study, console, monkeypatch):
+def test_training_takes_it_out_of_the_environment(small_study, monkeypatch):
     """Also where no command line is: what Ray starts inherits the environment of its driver."""
     seen = []
     monkeypatch.setenv(VARIABLE, URLS["login"])
     monkeypatch.setattr(session, "_runner", lambda study: seen.append(dict(os.environ)) or pytest.skip("seen"))
     with pytest.raises(pytest.skip.Exception):
-        session.train(small_study(), console)
+        session.train(small_study())
     assert VARIABLE not in seen[0] and os.environ[VARIABLE] == URLS["login"]
 
 

@@ -4,16 +4,19 @@ from dataclasses import replace
 
 import pytest
 
-from epsearch import api, terminal
+from epsearch import api
+from epsearch.events import SILENT
 from epsearch.findings import listing
 from epsearch.preparation import growth
-from epsearch.preparation.build import build_study, grow
+from epsearch.preparation.build import build, grow
 from epsearch.preparation.data import prepare
 from epsearch.session.session import make_folder, unfinished
+from epsearch.study.kinds import Search
+from epsearch.terminal import lists
 from results.ledger.store import Store
 from tests.support.drive import fake, finish, make
 
-train = fake(lambda member, config: 0.9 - 0.1 * member.epsilon)
+train = fake(lambda member: 0.9 - 0.1 * member.epsilon)
 
 
 @pytest.fixture
@@ -23,11 +26,11 @@ def one(small_study):
 
 
 @pytest.fixture
-def run(console):
+def run():
     """A function that trains what `epsearch run` would, with accuracies that are made up; returns the loop."""
 
     def train_it(study, extend=False):
-        prepared = prepare(study, console, quiet=True)
+        prepared = prepare(study, SILENT)
         make_folder(study.out)
         with Store.open(study.storage) as store:
             described = (study, prepared.images, prepared.proof, extend)
@@ -42,7 +45,7 @@ def states(study):
     """What list, show and report say of the one study."""
     (listed,) = listing.list_studies(study.storage, study.out)
     loop = api.load("mine", study.storage, study.out)
-    assert listed.status == loop.state() and loop.study.certify == terminal.study_as_json(loop)["config"]["certify"]
+    assert listed.status == loop.state() and loop.study.certify == lists.study_as_json(loop)["config"]["certify"]
     return listed.status, loop.done, unfinished(loop)
 
 
@@ -81,15 +84,6 @@ def test_what_is_still_to_be_certified_is_said(one, run):
     assert status in note
 
 
-def test_a_ledger_of_an_older_version_learns_it_from_the_next_run(one, run):
-    study = one(certify=0)
-    run(study)
-    rewritten(study, lambda config: {name: value for name, value in config.items() if name != "certify"})
-    assert not states(study)[1]  # it may as well have been stopped before its certificates
-    assert run(study).trained == 0
-    assert states(study) == FINISHED
-
-
 def test_a_study_that_grows_keeps_it(one, run):
     run(one(certify=0))
     before = api.load("mine", one().storage, one().out).study
@@ -102,6 +96,6 @@ def test_a_study_that_grows_keeps_it(one, run):
 
 
 def test_it_identifies_no_study():
-    study = build_study({})
+    study = build(Search, {})
     assert replace(study, certify=0).digest() == study.digest()
-    assert build_study({"certify": 0}).name == study.name
+    assert build(Search, {"certify": 0}).name == study.name

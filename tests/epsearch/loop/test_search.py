@@ -22,7 +22,7 @@ def test_a_study_runs_to_its_end(small_study, store):
     jobs = finish(loop)
     assert loop.strategy.done and len(loop.strategy.rounds) == 2
     assert {job.phase for job in jobs} == {"cv", "eval"}
-    members = [(job.phase, member) for job in jobs if not job.certify for member in job.cohort.members]
+    members = [(job.phase, member) for job in jobs if not job.certify for member in job.cohort.learners]
     assert len(members) == len(set(members)) == store.count() == loop.trained
     best = loop.strategy.best
     scores = [
@@ -41,13 +41,13 @@ def test_what_the_ledger_holds_is_never_trained_again(small_study, store):
     again = make(small_study(), store)
     assert again.done and again.ask() == [] and again.trained == 0 and again.reused == first.trained
     other = make(small_study(seeds=3), store)  # another study: two of its three seeds are known
-    assert {member.seed for job in other.ask() for member in job.cohort.members} == {2}
+    assert {member.seed for job in other.ask() for member in job.cohort.learners} == {2}
 
 
 def test_agem_is_known_by_one_key_in_every_reading(small_study, store):
     finish(make(small_study(), store))
     other = make(small_study(trigger="epsilon"), store)
-    asked = {member.epsilon for job in other.ask() for member in job.cohort.members}
+    asked = {member.hyperparameters.epsilon for job in other.ask() for member in job.cohort.learners}
     assert 0.0 not in asked and 1.0 in asked
 
 
@@ -75,7 +75,7 @@ def test_scoring_on_the_evaluation_stream_reuses_its_members(small_study, store)
 
 def test_a_diverged_seed_costs_its_epsilon_the_score(small_study, store):
     loop = make(small_study(), store)
-    finish(loop, fake(lambda one, _: np.nan if one.epsilon > 0.6 and one.seed == 1 else 0.5 + one.epsilon / 10))
+    finish(loop, fake(lambda one: np.nan if one.epsilon > 0.6 and one.seed == 1 else 0.5 + one.epsilon / 10))
     first = loop.strategy.rounds[0]
     assert [score is None for score in first.scores] == [False, False, True, True]
     assert loop.best.point[0] <= 0.6
@@ -85,24 +85,24 @@ def test_a_diverged_seed_costs_its_epsilon_the_score(small_study, store):
 
 def test_a_search_that_loses_everything_ends_without_an_answer(small_study, store):
     loop = make(small_study(), store)
-    finish(loop, fake(lambda one, _: np.nan))
+    finish(loop, fake(lambda one: np.nan))
     assert loop.done and loop.strategy.best is None and loop.evaluation_records() == ()
 
 
 def test_the_best_of_the_scores_is_evaluated(small_study, store):
     loop = make(small_study(points=11, repeats=3), store)
-    finish(loop, fake(lambda one, _: 0.9 - (one.epsilon - 0.33) ** 2))
+    finish(loop, fake(lambda one: 0.9 - (one.epsilon - 0.33) ** 2))
     assert loop.best.point[0] == 0.326  # of [0.29, 0.38] in steps of 0.009
     assert len(loop.strategy.rounds) == 3
 
 
 def test_cohorts_fill_the_workers_and_keep_seeds_together(small_study, store):
     loop = make(small_study(points=11, seeds=5), store, workers=2)
-    sizes = [len(job.cohort.members) for job in loop.ask() if job.phase == "cv"]
+    sizes = [len(job.cohort.learners) for job in loop.ask() if job.phase == "cv"]
     assert len(sizes) == 8 and sum(sizes) == 55 and max(sizes) - min(sizes) <= 1
-    assert all(len({member.seed for member in job.cohort.members}) <= 2 for job in loop.ask())
+    assert all(len({member.seed for member in job.cohort.learners}) <= 2 for job in loop.ask())
     few = make(small_study(points=3, seeds=1), store, workers=8)
-    assert [len(job.cohort.members) for job in few.ask() if job.phase == "cv"] == [1, 1, 1]
+    assert [len(job.cohort.learners) for job in few.ask() if job.phase == "cv"] == [1, 1, 1]
 
 
 def test_a_waiting_worker_evaluates_agem_ahead(small_study, store):
@@ -111,13 +111,15 @@ def test_a_waiting_worker_evaluates_agem_ahead(small_study, store):
     phases = [job.phase for job in loop.ask()]
     assert phases == sorted(phases) and phases.count("eval") == 2
     ahead = [job for job in loop.ask() if job.phase == "eval"]
-    assert all(member.epsilon == 0 for job in ahead for member in job.cohort.members)
+    assert all(member.hyperparameters.epsilon == 0 for job in ahead for member in job.cohort.learners)
     loop.tell([execute(ahead[0])])
     assert not loop.evaluating and loop.stage == "repeat 1 of 2"
     while not loop.evaluating:
         loop.tell([execute(loop.ask()[0])])
-    evaluated = [member for job in loop.ask() if not job.certify for member in job.cohort.members]
-    assert len(evaluated) == 3 and sum(member.epsilon == 0 for member in evaluated) == 1  # the other is known
+    evaluated = [member for job in loop.ask() if not job.certify for member in job.cohort.learners]
+    assert (
+        len(evaluated) == 3 and sum(member.hyperparameters.epsilon == 0 for member in evaluated) == 1
+    )  # the other is known
     while not loop.done:
         loop.tell([execute(loop.ask()[-1])])
     assert loop.ask() == [] and len(loop.evaluation_records()) == 4
@@ -135,7 +137,7 @@ def test_results_are_stored_before_the_round_is_complete(small_study, store):
     loop = make(small_study(), store)
     job = loop.ask()[0]
     loop.tell([execute(job)])
-    assert store.count() == len(job.cohort.members)
+    assert store.count() == len(job.cohort.learners)
 
 
 def test_a_failed_cohort_stops_the_study(small_study, store):
@@ -184,7 +186,7 @@ class TestCertificates:
         loop = make(small_study(certify=3, points=8, repeats=1), store, workers=1)
         jobs = [job for job in finish(loop) if job.certify]
         assert len(jobs) == len(loop.certificates) == 3
-        assert all(len(job.cohort.members) == 1 and len(job.certify.mates) > 1 for job in jobs)
+        assert all(len(job.cohort.learners) == 1 and len(job.certify.mates) > 1 for job in jobs)
         searched = {record.key for record in loop.search_records()}
         for key, found in store.certificates(searched).items():
             assert (found.accuracy_difference, found.parameter_difference) == (0.0, 0.0), key
@@ -231,12 +233,12 @@ class TestCertificates:
         trained = []
         original = trainers.population.train_cohort
 
-        def spoilt(cohort, *rest, **options):
-            result = original(cohort, *rest, **options)
-            if "folder" not in options and len(cohort.members) == 1:
+        def spoilt(cohort, training, progress):
+            result = original(cohort, training, progress)
+            if training.folder is None and len(cohort.learners) == 1:
                 result.params[0] = result.params[0] + np.float32(0.5)
                 result.fingerprints[0] = "another"
-            trained.append(len(cohort.members))
+            trained.append(len(cohort.learners))
             return result
 
         monkeypatch.setattr(trainers.population, "train_cohort", spoilt)

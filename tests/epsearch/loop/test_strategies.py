@@ -18,7 +18,7 @@ from search_spaces import STRATEGIES
 from tests.support.drive import fake, finish, make
 from trainers.streams import PermutedStream
 
-PEAK = fake(lambda one, _: 0.9 - 0.4 * (one.epsilon - 0.4) ** 2 + 0.001 * one.seed + 0.0004 * ((one.seed * 7) % 3))
+PEAK = fake(lambda one: 0.9 - 0.4 * (one.epsilon - 0.4) ** 2 + 0.001 * one.seed + 0.0004 * ((one.seed * 7) % 3))
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ class TestStrategies:
 class TestSpaces:
     def test_a_method_without_epsilon_over_its_strength(self, small_study, store):
         loop = make(small_study(method="ewc", search="strength=log:0.1..1000", points=5, fisher_every=6), store)
-        finish(loop, fake(lambda one, _: 0.9 - 0.1 * (np.log10(one.strength) - 1) ** 2))
+        finish(loop, fake(lambda one: 0.9 - 0.1 * (np.log10(one.strength) - 1) ** 2))
         assert loop.best.point == (10.0,)
         assert {record.content["strength"] for record in loop.evaluation_records()} == {10.0}
 
@@ -87,7 +87,7 @@ class TestSpaces:
         loop = make(study, store)
         finish(loop)
         assert loop.done and len(loop.search_records()) == 3 * 2
-        for point in loop.search.given():
+        for point in loop.strategist.given():
             rate, memory, epsilon = point
             wanted = [
                 record
@@ -171,7 +171,7 @@ class TestRace:
         finish(make(plain, other_store))
         pairs = shared_results(store, other_store)
         assert len(pairs) >= 10 and all(same_result(*pair) for pair in pairs)
-        assert sum(map(len, loop.search.given().values())) <= 20
+        assert sum(map(len, loop.strategist.given().values())) <= 20
 
     def test_members_are_saved_and_the_choice_is_the_plain_one(self, small_study, store, other_store):
         raced, plain = (make(small_study(seeds=5, points=7, race=race), into) for race, into in
@@ -179,13 +179,13 @@ class TestRace:
         finish(raced, PEAK)
         finish(plain, PEAK)
         assert raced.best.point == plain.best.point
-        assert len(raced.search_records()) < len(plain.search_records()) == 5 * len(plain.search.given())
-        shares = raced.search.given()
+        assert len(raced.search_records()) < len(plain.search_records()) == 5 * len(plain.strategist.given())
+        shares = raced.strategist.given()
         assert len(shares[raced.best.point]) == 5 and min(map(len, shares.values())) == 2
 
     def test_a_race_does_not_depend_on_what_else_the_ledger_knows(self, small_study, store, other_store):
         noisy = fake(
-            lambda one, _: 0.9 - 0.4 * (one.epsilon - 0.4) ** 2 + 0.002 * ((7 * one.seed + int(997 * one.epsilon)) % 5)
+            lambda one: 0.9 - 0.4 * (one.epsilon - 0.4) ** 2 + 0.002 * ((7 * one.seed + int(997 * one.epsilon)) % 5)
         )
         raced = small_study(seeds=4, points=5, race=True)
         alone = make(raced, store)
@@ -196,9 +196,9 @@ class TestRace:
         assert grown.strategy.rounds == alone.strategy.rounds
         after = make(raced, other_store)
         finish(after, noisy)
-        assert min(map(len, alone.search.given().values())) < 4
+        assert min(map(len, alone.strategist.given().values())) < 4
         assert after.strategy.rounds == alone.strategy.rounds
-        assert after.search.given() == alone.search.given() and after.best == alone.best
+        assert after.strategist.given() == alone.strategist.given() and after.best == alone.best
         assert {record.key for record in after.search_records()} == {record.key for record in alone.search_records()}
 
 
@@ -236,7 +236,7 @@ class TestGrowth:
 
     def test_where_interval_ci_searches_now_it_alone_decides(self, small_study, store):
         first = small_study(points=10, repeats=1, seeds=4)
-        lucky = fake(lambda one, _: 0.95 if one.epsilon == 8 / 9 else 0.9 - (one.epsilon - 0.4) ** 2 + 0.001 * one.seed)
+        lucky = fake(lambda one: 0.95 if one.epsilon == 8 / 9 else 0.9 - (one.epsilon - 0.4) ** 2 + 0.001 * one.seed)
         finish(make(first, store), lucky)
         loop = make(grow(first, {"strategy": "interval-ci", "points": 11}), store, earlier=(first,))
         finish(loop, lucky)
@@ -279,14 +279,14 @@ class TestEvaluation:
 
     def test_two_points_that_are_one_member_are_counted_once(self, small_study, store):
         loop = make(small_study(search="epsilon=0,0.5 scale=raw,unit", strategy="grid", points=4, repeats=1), store)
-        finish(loop, fake(lambda one, _: 0.9 - one.epsilon))
+        finish(loop, fake(lambda one: 0.9 - one.epsilon))
         assert loop.best.point[0] == 0.0
         assert sorted(record.seed for record in loop.evaluation_records()) == [0, 1]
 
     def test_a_choice_of_agem_is_a_look_too(self, small_study, store):
         finish(make(small_study(), store), PEAK)
         zero = make(small_study(interval="0 0.3"), store)
-        finish(zero, fake(lambda one, _: 0.9 - one.epsilon))
+        finish(zero, fake(lambda one: 0.9 - one.epsilon))
         assert zero.best.point == (0.0,)
         found = evaluated.looks(zero, store)
         assert [look.mine for look in found].count(True) == 1 and len(found) == 2
@@ -294,9 +294,9 @@ class TestEvaluation:
     def test_where_agem_itself_is_searched_its_other_choices_are_looks(self, small_study, store):
         finish(make(small_study(), store), PEAK)  # another method's choice is none
         first, second = (small_study(method="agem", search=f"lr={ends}") for ends in ("0.05..0.1", "0.1..0.2"))
-        finish(make(first, store), fake(lambda one, _: one.learning_rate))
+        finish(make(first, store), fake(lambda one: one.lr))
         loop = make(second, store)
-        finish(loop, fake(lambda one, _: one.learning_rate))
+        finish(loop, fake(lambda one: one.lr))
         assert sorted((look.setting, look.mine) for look in evaluated.looks(loop, store)) == [
             ("lr = 0.1", False),
             ("lr = 0.2", True),

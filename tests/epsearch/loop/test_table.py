@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from epsearch.failures.errors import UsageError
-from epsearch.loop import content as records
 from epsearch.loop.content import content, content_key
-from epsearch.loop.jobs import JobResult, Trainee, execute
+from epsearch.loop.jobs import JobResult, Run, execute
 from epsearch.loop.rows import comparison_rows, memory_rows
 from epsearch.loop.table import TableLoop
 from epsearch.preparation.build import build, restore
@@ -19,7 +18,7 @@ from epsearch.study.kinds import Comparison, MemoryStudy
 from results.ledger.store import Store
 from search_spaces.published.definition import load_definition, method_grids
 from tests.epsearch.conftest import TINY
-from trainers.cohort import CohortResult, Member, TrainConfig
+from trainers.cohort import Cohort, CohortResult, Learner
 
 METHODS = {"van", "ewc", "pi", "mas", "rwalk", "er", "gem", "agem", "a_agem", "soft_agem", "prognn"}
 OLD_KEYS = [
@@ -60,18 +59,21 @@ class TestRows:
         definition = load_definition("permuted_mnist")
         for row in rows:
             published = definition.method(row.method)
-            assert (row.config.learning_rate, row.strength) == (published.learning_rate, published.strength)
-            assert row.config.memory == 25 and row.config.fisher_every == 10
-            assert row.epsilon == (0.07185 if row.method == "soft_agem" else 0.0)
-        batches = {row.label: row.config.memory_batch for row in rows if row.method == "er"}
+            assert (row.hyperparameters.lr, row.hyperparameters.get("strength")) == (
+                published.learning_rate,
+                published.strength,
+            )
+            assert row.hyperparameters.get("memory", 25) == 25 and row.hyperparameters.get("fisher_every", 10) == 10
+            assert row.hyperparameters.get("epsilon") == (0.07185 if row.method == "soft_agem" else None)
+        batches = {row.label: row.hyperparameters.memory_batch for row in rows if row.method == "er"}
         assert batches == {"ER, reference batch 256": 256, "ER, reference batch 10": 10}
-        scales = {row.label: row.config.a_agem_scale for row in rows if row.method == "a_agem"}
+        scales = {row.label: row.hyperparameters.a_agem_scale for row in rows if row.method == "a_agem"}
         assert scales == {"A-A-GEM": "unit", "A-A-GEM (raw average)": "raw"}
 
     def test_given_hyperparameters_win(self):
         given = {"methods": "ewc,agem", "settings": "ewc.lr=0.5,ewc.strength=7,agem.lr=0.25"}
         ewc, agem = comparison_rows(build(Comparison, given))
-        assert (ewc.config.learning_rate, ewc.strength, agem.config.learning_rate) == (0.5, 7.0, 0.25)
+        assert (ewc.hyperparameters.lr, ewc.hyperparameters.strength, agem.hyperparameters.lr) == (0.5, 7.0, 0.25)
         assert ewc.shown() == {"lr": 0.5, "λ": 7.0} and agem.shown() == {"lr": 0.25}
 
     def test_the_definitions_values_are_part_of_the_study(self):
@@ -84,19 +86,19 @@ class TestRows:
 
     def test_memory_rows(self):
         rows = memory_rows(build(MemoryStudy, {"sizes": "50,25"}))
-        assert [(row.method, row.config.memory) for row in rows] == [
+        assert [(row.method, row.hyperparameters.memory) for row in rows] == [
             (method, size) for method in ("agem", "a_agem", "soft_agem") for size in (25, 50)
         ]
         raw = memory_rows(build(MemoryStudy, {"sizes": "25", "methods": "a_agem", "a_agem_scale": "raw"}))
-        assert [(row.label, row.config.a_agem_scale) for row in raw] == [("A-A-GEM (raw average)", "raw")]
+        assert [(row.label, row.hyperparameters.a_agem_scale) for row in raw] == [("A-A-GEM (raw average)", "raw")]
 
     def test_candidates_are_the_published_grids(self):
         rates = method_grids().learning_rates
         ewc, agem = comparison_rows(build(Comparison, {"methods": "ewc,agem"}))
-        assert {(one.config.learning_rate, one.strength) for one in ewc.candidates()} == {
+        assert {(one.hyperparameters.lr, one.hyperparameters.strength) for one in ewc.candidates()} == {
             (rate, strength) for rate in rates for strength in (1, 10, 100, 1000, 10000)
         }
-        assert [one.config.learning_rate for one in agem.candidates()] == list(rates)
+        assert [one.hyperparameters.lr for one in agem.candidates()] == list(rates)
 
 
 @pytest.mark.parametrize(
@@ -104,18 +106,18 @@ class TestRows:
     [
         (Comparison, {"methods": "agem,gem2"}, "no method 'gem2'; known: .*; did you mean 'gem'"),
         (Comparison, {"methods": "agem,agem"}, "methods must be different names with commas between, or all; got"),
-        (Comparison, {"settings": "ewc.lr"}, "settings takes METHOD.lr or METHOD.strength with a number"),
+        (Comparison, {"settings": "ewc.lr"}, "settings takes METHOD.HYPERPARAMETER with a value"),
         (
             Comparison,
             {"settings": "ewc.rate=1"},
-            "settings takes .*; got 'ewc.rate=1'",
+            "method 'ewc': no hyperparameter 'rate'; known: lr, strength, fisher_every",
         ),
         (Comparison, {"settings": "ewc.lr=1,ewc.lr=2"}, "settings name ewc.lr twice: 'ewc.lr=1,ewc.lr=2'"),
         (Comparison, {"settings": "ewc.lr=1", "tune": True}, "settings and tune exclude each other"),
         (Comparison, {"methods": 5}, "no method '5'; known: van, "),
         (Comparison, {"settings": "ewk.lr=1"}, "no method 'ewk'; known: .*; did you mean 'ewc'"),
         (Comparison, {"settings": "ewc.lr=-1"}, "ewc.lr must be a number > 0, got '-1'"),
-        (Comparison, {"settings": "van.strength=1"}, "method 'van' has no strength, .* allowed: van.lr"),
+        (Comparison, {"settings": "van.strength=1"}, "method 'van': no hyperparameter 'strength'; known: lr"),
         (
             Comparison,
             {"settings": "van.lr=1", "methods": "agem"},
@@ -161,53 +163,42 @@ def test_a_stored_comparison_comes_back(tmp_path):
 class TestKeys:
     """The hash under which a member's result is known."""
 
-    def keys(self, tmp_path, *trainees):
+    def keys(self, tmp_path, *learners):
         study = small(Comparison, tmp_path)
-        return [content_key(content(study, {"images": "x"}, trainee)) for trainee in trainees]
+        return [content_key(content(study, {"images": "x"}, Run("eval", one))) for one in learners]
 
-    def test_what_a_method_does_not_use_plays_no_part(self, tmp_path):
-        van = Trainee("eval", "van", TrainConfig(), Member(0.0, 0))
-        others = [
-            replace(van, config=replace(van.config, **change))
-            for change in (
-                {"memory": 3},
-                {"fisher_every": 7},
-                {"margin": 0.1},
-                {"penalty_form": "paper"},
-                {"scale": "raw"},
-            )
-        ]
-        assert len(set(self.keys(tmp_path, van, *others))) == 1
-        rwalk = [replace(one, method="rwalk", member=Member(0.0, 0, strength=1.0)) for one in (van, *others)]
-        assert len(set(self.keys(tmp_path, *rwalk))) == 3  # the Fisher estimate, the form, and all the rest
-
-    def test_a_rate_counts_wherever_it_stands(self, tmp_path):
-        given = Trainee("eval", "agem", TrainConfig(learning_rate=0.2), Member(0.0, 0))
-        own = Trainee("eval", "agem", TrainConfig(), Member(0.0, 0, learning_rate=0.2))
-        other = Trainee("eval", "agem", TrainConfig(), Member(0.0, 0))
-        first, second, third = self.keys(tmp_path, given, own, other)
-        assert first == second != third
+    def test_every_hyperparameter_of_a_method_counts(self, tmp_path):
+        rwalk = {"strength": 1.0}
+        changes = (
+            {},
+            {"fisher_every": 7},
+            {"penalty_form": "paper"},
+            {"strength": 2.0},
+            {"lr": 0.2},
+            {"batch_size": 5},
+        )
+        learners = [Learner.of("rwalk", 0, **rwalk | change) for change in changes]
+        assert len(set(self.keys(tmp_path, *learners))) == len(changes)
 
     def test_strengths_seeds_and_methods_differ(self, tmp_path):
-        trainees = [
-            Trainee("eval", method, TrainConfig(), Member(0.0, seed, strength=strength))
+        learners = [
+            Learner.of(method, seed, strength=strength)
             for method in ("ewc", "pi")
             for seed in (0, 1)
             for strength in (1.0, 2.0)
         ]
-        assert len(set(self.keys(tmp_path, *trainees))) == 8
+        assert len(set(self.keys(tmp_path, *learners))) == 8
 
     def test_epsilon_zero_is_agem(self, tmp_path):
-        soft = Trainee("eval", "soft_agem", TrainConfig(trigger="epsilon"), Member(0.0, 0))
-        hard = Trainee("eval", "agem", TrainConfig(), Member(0.0, 0))
-        assert len(set(self.keys(tmp_path, soft, hard))) == 1
+        soft = Learner.of("soft_agem", 0, epsilon=0.0, trigger="epsilon")
+        assert len(set(self.keys(tmp_path, soft, Learner.of("agem", 0)))) == 1
 
     def test_keys_of_a_search_are_those_of_earlier_versions(self, tmp_path, monkeypatch):
         """Made with the code before there were other methods, of protocol version 2: nothing else tells them apart."""
-        monkeypatch.setattr(records, "PROTOCOL_VERSION", 2)
+        monkeypatch.setattr("epsearch.loop.content.PROTOCOL_VERSION", 2)
         study = small(Comparison, tmp_path, numeric_path="cpu-float32-mkl")
-        soft = Trainee("eval", "soft_agem", TrainConfig(), Member(0.3, 1))
-        hard = Trainee("cv", "soft_agem", TrainConfig(), Member(0.0, 1))
+        soft = Run("eval", Learner.of("soft_agem", 1, epsilon=0.3))
+        hard = Run("cv", Learner.of("soft_agem", 1, epsilon=0.0))
         found = [content_key(content(study, {"images": "x"}, one)) for one in (soft, hard)]
         assert found == OLD_KEYS
 
@@ -216,11 +207,11 @@ class TestLoop:
     def test_it_trains_every_row_and_seed_once(self, tmp_path, store):
         loop = make(small(Comparison, tmp_path), store)
         jobs = finish(loop)
-        members = [trainee for job in jobs for trainee in job.trainees]
+        members = [run for job in jobs for run in job.runs]
         assert len(members) == len(set(members)) == loop.trained == store.count() == 13 * 2
         assert {job.phase for job in jobs} == {"eval"}
         for row in loop.rows:
-            records = loop.found(loop.trainees(row))
+            records = loop.found(loop.runs(row))
             assert [record.seed for record in records] == [0, 1]
             assert all(record.method == row.method for record in records)
         again = make(small(Comparison, tmp_path, seeds=1), store)
@@ -231,22 +222,22 @@ class TestLoop:
         loop = make(small(Comparison, tmp_path, methods="agem,soft_agem", epsilon=0), store)
         assert loop.stage_members() == (0, 2)
         finish(loop)
-        assert loop.trained == 2 and [len(loop.found(loop.trainees(row))) for row in loop.rows] == [2, 2]
+        assert loop.trained == 2 and [len(loop.found(loop.runs(row))) for row in loop.rows] == [2, 2]
 
     def test_a_search_has_trained_some_of_it_already(self, tmp_path, store, small_study):
         """A-GEM's members are those of ε = 0 of a search of the same sizes."""
-        from epsearch.loop.search import StudyLoop
+        from epsearch.loop.search import SearchLoop
 
         study = small_study(**TINY | {"examples_per_task": 60, "name": None})
-        search = StudyLoop(study, open_evaluation(study)[0].describe(), store)
+        search = SearchLoop(study, open_evaluation(study)[0].describe(), store)
         while not search.done:
             search.tell([execute(search.ask()[0])])
         found = make(small(Comparison, tmp_path, methods="agem", examples_per_task=60), store)
         assert found.done and found.reused == 2
 
     def test_the_longest_work_comes_first(self, tmp_path, store):
-        loop = make(small(Comparison, tmp_path, seeds=1, memory=25), store)
-        weights = [job.weight * len(job.cohort.members) for job in loop.ask()]
+        loop = make(small(Comparison, tmp_path, seeds=1, memory=25, examples_per_task=400), store)
+        weights = [job.weight * len(job.cohort.learners) for job in loop.ask()]
         assert weights == sorted(weights, reverse=True) and weights[0] > 3 * weights[-1]
         assert loop.ask()[0].cohort.method == "gem" and loop.ask()[-1].cohort.method == "van"
 
@@ -263,12 +254,12 @@ class TestLoop:
         """Made-up scores: a rate of 0.03 is the best for λ = 100, one of 0.3 would be but loses a seed."""
 
         def score(job, member):
-            rate = member.learning_rate or job.config.learning_rate
+            rate, strength = member.hyperparameters.lr, member.hyperparameters.get("strength")
             if job.phase == "eval":
                 return 0.5
             if rate == 0.3 and member.seed == 1:
                 return math.nan
-            return 0.9 if rate == 0.3 else 0.8 if (rate, member.strength) == (0.03, 100) else 0.1
+            return 0.9 if rate == 0.3 else 0.8 if (rate, strength) == (0.03, 100) else 0.1
 
         study = small(Comparison, tmp_path, methods="ewc,van", tune=True)
         loop = make(study, store)
@@ -276,8 +267,9 @@ class TestLoop:
         jobs = finish(loop, made_up(score))
         assert [job.phase for job in jobs] == sorted(job.phase for job in jobs)  # "cv" before "eval"
         ewc, van = loop.rows
-        assert (ewc.config.learning_rate, ewc.strength) == (0.03, 100) and van.config.learning_rate != 0.3
-        assert loop.untuned == [] and [len(loop.found(loop.trainees(row))) for row in loop.rows] == [2, 2]
+        assert (ewc.hyperparameters.lr, ewc.hyperparameters.strength) == (0.03, 100)
+        assert van.hyperparameters.lr != 0.3
+        assert loop.untuned == [] and [len(loop.found(loop.runs(row))) for row in loop.rows] == [2, 2]
         assert make(study, store).rows == loop.rows  # from the ledger alone
 
     def test_a_method_that_always_diverges_keeps_its_values(self, tmp_path, store):
@@ -290,26 +282,22 @@ class TestLoop:
         """One cohort holds different learning rates and λ; its members are those that would be trained alone."""
         study = small(Comparison, tmp_path, methods="ewc", tune=True, seeds=1)
         loop = make(study, store, workers=1)
-        job = max(loop.ask(), key=lambda job: len(job.cohort.members))
-        rates = {member.learning_rate or job.config.learning_rate for member in job.cohort.members}
-        assert len(job.cohort.members) == 10 and len(rates) > 1
+        job = max(loop.ask(), key=lambda job: len(job.cohort.learners))
+        rates = {member.hyperparameters.lr for member in job.cohort.learners}
+        assert len(job.cohort.learners) == 10 and len(rates) > 1
         loop.tell([execute(job)])
         assert len(loop.records) == 10
-        for trainee in loop._wanted():
-            if found := loop.found([trainee]):
-                alone = execute(replace(job, cohort=replace(job.cohort, members=(own_rate(trainee),)))).value
+        for run in loop._wanted():
+            if found := loop.found([run]):
+                alone = execute(replace(job, cohort=Cohort((run.learner,)))).value
                 assert found[0].fingerprint == alone.fingerprints[0]
-
-
-def own_rate(trainee):
-    return replace(trainee.member, learning_rate=trainee.config.learning_rate)
 
 
 def made_up(score):
     """A trainer that makes up accuracies: score(job, member), the same on every task; NaN diverges."""
 
     def train(job):
-        values = np.array([score(job, member) for member in job.cohort.members])
+        values = np.array([score(job, member) for member in job.cohort.learners])
         tasks, lost = len(job.stream.tasks), np.where(np.isnan(values), 0, -1)
         result = replace(
             CohortResult.empty(len(values), tasks),
@@ -388,7 +376,7 @@ def test_a_killed_comparison_goes_on(epsearch, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Loop, "_keep", keep)
         stopped = epsearch("compare", *options(), "--name", "first")
-    assert stopped.status == 130 and "goes on from there" in stopped.err
+    assert stopped.status == 130 and "resumes from there" in stopped.err
     resumed = epsearch("compare", *options(), "--name", "first", "--json").json
     assert resumed["effort"]["reused"] >= 6
     whole = epsearch("compare", *options(), "--out", "other", "--name", "first", "--json").json

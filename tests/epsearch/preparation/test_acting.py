@@ -190,7 +190,7 @@ def of_old(epsearch, small_options, anything_goes):
 def test_a_search_of_old_is_inert_wherever_it_is_told(of_old, epsearch, tmp_path):
     found = of_old("old")
     assert (found["trust"]["kind"], found["trust"]["interval"], found["trust"]["curve"]) == ("inert", None, None)
-    assert "The search kept ε = 0" in found["answer"] and "soft constraint brings nothing" not in found["answer"]
+    assert "The search kept ε = 0" in found["answer"] and "soft constraint brings no benefit" not in found["answer"]
     assert all(row["p"] is None and row["probability_best"] is None for row in found["trust"]["tests"])
     assert epsearch("report", "old", "--json").json["trust"] == found["trust"]
     assert epsearch("show", "old", "--json").json["inert"] is True and epsearch("list", "--json").json[0]["inert"]
@@ -198,7 +198,7 @@ def test_a_search_of_old_is_inert_wherever_it_is_told(of_old, epsearch, tmp_path
         "no best: all values have A_T" in epsearch("show", "old").out and "none, all are equal" in epsearch("list").out
     )
     page = (tmp_path / "runs" / "old" / "report.html").read_text(encoding="utf-8")
-    assert 'class="banner inert"' in page and "brings nothing" not in page
+    assert 'class="banner inert"' in page and "brings no benefit" not in page
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import pytest
 
 from epsearch import api
 from epsearch.failures.errors import UsageError
-from epsearch.findings import listing
 from epsearch.preparation import arithmetic
 from epsearch.preparation.arithmetic import fastest_here
 from epsearch.preparation.data import open_evaluation
@@ -176,26 +175,26 @@ def test_a_given_path_wins(small_study):
     assert arithmetic.numeric_path(study, open_evaluation(study)[0], "cpu-float32-onednn") == "cpu-float32-mkl-sparse"
 
 
-def test_a_study_keeps_the_path_it_began_with(small_study, console, epsearch, tmp_path):
+def test_a_study_keeps_the_path_it_began_with(small_study, epsearch, tmp_path):
     study = small_study(numeric_path="cpu-float32-mkl-sparse", name="mine")
-    first = api.train_and_report(study, console)
-    again = api.train_and_report(small_study(numeric_path=None, name="mine"), console)
+    first = api.run(study)
+    again = api.run(small_study(numeric_path=None, name="mine"))
     assert first.effort.trained > 0 and again.effort.trained == 0
     assert again.results.config["numeric_path"] == "cpu-float32-mkl-sparse"
     loop = api.load("mine", study.storage, study.out)
     assert loop.done and loop.study.numeric_path == "cpu-float32-mkl-sparse"
 
 
-def test_another_path_under_the_same_name_is_refused(small_study, console):
-    api.train_and_report(small_study(name="mine"), console)
+def test_another_path_under_the_same_name_is_refused(small_study):
+    api.run(small_study(name="mine"))
     with pytest.raises(UsageError, match="numeric_path"):
-        api.train_and_report(small_study(name="mine", numeric_path="cpu-float32-onednn"), console)
+        api.run(small_study(name="mine", numeric_path="cpu-float32-onednn"))
 
 
 @pytest.mark.parametrize("path", ["cuda-float32", "cuda-tf32"])
-def test_a_path_of_another_device_is_refused(small_study, console, path):
+def test_a_path_of_another_device_is_refused(small_study, path):
     with pytest.raises(UsageError, match=f"numeric-path '{path}' does not fit device 'cpu' with precision 'float32'"):
-        api.train_and_report(small_study(numeric_path=path), console)
+        api.run(small_study(numeric_path=path))
 
 
 @pytest.mark.parametrize(
@@ -223,24 +222,11 @@ def test_names_of_paths(text, path):
     assert NumericPath.parse(text) == path and str(path) == text
 
 
-def test_published_arithmetic_is_another_result(small_study, console):
+def test_published_arithmetic_is_another_result(small_study):
     """The subtraction has keys of its own, and is only taken where it is asked for."""
     study = small_study(numeric_path="cpu-float32-mkl-subtracted", certify=0)
-    api.train_and_report(study, console)
+    api.run(study)
     with session.open_store(f"sqlite:///{study.out / 'epsearch.sqlite'}") as store:
         (row,) = store.studies()
         assert row.config["numeric_path"] == "cpu-float32-mkl-subtracted"
     assert "subtracted" not in fastest_here(64, 256, 0.5)
-
-
-def test_a_study_from_before_there_were_paths_can_be_listed(small_study, console):
-    study = small_study(name="old")
-    with session.open_store(f"sqlite:///{_made(study.out) / 'epsearch.sqlite'}") as store:
-        store.save_study("old", {"study": study.identity(), "stream": dict(open_evaluation(study)[0].describe())})
-    (row,) = listing.list_studies(study.storage, study.out)
-    assert row.name == "old" and row.chosen is None
-
-
-def _made(folder):
-    folder.mkdir()
-    return folder

@@ -7,18 +7,20 @@ import sys
 import pytest
 import torch
 
-from search_spaces.published.definition import load_definition
+from epsearch.failures.errors import UsageError
+from epsearch.preparation import images
+from search_spaces.published.definition import definitions, load_definition
 from tests.epsearch.test_cli import one_line
 from tests.support import image_folders as made
+from tests.support.events import Recorded
 from tests.support.limits import HANGS
 from trainers.engines import image_choice
 from trainers.networks.heads import Linear
 from trainers.networks.resnet import ResNet
+from trainers.streams import streams
 from trainers.streams.images import registry
 
 WIDTHS = (8, 16, 24, 32)
-BIRDS = tuple(f"{at:03}.Bird_{at}" for at in range(1, 9))
-ANIMALS = ("zebra", "antelope", "bat", "cow", "dolphin", "elk", "fox", "giraffe")
 SHORT = "--tasks 4 --cv-tasks 2 --classes-per-task 2 --seeds 1 --memory 2 --memory-batch 6 --runner local --device cpu"
 TINY = [*SHORT.split(), *["--network", "reduced_resnet18", "--image-size", "16"]]
 SEARCH = [*TINY, *["--points", "3", "--repeats", "1", "--certify", "1"]]
@@ -53,15 +55,7 @@ def test_members_are_trained_together_where_that_is_clearly_faster_only(taken, t
 
 @pytest.fixture
 def data(tmp_path):
-    """A folder with CUB and AwA2 in their published layouts, and class folders beside them."""
-    made.cub(tmp_path / "data" / "CUB_200_2011", train=6, test=2, classes=BIRDS)
-    made.awa(tmp_path / "data" / "Animals_with_Attributes2", 20, ANIMALS)
-    files = {}
-    for at, name in enumerate(ANIMALS):
-        for part, count in (("train", 6), ("test", 2)):
-            files |= {f"{part}/{name}/{n}.png": made.noise(100 * at + n, 20, 20) for n in range(count)}
-    made.folders(tmp_path / "data" / "mine", files)
-    return tmp_path / "data"
+    return made.every_layout(tmp_path / "data")
 
 
 @pytest.mark.parametrize("dataset", ["split_cub", "split_cub_je", "split_awa", "split_awa_je"])
@@ -165,12 +159,10 @@ def test_one_task_of_a_folder_is_enough_for_a_learning_rate_but_not_for_epsilon(
     assert epsearch("plan", *one, "--search", "lr=0.01..0.1", "--json").json["ahead"]["now"] == 3
 
 
-def test_streams_and_definitions_agree_on_the_published_datasets():
-    for name, options in registry.DATASETS.items():
-        definition = load_definition(name)
-        assert (definition.classes, definition.image_size) == (options.classes, options.size)
-    own = load_definition("folder:anything")
-    assert (own.classes, own.image_size) == (registry.OF_FOLDERS.classes, registry.OF_FOLDERS.size)
+def test_every_published_stream_has_a_definition():
+    assert set(streams()) == set(definitions())
+    for name in definitions():
+        assert registry.has_images(name) == (load_definition(name).image_size is not None)
 
 
 def test_what_only_a_users_stream_can_get_wrong(tmp_path, epsearch):
@@ -193,6 +185,23 @@ def test_what_only_a_users_stream_can_get_wrong(tmp_path, epsearch):
         epsearch("run", "--dataset", "small_images:small"), "network must be reduced_resnet18 or resnet18", "'mlp'"
     )
     one_line(epsearch("run", "--dataset", "broken_module:factory"), "cannot import 'broken_module'", "SyntaxError")
+
+
+def test_datasets_are_prepared_and_checked_for_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path / "cache"))
+    made.awa(tmp_path / "awa2")
+    root = made.folders(tmp_path / "own")
+    events = Recorded()
+    awa = images.prepare("split_awa", tmp_path, 20, False, events)
+    assert awa.counts == {"train": 56, "test": 12, "unused": 12} and awa.size == 20
+    assert awa.cache_bytes == 80 * 20 * 20 * 3 and awa.where == str(tmp_path / "awa2") and awa.decoded == 80
+    assert events.images[-1] == (80, 80)
+    assert images.prepare("split_awa", tmp_path, 20, False).decoded == 0
+    own = images.prepare(f"folder:{root}", tmp_path, None, False)
+    assert own.size == 32 and own.counts == {"train": 12, "test": 6}
+    assert images.check(f"folder:{root}", tmp_path).differences == []
+    with pytest.raises(UsageError, match=r"'mnist' has no images to decode; allowed: .*folder:PATH"):
+        images.prepare("mnist", tmp_path, None, False)
 
 
 class TestDatasets:

@@ -80,10 +80,10 @@ def begin(study):
 
 class TestSource:
     def test_a_study_whose_source_changed_is_shown_and_reported_but_not_gone_on_with(
-        self, mine, study, epsearch, console, tmp_path
+        self, mine, study, epsearch, tmp_path
     ):
         mine()
-        first, effort = train(study(), console, quiet=True)
+        first, effort = train(study())
         assert effort.trained > 0
         mine(CHANGED)
         one_line(epsearch("run", *TINY, "--name", "one"), "mine.py", "'one'", "--name one-2")
@@ -92,13 +92,13 @@ class TestSource:
         reported = epsearch("report", "one", "--json")
         assert reported.status == 0 and reported.json["chosen"] == {"epsilon": first.best.point[0]}
 
-        second, effort = train(study(name="one-2"), console, quiet=True)
+        second, effort = train(study(name="one-2"))
         assert effort.trained > 0 == effort.reused
         assert networks(second) != networks(first)  # what trained is what is there now
         one_line(epsearch("run", *TINY, "--name", "one"), "mine.py", "--name one-3")
 
         mine()
-        again, effort = train(study(), console, quiet=True)
+        again, effort = train(study())
         assert effort.trained == 0 and networks(again) == networks(first)
         (tmp_path / "mine.py").unlink()
         assert epsearch("list").status == epsearch("show", "one").status == 0

@@ -11,13 +11,19 @@ from tests.support.limits import HANGS
 
 
 def watch(monkeypatch, dead):
-    """What a watch tells of a Ray of one's own, whose dead processes are `dead`."""
+    """What a watch tells of a Ray of one's own, whose dead processes are `dead`, by its second look at the latest."""
     monkeypatch.setattr(worker, "_global_node", SimpleNamespace(dead_processes=lambda: dead))
-    told, looked = [], threading.Event()
-    look = lost.ended
-    monkeypatch.setattr(lost, "ended", lambda: (look(), looked.set())[0])
-    with lost.watching(private=True, every=0.001, end=lambda what: (told.append(what), looked.set())):
-        assert looked.wait(HANGS)
+    told, looks, enough, ended = [], [], threading.Event(), lost.ended
+
+    def look():
+        looks.append(ended())
+        if len(looks) == 2:  # whatever the first look found has been told
+            enough.set()
+        return looks[-1]
+
+    monkeypatch.setattr(lost, "ended", look)
+    with lost.watching(private=True, every=0.001, end=lambda what: (told.append(what), enough.set())):
+        assert enough.wait(HANGS)
     return told
 
 
@@ -30,19 +36,21 @@ def test_what_it_can_do_without_may_end(monkeypatch):
 
 
 def test_nobody_looks_once_all_is_over(monkeypatch):
-    """Even where what is looked at ends meanwhile, as it does when Ray is shut down."""
-    told, looking, on = [], threading.Event(), threading.Event()
+    """Even where what is looked at ends during a look, as it does when Ray is shut down."""
+    told, left_during_a_look, looking, over, left = [], [], threading.Event(), threading.Event(), threading.Event()
 
     def look():
         looking.set()
-        on.wait(HANGS)
+        assert over.wait(HANGS)
+        left_during_a_look.append(left.wait(0.1))
         return "its raylet has ended"
 
+    monkeypatch.setattr(lost, "threading", SimpleNamespace(Event=lambda: over, Thread=threading.Thread))
     monkeypatch.setattr(lost, "ended", look)
     with lost.watching(private=True, every=0.001, end=told.append):
-        looking.wait(HANGS)
-        threading.Timer(0.05, on.set).start()
-    assert told == []
+        assert looking.wait(HANGS)
+    left.set()
+    assert (told, left_during_a_look) == ([], [False])
 
 
 def test_a_head_that_comes_back_has_not_been_lost():

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from epsearch import api
+from epsearch import run
 from epsearch.failures import stopping
 from epsearch.failures.errors import Interrupted, TrainingFailed
 from epsearch.runners import local
@@ -23,6 +23,7 @@ from search_spaces import STRATEGIES
 from tests.epsearch.conftest import SMALL
 from tests.support import halting
 from tests.support.descendants import descendants
+from tests.support.events import Recorded
 from tests.support.limits import HANGS
 
 
@@ -52,11 +53,11 @@ TABLES = ("chosen", "chosen_score", "rounds", "evaluation")
     ],
     ids=str,
 )
-def test_both_runners_store_the_same_results(small_study, console, tmp_path, ray_address, options):
+def test_both_runners_store_the_same_results(small_study, tmp_path, ray_address, options):
     """With different cohorts: four for each of two workers, and four for the one thread."""
     pool = small_study(runner="tune", address=ray_address, workers=2, out=tmp_path / "tune", **options)
     threads = small_study(runner="local", workers=1, out=tmp_path / "local", **options)
-    by_tune, by_threads = api.train_and_report(pool, console), api.train_and_report(threads, console)
+    by_tune, by_threads = run(pool), run(threads)
     assert equal(ledger(pool), ledger(threads))
     assert by_tune.results.chosen == by_threads.results.chosen
     assert by_tune.results.rounds == by_threads.results.rounds
@@ -69,7 +70,6 @@ def arguments(out, runner):
     return ["run", "--json", *(part for name, value in options.items() for part in (flag(name), str(value)))]
 
 
-# With a Ray of the run's own.
 on_both_runners = pytest.mark.parametrize("runner", ["local", pytest.param("tune", marks=pytest.mark.cluster)])
 
 
@@ -118,7 +118,7 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(runner, tmp_path):
     out, err = process.communicate(timeout=HANGS)
     assert process.returncode == 130
     assert err.decode().strip().splitlines()[-1].startswith("epsearch: stopped; ")
-    assert "the same command goes on from there" in err.decode() and "Traceback" not in err.decode()
+    assert "the same command resumes from there" in err.decode() and "Traceback" not in err.decode()
     assert out == b"" and rows(tmp_path) >= 4
 
 
@@ -138,7 +138,7 @@ def test_a_ray_that_loses_its_head_ends_the_run_in_one_line(undisturbed, tmp_pat
     assert all(resumed[field] == undisturbed[field] for field in TABLES)
 
 
-def test_an_error_in_a_cohort_ends_the_run_and_keeps_what_is_done(small_study, console, monkeypatch):
+def test_an_error_in_a_cohort_ends_the_run_and_keeps_what_is_done(small_study, monkeypatch):
     study = small_study()
     original = local.execute
     calls = []
@@ -151,13 +151,13 @@ def test_an_error_in_a_cohort_ends_the_run_and_keeps_what_is_done(small_study, c
 
     monkeypatch.setattr(local, "execute", failing)
     with pytest.raises(TrainingFailed, match="no room"):
-        api.train_and_report(study, console)
+        run(study)
     assert 0 < len(ledger(study)) < 8
     monkeypatch.setattr(local, "execute", original)
-    assert api.train_and_report(study, console).effort.reused > 0
+    assert run(study).effort.reused > 0
 
 
-def test_an_error_in_a_worker_is_one_line(small_study, console, tmp_path, capfd, ray_address):
+def test_an_error_in_a_worker_is_one_line(small_study, tmp_path, capfd, ray_address):
     """The driver reads MNIST from its cache; the workers find the file damaged since."""
     from tests.trainers.streams.test_permuted import write_idx
     from trainers.streams.pixels import mnist
@@ -170,7 +170,7 @@ def test_an_error_in_a_worker_is_one_line(small_study, console, tmp_path, capfd,
     with pytest.raises(
         TrainingFailed, match=r"a cohort could not be trained: DataError: .*t10k-labels.* is not an IDX file"
     ):
-        api.train_and_report(study, console)
+        run(study)
     mnist.load.cache_clear()
     shown = capfd.readouterr()
     assert "Traceback" not in shown.err + shown.out
@@ -229,7 +229,7 @@ def test_a_worker_that_dies_is_replaced(epsearch, small_options, monkeypatch, ra
     assert "Traceback" not in answer.err
 
 
-def test_interrupting_the_local_runner_stops_its_threads(small_study, console, monkeypatch):
+def test_interrupting_the_local_runner_stops_its_threads(small_study, monkeypatch):
     study = small_study(examples_per_task=1000)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -242,15 +242,57 @@ def test_interrupting_the_local_runner_stops_its_threads(small_study, console, m
     monkeypatch.setattr(Monitor, "update", update)
     try:
         with pytest.raises(Interrupted):
-            api.train_and_report(study, console)
+            run(study)
     finally:
         signal.signal(signal.SIGINT, before)
     assert ledger(study)
 
 
-def test_a_cluster_that_is_not_there_is_one_line(small_study, console):
+@on_both_runners
+def test_a_listener_can_stop_a_run_which_then_goes_on_from_there(small_study, tmp_path, ray_address, runner):
+    """In the middle of cohorts that would take minutes to their end; what was stored by then is told."""
+    options = {"repeats": 1, "points": 3, "runner": runner, "workers": 2}
+    options |= {"address": ray_address} if runner == "tune" else {}
+    study = small_study(**options, examples_per_task=1000, tasks=3, name="mine")
+
+    class Impatient(Recorded):
+        def stop_wanted(self):
+            return bool(self.stored) and self.seen[-1].member_steps > self.steps_then
+
+        def records(self, stored):
+            super().records(stored)
+            self.steps_then = self.seen[-1].member_steps
+
+    events = Impatient()
+    with pytest.raises(Interrupted):
+        run(study, events)
+    kept = ledger(study)
+    assert {record.key for record in events.stored} == kept.keys() and len(kept) > 0
+    again = run(study)
+    assert again.effort.reused == len(kept) and again.effort.trained > 0
+    straight = run(small_study(**options, examples_per_task=1000, tasks=3, name="mine", out=tmp_path / "straight"))
+    assert evaluation_table(again.results).equals(evaluation_table(straight.results))
+
+
+@on_both_runners
+def test_a_listener_can_stop_a_cohort_that_has_just_begun(small_study, ray_address, runner):
+    """Cohorts of minutes, stopped at their first report of steps, do not go on to their end: nothing of them is kept."""
+    address = {"address": ray_address} if runner == "tune" else {}
+    study = small_study(runner=runner, workers=2, batch_size=1, examples_per_task=1400, tasks=20, **address)
+
+    class AtOnce(Recorded):
+        def stop_wanted(self):
+            return bool(self.seen) and self.seen[-1].member_steps > 0
+
+    events = AtOnce()
+    with pytest.raises(Interrupted):
+        run(study, events)
+    assert ledger(study) == {} == dict.fromkeys(events.stored)
+
+
+def test_a_cluster_that_is_not_there_is_one_line(small_study):
     from epsearch.failures.errors import UsageError
 
     with pytest.raises(UsageError, match=r"cannot join the Ray cluster at '127.0.0.1:1'") as error:
-        api.train_and_report(small_study(runner="tune", address="127.0.0.1:1"), console)
+        run(small_study(runner="tune", address="127.0.0.1:1"))
     assert "\n" not in str(error.value)

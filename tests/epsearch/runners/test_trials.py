@@ -36,7 +36,7 @@ class Loop:
 @pytest.fixture
 def source(monkeypatch):
     monkeypatch.setattr(trials, "decode", str)
-    return Source(Loop(), SimpleNamespace(update=lambda loop: None))
+    return Source(Loop(), SimpleNamespace(update=lambda loop: None, stopping=False))
 
 
 ANSWER = {"value": "trained", "seconds": 1.0, "parameter_difference": 0.0}
@@ -77,7 +77,7 @@ def test_our_own_errors_do_not_escape_into_tune():
     def closed(*rest):
         raise BrokenPipeError
 
-    source = Source(Loop(), SimpleNamespace(steps=closed))
+    source = Source(Loop(), SimpleNamespace(steps=closed, stopping=False))
     source.steps(1, 1.0)
     assert source.done and isinstance(source.error, BrokenPipeError)
     source = Source(SimpleNamespace(ask=closed, done=False), None)

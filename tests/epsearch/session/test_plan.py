@@ -2,13 +2,12 @@
 
 import pytest
 
-from epsearch.session import plan as plans
 from epsearch.session.plan import make_plan
 from epsearch.session.plan_text import in_words
 from results.ledger.store import Store
 from tests.support.drive import fake, finish, make
 
-PEAK = fake(lambda one, _: 0.9 - 0.4 * (one.epsilon - 0.4) ** 2 + 0.003 * one.seed + 0.001 * ((one.seed * 7) % 3))
+PEAK = fake(lambda one: 0.9 - 0.4 * (one.epsilon - 0.4) ** 2 + 0.003 * one.seed + 0.001 * ((one.seed * 7) % 3))
 
 
 @pytest.fixture
@@ -51,8 +50,8 @@ def test_flop_follow_members_and_tasks(small_study, store):
 
 
 def test_a_probe_gives_a_time_with_an_interval(small_study, store, monkeypatch):
-    monkeypatch.setattr(plans, "WORTH_A_PROBE", 0.0)
-    monkeypatch.setattr(plans, "PROBE_SECONDS", 0.5)
+    monkeypatch.setattr("epsearch.session.plan.WORTH_A_PROBE", 0.0)
+    monkeypatch.setattr("epsearch.session.plan.PROBE_SECONDS", 0.5)
     plan = make_plan(make(small_study(examples_per_task=400), store))
     assert plan.eta is not None and 0 <= plan.eta.low < plan.eta.seconds < plan.eta.high
     assert store.count() == 0
@@ -93,14 +92,14 @@ def test_what_is_searched_counts_in_steps(small_study, store):
     plan = make_plan(make(study, store))
     assert plan.ahead.now == 4 and [one.seeds for one in plan.resolutions] == [2, 7]
     searched = 2 * 2 * (60 // 5 + 1)  # seeds, tasks, steps of either batch size
-    assert plan.steps == searched + plan.ahead.final * 2 * 60 // study.batch_size
+    assert plan.steps == searched + plan.ahead.final * 2 * 60 // study.value("batch_size")
 
 
 def test_a_probe_that_fails_is_said_and_no_more(small_study, store, monkeypatch):
     def fails(*_):
         raise MemoryError("no room for a cohort")
 
-    monkeypatch.setattr(plans, "WORTH_A_PROBE", 0.0)
-    monkeypatch.setattr(plans, "measure", fails)
+    monkeypatch.setattr("epsearch.session.plan.WORTH_A_PROBE", 0.0)
+    monkeypatch.setattr("epsearch.session.plan.measure", fails)
     plan = make_plan(make(small_study(), store))
     assert plan.eta is None and in_words(plan)["time"] == "could not be measured: no room for a cohort"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from epsearch.study import file as study_file
+from epsearch.study import file
 from tests.epsearch.test_cli import one_line
 
 LAUGHS = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 30))
@@ -40,17 +40,17 @@ def test_what_is_too_much_or_no_option(epsearch, tmp_path, text, parts):
 
 
 def test_aliases_that_stay_small_are_read(tmp_path):
-    file = tmp_path / "study.yaml"
-    file.write_text("seeds: &some [0, 1]\neval-seeds: *some\n", encoding="utf-8")
-    assert study_file.read(file) == {"seeds": [0, 1], "eval_seeds": [0, 1]}
+    path = tmp_path / "study.yaml"
+    path.write_text("seeds: &some [0, 1]\neval-seeds: *some\n", encoding="utf-8")
+    assert file.read(path) == {"seeds": [0, 1], "eval_seeds": [0, 1]}
 
 
 def test_every_value_counts_as_often_as_it_stands_there(tmp_path, monkeypatch):
     """The file, its 2 keys, the list of 2 and once more that list: 1 + 2 + 3 + 3."""
-    file = tmp_path / "study.yaml"
-    file.write_text("seeds: &some [0, 1]\neval-seeds: *some\n", encoding="utf-8")
-    monkeypatch.setattr(study_file, "MOST_VALUES", 9)
-    assert study_file.read(file)
-    monkeypatch.setattr(study_file, "MOST_VALUES", 8)
-    with pytest.raises(study_file.UsageError, match="more than 8 values"):
-        study_file.read(file)
+    path = tmp_path / "study.yaml"
+    path.write_text("seeds: &some [0, 1]\neval-seeds: *some\n", encoding="utf-8")
+    monkeypatch.setattr(file, "MOST_VALUES", 9)
+    assert file.read(path)
+    monkeypatch.setattr(file, "MOST_VALUES", 8)
+    with pytest.raises(file.UsageError, match="more than 8 values"):
+        file.read(path)

@@ -7,17 +7,17 @@ import yaml
 
 from epsearch.cli import TRAINING
 from epsearch.failures.errors import UsageError
-from epsearch.loop import search
-from epsearch.preparation.build import build, build_study, grow
+from epsearch.preparation.build import build, grow
 from epsearch.preparation.data import prepare
-from epsearch.study import limits, parsers
+from epsearch.study import kinds, limits, parsers
 from epsearch.study.disjointness import Proof
-from epsearch.study.kinds import Comparison, MemoryStudy, Study
-from epsearch.study.options import OPTIONS
+from epsearch.study.kinds import Comparison, MemoryStudy, Search
+from epsearch.study.options import options
 from results.ledger.store import Store
 from tests.support.drive import fake, finish, make
+from tests.support.events import Recorded
 from tests.support.toy_streams import toy
-from trainers.cohort import LARGEST_SEED, Member
+from trainers.cohort import LARGEST_SEED, Learner
 
 # option -> the largest number it takes; options of more than one form follow below
 LARGEST = {
@@ -37,9 +37,9 @@ LARGEST = {
     "certify": limits.MEMBERS,
     "workers": limits.WORKERS,
 }
-PARSERS = {option.name: option.parse for option in OPTIONS}
+PARSERS = {option.name: option.parse for option in options()}
 HUGE = "9" * 5000  # more digits than Python turns into a number
-TRAIN = fake(lambda member, config: 0.5 + 0.1 * member.epsilon)
+TRAIN = fake(lambda member: 0.5 + 0.1 * member.epsilon)
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_real_numbers_have_one_too(name, value):
 
 def test_every_number_among_the_options_is_bounded():
     """Whatever option takes a number refuses one of 400 digits; so a new option cannot be forgotten."""
-    for option in OPTIONS:
+    for option in options():
         try:
             taken = option.parse(10**400)
         except UsageError:
@@ -105,7 +105,7 @@ class TestSeeds:
 
 def test_a_seed_that_no_ledger_holds_is_no_members():
     with pytest.raises(ValueError, match=rf"seed must lie in 0…{LARGEST_SEED}, got {LARGEST_SEED + 1}"):
-        Member(0.5, LARGEST_SEED + 1)
+        Learner.of("van", LARGEST_SEED + 1)
 
 
 def test_the_largest_seed_is_stored(small_study, store):
@@ -115,11 +115,11 @@ def test_the_largest_seed_is_stored(small_study, store):
 
 @pytest.mark.parametrize("number", [hex(2**20_000), hex(-(2**20_000)), hex(10**400)], ids=["huge", "below", "large"])
 def test_no_option_of_a_file_ends_in_a_traceback_for_a_huge_number(number, tmp_path):
-    for option in Study.options():
+    for option in Search.options():
         file = tmp_path / "study.yaml"
         file.write_text(f"{option.name}: {number}\n", encoding="utf-8")
         try:
-            build_study({}, file)
+            build(Search, {}, file)
         except UsageError as error:
             assert "\n" not in str(error), option.name
 
@@ -144,14 +144,14 @@ def test_a_search_space_is_bounded(text, parts):
 @pytest.mark.parametrize(
     ("kind", "given", "message"),
     [
-        (Study, {"points": 10_000, "repeats": 2}, "points × repeats must be <= 10000 values, got 10000 × 2 = 20000"),
+        (Search, {"points": 10_000, "repeats": 2}, "points × repeats must be <= 10000 values, got 10000 × 2 = 20000"),
         (
-            Study,
+            Search,
             {"points": 1000, "repeats": 1, "seeds": 101},
             "points × repeats × seeds must be <= 100000 members, got 1000 × 1 × 101 = 101000",
         ),
-        (Study, {"seeds": 200, "tasks": 1000}, "seeds × tasks must be <= 100000 different tasks, got 200 × 1000"),
-        (Study, {"eval_seeds": 200, "tasks": 1000}, "seeds × tasks must be <= 100000 different tasks, got 200 × 1000"),
+        (Search, {"seeds": 200, "tasks": 1000}, "seeds × tasks must be <= 100000 different tasks, got 200 × 1000"),
+        (Search, {"eval_seeds": 200, "tasks": 1000}, "seeds × tasks must be <= 100000 different tasks, got 200 × 1000"),
         (Comparison, {"seeds": 10_000, "tasks": 10, "tune": True}, "rows × seeds must be <= 100000 members, got "),
         (
             MemoryStudy,
@@ -173,7 +173,7 @@ def test_numbers_that_fit_alone_may_be_too_many_together(kind, given, message, t
 
 def test_a_study_cannot_grow_beyond_them():
     with pytest.raises(UsageError, match="points × repeats must be <= 10000 values"):
-        grow(build_study({}), {"points": 9000})
+        grow(build(Search, {}), {"points": 9000})
 
 
 @pytest.mark.parametrize("command", [*(kind.kind for kind in TRAINING), "plan"])
@@ -186,19 +186,18 @@ def test_every_command_tells_the_bound_before_anything_is_made(epsearch, tmp_pat
     assert answer.err.startswith(f"epsearch: {flag.strip('-')} must be <= ") and answer.err.count("\n") == 1
 
 
-def test_a_large_study_is_announced_before_it_is_looked_at(monkeypatch, console):
-    told = []
-    monkeypatch.setattr("epsearch.preparation.data.decode", lambda *what: told.append("the data"))
+def test_a_large_study_is_announced_before_it_is_looked_at(monkeypatch):
+    events = Recorded()
+    told = events.notes
+    monkeypatch.setattr("epsearch.preparation.data.decode_for", lambda *what: told.append("the data"))
     monkeypatch.setattr("epsearch.preparation.data.open_evaluation", lambda study: (toy(), Proof()))
-    monkeypatch.setattr(console, "print", lambda text, **how: told.append(text))
-    many = build_study({"points": 100, "repeats": 1, "seeds": 200})
-    prepare(many, console, quiet=False)
+    many = build(Search, {"points": 100, "repeats": 1, "seeds": 200})
+    prepare(many, events)
     line = "a large study, up to 20,000 members and 4,000 different tasks: getting ready takes a while"
     assert told == [line, "the data"]
-    prepare(many, console, quiet=True)
-    prepare(build_study({}), console, quiet=False)
-    assert told == [line, *["the data"] * 3]
-    prepare(build(Comparison, {"tasks": 1000, "seeds": 20}), console, quiet=False)
+    prepare(build(Search, {}), events)
+    assert told == [line, *["the data"] * 2]
+    prepare(build(Comparison, {"tasks": 1000, "seeds": 20}), events)
     assert "20,000 different tasks" in told[-2]
 
 
@@ -210,8 +209,8 @@ def test_images_are_prepared_within_the_bound(epsearch):
 def test_members_are_described_once_however_often_they_are_looked_at(small_study, store, monkeypatch):
     """A round of thousands of members is looked at for every cohort that comes back."""
     made = []
-    original = search.learners.trainee
-    monkeypatch.setattr(search.learners, "trainee", lambda *what: made.append(str(what)) or original(*what))
+    original = kinds.Search.learner
+    monkeypatch.setattr(kinds.Search, "learner", lambda *what: made.append(what[1:]) or original(*what))
     loop = make(small_study(points=20, repeats=3, seeds=4, certify=0), store)
     finish(loop, TRAIN)
     assert len(made) == len(set(made)) == len(loop.records) > 100

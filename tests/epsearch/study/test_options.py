@@ -4,26 +4,28 @@ import pytest
 import yaml
 
 from epsearch.failures.errors import UsageError
-from epsearch.preparation.build import build_study, restore
-from epsearch.study.kinds import KINDS, Study
-from epsearch.study.options import OPTIONS
+from epsearch.preparation.build import build, restore
+from epsearch.study.kinds import KINDS, Search
+from epsearch.study.options import options
 from search_spaces.published.definition import load_definition
 
 
 def test_defaults_are_the_definition():
-    study = build_study({})
+    study = build(Search, {})
     definition = load_definition("permuted_digits")
     assert study.dataset == "permuted_digits" and study.method == "soft_agem"
     assert (study.repeats, study.points, study.seeds) == (5, 11, (0, 1, 2, 3, 4))
-    assert (study.cv_tasks, study.tasks, study.memory, study.memory_batch, study.batch_size) == (3, 20, 25, 40, 10)
-    assert study.lr == definition.learning_rate and study.interval == (0.0, 1.0)
+    assert (study.cv_tasks, study.tasks) == (3, 20)
+    assert [study.value(name) for name in ("memory", "memory_batch", "batch_size")] == [25, 40, 10]
+    assert study.value("lr") == definition.learning_rate and study.interval == (0.0, 1.0)
     assert study.examples_per_task is None and study.score_on == "cv" and study.runner == "tune"
     assert study.device in ("cpu", "cuda") and str(study.storage).startswith("sqlite:///")
 
 
 def test_every_option_is_a_field_and_the_other_way_round():
-    fields = {name for kind in KINDS.values() for name in kind.__dataclass_fields__ if name != "kind"}
-    assert {option.name for option in OPTIONS} == fields
+    named = {name for kind in KINDS.values() for name in (*kind.__dataclass_fields__, *kind.takes())}
+    fields = named - {"kind", "named", "hyperparameters"}
+    assert {option.name for option in options()} == fields
 
 
 @pytest.mark.parametrize(
@@ -31,12 +33,12 @@ def test_every_option_is_a_field_and_the_other_way_round():
     [("5", (0, 1, 2, 3, 4)), (3, (0, 1, 2)), ("0,1,7", (0, 1, 7)), ("2..4", (2, 3, 4)), ([4, 2], (4, 2)), ("3,", (3,))],
 )
 def test_seeds_are_a_count_a_list_or_a_range(given, seeds):
-    assert build_study({"seeds": given}).seeds == seeds
+    assert build(Search, {"seeds": given}).seeds == seeds
 
 
 @pytest.mark.parametrize("name", ["permuted_mnist", "permuted-mnist", "perm-mnist", "Perm_MNIST"])
 def test_dataset_names_may_be_written_in_many_ways(name):
-    assert build_study({"dataset": name}).dataset == "permuted_mnist"
+    assert build(Search, {"dataset": name}).dataset == "permuted_mnist"
 
 
 @pytest.mark.parametrize(
@@ -46,7 +48,7 @@ def test_dataset_names_may_be_written_in_many_ways(name):
         ({"method": "soft_gem"}, "no method 'soft_gem'; known: .*; did you mean 'soft_agem'?"),
         (
             {"method": "agem"},
-            "method 'agem' has no ε; name what --search is to try: lr, batch_size, memory, memory_batch",
+            "method 'agem' has no ε; name what --search is to try: memory, memory_batch, lr, batch_size",
         ),
         ({"interval": ("0", "1.5")}, "interval must satisfy 0 <= low < high <= 1, got 0 1.5"),
         ({"interval": (0.5, 0.2)}, "interval must satisfy 0 <= low < high <= 1, got 0.5 0.2"),
@@ -79,29 +81,29 @@ def test_dataset_names_may_be_written_in_many_ways(name):
 )
 def test_bad_values_are_refused_in_one_line(options, message):
     with pytest.raises(UsageError, match=message.replace("?", r"\?")) as error:
-        build_study(options)
+        build(Search, options)
     assert "\n" not in str(error.value)
 
 
 def test_cuda_is_refused_where_there_is_none(monkeypatch):
     monkeypatch.setattr("epsearch.preparation.build.cuda_present", lambda: False)
     with pytest.raises(UsageError, match="device is 'cuda', but torch finds no CUDA GPU here; allowed here: cpu, auto"):
-        build_study({"device": "cuda"})
-    assert build_study({"device": "auto"}).device == "cpu"
+        build(Search, {"device": "cuda"})
+    assert build(Search, {"device": "auto"}).device == "cpu"
 
 
 def test_yaml_round_trip(tmp_path):
-    study = build_study({"seeds": "1,2", "memory_batch": "all", "examples_per_task": 100, "interval": (0.1, 0.4)})
+    study = build(Search, {"seeds": "1,2", "memory_batch": "all", "examples_per_task": 100, "interval": (0.1, 0.4)})
     path = tmp_path / "study.yaml"
     path.write_text(study.to_yaml(), encoding="utf-8")
-    assert build_study({}, path) == study
-    assert set(yaml.safe_load(study.to_yaml())) == {option.name for option in Study.options()}
+    assert build(Search, {}, path) == study
+    assert set(yaml.safe_load(study.to_yaml())) == {option.name for option in Search.options()}
 
 
 def test_the_command_line_wins_over_the_file(tmp_path):
     path = tmp_path / "study.yaml"
     path.write_text("points: 5\nrepeats: 2\nexamples-per-task: 100\n", encoding="utf-8")
-    study = build_study({"points": "7"}, path)
+    study = build(Search, {"points": "7"}, path)
     assert (study.points, study.repeats, study.examples_per_task) == (7, 2, 100)
 
 
@@ -118,33 +120,33 @@ def test_bad_files_are_refused_in_one_line(tmp_path, text, message):
     path = tmp_path / "study.yaml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match=message) as error:
-        build_study({}, path)
+        build(Search, {}, path)
     assert "\n" not in str(error.value)
 
 
 def test_a_missing_or_empty_file(tmp_path):
     with pytest.raises(UsageError, match="cannot read the config file"):
-        build_study({}, tmp_path / "none.yaml")
+        build(Search, {}, tmp_path / "none.yaml")
     (tmp_path / "empty.yaml").touch()
-    assert build_study({}, tmp_path / "empty.yaml") == build_study({})
+    assert build(Search, {}, tmp_path / "empty.yaml") == build(Search, {})
 
 
 def test_the_name_follows_from_what_identifies_the_study(tmp_path):
-    first = build_study({})
+    first = build(Search, {})
     assert first.name.startswith("permuted_digits-")
-    assert build_study({"runner": "local", "out": tmp_path, "workers": 3}).name == first.name
+    assert build(Search, {"runner": "local", "out": tmp_path, "workers": 3}).name == first.name
     for change in ({"repeats": 4}, {"seeds": 4}, {"lr": 0.2}, {"score_on": "eval"}, {"trigger": "epsilon"}):
-        assert build_study(change).name != first.name
-    assert build_study({"interval": ("0", "1")}).name == first.name
+        assert build(Search, change).name != first.name
+    assert build(Search, {"interval": ("0", "1")}).name == first.name
 
 
 def test_a_stored_study_comes_back(tmp_path):
-    study = build_study({"memory_batch": "all", "name": "mine", "out": tmp_path, "seeds": "1,5"})
-    again = restore({"study": study.identity()}, study.name, study.out, study.storage)
+    study = build(Search, {"memory_batch": "all", "name": "mine", "out": tmp_path, "seeds": "1,5"})
+    again = restore({"study": study.identity(), "numeric_path": None}, study.name, study.out, study.storage)
     assert again.identity() == study.identity() and again.name == "mine"
 
 
 def test_streams_of_the_two_phases_are_disjoint():
-    study = build_study({})
+    study = build(Search, {})
     assert list(study.stream_tasks("cv")) == [0, 1, 2]
     assert list(study.stream_tasks("eval")) == list(range(3, 20))

@@ -23,7 +23,7 @@ def test_epsilon_curve_numbers() -> None:
     results = study(repeats=3)
     curve = parameter_curve.numbers(results, "A_T")
     assert len(curve.points) == 33 and len(curve.members) == 165
-    assert (curve.baseline, curve.chosen) == (0.0, results.chosen_epsilon)
+    assert (curve.baseline, curve.chosen) == (0.0, results.chosen[0])
     values = [100 * float(average_accuracy(r.accuracies)) for r in results.search if r.epsilon == 0.5]
     point = curve.points[(curve.points["epsilon"] == 0.5) & (curve.points["repeat"] == 1)].iloc[0]
     assert (point["mean"], point["std"], point["n"]) == pytest.approx((np.mean(values), np.std(values), 5))
@@ -62,7 +62,7 @@ def test_a_study_that_grew_by_another_search_has_two_chains() -> None:
     text = shrinking.caption(shrunk)
     widths = shrunk.intervals["width"].tolist()
     assert f"From repeat 4 to the last repeat the interval became {widths[3] / widths[4]:.3g} times narrower." in text
-    assert "a search began anew" in text and "began anew" not in shrinking.caption(shrinking.numbers(first))
+    assert "a new search began" in text and "new search" not in shrinking.caption(shrinking.numbers(first))
     funnels = [t for t in json.loads(shrinking.draw(shrunk).to_json())["data"] if t.get("fill") == "toself"]
     assert len(funnels) == 3
     assert wording.rounds(grown) == "5 repeats and 1 batch" and wording.round_nouns(grown) == "rounds"
@@ -97,7 +97,7 @@ def test_accuracy_curve_numbers() -> None:
     stack = np.stack([r.accuracies for r in results.evaluation if r.epsilon == 0])
     assert zero.mean == pytest.approx(100 * average_accuracy_curve(stack).mean(axis=0))
     assert zero.std == pytest.approx(100 * average_accuracy_curve(stack).std(axis=0))
-    assert (chosen.epsilon, zero.epsilon, zero.n, len(zero.mean)) == (results.chosen_epsilon, 0.0, 5, 17)
+    assert (chosen.epsilon, zero.epsilon, zero.n, len(zero.mean)) == (results.chosen[0], 0.0, 5, 17)
 
 
 def test_accuracy_curve_without_spread_or_evaluation() -> None:

@@ -14,14 +14,14 @@ from results.ledger.certificate import Certificate
 from results.ledger.store import Store
 from results.pages.search import write_report
 from results.pages.search_sections import warnings
-from results.search import StudyResults
+from results.search import SearchResults
 from results.verdict.equivalence import summary, warning
 from tests.support.synthetic import DAY, record, study
 
 SAME = Certificate("a" * 64, 0.0, 0.0, DAY)
 
 
-def certified(*differences: tuple[float, float], tolerance: float = 0.0) -> StudyResults:
+def certified(*differences: tuple[float, float], tolerance: float = 0.0) -> SearchResults:
     known = tuple(Certificate(f"{i:064x}", *pair, created=DAY) for i, pair in enumerate(differences))
     return replace(study(repeats=1, points=5, seeds=2), certificates=known, tolerance=tolerance)
 
@@ -83,16 +83,16 @@ def test_records_keep_fingerprint_and_cohort(store: Store) -> None:
 def test_the_sentence() -> None:
     assert summary(certified()) == ""
     assert summary(certified((0.0, 0.0), (0.0, 0.0))) == (
-        "2 members were trained again alone, and compared with the results they had among others: "
+        "2 members were trained a second time, alone, and compared with their results in a cohort: "
         "the largest difference of any accuracy is 0, of any parameter 0."
     )
     assert summary(certified((0.001, 0.0), (0.0005, 1.5e-6), tolerance=0.002)) == (
-        "2 members were trained again alone, and compared with the results they had among others: "
+        "2 members were trained a second time, alone, and compared with their results in a cohort: "
         "the largest difference of any accuracy is 0.1 percentage points, of any parameter 1.5e-06. "
-        "Allowed is a difference of an accuracy of up to 0.2 percentage points."
+        "Accuracies may differ by up to 0.2 percentage points."
     )
     assert summary(certified((math.inf, 0.0))).startswith(
-        "1 member was trained again alone, and compared with the result it had among others: "
+        "1 member was trained a second time, alone, and compared with its result in a cohort: "
         "the largest difference of any accuracy is infinite,"
     )
 
@@ -103,12 +103,14 @@ def test_a_difference_beyond_the_tolerance_is_a_warning() -> None:
     assert warning(fine) == "" and warnings(fine) == []
     beyond = certified((0.001, 0.5), (0.003, 0.25), (0.0, 0.0), tolerance=0.002)
     assert warnings(beyond) == [
-        "Trained again alone, 1 of 3 members came out otherwise than among others: the largest difference of any "
-        "accuracy is 0.3 percentage points, of any parameter 0.25. "
-        "Allowed is a difference of an accuracy of up to 0.2 percentage points."
+        "Trained a second time, alone, 1 of 3 members had another result than in a cohort: the largest difference of "
+        "any accuracy is 0.3 percentage points, of any parameter 0.25. "
+        "Accuracies may differ by up to 0.2 percentage points."
     ]
     strict = warnings(replace(certified((0.0, 1e-9)), notes=("last",)))
-    assert strict[0].endswith("any accuracy is 0, of any parameter 1e-09. Allowed is none.") and strict[1:] == ["last"]
+    assert strict[0].endswith("any accuracy is 0, of any parameter 1e-09. No difference is allowed.") and strict[
+        1:
+    ] == ["last"]
 
 
 def test_the_report(tmp_path: Path) -> None:

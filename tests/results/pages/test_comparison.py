@@ -147,6 +147,6 @@ def test_rows_must_be_consistent() -> None:
 def test_nothing_trained_yet(tmp_path: Path) -> None:
     compared = comparison(ComparedRow("EWC", "ewc", {}, ()), dataset="permuted_digits")
     text = write_comparison(compared, tmp_path).read_text(encoding="utf-8")
-    assert "No row has a measured member yet." in text
+    assert "No member has been measured yet." in text
     assert "The paper prints no row" in text and "No row has both" in text
     assert pd.read_csv(tmp_path / "runs.csv").empty

@@ -173,7 +173,7 @@ def test_curves_of_many_rows_have_a_closer_panel() -> None:
     for metric in ("A_k", "F_k"):
         found = curves.numbers(rows, metric)
         assert len(found.curves) == 12 and found.places == (0, 1, *range(3, 13))
-        assert curves.zoom(found) is not None and "once more, at its own scale" in curves.caption(found)
+        assert curves.zoom(found) is not None and "again, on its own scale" in curves.caption(found)
         drawn = json.loads(curves.draw(found).to_json())
         assert len(drawn["data"]) == 24 and sum(trace["showlegend"] for trace in drawn["data"]) == 12
     with pytest.raises(ValueError, match="no curve of 'B_k'"):
@@ -226,4 +226,4 @@ def test_memory_rows_must_be_consistent(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="must be distinct"):
         replace(study, rows=study.rows + study.rows[:1])
     empty = replace(study, dataset="permuted_digits", rows=tuple(replace(r, records=()) for r in study.rows))
-    assert "No row has a measured member yet." in write_memory_study(empty, tmp_path).read_text(encoding="utf-8")
+    assert "No member has been measured yet." in write_memory_study(empty, tmp_path).read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from results.pages.search import SearchRound, StudyResults, evaluation_table, write_report
+from results.pages.search import SearchResults, SearchRound, evaluation_table, write_report
 from results.search_tables import difference_table, search_table
 from results.verdict.answer import answer
 from tests.support.synthetic import record, study
@@ -58,12 +58,12 @@ def plain(text: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def full(tmp_path_factory: pytest.TempPathFactory) -> tuple[StudyResults, Path]:
+def full(tmp_path_factory: pytest.TempPathFactory) -> tuple[SearchResults, Path]:
     results = study()
     return results, write_report(results, tmp_path_factory.mktemp("report"))
 
 
-def test_the_page_opens_offline(full: tuple[StudyResults, Path]) -> None:
+def test_the_page_opens_offline(full: tuple[SearchResults, Path]) -> None:
     results, path = full
     html, page = path.read_text(encoding="utf-8"), read(path)
     assert page.loads == []
@@ -73,17 +73,17 @@ def test_the_page_opens_offline(full: tuple[StudyResults, Path]) -> None:
     assert page.attributes["meta"] and "width=device-width" in html
     assert plain(answer(results)) in plain(page.text)
     assert html.count("<figure>") == html.count("<figcaption>") == 5
-    assert "flattered" not in page.text
+    assert "figures on this page are therefore biased" not in page.text
 
 
-def test_the_configuration_can_be_copied_back(full: tuple[StudyResults, Path]) -> None:
+def test_the_configuration_can_be_copied_back(full: tuple[SearchResults, Path]) -> None:
     results, path = full
     html = path.read_text(encoding="utf-8")
     text = html.split('<pre id="configuration">')[1].split("</pre>")[0]
     assert yaml.safe_load(text) == {**results.config, "seeds": [0, 1, 2, 3, 4]}
 
 
-def test_every_number_lies_beside_the_page(full: tuple[StudyResults, Path]) -> None:
+def test_every_number_lies_beside_the_page(full: tuple[SearchResults, Path]) -> None:
     results, path = full
     names = {str(p.relative_to(path.parent)) for p in path.parent.rglob("*") if p.is_file()}
     figures = {
@@ -107,10 +107,10 @@ def test_every_number_lies_beside_the_page(full: tuple[StudyResults, Path]) -> N
     assert len(pd.read_csv(path.parent / "search.csv")) == 55
 
 
-def test_evaluation_table(full: tuple[StudyResults, Path]) -> None:
+def test_evaluation_table(full: tuple[SearchResults, Path]) -> None:
     table = evaluation_table(full[0])
     assert table["source"].tolist() == ["this study", "this study", "paper", "paper"]
-    assert table["epsilon"].tolist() == [full[0].chosen_epsilon, 0.0, 0.07185, 0.0]
+    assert table["epsilon"].tolist() == [full[0].chosen[0], 0.0, 0.07185, 0.0]
     assert table["A_T_mean"].tolist()[2:] == [91.3, 89.8]
     assert table["n"].tolist()[:2] == [5, 5]
     assert table["LCA_10_mean"].isna().tolist() == [False, False, True, True]
@@ -142,10 +142,10 @@ def test_the_answer_is_honest_about_five_seeds() -> None:
 
 def test_best_at_the_end_of_the_interval() -> None:
     results = study(repeats=1, peak=1.0)
-    assert results.chosen_epsilon == 1.0
-    assert "at the high end or too near to be told from it. ε cannot go beyond 1" in answer(results)
+    assert results.chosen == (1.0,)
+    assert "at the high end or too close to be distinguished from it. ε cannot go beyond 1" in answer(results)
     later = replace(results.rounds[0], number=2, span=(0.5, 1.0))
-    text = "The chosen ε is an end of the interval of repeat 2 [0.5, 1]: the rule cannot look beyond it again."
+    text = "The chosen ε is an end of the interval of repeat 2 [0.5, 1]: the search cannot go beyond that end again."
     assert text not in answer(replace(results, rounds=(*results.rounds, later))), "nothing lies beyond 1"
     assert text in answer(replace(results, rounds=(*results.rounds, later), chosen=(0.5,)))
 
@@ -174,9 +174,9 @@ def test_zero_chosen() -> None:
 def test_selection_on_the_evaluation_stream_is_said_aloud(tmp_path: Path) -> None:
     results = study(repeats=2, score_on="eval", tasks=5)
     text = read(write_report(results, tmp_path)).text
-    assert "selected on the evaluation stream itself" in text and "therefore flattered" in text
+    assert "selected on the evaluation stream itself" in text and "therefore biased upwards" in text
     assert "sign-flip test: p" not in text
-    assert "no yardstick" in text
+    assert "cannot be compared with it" in text
 
 
 def test_unfinished_small_and_diverged(tmp_path: Path) -> None:

@@ -16,7 +16,9 @@ def test_the_smallest_p_is_that_of_all_signs_alike():
     assert LEAST_FOR_A_TEST == 6
     assert "5 seeds cannot reach p < 0.05" in " ".join(in_words(resolution(5, NOTHING)))
     assert "6 seeds can reach p = 0.03125" in " ".join(in_words(resolution(6, NOTHING)))
-    assert list(in_words(resolution(1, NOTHING))) == ["One seed has no spread: nothing can be told apart."]
+    assert list(in_words(resolution(1, NOTHING))) == [
+        "One seed gives no measure of noise: no difference can be detected."
+    ]
 
 
 def test_the_half_width_is_that_of_a_paired_t_interval():

@@ -12,7 +12,7 @@ from results.figures import parameter_curve
 from results.pages.search import write_report
 from results.pages.strategies import write_strategies
 from results.points import setting_label
-from results.search import StudyResults
+from results.search import SearchResults
 from results.verdict.answer import answer
 from results.verdict.assessment import trust, trust_as_json
 from results.verdict.peak import peak
@@ -22,7 +22,7 @@ from tests.support.synthetic_points import mixed
 NAME = "A-GEM"
 
 
-def of_another_method(results: StudyResults) -> StudyResults:
+def of_another_method(results: SearchResults) -> SearchResults:
     return replace(
         results,
         method="mine",

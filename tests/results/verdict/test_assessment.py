@@ -18,7 +18,7 @@ from results.pages.search import write_report
 from results.pages.search_sections import warnings
 from results.pages.search_trust import how_far
 from results.points import value
-from results.search import Look, Race, StudyResults
+from results.search import Look, Race, SearchResults
 from results.statistics.spread import spread
 from results.verdict.answer import answer
 from results.verdict.assessment import trust, trust_as_json, trust_rows
@@ -49,7 +49,7 @@ def test_the_peak_lies_where_it_was_put() -> None:
     assert found is not None and found.window is not None
     assert found.low < 0.12 < found.high and found.best == pytest.approx(0.12, abs=0.02)
     assert found.window[0] == 0.1, "ε = 0 is no part of the curve"
-    assert found.at(found.maximum.best) == pytest.approx(found.maximum.peak)
+    assert found.at(0.2) == pytest.approx(found.maximum.fitted[2])
     assert found.at(0.5) < found.at(0.12)
 
 
@@ -58,7 +58,7 @@ def test_the_peak_of_a_logarithmic_parameter_is_in_its_values() -> None:
     assert found is not None and found.log
     assert 0.05 < found.low < 0.1 < found.high < 0.2
     assert found.window == (0.001, 1.0)
-    assert found.at(math.log10(0.1)) == pytest.approx(found.maximum.peak, abs=0.01)
+    assert found.at(math.log10(0.1)) == pytest.approx(found.maximum.fitted[4])
 
 
 def test_forgetting_has_its_best_where_it_is_lowest() -> None:
@@ -112,7 +112,7 @@ def test_without_a_baseline_there_is_no_test() -> None:
     assert "Holm" not in plain(how_far(mixed()))
 
 
-def kind(results: StudyResults) -> str:
+def kind(results: SearchResults) -> str:
     return trust(results).verdict.kind
 
 
@@ -121,7 +121,7 @@ def test_verdicts_on_one_number() -> None:
     assert found.kind == "resolved" and 0.1 < found.low < 0.12 < found.high < 0.14
     edge = trust(study(repeats=1, peak=1.0)).verdict
     assert edge.kind == "edge" and edge.high == 1
-    assert edge.advice.startswith("ε cannot go beyond 1, so the end is itself an answer: take ε = 1.")
+    assert edge.advice.startswith("ε cannot go beyond 1, so the end itself is a valid answer: take ε = 1.")
     slow = search(("lr",), [(r,) for r in (0.001, 0.003, 0.01, 0.03)], seeds=5, log=("lr",))
     assert kind(slow) == "edge" and "Better values may lie above 0.03: search a wider" in trust(slow).verdict.advice
     rates = trust(learning_rates(seeds=5)).verdict
@@ -158,7 +158,7 @@ def test_a_gem_that_is_surely_worse_is_not_contradicted() -> None:
     results = study(repeats=1, peak=-0.05)  # with its best near 0, and A-GEM itself far below
     found = trust(results).verdict
     assert found.kind == "edge" and found.low == 0 and results.chosen[0] > 0
-    assert found.advice == "A-GEM itself is surely worse: try values nearer to 0."
+    assert found.advice == "A-GEM itself is significantly worse: try values closer to 0."
 
 
 def test_a_few_diverged_members_are_not_a_quarter() -> None:
@@ -192,7 +192,7 @@ def test_verdicts_on_several_parameters() -> None:
 def test_numbers_as_choices_lie_on_no_curve(tmp_path: Path) -> None:
     results = replace(search(("memory",), [(5,), (25,), (100,)], (25,), seeds=4), domain=(None,))
     assert results.is_curve and trust(results).peak is None
-    assert "The best value is told from all 2 others (4 seeds)." in answer(results)
+    assert "The best value is significantly better than all 2 others (4 seeds)." in answer(results)
     text = plain(write_report(results, tmp_path).read_text(encoding="utf-8").split("<h2>Accuracy and")[1])
     assert "Fitted curve" not in text and "best may lie here" not in text
 
@@ -202,7 +202,7 @@ def test_the_answer_begins_with_choice_and_verdict() -> None:
         first = answer(results).split("\n\n")[0]
         found = trust(results).verdict
         assert first.startswith("The search chose ") and found.text in first and found.advice in first
-    assert "% of resamples of the 5 seeds" in answer(study(repeats=1))
+    assert "% of the bootstrap resamples of the 5 seeds" in answer(study(repeats=1))
     assert "resamples" not in answer(study(repeats=1, seeds=1))
 
 
@@ -216,9 +216,11 @@ def test_a_choice_outside_the_open_interval_is_told() -> None:
 
 def test_looks_are_told_when_there_are_several() -> None:
     results = study(repeats=1)
-    assert not [w for w in warnings(replace(results, looks=LOOKS[1:])) if "look" in w]
-    (told,) = (w for w in warnings(replace(results, looks=LOOKS)) if "look" in w)
-    assert told.startswith("This is look 2 of 2 at this evaluation stream. Also evaluated on it: ε = 0.3 (2025-11-20)")
+    assert not [w for w in warnings(replace(results, looks=LOOKS[1:])) if "choice" in w]
+    (told,) = (w for w in warnings(replace(results, looks=LOOKS)) if "choice" in w)
+    assert told.startswith(
+        "This choice is number 2 of the 2 that were evaluated on this evaluation stream. The others: ε = 0.3 (2025-11-2"
+    )
     text = plain(how_far(replace(results, looks=LOOKS, seal="Tasks 0 to 2 are not among tasks 3 to 19.")))
     assert "ε = 0.135 (2025-11-21, this study)" in text and "Tasks 0 to 2 are not among" in text
 
@@ -231,7 +233,7 @@ def test_the_section_and_the_files(tmp_path: Path) -> None:
     found = trust(results)
     assert f'class="banner {found.verdict.kind}"' in section
     assert "0.0625 in one comparison, 0.625 after Holm" in text
-    assert "4 (1 lost)" in text and "nan" not in text
+    assert "4 (1 diverged)" in text and "nan" not in text
     assert section.count('<tr class="chosen">') == 1 and section.count("<tr") == 12
     assert "3 seeds until 2025-11-20" in html
     rows = pd.read_csv(tmp_path / "trust.csv")
@@ -270,7 +272,7 @@ def test_the_band_is_drawn_and_told() -> None:
     assert (bands[0]["x0"], bands[0]["x1"]) == (curve.peak.low, curve.peak.high)
     assert {"fitted curve", "its best", "best may lie here"} <= {t.get("name") for t in drawn["data"]}
     text = parameter_curve.caption(curve)
-    assert "95 % confidence set of where A_T is highest" in text and "quadratic curve" in text
+    assert "95 % confidence set of the place where A_T is highest" in text and "quadratic curve" in text
     assert "ε = 0 is left out because another formula holds there" in text
     row = parameter_curve.tables(curve)["epsilon_A_T_curve"].iloc[0]
     assert row["low"] == curve.peak.low and row["c2"] < 0

@@ -14,7 +14,7 @@ from results.inert import all_equal
 from results.pages.search import write_report
 from results.pages.strategies import write_strategies
 from results.pages.strategies_numbers import strategies_table
-from results.search import StudyResults
+from results.search import SearchResults
 from results.statistics.confidence_set import best_interval
 from results.statistics.power import in_words, resolution
 from results.verdict.answer import answer
@@ -27,16 +27,16 @@ from tests.support.synthetic_points import learning_rates, mixed
 
 LEVEL = 0.9
 JUDGING = (
-    "brings nothing",
+    "brings no benefit",
     ", the best of",
     "selected on",
     "resamples of the",
-    "as well on this evidence",
+    "On this evidence",
     "confidence",
 )
 
 
-def alike(results: StudyResults, networks: bool = True) -> StudyResults:
+def alike(results: SearchResults, networks: bool = True) -> SearchResults:
     """The same search, had every member of a seed come to the same accuracies; and to the same network, or not."""
     by_seed = {r.seed: record(0.3, r.seed, r.tasks, r.phase) for r in results.search}
     search = tuple(
@@ -85,13 +85,13 @@ def test_equal_scores_are_inert_and_nothing_else(make) -> None:  # type: ignore[
 def test_the_words_say_whether_networks_differ() -> None:
     same, other = (trust(SEARCHES[name]()).verdict for name in ("one number", "networks differ"))
     assert same.text.startswith("All ") and "so the search says nothing about ε: the trained networks are" in same.text
-    assert same.advice == "Search where ε can act (on more or longer tasks), or search another hyperparameter."
+    assert same.advice == "Search ε where it has an effect (on more or longer tasks), or search another hyperparameter."
     assert (
         other.text == "All 5 values of ε have the same score bit for bit (3 seeds), so the search says nothing about ε."
     )
-    assert other.advice.startswith("Search ε more widely, or where tests see finer differences")
+    assert other.advice.startswith("Search a wider range of ε, or use more tasks or test examples")
     several = trust(SEARCHES["several"]()).verdict.text
-    assert several.startswith("All 25 settings of ε, learning rate, memory and scale have the same score bit for bit")
+    assert several.startswith("All 25 points of ε, learning rate, memory and scale have the same score bit for bit")
 
 
 @pytest.mark.parametrize("name", ["one number", "several", "on the evaluation stream"])
@@ -138,7 +138,7 @@ def test_a_plan_finds_no_noise_in_equal_scores() -> None:
     found = resolution(5, np.tile([0.9, 0.91, 0.89], (4, 1)))
     assert found.inert and math.isnan(found.noise)
     assert list(in_words(found)) == [
-        "All values tried so far score the same bit for bit: there is nothing that seeds could tell apart."
+        "All values tried so far score the same bit for bit: more seeds would show no difference."
     ]
 
 

@@ -31,7 +31,7 @@ def test_a_clear_top_is_resolved() -> None:
 def test_a_top_at_an_end_says_what_lies_there() -> None:
     low, high = told(-0.3, 0.1, natural=("A-GEM", "")), told(1.4, 0.1, natural=("A-GEM", ""))
     assert (low.kind, low.low, high.kind, high.high) == ("edge", 0, "edge", 1)
-    assert "at the low end or too near" in low.text and "take A-GEM" in low.advice and "seeds" not in low.advice
+    assert "at the low end or too close" in low.text and "take A-GEM" in low.advice and "seeds" not in low.advice
     assert "at the high end" in high.text and high.advice == "Better values may lie above 1: search a wider interval."
 
 
@@ -40,13 +40,13 @@ def test_an_end_that_is_worse_than_its_neighbourhood_is_not_recommended() -> Non
     scores[0] -= 0.05  # ε = 0 follows another formula
     found = verdict(best_interval(X, scores, 0, 1, apart=[0]), scores, natural=("A-GEM", ""))
     assert (found.kind, found.low) == ("edge", 0)
-    assert found.advice == "A-GEM itself is surely worse: try values nearer to 0."
+    assert found.advice == "A-GEM itself is significantly worse: try values closer to 0."
 
 
 def test_a_flat_curve_asks_for_seeds_only_where_they_may_help() -> None:
     weak, one = told(0.5, 0.004, seeds=4), told(0.5, 0.25, seeds=1)
     assert (weak.kind, weak.low, weak.high) == ("flat", 0, 1) == (one.kind, one.low, one.high)
-    assert "cannot be told with 4 seeds" in weak.text
+    assert "4 seeds cannot determine the best ε" in weak.text
     assert "no estimate of the noise" in one.text and one.advice == "Train at least 3 seeds of every value."
     hopeless = np.full((11, 3), 0.5)
     assert "seeds" not in verdict(best_interval(X, hopeless, 0, 1), hopeless).advice
@@ -78,8 +78,8 @@ def test_three_values_left_are_too_few_for_a_curve_that_lost_others() -> None:
     lost = np.isnan(scores)
     lost[3, 1:] = False  # one lost member of 37, but a whole value is gone
     found = verdict(best_interval(X[:4], scores, 0, 1), scores, lost, label="learning rate")
-    assert found.kind == "diverging" and "before" not in found.advice
-    assert found.text == "3 values of 4 have a score, as 1 of 37 members diverged: too little is left to judge by."
+    assert found.kind == "diverging" and "again" not in found.advice
+    assert found.text == "3 values of 4 have a score, as 1 of 37 members diverged: too few are left for a verdict."
 
 
 def flat(curve: Callable[[np.ndarray], np.ndarray], zero: float = 0.0) -> Verdict:
@@ -91,16 +91,19 @@ def flat(curve: Callable[[np.ndarray], np.ndarray], zero: float = 0.0) -> Verdic
 def test_a_valley_or_two_bumps_do_not_make_any_value_as_good() -> None:
     valley = flat(parabola(0.5, -0.1))
     bumps = flat(lambda x: 0.9 + 0.02 * np.exp(-(((x - 0.1) / 0.1) ** 2)) + 0.02 * np.exp(-(((x - 0.9) / 0.1) ** 2)))
-    assert valley.kind == "flat" and "near either end of [0, 1], while values between are surely worse" in valley.text
-    assert valley.advice.startswith("Take the better end, or search both by themselves.")
-    assert "Any value" not in bumps.advice
-    assert "Any value will do" in flat(parabola(0.5, 0.0)).advice
+    assert (
+        valley.kind == "flat"
+        and "near either end of [0, 1], while the values between are significantly worse" in valley.text
+    )
+    assert valley.advice.startswith("Take the better end, or search near each end separately.")
+    assert "any value" not in bumps.advice
+    assert "any value is as good as another" in flat(parabola(0.5, 0.0)).advice
 
 
 def test_without_a_gem_any_other_value_may_do() -> None:
     found = flat(parabola(0.5, 0.0), zero=-0.05)
     assert found.kind == "flat" and "anywhere in (0, 1]." in found.text
-    assert found.advice.startswith("Any ε > 0 will do as well on this evidence.")
+    assert found.advice.startswith("On this evidence any ε > 0 is as good as another.")
 
 
 def test_a_flat_verdict_asks_for_more_seeds_than_there_are() -> None:
@@ -122,13 +125,13 @@ def settings(gap: float, seed: int = 1, **more: np.ndarray) -> SettingsVerdict:
 def test_settings_without_a_curve() -> None:
     clear = settings(0.05)
     assert clear.kind == "resolved" and clear.best in (1, 4) and {clear.best, *clear.rivals} == {1, 4}
-    assert clear.text == "1 other setting of 5 cannot be told from the best (6 seeds)."
+    assert clear.text == "1 of the 5 other points cannot be told apart from the best (6 seeds)."
     assert settings(0.05, at_bound=np.arange(6) == 4).kind == "edge"
     assert settings(0.05, at_bound=np.arange(6) == 0).kind == "resolved"
     level = settings(0.0)
     assert level.kind == "flat" and len(level.rivals) == 5
     assert settings(0.05, lost=np.ones((6, 6), dtype=bool)).kind == "diverging"
-    assert level.text == "All 5 other settings cannot be told from the best (6 seeds)."
+    assert level.text == "None of the 5 other points can be told apart from the best (6 seeds)."
     needed = [int(m[0]) for v in map(settings, [0.0] * 20, range(20)) if (m := re.findall(r"about (\d+)", v.advice))]
     assert needed and min(needed) > 6, "never fewer than there are"
     nothing = verdict_of_settings(np.full((3, 2), NAN))
@@ -137,13 +140,14 @@ def test_settings_without_a_curve() -> None:
 
 def test_settings_of_one_seed_or_without_another() -> None:
     one = verdict_of_settings(np.array([[0.5], [0.6], [0.7]]))
-    assert (one.kind, one.advice) == ("flat", "Train at least 3 seeds of every setting.") and "no estimate" in one.text
+    assert (one.kind, one.advice) == ("flat", "Train at least 3 seeds of every point.") and "no estimate" in one.text
     alone = verdict_of_settings(np.array([[0.5, 0.6]]), label="value")
     assert (alone.kind, alone.text) == ("flat", "Only one value has a score: there is nothing to compare it with.")
     two = verdict_of_settings(np.array([[0.5, 0.6, 0.7], [0.51, 0.59, 0.7]]))
-    assert two.text == "The two settings cannot be told apart (3 seeds)."
+    assert two.text == "The two points cannot be told apart (3 seeds)."
     clear = verdict_of_settings(np.array([[0.5, 0.6, 0.7], [0.301, 0.4, 0.499], [0.3, 0.399, 0.5]]))
-    assert clear.text == "The best setting is told from all 2 others (3 seeds)." and clear.advice.endswith("setting.")
+    assert clear.text == "The best point is significantly better than all 2 others (3 seeds)."
+    assert clear.advice.endswith("point.")
 
 
 def test_equal_settings_are_seldom_told_apart() -> None:

@@ -208,7 +208,7 @@ def test_a_trial_that_was_killed_is_evaluated_again(tmp_path):
     )
     assert done.returncode == 9
     study = study_in(tmp_path)
-    with pytest.warns(UserWarning, match="or were when those were killed"):
+    with pytest.warns(UserWarning, match="or by trials that were killed"):
         study.optimize(objective)
     assert [one.state for one in study.trials].count(TrialState.RUNNING) == 1
     # The others of the round come first: whether that trial is still running somewhere, nobody can tell.
@@ -244,7 +244,7 @@ def test_a_trial_beyond_the_round_evaluates_a_point_once_more_and_says_so_once()
     first = [study.ask() for _ in range(5)]
     scores = [objective(trial) for trial in first]
     extra = [study.ask() for _ in range(6)]
-    with pytest.warns(UserWarning, match="one is evaluated once more, as the next round needs") as caught:
+    with pytest.warns(UserWarning, match="one of them is evaluated again, because the next round needs") as caught:
         more = [objective(trial) for trial in extra]
     assert len(caught) == 1
     assert [trial.params["x"] for trial in extra] == [*EXPECTED[:5], EXPECTED[0]]

@@ -5,20 +5,25 @@ import threading
 import pytest
 import torch
 
+from tests.support.learners import SMALL, few, learner
 from tests.support.made_images import made_images
-from tests.support.numeric_paths import MKL, SMALL, TWIN
+from tests.support.numeric_paths import MKL, TWIN
 from tests.support.toy_streams import toy
-from trainers import Cohort, Member, TrainConfig
+from trainers import Architecture, Cohort
 from trainers.cost import speed
-from trainers.cost.speed import Rates, Took, measure, rates_of, steady_task
+from trainers.cost.speed import Took, measure, rates_of, steady_task
 from trainers.engines import make_engine
 from trainers.engines.compiled.engine import CompiledEngine
 from trainers.footprint import bytes_of
 from trainers.numeric_path import NumericPath
+from trainers.population import Training
 from trainers.streams.images.split import SplitStream
 
-COHORT = Cohort("soft_agem", tuple(Member(epsilon, seed) for seed in (0, 1) for epsilon in (0.0, 0.5, 1.0)))
-IMAGE_CONFIG = TrainConfig(batch_size=4, memory=2, memory_batch=5, network="reduced_resnet18")
+COHORT = Cohort(tuple(few("soft_agem", seed, epsilon=epsilon) for seed in (0, 1) for epsilon in (0.0, 0.5, 1.0)))
+
+
+def training(stream=None, path=MKL, **options):
+    return Training(stream or toy(), **{"architecture": SMALL, "path": path} | options)
 
 
 class Watched:
@@ -73,25 +78,25 @@ def nothing_is_left(tmp_path, monkeypatch):
 @pytest.mark.parametrize("path", [MKL, TWIN], ids=str)
 @pytest.mark.parametrize("method", ["soft_agem", "gem", "ewc", "er", "prognn"])
 def test_a_perceptron(method, path):
-    members = tuple(Member(0.5, seed, strength=0.1) for seed in (0, 0, 1))
-    found = measure(Cohort(method, members), toy(range(4)), SMALL, path, True, 0.2, 2, None)
+    cohort = Cohort(tuple(few(method, seed) for seed in (0, 0, 1)))
+    found = measure(cohort, training(toy(range(4)), path), 0.2, 2)
     assert 2 <= len(found.windows) <= speed.WINDOWS and min(found.windows) > 0 and found.seconds > 0
-    assert min(found.windows) <= found.typical <= max(found.windows)
-    assert (found.task, found.members, found.threads) == (2 if method in ("gem", "prognn") else 1, 2, 2)
+    assert (found.task, found.learners, found.threads) == (2 if method in ("gem", "prognn") else 1, 2, 2)
 
 
 @pytest.mark.parametrize("path", [NumericPath(products="onednn"), TWIN], ids=str)
 def test_a_residual_network(path, monkeypatch):
     monkeypatch.setattr("trainers.networks.REDUCED", (8, 16, 24, 32))
     stream = SplitStream(made_images(classes=8, train=5, size=16), range(1, 4), 2)
-    found = measure(COHORT, stream, IMAGE_CONFIG, path, True, 0.2, 2, None)
+    cohort = Cohort(tuple(learner("soft_agem", batch_size=4, memory=2, memory_batch=5, epsilon=e) for e in (0, 0.5, 1)))
+    found = measure(cohort, training(stream, path, architecture=Architecture("reduced_resnet18")), 0.2, 2)
     assert len(found.windows) >= 2 and min(found.windows) > 0
-    assert found.members == 3  # of one seed
+    assert found.learners == 3
 
 
 def test_earlier_tasks_fill_the_memory_and_only_one_is_trained(monkeypatch):
     watched = Watched(monkeypatch)
-    measure(COHORT, toy(range(4)), SMALL, MKL, True, 0.1, 1, None, task=2)
+    measure(COHORT, training(toy(range(4))), 0.1, 1, task=2)
     names = [name for name, _ in watched.asked]
     loaded = [name for name in names if name.startswith("load")]
     assert loaded == ["load 0", "load 1", "load 2"] and names.count("remember") == 2
@@ -100,22 +105,21 @@ def test_earlier_tasks_fill_the_memory_and_only_one_is_trained(monkeypatch):
 
 
 def test_the_first_task_is_shared_by_the_members_of_a_seed():
-    assert measure(COHORT, toy(), SMALL, MKL, True, 0.1, 1, None, task=0).members == 1
+    assert measure(COHORT, training(), 0.1, 1, task=0).learners == 1
 
 
 def test_members_that_do_not_fit_are_measured_in_halves():
-    room = bytes_for(2)
-    assert measure(COHORT, toy(), SMALL, MKL, True, 0.1, 1, room).members == 1
-    assert measure(COHORT, toy(), SMALL, MKL, True, 0.1, 1, None).members == 3
+    assert measure(COHORT, training(bytes_free=bytes_for(2)), 0.1, 1).learners == 1
+    assert measure(COHORT, training(), 0.1, 1).learners == 3
 
 
-def bytes_for(members):
-    return bytes_of(Cohort(COHORT.method, COHORT.members[:members]), toy(), SMALL, MKL)
+def bytes_for(count):
+    return bytes_of(COHORT.part(range(count)), toy(), SMALL, MKL)
 
 
 def test_slow_steps_are_waited_for():
     """The time is over before the first step is."""
-    found = measure(COHORT, toy(), SMALL, MKL, True, 1e-9, 3, None)
+    found = measure(COHORT, training(), 1e-9, 3)
     assert len(found.windows) >= 1 and min(found.windows) > 0
 
 
@@ -126,7 +130,7 @@ def test_what_training_raises_ends_all_threads(at_once, monkeypatch):
 
     monkeypatch.setattr(CompiledEngine, "train", broken)
     with pytest.raises(RuntimeError, match="no such product"):
-        measure(COHORT, toy(), SMALL, MKL, True, 60, at_once, None)
+        measure(COHORT, training(), 60, at_once)
 
 
 def test_one_thread_that_fails_later_ends_the_others(monkeypatch):
@@ -140,18 +144,18 @@ def test_one_thread_that_fails_later_ends_the_others(monkeypatch):
 
     monkeypatch.setattr(CompiledEngine, "train", breaking)
     with pytest.raises(RuntimeError, match="no such product"):
-        measure(COHORT, toy(), SMALL, MKL, True, 60, 2, None)
+        measure(COHORT, training(), 60, 2)
 
 
 def test_a_cohort_that_diverges_is_measured_all_the_same():
-    found = measure(COHORT, toy(), TrainConfig(learning_rate=1e30, hidden=(16,)), MKL, True, 0.1, 1, None)
+    found = measure(Cohort((few("soft_agem", lr=1e30),)), training(), 0.1, 1)
     assert min(found.windows) > 0
 
 
 @pytest.mark.parametrize(("method", "task"), [("van", 1), ("soft_agem", 1), ("gem", 3), ("prognn", 3)])
 def test_the_task_that_stands_for_the_later_ones(method, task):
     """With a full reference batch all are alike; GEM's and progressive networks' grow evenly: the middle one does."""
-    assert steady_task(Cohort(method, (Member(0.5, 0),)), toy(range(6)), SMALL) == task
+    assert steady_task(Cohort((few(method),)), toy(range(6)), SMALL) == task
 
 
 def test_one_task_stands_for_itself():
@@ -165,11 +169,7 @@ def test_windows_are_of_the_time_in_which_all_are_at_work():
     assert seconds == 10 and rates == (3 + 2, 3 + 4)
 
 
-def test_the_middle_window_is_typical():
-    assert Rates((1.0, 9.0, 2.0), 1, 1, 1, 3.0).typical == 2.0
-
-
 @pytest.mark.parametrize(("seconds", "at_once"), [(0, 1), (1, 0)])
 def test_refusals(seconds, at_once):
     with pytest.raises(ValueError, match=r"seconds must be > 0 and at_once >= 1"):
-        measure(COHORT, toy(), SMALL, MKL, True, seconds, at_once, None)
+        measure(COHORT, training(), seconds, at_once)

@@ -5,11 +5,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from tests.support.learners import engine_of, learner, untrained
 from tests.support.numeric_paths import TWIN
 from tests.support.toy_streams import toy
-from trainers import TrainConfig
-from trainers.engines import make_engine
-from trainers.engines.base import Learners
 
 
 @pytest.mark.parametrize(
@@ -25,11 +23,10 @@ from trainers.engines.base import Learners
 )
 def test_steps_are_replayed_between_refreshes(method, every, graphs, alone, monkeypatch):
     """60 steps, asked for in one piece: how many graphs are recorded, and how many steps taken outside of them."""
-    stream, config = toy(range(2), examples=60), TrainConfig(batch_size=1, hidden=(8,), fisher_every=every)
-    engine = make_engine(method, (0,), stream, config, TWIN)
+    one = learner(method, batch_size=1, fisher_every=every)
+    engine = engine_of(one, toy(range(2), examples=60), TWIN)
     with torch.inference_mode():
-        start = engine.start()
-        learners = Learners.of(start, torch.tensor([0]), [0.0], [0.1], [1.0], engine.state(start))
+        learners = untrained(engine, [one])
         engine.load_task(0)
         taken, recorded, replayed = [], [], []
 

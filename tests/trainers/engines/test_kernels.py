@@ -85,7 +85,8 @@ def test_hidden_layers_products_and_updates():
     close(written, r_bias)
     weight, bias = rng.standard_normal((48, 32)).astype(np.float32), rng.standard_normal(32).astype(np.float32)
     changed, changed_bias = weight.copy(), bias.copy()
-    kernels.update_layer(changed, changed_bias, r32, written, np.float32(0.3), hidden[now], delta[now], np.float32(-2))
+    layer, reference = (changed, changed_bias), (r32, written)
+    kernels.update_layer(layer, reference, np.float32(0.3), hidden[now], delta[now], np.float32(-2))
     close(changed, weight + 0.3 * r - 2 * g)
     close(changed_bias, bias + 0.3 * r_bias - 2 * g_bias)
 

@@ -3,10 +3,9 @@
 import pytest
 import torch
 
+from tests.support.learners import engine_of, learner, untrained
 from tests.support.toy_streams import toy
-from trainers import TrainConfig
-from trainers.engines import choice, make_engine, precision
-from trainers.engines.base import Learners
+from trainers.engines import choice, precision
 from trainers.engines.precision import PrecisionError, set_precision
 from trainers.numeric_path import NumericPath
 
@@ -49,11 +48,10 @@ def seen():
 @pytest.mark.parametrize("kind", PATHS)
 def test_before_every_stretch_of_training_and_testing(kind):
     method, path = PATHS[kind]
-    stream, config = toy(range(2)), TrainConfig(hidden=(8,))
-    engine = make_engine(method, (0,), stream, config, path)
+    one = learner(method)
+    engine = engine_of(one, toy(range(2)), path)
     with torch.no_grad():
-        start = engine.start()
-        learners = Learners.of(start, torch.tensor([0]), [0.0], [0.1], [0.0], engine.state(start))
+        learners = untrained(engine, [one])
         engine.load_task(0)
         for work in (lambda: engine.train(learners, 0, 1), lambda: engine.accuracy(learners, 0)):
             spoil()

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.support.reference import gem_direction
-from trainers.cohort import TrainConfig
+from trainers import Hyperparameters
 from trainers.methods.gem import direction
 from trainers.methods.quadratic import solve
 
@@ -22,14 +22,14 @@ def test_the_direction_agrees_with_a_general_solver(count, margin):
     """200 problems at once, one after another with scipy's NNLS; and one alone is bit for bit the same."""
     rng = np.random.default_rng(count)
     g, references = problems(rng, 200, count, 30)
-    config = TrainConfig(margin=margin)
-    found, projected = direction(torch.tensor(g), torch.tensor(references), config)
+    values = Hyperparameters(margin=margin)
+    found, projected = direction(torch.tensor(g), torch.tensor(references), values)
     violated = (np.einsum("mtd,md->mt", references, g) < 0).any(axis=1)
     assert (projected.numpy() == violated).all() and violated.sum() > 50
     for m in range(200):
         expected = gem_direction(g[m], list(references[m]), margin)
         assert np.abs(found[m].numpy() - expected).max() <= 1e-6 * max(1, np.abs(expected).max())
-        alone, _ = direction(torch.tensor(g[m : m + 1]), torch.tensor(references[m : m + 1]), config)
+        alone, _ = direction(torch.tensor(g[m : m + 1]), torch.tensor(references[m : m + 1]), values)
         assert torch.allclose(alone[0], found[m], rtol=1e-12)
 
 
@@ -60,7 +60,7 @@ def test_long_and_dependent_gradients_have_a_dual_with_one_solution(monkeypatch)
     for _ in range(20):
         rows = rng.standard_normal((16, 2)) @ rng.standard_normal((2, 500)) * 30
         g = torch.tensor(rng.standard_normal(500) - rows[0], dtype=torch.float32)[None]
-        found, projected = direction(g, torch.tensor(rows[None], dtype=torch.float32), TrainConfig())
+        found, projected = direction(g, torch.tensor(rows[None], dtype=torch.float32), Hyperparameters(margin=0.5))
         assert projected.all() and torch.isfinite(found).all()
     assert min(smallest) > 0
 
@@ -78,7 +78,7 @@ def test_no_previous_loss_grows():
     """⟨g̃, g_k⟩ >= 0 but for the ridge on the dual: with margin 0 the shortfall is 10⁻³·v."""
     rng = np.random.default_rng(3)
     g, references = problems(rng, 100, 6, 40)
-    found, _ = direction(torch.tensor(g), torch.tensor(references), TrainConfig(margin=0.0))
+    found, _ = direction(torch.tensor(g), torch.tensor(references), Hyperparameters(margin=0.0))
     products = torch.einsum("mtd,md->mt", torch.tensor(references), found).numpy()
     before = np.einsum("mtd,md->mt", references, g)
     assert (before < 0).sum() > 100 and products.min() >= -1e-3 * 400
@@ -86,13 +86,13 @@ def test_no_previous_loss_grows():
 
 def test_a_satisfied_constraint_leaves_the_gradient():
     g, references = torch.tensor([[1.0, 0.0]]), torch.tensor([[[1.0, 1.0], [0.0, 1.0]]])
-    found, projected = direction(g, references, TrainConfig())
+    found, projected = direction(g, references, Hyperparameters(margin=0.5))
     assert torch.equal(found, g) and not projected.any()
 
 
 def test_what_is_not_finite_keeps_the_gradient_and_disturbs_nobody():
     g = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
     references = torch.tensor([[[-1.0, 1.0]], [[float("inf"), -1.0]]])
-    found, projected = direction(g, references, TrainConfig(margin=0.0))
+    found, projected = direction(g, references, Hyperparameters(margin=0.0))
     assert projected.tolist() == [True, False]
     assert torch.equal(found[1], g[1]) and found[0].tolist() == pytest.approx([0.5, 0.5], abs=1e-3)

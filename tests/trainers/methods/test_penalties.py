@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.support.reference import PenaltyReference
-from trainers.cohort import TrainConfig
+from trainers import Architecture, Hyperparameters
 from trainers.methods import METHODS
 from trainers.methods.penalty import Step, TaskEnd
 
@@ -20,27 +20,27 @@ def row(*values):
 def end(params, first=True, sensitivities=(), examples=1, form="code", real=None):
     """The end of a task of one member, all of whose parameters are real unless said otherwise."""
     real = torch.ones(params.shape[1], dtype=torch.bool) if real is None else torch.tensor(real)
-    return TaskEnd(first, params, real, examples, TrainConfig(penalty_form=form), lambda: iter(sensitivities))
+    return TaskEnd(first, params, real, examples, Hyperparameters(penalty_form=form), lambda: iter(sensitivities))
 
 
 class Learner:
     """A member whose parameters are moved by a penalty's rule, given any loss's gradient."""
 
     def __init__(self, method, params, rate=0.1, strength=0.0, every=3, form="code"):
-        self.penalty, self.params, self.rate, self.strength = METHODS[method].rule, params, rate, strength
+        self.penalty, self.params, self.rate = METHODS[method].rule, params, rate
         self.state = self.penalty.start(params)
-        self.config = TrainConfig(fisher_every=every, penalty_form=form)
+        self.values = Hyperparameters(lr=rate, strength=strength, fisher_every=every, penalty_form=form)
         self.steps = 0
 
     def step(self, g):
-        if self.penalty.refresh and (self.steps + 1) % self.config.fisher_every == 0:
-            self.penalty.refresh(self.state, self.params, self.config)
-        direction = self.penalty.direction(self.state, Step(self.params, g, self.rate, self.strength))
+        if self.penalty.refresh and (self.steps + 1) % self.values.fisher_every == 0:
+            self.penalty.refresh(self.state, self.params, self.values)
+        direction = self.penalty.direction(self.state, Step(self.params, g, self.values))
         self.params.add_(direction, alpha=-self.rate)
         self.steps += 1
 
     def end_task(self, **changes):
-        self.penalty.end_task(self.state, end(self.params, form=self.config.penalty_form, **changes))
+        self.penalty.end_task(self.state, end(self.params, form=self.values.penalty_form, **changes))
         self.steps = 0
 
 
@@ -128,23 +128,21 @@ def test_the_penalty_is_part_of_the_change_but_not_of_the_gradient_in_the_path()
 
 def test_mas_by_finite_differences():
     """On a real engine: importances against numerical derivatives of Σ ‖logits‖² over every mini-batch."""
+    from tests.support.learners import engine_of, learner, untrained
     from tests.support.plain_run import flat
     from tests.support.toy_streams import toy
-    from trainers.engines import make_engine
-    from trainers.engines.base import Learners
     from trainers.networks import MLP
     from trainers.numeric_path import NumericPath
 
-    stream, config = toy(range(2), examples=8, classes=2, pixels=3), TrainConfig(batch_size=3, hidden=(4,))
+    stream, one = toy(range(2), examples=8, classes=2, pixels=3), learner("mas", batch_size=3)
     net = MLP((3, 4, 2))
     for path in (NumericPath(products="mkl"), NumericPath(products="mkl", sparse=True), NumericPath()):
-        engine = make_engine("mas", (0,), stream, config, path)
+        engine = engine_of(one, stream, path, Architecture(hidden=(4,)))
         with torch.inference_mode():
-            params = engine.start()
-            learners = Learners.of(params, torch.tensor([0]), [0.0], [0.1], [1.0], engine.state(params))
+            learners = untrained(engine, [one])
             engine.load_task(0)
             engine.train(learners, 0, engine.steps)
-            theta = params.clone()
+            theta = learners.params.clone()
             engine.finish(learners, True)
         found = flat(net, learners.state["importance"])
         expected = torch.zeros_like(found, dtype=DOUBLE)
@@ -224,17 +222,15 @@ def test_random_tensors_agree_with_float64(method, form):
         for theta, rate, strength in zip(start, rates, strengths, strict=True)
     ]
     theirs = start.copy()
-    learner = Learner(
-        method, torch.tensor(start), torch.tensor(rates)[:, None], torch.tensor(strengths)[:, None], every, form
-    )
+    learner = Learner(method, torch.tensor(start), torch.tensor(rates), torch.tensor(strengths), every, form)
     for _task in range(2):
         for step in range(25):
             g = rng.standard_normal((members, size))
             if learner.penalty.refresh and (step + 1) % every == 0:
-                learner.penalty.refresh(learner.state, learner.params, learner.config)
-            given = Step(learner.params, torch.tensor(g), learner.rate, learner.strength)
+                learner.penalty.refresh(learner.state, learner.params, learner.values)
+            given = Step(learner.params, torch.tensor(g), learner.values)
             direction = learner.penalty.direction(learner.state, given)
-            learner.params.sub_(direction * learner.rate)
+            learner.params.sub_(direction * learner.rate[:, None])
             for m, reference in enumerate(references):
                 reference.before_step(theirs[m], step)
                 theirs[m] -= rates[m] * reference.direction(theirs[m], g[m])

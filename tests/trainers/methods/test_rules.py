@@ -4,24 +4,26 @@ import numpy as np
 import pytest
 import torch
 
+from tests.support.learners import learner
 from tests.support.reference import step_direction
-from trainers.cohort import TrainConfig
-from trainers.methods import METHODS, Mixing, Products
+from trainers.engines.batched.engine import inner_products
+from trainers.methods import METHODS, Mixing
 
 MIXING = [name for name, method in METHODS.items() if isinstance(method.rule, Mixing)]
 G, R = (3.0, 0.0), (-2.0, 2.0)  # the worked example: cosine −0.70711
 
 
-def update(method, g, g_ref, epsilon, config=TrainConfig(), sizes=(1, 1)):  # noqa: B008
+def update(method, g, g_ref, epsilon, sizes=(1, 1), **options):
     """The direction [M, D] of a mixing method."""
-    mix = METHODS[method].rule.mix(Products.of(g, g_ref, sizes[0] / sum(sizes)), epsilon, config)
+    values = learner(method, **options).hyperparameters.but(epsilon=epsilon)
+    mix = METHODS[method].rule.mix(inner_products(g, g_ref, sizes[0] / sum(sizes)), values)
     return mix.a[:, None] * g + mix.b[:, None] * g_ref
 
 
 def direction(method, g, r, epsilon=0.0, dtype=torch.float64, **options):
     to_row = lambda vector: torch.tensor(np.array(vector), dtype=dtype)[None]  # noqa: E731
     epsilons = torch.tensor([epsilon], dtype=dtype)
-    return update(method, to_row(g), to_row(r), epsilons, TrainConfig(**options))[0].numpy()
+    return update(method, to_row(g), to_row(r), epsilons, **options)[0].numpy()
 
 
 @pytest.mark.parametrize(
@@ -46,13 +48,13 @@ def test_random_gradients_agree_with_the_reference(method, scale):
         g = rng.standard_normal((64, size)) * 10.0 ** rng.uniform(-4, 2, (64, 1))
         r = rng.standard_normal((64, size)) * 10.0 ** rng.uniform(-4, 2, (64, 1))
         epsilon = np.where(np.arange(64) % 8 == 0, 0.0, rng.uniform(0, 1, 64))
-        sizes, config = (10, 256), TrainConfig(scale=scale, a_agem_scale=scale)
+        sizes, scales = (10, 256), {"scale": scale, "a_agem_scale": scale}
         expected = np.stack([step_direction(method, *rows, scale, sizes) for rows in zip(g, r, epsilon, strict=True)])
-        got = update(method, *map(torch.tensor, (g, r, epsilon)), config, sizes).numpy()
+        got = update(method, *map(torch.tensor, (g, r, epsilon)), sizes, **scales).numpy()
         # 1e-6 of the direction's length, for the smallest directions too
         assert (np.abs(got - expected) <= 1e-6 * np.linalg.norm(expected, axis=1, keepdims=True)).all()
         singles = (torch.tensor(values, dtype=torch.float32) for values in (g, r, epsilon))
-        single = update(method, *singles, config, sizes).numpy()
+        single = update(method, *singles, sizes, **scales).numpy()
         assert np.abs(single - expected).max() <= 1e-5 * np.abs(expected).max()
 
 
@@ -83,7 +85,7 @@ def test_a_vanishing_gradient_leaves_the_raw_one(method, g, r):
     assert (got == g_row.astype(np.float32)).all()
 
 
-def test_members_of_a_batch_take_their_own_branch():
+def test_learners_of_a_batch_take_their_own_branch():
     g = torch.tensor([G, G, G, G], dtype=torch.float64)
     r = torch.tensor([R, R, (2.0, 2.0), (0.0, 0.0)], dtype=torch.float64)
     got = update("soft_agem", g, r, torch.tensor([0.0, 0.5, 0.5, 0.5], dtype=torch.float64))

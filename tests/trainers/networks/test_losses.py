@@ -6,13 +6,13 @@ import torch
 from gradient_errors import CPU_PATHS, reference_gradient
 from torch import Tensor
 
+from tests.support.learners import engine_of, learner
 from tests.support.toy_streams import toy
-from trainers import TrainConfig
-from trainers.engines import make_engine
-from trainers.engines.columns.mlp import frozen_units, train_column
+from trainers.engines.columns.mlp import Block, frozen_units, train_column
 from trainers.engines.compiled import kernels
 from trainers.engines.compiled.products import PRODUCTS
 from trainers.networks import MLP
+from trainers.networks.base import Batch
 from trainers.networks.heads import JointEmbedding, Linear
 from trainers.networks.losses import cross_entropy, one_hot, output_delta
 from trainers.networks.progressive.mlp import Columns
@@ -93,7 +93,7 @@ def test_autograd_agrees_with_torchs_and_outputs_of_other_tasks_have_none():
 @pytest.mark.parametrize("name", CPU_PATHS)
 def test_g_ref_of_a_fitted_memory(name):
     """Whole reference gradients [D] on every CPU path, of a network that knows its memory by heart."""
-    stream, config = toy(range(2), examples=40), TrainConfig(hidden=(16, 16))
+    stream = toy(range(2), examples=40)
     net, path = MLP((stream.inputs, 16, 16, stream.outputs)), NumericPath.parse(name)
     row = torch.from_numpy(net.init(generator(2, "init")))
     examples = stream.train(0, 0, np.arange(40))
@@ -107,9 +107,9 @@ def test_g_ref_of_a_fitted_memory(name):
     into = torch.zeros(1, net.row, dtype=torch.float64)
     count = labels.shape[1]
     weight = torch.full((1, count, 1), 1 / count, dtype=torch.float64)
-    net.gradients(row[None].double(), {}, x, labels, None, weight, (count,), [into])
+    net.gradients(row[None].double(), {}, Batch(x, labels, None), weight, (count,), [into])
     batch = Examples(examples.inputs[known.numpy()], labels[0].numpy())
-    found = torch.from_numpy(reference_gradient(path, row.numpy(), stream, config, batch)).double()
+    found = torch.from_numpy(reference_gradient(path, row.numpy(), stream, (16, 16), batch)).double()
     error = float((found - into[0]).norm() / into[0].norm())
     assert error > LOST if path.subtracted else error < 1e-4
 
@@ -124,7 +124,8 @@ def test_a_progressive_column():
         columns, x = net.columns(torch.zeros(net.row)), torch.zeros(1, 1, 3)
         bias = columns[0][-1].bias
         bias[:10] = logits[0, 0]
-        train_column(net, columns, x, labels[:, :1], frozen_units(net, columns, x, affine), range(1), rate, affine)
+        block = Block(x, labels[:, :1], frozen_units(net, columns, x, affine))
+        train_column(net, columns, block, range(1), rate, affine)
         moved = (logits[0, 0].double() - bias[:10].double()) / rate
         errors.append(float((moved - exact).norm() / exact.norm()))
     assert errors[0] < 1e-4 and errors[1] > LOST
@@ -155,7 +156,7 @@ def test_residual_networks_take_the_loss_as_told(columns, joint, monkeypatch):
             grown.gradients(row, grown.statistics(row)["statistics"], 0, x, labels, None)
         else:
             weight = torch.full((1, 4, 1), 1 / 4)
-            net.gradients(row, net.statistics(row), x, labels, None, weight, (4,), [torch.zeros_like(row)])
+            net.gradients(row, net.statistics(row), Batch(x, labels, None), weight, (4,), [torch.zeros_like(row)])
     assert asked == [False, True]
 
 
@@ -185,9 +186,8 @@ def test_attributes_are_brought_to_a_device_once():
 
 
 def test_a_network_is_made_as_its_path_says():
-    stream, config = toy(range(2)), TrainConfig(hidden=(8,))
     for subtracted in (False, True):
         for path in (NumericPath(subtracted=subtracted), NumericPath(products="mkl", subtracted=subtracted)):
             for method in ("soft_agem", "prognn"):
-                engine = make_engine(method, (0,), stream, config, path)
+                engine = engine_of(learner(method), toy(range(2)), path)
                 assert engine._net.subtracted is subtracted

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from trainers.networks import MLP
+from trainers.networks.base import Batch
 from trainers.networks.layout import ALIGNMENT
 from trainers.schedule import generator
 
@@ -51,7 +52,8 @@ def test_gradients_of_both_parts_equal_autograd(members):
     weight = torch.tensor([1 / 5] * 5 + [1 / 8] * 8, dtype=torch.float64)[None, :, None]
     g, g_ref = torch.zeros_like(rows), torch.zeros_like(rows)
     labels = y.expand(members, -1)
-    loss = net.gradients(rows, {}, x.expand(members, -1, -1), labels, None, weight, (5, 8), [g, g_ref])
+    batch = Batch(x.expand(members, -1, -1), labels, None)
+    loss = net.gradients(rows, {}, batch, weight, (5, 8), [g, g_ref])
     for m in range(members):
         loss_now, expected = autograd(net, rows[m], x[:current], y[:current])
         loss_ref, expected_ref = autograd(net, rows[m], x[current:], y[current:])

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from tests.support.image_run import torch_twin
+from trainers.networks.base import Batch
 from trainers.networks.heads import JointEmbedding, Linear
 from trainers.networks.layout import ALIGNMENT
 from trainers.networks.resnet import REDUCED, STANDARD, ResNet
@@ -86,7 +87,7 @@ def test_steps_agree_with_torch_modules(kind, count):
         x, labels, allowed = batch(13, size=32, seed=step)
         weight = torch.tensor([1 / 5] * 5 + [1 / 8] * 8, dtype=torch.float64)[None, :, None]
         into = [torch.empty_like(params) for _ in range(2)]
-        loss = net.gradients(params, kept, x, labels, allowed, weight, (5, 8), into)
+        loss = net.gradients(params, kept, Batch(x, labels, allowed), weight, (5, 8), into)
         for member, made in enumerate(twins):
             expected = []
             for part in (slice(5, 13), slice(0, 5)):  # the reference batch first: both move the statistics
@@ -123,7 +124,7 @@ def test_other_tasks_outputs_have_a_gradient_of_exactly_zero(kind):
     labels = torch.tensor([[0, 1, 2, 0, 1, 2]])  # the first task's
     allowed = (torch.arange(6) < 3).expand(1, 6, 6)
     into = torch.empty_like(params)
-    loss = net.gradients(params, kept, x, labels, allowed, torch.full((1, 6, 1), 1 / 6), (6,), [into])
+    loss = net.gradients(params, kept, Batch(x, labels, allowed), torch.full((1, 6, 1), 1 / 6), (6,), [into])
     views = net.layout.views(into)
     assert torch.isfinite(loss).all()
     for name in ("fc.weight", "fc.bias", "embedding.bias"):
@@ -139,11 +140,11 @@ def test_members_with_different_images_do_not_mix(kind):
     parts = [batch(6, size=32, seed=seed) for seed in (0, 1)]
     x, labels, allowed = (torch.cat(one) for one in zip(*parts, strict=True))
     into, weight = torch.empty_like(params), torch.full((1, 6, 1), 1 / 6, dtype=torch.float64)
-    net.gradients(params, kept, x, labels, allowed, weight.expand(2, -1, -1), (6,), [into])
+    net.gradients(params, kept, Batch(x, labels, allowed), weight.expand(2, -1, -1), (6,), [into])
     for member, (one, y, mine) in enumerate(parts):
         row, alone = slice(member, member + 1), torch.empty_like(params[:1])
         fresh = net.statistics(params[row])
-        net.gradients(params[row], fresh, one, y, mine, weight, (6,), [alone])
+        net.gradients(params[row], fresh, Batch(one, y, mine), weight, (6,), [alone])
         assert torch.allclose(into[row], alone, atol=1e-12)
         assert torch.allclose(kept["statistics"][row], fresh["statistics"], atol=1e-12)
 
@@ -171,7 +172,7 @@ def test_float32_is_within_the_stated_tolerance():
     row = torch.from_numpy(net.init(generator(0, "init")))[None]
     x, labels, _ = batch(8, size=32)
     weight, into = torch.full((1, 8, 1), 1 / 8), torch.empty_like(row)
-    net.gradients(row, net.statistics(row), x.float(), labels, None, weight, (8,), [into])
+    net.gradients(row, net.statistics(row), Batch(x.float(), labels, None), weight, (8,), [into])
     made = torch_twin(net, row[0].double(), None)
     loss = torch.nn.functional.cross_entropy(made(x[0].permute(0, 3, 1, 2)), labels[0])
     expected = torch.cat([g.reshape(-1) for g in torch.autograd.grad(loss, list(made.parameters()))]).float()

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import torch
 
+from tests.support.learners import learner, train
 from tests.support.made_images import made_images
-from trainers import Cohort, Member, TrainConfig
+from trainers import Architecture
 from trainers.networks import make_resnet, weights
 from trainers.networks.weights import _drop_damaged, check, load, start_rows
 from trainers.numeric_path import NumericPath
-from trainers.population import train_cohort
 from trainers.streams import DataError
 from trainers.streams.images.split import SplitStream
 
@@ -33,6 +33,9 @@ def stream():
     return SplitStream(made_images(classes=4, train=4, test=2, size=64), range(2), 2)
 
 
+STANDARD = Architecture("resnet18")
+
+
 def written(path, net, seed=0, **changes):
     """A state dict as torchvision saves one, with moving averages and a classifier of its own."""
     row = torch.from_numpy(net.init(np.random.default_rng(seed)))[None]
@@ -44,11 +47,10 @@ def written(path, net, seed=0, **changes):
 
 
 def test_all_but_the_head_starts_from_the_file(stream, tmp_path):
-    config = TrainConfig(network="resnet18")
-    net = make_resnet(config, stream)
+    net = make_resnet(STANDARD, stream)
     path = written(tmp_path / "w.pth", net, seed=7)
-    random = start_rows(net, (0, 1), stream.tasks, config)
-    start = start_rows(net, (0, 1), stream.tasks, TrainConfig(network="resnet18", pretrained=path))
+    random = start_rows(net, (0, 1), stream.tasks, None)
+    start = start_rows(net, (0, 1), stream.tasks, path)
     views, untrained, saved = net.layout.views(start), net.layout.views(random), torch.load(path)
     for name, view in views.items():
         if name.startswith("fc."):
@@ -58,41 +60,38 @@ def test_all_but_the_head_starts_from_the_file(stream, tmp_path):
 
 
 def test_other_weights_give_other_results_and_another_hash(stream, tmp_path):
-    net = make_resnet(TrainConfig(network="resnet18"), stream)
+    net = make_resnet(STANDARD, stream)
     paths = [written(tmp_path / f"{seed}.pth", net, seed) for seed in (1, 2)]
     assert len({check(path) for path in paths}) == 2
-    cohort = Cohort("van", (Member(0.0, 0),))
-    prints = {
-        train_cohort(
-            cohort, stream, TrainConfig(network="resnet18", pretrained=path), IN_TURN, folder=tmp_path / "kept"
-        ).fingerprints[0]
-        for path in (*paths, None)
-    }
+    started = [Architecture("resnet18", pretrained=path) for path in (*paths, None)]
+    kept = tmp_path / "kept"
+    prints = {train([learner("van")], stream, IN_TURN, one, folder=kept).fingerprints[0] for one in started}
     assert len(prints) == 3  # nor does one take the other's first task from the folder
 
 
 def test_first_tasks_of_one_network_are_not_taken_by_another(stream, tmp_path, monkeypatch):
     """Here both networks have the same stages, so that their rows would fit."""
     monkeypatch.setattr("trainers.networks.REDUCED", (8, 16, 24, 32))
-    cohort, found = Cohort("van", (Member(0.0, 0),)), []
+    found = []
     for network in ("resnet18", "reduced_resnet18"):
-        config = TrainConfig(network=network)
-        alone = train_cohort(cohort, stream, config, IN_TURN)
-        kept = train_cohort(cohort, stream, config, IN_TURN, folder=tmp_path / "kept")
+        alone, kept = (
+            train([learner("van")], stream, IN_TURN, Architecture(network), folder=folder)
+            for folder in (None, tmp_path / "kept")
+        )
         assert kept.saved == 0 and kept.fingerprints[0] == alone.fingerprints[0]
         found.append(kept.fingerprints[0])
     assert len(set(found)) == 2
 
 
 def test_a_state_dict_within_a_checkpoint_is_found(stream, tmp_path):
-    net = make_resnet(TrainConfig(network="resnet18"), stream)
+    net = make_resnet(STANDARD, stream)
     path = written(tmp_path / "w.pth", net)
     torch.save({"state_dict": torch.load(path), "epoch": 3}, tmp_path / "c.pth")
     assert check(path) == check(str(tmp_path / "c.pth"))
 
 
 def test_the_hash_is_of_the_backbone_alone(stream, tmp_path):
-    net = make_resnet(TrainConfig(network="resnet18"), stream)
+    net = make_resnet(STANDARD, stream)
     path = written(tmp_path / "w.pth", net)
     other = written(tmp_path / "o.pth", net, **{"fc.weight": torch.ones(2, 32), "bn1.running_mean": torch.zeros(8)})
     assert check(path) == check(other)
@@ -112,7 +111,7 @@ def test_the_hash_is_of_the_backbone_alone(stream, tmp_path):
     ],
 )
 def test_what_does_not_fit_is_one_line(changes, message, stream, tmp_path):
-    net = make_resnet(TrainConfig(network="resnet18"), stream)
+    net = make_resnet(STANDARD, stream)
     with pytest.raises(DataError, match=message) as error:
         check(written(tmp_path / "w.pth", net, **changes))
     assert "\n" not in str(error.value)
@@ -176,4 +175,4 @@ def test_whole_downloads_stay(tmp_path, told):
 
 def test_weights_are_for_the_standard_network_only():
     with pytest.raises(ValueError, match="pretrained weights are for network resnet18, got network 'reduced_resnet18'"):
-        TrainConfig(network="reduced_resnet18", pretrained="imagenet")
+        Architecture("reduced_resnet18", pretrained="imagenet")

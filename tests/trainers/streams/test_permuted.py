@@ -1,4 +1,4 @@
-"""Permuted streams, and MNIST's files, whole and broken. What every stream promises: test_stream_contract.py."""
+"""Permuted streams, MNIST's files whole and broken. What every stream promises: tests/contracts/test_streams.py."""
 
 import gzip
 import math

@@ -12,13 +12,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trainers.cohort import TrainConfig
+from trainers.cohort import Architecture, Cohort
 from trainers.engines.base import Learners, accuracies, is_due, steps_between
 from trainers.engines.batched.feed import make_feed
 from trainers.engines.precision import set_precision
-from trainers.methods import Method, Mixing, Penalty, Products, Projection
-from trainers.methods.base import Number
-from trainers.methods.penalty import State, Step, TaskEnd
+from trainers.methods import Mixing, Penalty, Products, Projection
+from trainers.methods.penalty import State, Step, TaskEnd, column
 from trainers.networks import make_network
 from trainers.networks.losses import masked
 from trainers.networks.weights import start_rows
@@ -34,15 +33,14 @@ class BatchedEngine:
     """Schedules, examples and parameters live on the device; a step reads its number there too."""
 
     def __init__(
-        self, stream: TaskStream, seeds: tuple[int, ...], config: TrainConfig, method: Method, path: NumericPath
+        self, cohort: Cohort, seeds: tuple[int, ...], stream: TaskStream, architecture: Architecture, path: NumericPath
     ) -> None:
-        self._stream, self._seeds, self._config, self._device = stream, seeds, config, torch.device(path.device)
-        self._path = path
-        self._rule = method.rule
-        self._net = make_network(config, stream, path.subtracted)
-        self._one_by_one = config.network != "mlp" and path.one_by_one
+        self._stream, self._seeds, self._path, self._device = stream, seeds, path, torch.device(path.device)
+        self._rule, self._shared, self._pretrained = cohort.declared.rule, cohort.shared, architecture.pretrained
+        self._net = make_network(architecture, stream, path.subtracted)
+        self._one_by_one = architecture.network != "mlp" and path.one_by_one
         self._balanced = bool(getattr(stream, "balanced", False))
-        self._pools = [Pool(stream, seed, config, method.memory) for seed in seeds]
+        self._pools = [Pool(stream, seed, cohort.declared, cohort.shared) for seed in seeds]
         self._feed = make_feed(stream, self._pools, self._device)
         self._step = torch.zeros(1, dtype=torch.int64, device=self._device)
         self._graphs: dict[tuple[int, int], torch.cuda.CUDAGraph] = {}
@@ -50,7 +48,7 @@ class BatchedEngine:
         self.steps, self.reference = 0, False
 
     def start(self) -> Tensor:
-        return start_rows(self._net, self._seeds, self._stream.tasks, self._config).to(self._device)
+        return start_rows(self._net, self._seeds, self._stream.tasks, self._pretrained).to(self._device)
 
     def state(self, params: Tensor) -> State:
         kept = self._rule.start(params) if isinstance(self._rule, Penalty) else {}
@@ -80,10 +78,10 @@ class BatchedEngine:
             return
         begin = first
         for step in range(first, last):
-            if is_due(step, self._config.fisher_every):
+            if is_due(step, self._shared.fisher_every):
                 if step > begin:
                     yield begin, step
-                refresh(learners.state, learners.params, self._config)
+                refresh(learners.state, learners.params, learners.values(self._shared))
                 begin = step
         yield begin, last
 
@@ -93,7 +91,8 @@ class BatchedEngine:
             sensitivities = partial(self._sensitivities, learners)
             real = self._net.real.to(self._device)
             examples = self._pools[0].shown
-            end = TaskEnd(first, learners.params, real, examples, self._config, sensitivities)
+            values = learners.values(self._shared)
+            end = TaskEnd(first, learners.params, real, examples, values, sensitivities)
             self._rule.end_task(learners.state, end)
 
     def _sensitivities(self, learners: Learners) -> Iterator[Tensor]:
@@ -164,12 +163,12 @@ class BatchedEngine:
         self._step.add_(1)
 
     def _step_of(self, learners: Learners, segment: "_Segment", rows: Tensor, start: int) -> None:
-        params, (x, labels, allowed) = learners.params, self._feed.batch(rows, learners.seed)
+        params, batch = learners.params, self._feed.batch(rows, learners.seed)
         sizes, weight = (segment.current, *segment.parts), segment.row_weight
         if self._together:
             sizes, weight = (sum(sizes),), torch.full_like(weight, 1 / sum(sizes))
         gradients = [torch.empty_like(params) for _ in sizes]  # the network writes all of them
-        loss = self._net.gradients(params, learners.state, x, labels, allowed, weight[learners.seed], sizes, gradients)
+        loss = self._net.gradients(params, learners.state, batch, weight[learners.seed], sizes, gradients)
         bad = (learners.first_bad < 0) & ~torch.isfinite(loss)
         learners.first_bad.copy_(torch.where(bad, self._step + start, learners.first_bad))
         self._update(learners, segment, gradients[0], gradients[1:])
@@ -180,22 +179,21 @@ class BatchedEngine:
 
     def _update(self, learners: Learners, segment: "_Segment", g: Tensor, references: list[Tensor]) -> None:
         """params −= rate · the rule's direction."""
-        params, rule = learners.params, self._rule
-        rate = learners.rate.to(params.dtype)[:, None]
+        params, rule, values = learners.params, self._rule, learners.values(self._shared)
+        rate = column(values.lr)
         if isinstance(rule, Penalty):
-            step = Step(params, g, rate, learners.strength.to(params.dtype)[:, None])
-            params.addcmul_(rule.direction(learners.state, step), -rate)
+            params.addcmul_(rule.direction(learners.state, Step(params, g, values)), -rate)
         elif not references:
             params.addcmul_(g, -rate)
         elif isinstance(rule, Projection):
-            direction, projected = rule.direction(g, torch.stack(references, dim=1), self._config)
+            direction, projected = rule.direction(g, torch.stack(references, dim=1), values)
             params.addcmul_(direction, -rate)
             learners.projected.add_(projected)
         elif isinstance(rule, Mixing):
-            products = Products.of(g, references[0], segment.current / (segment.current + segment.reference))
-            mix = rule.mix(products, learners.epsilon.to(params.dtype), self._config)
-            params.addcmul_(g, -rate * _column(mix.a))
-            params.addcmul_(references[0], -rate * _column(mix.b))
+            products = inner_products(g, references[0], segment.current / (segment.current + segment.reference))
+            mix = rule.mix(products, values)
+            params.addcmul_(g, -rate * column(mix.a))
+            params.addcmul_(references[0], -rate * column(mix.b))
             learners.projected.add_(mix.projected)
 
     @property
@@ -204,12 +202,7 @@ class BatchedEngine:
         if isinstance(self._rule, Projection):
             return 1
         refreshed = isinstance(self._rule, Penalty) and self._rule.refresh is not None
-        return min(GRAPH_STEPS, self._config.fisher_every) if refreshed else GRAPH_STEPS
-
-
-def _column(value: Number) -> Number:
-    """A number that is the same for all members, or [M] as [M, 1]."""
-    return value[:, None] if isinstance(value, Tensor) else value
+        return min(GRAPH_STEPS, self._shared.fisher_every) if refreshed else GRAPH_STEPS
 
 
 class _Segment:
@@ -232,3 +225,13 @@ class _Segment:
                 weight[seed, into : into + size] = 1 / max(size, 1)
                 taken, into = taken + size, into + wide
         self.rows, self.row_weight = torch.from_numpy(rows).to(device), torch.from_numpy(weight).to(device)
+
+
+def inner_products(g: Tensor, g_ref: Tensor, share: float = 0.5) -> Products:
+    """Of gradients [M, D] each: one global L2 inner product over all parameters, [M]."""
+    gr = _inner(g, g_ref)
+    return Products(_inner(g, g), gr, _inner(g_ref, g_ref), torch.full_like(gr, share))
+
+
+def _inner(x: Tensor, y: Tensor) -> Tensor:
+    return torch.bmm(x[:, None], y[:, :, None])[:, 0, 0]

@@ -1,26 +1,19 @@
 """Where the engine of tensors takes its batches from: rows of the pools, on the device."""
 
-from typing import NamedTuple, Protocol, cast
+from typing import Protocol, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from trainers.networks.base import Batch
 from trainers.pool import Pool
 from trainers.streams.base import ImageStream, PixelStream, TaskStream
 
 PIXEL_TEST_ROWS = 1000  # test rows of one forward pass
 IMAGE_TEST_PIXELS = {"cpu": 2**18, "cuda": 2**23}  # of all images of one forward pass
 UPLOAD = 1000  # images that go to the device at a time
-
-
-class Batch(NamedTuple):
-    """x [M, B, …] and labels [M, B], [1, …] where all members have the same; allowed outputs, or None: all."""
-
-    x: Tensor
-    labels: Tensor
-    allowed: Tensor | None
 
 
 class Feed(Protocol):

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trainers.cohort import TrainConfig
+from trainers.cohort import Cohort
 from trainers.engines.base import Learners
 from trainers.engines.precision import set_precision
 from trainers.kept.array_store import fingerprint
@@ -37,10 +37,10 @@ class GrowingEngine(ABC):
     reference = False
     _net: GrowingNetwork
 
-    def __init__(self, stream: TaskStream, seeds: tuple[int, ...], config: TrainConfig, path: NumericPath) -> None:
+    def __init__(self, cohort: Cohort, seeds: tuple[int, ...], stream: TaskStream, path: NumericPath) -> None:
         self._stream, self._seeds, self._device = stream, seeds, torch.device(path.device)
         self._path = path
-        self._pools = [Pool(stream, seed, config, None) for seed in seeds]
+        self._pools = [Pool(stream, seed, cohort.declared, cohort.shared) for seed in seeds]
         self._segments: tuple[Segment, ...] = ()
         self._known: dict[tuple[int, int, str], float] = {}
         self._task = 0

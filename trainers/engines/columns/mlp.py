@@ -6,13 +6,14 @@ go into the parameters directly, without a gradient in between.
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trainers.cohort import TrainConfig
+from trainers.cohort import Architecture, Cohort
 from trainers.engines.base import Learners, steps_between
 from trainers.engines.columns.base import GrowingEngine, note_bad
 from trainers.engines.compiled.products import PRODUCTS
@@ -25,7 +26,15 @@ from trainers.pool import Pool
 from trainers.streams.base import PixelStream
 
 TEST_ROWS = 500  # test rows of one forward pass: their activations stay near the processor
-BLOCK = 64  # steps whose images the frozen columns see at once; what the training loop asks for at once
+BLOCK = 64  # steps; what the training loop asks for at once
+
+
+class Block(NamedTuple):
+    """Steps whose images the frozen columns see at once: x [S, B, inputs], labels [S, B]; hidden: `frozen_units`."""
+
+    x: Tensor
+    labels: Tensor
+    hidden: list[Tensor]
 
 
 class ColumnsEngine(GrowingEngine):
@@ -34,9 +43,11 @@ class ColumnsEngine(GrowingEngine):
     _stream: PixelStream
     _net: Columns
 
-    def __init__(self, stream: PixelStream, seeds: tuple[int, ...], config: TrainConfig, path: NumericPath) -> None:
-        super().__init__(stream, seeds, config, path)
-        self._net = Columns((stream.inputs, *config.hidden, stream.outputs), len(stream.tasks), path.subtracted)
+    def __init__(
+        self, cohort: Cohort, seeds: tuple[int, ...], stream: PixelStream, architecture: Architecture, path: NumericPath
+    ) -> None:
+        super().__init__(cohort, seeds, stream, path)
+        self._net = Columns((stream.inputs, *architecture.hidden, stream.outputs), len(stream.tasks), path.subtracted)
         self._affine = PRODUCTS["onednn" if path.products == "onednn" else "mkl"].affine  # torch's own on a GPU
         self._block, self._hidden = (-1, -1), dict[int, list[Tensor]]()
 
@@ -50,7 +61,7 @@ class ColumnsEngine(GrowingEngine):
 
     def train(self, learners: Learners, first: int, last: int) -> None:
         set_precision(self._path)
-        rates: list[float] = learners.rate.tolist()
+        rates: list[float] = learners.own["lr"].tolist()
         seeds: list[int] = learners.seed.tolist()
         members = [self._net.columns(row)[: self._task + 1] for row in learners.params]
         for number, start, steps in steps_between([len(segment.rows) for segment in self._segments], first, last):
@@ -61,7 +72,8 @@ class ColumnsEngine(GrowingEngine):
                 for row, columns in enumerate(members):
                     x, labels = block[seeds[row]]
                     hidden = self._frozen_once(learners.params[row], columns, x, (number, begin))
-                    loss = train_column(self._net, columns, x, labels, hidden, wanted, rates[row], self._affine)
+                    given = Block(x, labels, hidden)
+                    loss = train_column(self._net, columns, given, wanted, rates[row], self._affine)
                     note_bad(learners.first_bad[row], loss, start + begin + wanted.start)
 
     def _frozen_once(self, row: Tensor, columns: Sequence[Column], x: Tensor, block: tuple[int, int]) -> list[Tensor]:
@@ -105,20 +117,13 @@ def frozen_units(net: Columns, columns: Sequence[Column], x: Tensor, affine: Aff
 
 
 def train_column(
-    net: Columns,
-    columns: Sequence[Column],
-    x: Tensor,
-    labels: Tensor,
-    hidden: list[Tensor],
-    steps: range,
-    rate: float,
-    affine: Affine,
+    net: Columns, columns: Sequence[Column], block: Block, steps: range, rate: float, affine: Affine
 ) -> Tensor:
     """SGD steps of the last of these columns, in place; the others are frozen. Returns the loss of each step.
 
-    x [S, B, inputs] and labels [S, B] are a block of batches, of which `steps` are taken; hidden: its `frozen_units`.
+    `steps` of the block's batches are taken.
     """
-    number, classes = len(columns) - 1, net.sizes[-1]
+    (x, labels, hidden), number, classes = block, len(columns) - 1, net.sizes[-1]
     units = [part.view(*x.shape[:2], -1) for part in hidden]
     logits, delta = x.new_empty(*x.shape[:2], net.widths[-1]), x.new_zeros(x.shape[1], net.widths[-1])
     target = one_hot(labels, delta)

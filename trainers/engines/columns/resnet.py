@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trainers.cohort import TrainConfig
+from trainers.cohort import Architecture, Cohort
 from trainers.engines.base import Learners, accuracies, steps_between
 from trainers.engines.batched.feed import ImageFeed
 from trainers.engines.columns.base import GrowingEngine, note_bad
@@ -26,13 +26,15 @@ class ResNetColumnsEngine(GrowingEngine):
 
     _net: ResNetColumns
 
-    def __init__(self, stream: ImageStream, seed: int, config: TrainConfig, path: NumericPath) -> None:
+    def __init__(
+        self, cohort: Cohort, seed: int, stream: ImageStream, architecture: Architecture, path: NumericPath
+    ) -> None:
         if stream.attributes is not None:
             raise ValueError("prognn has no form with a joint embedding; train it on the stream without one")
-        super().__init__(stream, (seed,), config, path)
-        self._net = ResNetColumns(make_resnet(config, stream, path.subtracted), len(stream.tasks))
+        super().__init__(cohort, (seed,), stream, path)
+        self._net = ResNetColumns(make_resnet(architecture, stream, path.subtracted), len(stream.tasks))
         self._feed = ImageFeed(stream, self._pools, self._device)
-        self._balanced, self._pretrained = stream.balanced, config.pretrained
+        self._balanced, self._pretrained = stream.balanced, architecture.pretrained
 
     def start(self) -> Tensor:
         rows = super().start()
@@ -50,7 +52,7 @@ class ResNetColumnsEngine(GrowingEngine):
 
     def train(self, learners: Learners, first: int, last: int) -> None:
         set_precision(self._path)
-        rates: list[float] = learners.rate.tolist()
+        rates: list[float] = learners.own["lr"].tolist()
         members = [learners.part(slice(row, row + 1)) for row in range(len(rates))]
         for number, start, steps in steps_between([len(segment.rows) for segment in self._segments], first, last):
             rows = torch.from_numpy(self._segments[number].rows).to(self._device)

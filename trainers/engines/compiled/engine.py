@@ -14,12 +14,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trainers.cohort import TrainConfig
+from trainers.cohort import Architecture, Cohort
 from trainers.engines.base import Learners, is_due, steps_between
 from trainers.engines.compiled.inputs import Inputs, Layer
 from trainers.engines.compiled.passes import Passes
 from trainers.engines.precision import set_precision
-from trainers.methods import Method, Mixing, Penalty, Projection
+from trainers.hyperparameters import Hyperparameters
+from trainers.methods import Mixing, Penalty, Projection
 from trainers.methods.penalty import State, Step, TaskEnd
 from trainers.networks import MLP
 from trainers.numeric_path import NumericPath
@@ -33,11 +34,13 @@ TEST_ROWS = 500  # test rows of one forward pass: their activations stay in the 
 class CompiledEngine:
     """Members of one seed. They take each step one after another, so that a batch is prepared once for all."""
 
-    def __init__(self, stream: PixelStream, seed: int, config: TrainConfig, method: Method, path: NumericPath) -> None:
-        self._stream, self._seed, self._config, self._rule = stream, seed, config, method.rule
-        self._path = path
-        self._net = MLP((stream.inputs, *config.hidden, stream.outputs), path.subtracted)
-        self._pool = Pool(stream, seed, config, method.memory)
+    def __init__(
+        self, cohort: Cohort, seed: int, stream: PixelStream, architecture: Architecture, path: NumericPath
+    ) -> None:
+        self._rule, self._shared = cohort.declared.rule, cohort.shared
+        self._stream, self._seed, self._path = stream, seed, path
+        self._net = MLP((stream.inputs, *architecture.hidden, stream.outputs), path.subtracted)
+        self._pool = Pool(stream, seed, cohort.declared, cohort.shared)
         self._passes = Passes(self._net, stream.largest, path)
         self._inputs: Inputs | None = None
         self._tests: dict[int, Inputs] = {}
@@ -68,7 +71,8 @@ class CompiledEngine:
     def train(self, learners: Learners, first: int, last: int) -> None:
         set_precision(self._path)
         members = [
-            _Member(learners, row, self._passes.layers(learners.params[row])) for row in range(len(learners.seed))
+            _Member(learners, row, self._passes.layers(learners.params[row]), self._shared)
+            for row in range(len(learners.seed))
         ]
         for number, start, steps in steps_between([len(part.rows) for part in self._segments], first, last):
             segment = self._segments[number]
@@ -78,8 +82,8 @@ class CompiledEngine:
     def finish(self, learners: Learners, first: bool) -> None:
         set_precision(self._path)
         if isinstance(self._rule, Penalty):
-            sensitivities = partial(self._sensitivities, learners)
-            end = TaskEnd(first, learners.params, self._net.real, self._pool.shown, self._config, sensitivities)
+            values, sensitivities = learners.values(self._shared), partial(self._sensitivities, learners)
+            end = TaskEnd(first, learners.params, self._net.real, self._pool.shown, values, sensitivities)
             self._rule.end_task(learners.state, end)
 
     def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
@@ -116,7 +120,7 @@ class CompiledEngine:
             products = passes.backward(member.layers, batch, inputs, passes.g_ref)
             a, b = 1.0, 0.0
             if segment.reference and isinstance(self._rule, Mixing):
-                a, b, hit = self._rule.mix(products, member.epsilon, self._config)
+                a, b, hit = self._rule.mix(products, member.values)
                 member.projected[member.row] += hit
             passes.update(member.layers, batch, inputs, -member.rate * a, -member.rate * b)
 
@@ -125,10 +129,10 @@ class CompiledEngine:
         g = self._room(1)
         into = self._passes.layers(g[0])
         for member in members:
-            if rule.refresh and is_due(step, self._config.fisher_every):
-                rule.refresh(member.state, member.params, self._config)
+            if rule.refresh and is_due(step, self._shared.fisher_every):
+                rule.refresh(member.state, member.params, member.values)
             member.note(self._passes.gradient(member.layers, inputs, labels, into), step)
-            direction = rule.direction(member.state, Step(member.params, g, member.rate, member.strength))
+            direction = rule.direction(member.state, Step(member.params, g, member.values))
             member.params.add_(direction, alpha=-member.rate)
 
     def _project(self, members: list["_Member"], rule: Projection, segment: Segment, rows: Indices, step: int) -> None:
@@ -142,7 +146,7 @@ class CompiledEngine:
                 inputs, labels = self._take(part, 0)
                 loss += self._passes.gradient(member.layers, inputs, labels, layers)
             member.note(loss, step)
-            direction, projected = rule.direction(gradients[:1], gradients[None, 1:], self._config)
+            direction, projected = rule.direction(gradients[:1], gradients[None, 1:], member.values)
             member.projected[member.row] += float(projected)
             member.params.add_(direction, alpha=-member.rate)
 
@@ -174,12 +178,11 @@ class CompiledEngine:
 class _Member:
     """One row of the learners, as plain numbers and views."""
 
-    def __init__(self, learners: Learners, row: int, layers: list[Layer]) -> None:
+    def __init__(self, learners: Learners, row: int, layers: list[Layer], shared: Hyperparameters) -> None:
         self.row, self.layers, self.params = row, layers, learners.params[row : row + 1]
         self.state = {name: array[row : row + 1] for name, array in learners.state.items()}
-        self.epsilon, self.rate, self.strength = (
-            float(values[row]) for values in (learners.epsilon, learners.rate, learners.strength)
-        )
+        self.values = shared.but(**{name: float(values[row]) for name, values in learners.own.items()})
+        self.rate = self.values.lr
         self.projected, self._first_bad = learners.projected.numpy(), learners.first_bad.numpy()
 
     def note(self, loss: float, step: int) -> None:

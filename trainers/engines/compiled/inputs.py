@@ -85,7 +85,7 @@ class DenseInputs:
         return found
 
     def update(self, layer: Layer, g_ref: Layer, b: np.float32, delta: Floats, a: np.float32) -> None:
-        kernels.update_layer(*layer.arrays, *g_ref.arrays, b, self._now, delta, a)
+        kernels.update_layer(layer.arrays, g_ref.arrays, b, self._now, delta, a)
 
 
 class SparseInputs:
@@ -122,4 +122,4 @@ class SparseInputs:
         return found
 
     def update(self, layer: Layer, g_ref: Layer, b: np.float32, delta: Floats, a: np.float32) -> None:
-        sparse.update_layer(*layer.arrays, *g_ref.arrays, b, self._now, delta, a)
+        sparse.update_layer(layer.arrays, g_ref.arrays, b, self._now, delta, a)

@@ -138,11 +138,14 @@ def bias_products(delta, current, bias):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def update_layer(weight, bias, g_ref, g_ref_bias, b, inputs, delta, a):  # type: ignore[no-untyped-def]
-    """Adds b·g_ref + a·g to a layer's weight and bias in one pass; g_ref is not read where b is zero.
+def update_layer(layer, reference, b, inputs, delta, a):  # type: ignore[no-untyped-def]
+    """Adds b·g_ref + a·g to a layer in one pass; g_ref is not read where b is zero.
 
-    inputs [current, K] and delta [current, N] are those of g.
+    layer and reference are (weight [K, N], bias [N]) of the parameters and of g_ref; inputs [current, K] and delta
+    [current, N] are those of g.
     """
+    weight, bias = layer
+    g_ref, g_ref_bias = reference
     update_bias(bias, g_ref_bias, b, delta, a)
     for k in range(weight.shape[0]):
         row = weight[k]

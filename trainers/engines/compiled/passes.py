@@ -90,8 +90,8 @@ class Passes:
         a, b = np.float32(of_g), np.float32(of_ref)
         inputs.update(member[0], self.g_ref[0], b, batch.delta_now[0], a)
         for number in range(1, len(member)):
-            arrays = (*member[number].arrays, *self.g_ref[number].arrays)
-            kernels.update_layer(*arrays, b, batch.hidden_now[number - 1], batch.delta_now[number], a)
+            layer, reference = member[number].arrays, self.g_ref[number].arrays
+            kernels.update_layer(layer, reference, b, batch.hidden_now[number - 1], batch.delta_now[number], a)
 
     def gradient(self, member: list[Layer], inputs: Inputs, labels: Labels, into: list[Layer]) -> float:
         """Writes the whole gradient of the mean loss over the batch at hand; returns that loss.

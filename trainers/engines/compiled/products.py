@@ -1,7 +1,7 @@
 """The two float32 matrix products that torch has on a CPU, under one interface.
 
 torch.mm calls MKL, which takes a slow path on AMD processors with AVX-512: there oneDNN, reached through the linear
-layer that torch keeps for compiled models, is more than twice as fast. Which is faster is measured: see `paths`.
+layer that torch keeps for compiled models, is more than twice as fast. `engines/choice.py` measures which is faster.
 """
 
 from collections.abc import Callable

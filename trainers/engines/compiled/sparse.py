@@ -151,8 +151,10 @@ def layer_products(now, now_gram, ref, delta, current, g_ref, bias):  # type: ig
 
 
 @compiled
-def update_layer(weight, bias, g_ref, g_ref_bias, b, now, delta, a):  # type: ignore[no-untyped-def]
+def update_layer(layer, reference, b, now, delta, a):  # type: ignore[no-untyped-def]
     """As `kernels.update_layer`, with the examples of g by pixel."""
+    weight, bias = layer
+    g_ref, g_ref_bias = reference
     update_bias(bias, g_ref_bias, b, delta, a)
     start, example, value = now
     for p in range(weight.shape[0]):

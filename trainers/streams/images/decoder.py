@@ -13,7 +13,7 @@ import numpy as np
 
 from trainers.notes import first_line
 from trainers.streams.base import DataError, Pixels
-from trainers.streams.images.sources.base import Damaged, Source, printable
+from trainers.streams.images.sources.base import MOST_NAMED, Damaged, Source, printable
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "PPM", "TIFF")  # of SUFFIXES; others may start programs (PostScript)
 MOST_PIXELS = 89_478_485  # of one image; from here on Pillow, too, suspects a decompression bomb
@@ -60,10 +60,10 @@ def reasons(source: Source, names: Sequence[str], size: int) -> dict[str, str]:
     return {name: _reason(source, name, size) for name in names}
 
 
-def told(source: Source, names: Sequence[str], size: int, count: int = 3) -> str:
+def told(source: Source, names: Sequence[str], size: int) -> str:
     """The first few images that cannot be decoded and why, for a message. Raises DataError."""
-    first = reasons(source, names[:count], size).items()
-    return ", ".join(f"{printable(name)} ({why})" for name, why in first) + (", …" if len(names) > count else "")
+    first = reasons(source, names[:MOST_NAMED], size).items()
+    return ", ".join(f"{printable(name)} ({why})" for name, why in first) + (", …" if len(names) > MOST_NAMED else "")
 
 
 def chunks(source: Source, size: int, workers: int | None = None) -> Generator[Chunk, None, None]:

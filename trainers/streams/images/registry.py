@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainers.streams.base import DataError
 from trainers.streams.images import sources
 from trainers.streams.images.cache import Progress
 from trainers.streams.images.decode import decode
@@ -26,14 +27,6 @@ class ImageOptions:
     cache: Path | None = None
 
 
-DATASETS = {
-    "split_cifar": ImageOptions(5, 32),
-    "split_cub": ImageOptions(10, 224),
-    "split_cub_je": ImageOptions(10, 224),
-    "split_awa": ImageOptions(5, 224),
-    "split_awa_je": ImageOptions(5, 224),
-}
-OF_FOLDERS = ImageOptions(5, 32)
 _LOADED: dict[tuple[str, Path, ImageOptions], ImageSet] = {}  # by this process
 
 
@@ -41,10 +34,16 @@ def open_images(
     dataset: str, data_dir: Path, tasks: range, examples_per_task: int | None, options: ImageOptions | None
 ) -> SplitStream | ReoccurringStream:
     """The stream, with its images decoded. Raises DataError."""
-    options = options or DATASETS.get(dataset, OF_FOLDERS)
-    found = load(dataset, data_dir, options)
-    kind = ReoccurringStream if dataset.startswith("split_awa") else SplitStream
-    return kind(found, tasks, options.classes, examples_per_task, embedding=dataset.endswith("_je"))
+    if options is None:
+        raise DataError(f"{dataset} needs the number of classes of a task and the size of the images")
+    images, known = load(dataset, data_dir, options), sources.DATASETS.get(dataset)
+    kind = ReoccurringStream if known and known.recurring else SplitStream
+    return kind(images, tasks, options.classes, examples_per_task, embedding=bool(known and known.embedding))
+
+
+def has_images(dataset: str) -> bool:
+    """Whether the dataset is one of images that are decoded: published, or class folders of the user's own."""
+    return dataset in sources.DATASETS or dataset.startswith(FOLDER)
 
 
 def load(dataset: str, data_dir: Path, options: ImageOptions, progress: Progress | None = None) -> ImageSet:

@@ -7,20 +7,16 @@ import torch
 import trainers.checkpoints
 import trainers.networks
 from tests.support.killing import train_until_kept
+from tests.support.learners import engine_of, learner, train, untrained
 from tests.support.made_images import made_images
 from tests.support.numeric_paths import rows_equal
-from trainers import Cohort, Member, TrainConfig
-from trainers.engines import make_engine
-from trainers.engines.base import Learners
+from trainers import Architecture
 from trainers.numeric_path import NumericPath
-from trainers.population import train_cohort
 from trainers.schedule import generator
 from trainers.streams.images.split import ReoccurringStream, SplitStream
 
-CONFIG = TrainConfig(network="reduced_resnet18", learning_rate=0.05, batch_size=6)
-LONGER = TrainConfig(
-    network="reduced_resnet18", learning_rate=0.1, batch_size=5
-)  # with `longer_stream`, enough to learn
+REDUCED = Architecture("reduced_resnet18")
+LONGER = {"lr": 0.1, "batch_size": 5}  # with `longer_stream`, enough to learn
 PATH = NumericPath(products="onednn")
 
 
@@ -39,23 +35,25 @@ def longer_stream():
     return SplitStream(made_images(classes=6, train=60, test=5, size=8), range(3), 2)
 
 
-def made_engine(stream=None, method="prognn", seed=0, config=CONFIG, path=PATH):
-    return make_engine(method, (seed,), stream or split_stream(), config, path)
+def one(seed=0, **values):
+    return learner("prognn", seed, **{"lr": 0.05, "batch_size": 6} | values)
+
+
+def made_engine(stream=None, method="prognn", batch_size=6, architecture=REDUCED, path=PATH):
+    return engine_of(learner(method, batch_size=batch_size), stream or split_stream(), path, architecture)
 
 
 def learners(engine, rates=(0.05,)):
-    params = engine.start().repeat(len(rates), 1)
-    none, seed = [None] * len(rates), torch.zeros(len(rates), dtype=torch.int64, device=params.device)
-    return Learners.of(params, seed, none, rates, none, engine.state(params))
+    return untrained(engine, [one(lr=rate) for rate in rates])
 
 
-def train(engine, members, task):
+def take(engine, members, task):
     engine.load_task(task)
     engine.train(members, 0, engine.steps)
 
 
-def member(seed, rate=None):
-    return Member(0.0, seed, rate)
+def trained(learners, stream, **options):
+    return train(learners, stream, PATH, REDUCED, **options)
 
 
 def test_the_first_task_is_plain_sgd():
@@ -65,8 +63,8 @@ def test_the_first_task_is_plain_sgd():
     found, expected = learners(engine), learners(plain)
     net = engine._net
     assert torch.equal(net.backbone(found.params, 0), expected.params)
-    for one, some in ((engine, found), (plain, expected)):
-        train(one, some, 0)
+    for each, some in ((engine, found), (plain, expected)):
+        take(each, some, 0)
     assert torch.allclose(net.backbone(found.params, 0), expected.params, atol=1e-6, rtol=0)
     averages = found.state["statistics"][:, net.statistics_slice(0)]
     assert torch.allclose(averages, expected.state["statistics"], atol=1e-6, rtol=0)
@@ -77,17 +75,17 @@ def test_the_first_task_is_plain_sgd():
 
 def test_finished_columns_never_change():
     """Every bit of parameters and moving averages, hence accuracy, which a fresh engine finds as well."""
-    engine = made_engine(longer_stream(), config=LONGER)
+    engine = made_engine(longer_stream(), batch_size=5)
     members, net = learners(engine, (0.1,)), engine._net
     finished = []
     for task in range(3):
-        train(engine, members, task)
+        take(engine, members, task)
         params, averages = (
             members.params[:, net.slice(task)],
             members.state["statistics"][:, net.statistics_slice(task)],
         )
         finished.append((task, params.clone(), averages.clone(), engine.accuracy(members, task)))
-        fresh = made_engine(longer_stream(), config=LONGER)
+        fresh = made_engine(longer_stream(), batch_size=5)
         for earlier, params, averages, share in finished:
             assert torch.equal(members.params[:, net.slice(earlier)], params)
             assert torch.equal(members.state["statistics"][:, net.statistics_slice(earlier)], averages)
@@ -98,32 +96,32 @@ def test_finished_columns_never_change():
 
 
 def test_a_whole_run_forgets_nothing():
-    result = train_cohort(Cohort("prognn", (member(0), member(1))), longer_stream(), LONGER, PATH)
+    result = trained([one(seed, **LONGER) for seed in (0, 1)], longer_stream())
     for task in range(3):
         own = result.accuracies[:, task:, task]
         assert (own == own[:, :1]).all()
     assert result.accuracies[:, 2].mean() > 0.8 and (result.diverged_task == -1).all()
     # What a step is does not depend on how many are asked for at a time.
-    plain = train_cohort(Cohort("prognn", (member(0),)), longer_stream(), LONGER, PATH, transfer=False)
+    plain = trained([one(**LONGER)], longer_stream(), transfer=False)
     assert plain.fingerprints[0] == result.fingerprints[0]
 
 
-def test_a_member_is_bit_identical_alone_and_together():
-    members = tuple(member(seed, rate) for seed in (0, 1) for rate in (None, 0.01, 0.2))
-    together = train_cohort(Cohort("prognn", members), split_stream(), CONFIG, PATH)
+def test_a_learner_is_bit_identical_alone_and_together():
+    chosen = [one(seed, lr=rate) for seed in (0, 1) for rate in (0.05, 0.01, 0.2)]
+    together = trained(chosen, split_stream())
     assert len(set(together.fingerprints)) == 6
-    for row, one in enumerate(members):
-        assert rows_equal(together, row, train_cohort(Cohort("prognn", (one,)), split_stream(), CONFIG, PATH), 0)
+    for row, each in enumerate(chosen):
+        assert rows_equal(together, row, trained([each], split_stream()), 0)
 
 
 @pytest.mark.parametrize("after", [1, 2])
 def test_a_killed_run_goes_on_bit_for_bit(after, tmp_path, monkeypatch):
     monkeypatch.setattr(trainers.checkpoints, "AT_MOST_EVERY", 0.0)
-    stream, cohort = split_stream(range(4)), Cohort("prognn", (member(0), member(0, 0.01)))
-    whole = train_cohort(cohort, stream, CONFIG, PATH)
-    train_until_kept(monkeypatch, after, cohort, stream, CONFIG, PATH, folder=tmp_path)
+    stream, chosen = split_stream(range(4)), [one(), one(lr=0.01)]
+    whole = trained(chosen, stream)
+    train_until_kept(monkeypatch, after, chosen, stream, PATH, REDUCED, folder=tmp_path)
     counted = []
-    resumed = train_cohort(cohort, stream, CONFIG, PATH, counted.append, folder=tmp_path)
+    resumed = trained(chosen, stream, progress=counted.append, folder=tmp_path)
     assert all(rows_equal(whole, row, resumed, row) for row in range(2))
     assert sum(counted) == 2 * 4 * (3 - after)  # 4 steps a task
 
@@ -132,7 +130,7 @@ def test_the_first_bad_step_is_marked_and_nobody_else_disturbed():
     engine = made_engine()
     alone, pair = learners(engine), learners(engine, (0.05, 0.05))
     for some in (alone, pair):
-        train(engine, some, 0)
+        take(engine, some, 0)
     engine.load_task(1)
     for some in (alone, pair):
         engine.train(some, 0, 2)
@@ -158,12 +156,12 @@ def test_accuracy_is_the_mean_over_classes_where_the_stream_says_so():
 
 def test_every_column_starts_from_pretrained_weights(tmp_path, monkeypatch):
     monkeypatch.setattr(trainers.networks, "STANDARD", (8, 8, 16, 16))
-    config = TrainConfig(network="resnet18", pretrained=str(tmp_path / "weights.pt"))
-    engine = made_engine(config=config)
+    architecture = Architecture("resnet18", pretrained=str(tmp_path / "weights.pt"))
+    engine = made_engine(architecture=architecture)
     single = engine._net.net
     row = torch.from_numpy(single.init(generator(9, "elsewhere")))[None]
     weights = {name: view[0].clone() for name, view in single.layout.views(row).items()}
-    torch.save(weights, config.pretrained)
+    torch.save(weights, architecture.pretrained)
     params = engine.start()
     heads = []
     for number in range(3):
@@ -187,7 +185,7 @@ def test_a_gpu_agrees():
         engine = made_engine(path=path)
         members = learners(engine, (0.02, 0.05))
         for task in range(3):
-            train(engine, members, task)
+            take(engine, members, task)
         assert members.first_bad.tolist() == [-1, -1]
         finals.append((members.params.cpu(), members.state["statistics"].cpu()))
     for cpu, gpu in zip(*finals, strict=True):

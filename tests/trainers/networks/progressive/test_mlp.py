@@ -7,11 +7,10 @@ import pytest
 import torch
 
 import trainers.engines.columns.mlp as engine_module
+from tests.support.learners import engine_of, learner, untrained
 from tests.support.toy_streams import digits, toy
-from trainers import TrainConfig
-from trainers.engines import make_engine
-from trainers.engines.base import Learners
-from trainers.engines.columns.mlp import ColumnsEngine, frozen_units, train_column
+from trainers import Architecture
+from trainers.engines.columns.mlp import Block, frozen_units, train_column
 from trainers.engines.compiled.products import PRODUCTS
 from trainers.networks import MLP
 from trainers.networks.mlp import ALIGNMENT, BIAS_START
@@ -19,7 +18,7 @@ from trainers.networks.progressive.mlp import Columns
 from trainers.numeric_path import NumericPath
 from trainers.schedule import generator
 
-SMALL = TrainConfig(batch_size=4, hidden=(24, 16))
+SMALL = (24, 16)
 PATHS = (NumericPath(products="mkl"), NumericPath(products="onednn"), NumericPath())
 AFFINE = PRODUCTS["mkl"].affine
 on_every_path = pytest.mark.parametrize("path", PATHS, ids=str)
@@ -32,12 +31,12 @@ def without_gradients():
 
 
 def learners(engine, rates=(0.1,), seed=None):
-    """Members on the way, as the training loop has them: their seeds are indices into the engine's."""
-    chosen = torch.tensor(seed or [0] * len(rates))
-    params = engine.start()
-    chosen = chosen.to(params.device)
-    none = [None] * len(rates)
-    return Learners.of(params[chosen], chosen, none, rates, none, engine.state(params))
+    """Learners on the way, as the training loop has them: their seeds are indices into the engine's."""
+    return untrained(engine, [learner("prognn", lr=rate) for rate in rates], seed)
+
+
+def made(stream, seeds, path, hidden=SMALL, batch_size=4):
+    return engine_of(learner("prognn", batch_size=batch_size), stream, path, Architecture(hidden=hidden), seeds)
 
 
 def trained(engine, members, tasks):
@@ -136,8 +135,7 @@ def progressive(net, row):
 def test_three_tasks_agree_with_the_uncollapsed_network(hidden, path):
     """17 steps a task, the last with a short batch: the parameters that act after every step; logits and accuracy."""
     stream, rate = digits(examples=66), 0.1
-    config = TrainConfig(batch_size=4, hidden=hidden)
-    engine = ColumnsEngine(stream, (3,), config, path)
+    engine = made(stream, (3,), path, hidden)
     net = Columns((64, *hidden, 10), 3)
     members = learners(engine, (rate,))
     with torch.inference_mode(False), torch.enable_grad():
@@ -211,7 +209,8 @@ def test_a_step_on_random_tensors_agrees_with_numpy(number, dtype, tolerance):
     new, expected_loss = numpy_step(explicit, x[0].double().numpy(), y[0].numpy(), rate)
     before = flat(net, net.columns(row.clone())[number], number).double().numpy()
     columns = net.columns(row)
-    loss = train_column(net, columns, x, y, frozen_units(net, columns, x, AFFINE), range(1), rate, AFFINE)
+    block = Block(x, y, frozen_units(net, columns, x, AFFINE))
+    loss = train_column(net, columns, block, range(1), rate, AFFINE)
     parts = []
     for index, layer in enumerate(new):
         parts += [w for w, _ in layer] if index else [sum(w for w, _ in layer)]
@@ -229,12 +228,12 @@ class TestStart:
     def test_the_first_column_is_that_of_plain_sgd(self):
         """Bit for bit at the start; after the first task up to rounding. The stream need not start with task 0."""
         stream = toy(range(3, 6), examples=66)
-        engine = ColumnsEngine(stream, (5, 6), SMALL, PATHS[0])
+        engine = made(stream, (5, 6), PATHS[0])
         mlp = MLP((9, 24, 16, 4))
         for row, seed in zip(engine.start(), (5, 6), strict=True):
             assert np.array_equal(row[: mlp.row].numpy(), mlp.init(generator(seed, "init", 3)))
         found = trained(engine, learners(engine, (0.1,)), 1)
-        plain = make_engine("van", (5,), stream, SMALL, NumericPath())
+        plain = engine_of(learner("van", batch_size=4), stream, NumericPath(), Architecture(hidden=SMALL), (5,))
         expected = trained(plain, learners(plain, (0.1,)), 1)
         assert torch.allclose(found.params[:, : mlp.row], expected.params, atol=1e-5, rtol=0)
 
@@ -242,7 +241,7 @@ class TestStart:
         """First layer: k+1 draws, whose standard deviations add up in squares; biases: k+1 times 0.1."""
         stream = toy(range(2, 6), pixels=100)
         net = Columns((100, 40, 30, 4), 4)
-        engine = ColumnsEngine(stream, (0,), TrainConfig(hidden=(40, 30)), PATHS[0])
+        engine = made(stream, (0,), PATHS[0], (40, 30), 10)
         (row,) = engine.start()
         for number, column in enumerate(net.columns(row)):
             (first, _), *_ = layers = unpadded(net, column, number)
@@ -260,7 +259,7 @@ class TestStart:
     def test_untrained_columns_can_be_tested(self):
         """What FWT is made of: every column with its own parameters, at the start and later."""
         stream = digits(examples=30)
-        engine = ColumnsEngine(stream, (0,), SMALL, PATHS[0])
+        engine = made(stream, (0,), PATHS[0])
         members, net = learners(engine), Columns((64, 24, 16, 10), 3)
         shares = []
         for tasks in (0, 1):
@@ -279,7 +278,7 @@ class TestStart:
 def test_equal_networks_of_two_seeds_are_tested_on_their_own_images():
     """What was measured once is known by its seed, too: the seeds' test images are permuted differently."""
     stream = digits(examples=300)
-    engine = ColumnsEngine(stream, (0, 1), TrainConfig(hidden=(72, 56)), PATHS[0])
+    engine = made(stream, (0, 1), PATHS[0], (72, 56), 10)
     members = trained(engine, learners(engine, (0.1, 0.1), [0, 1]), 1)
     members.params[1] = members.params[0]
     own, other = engine.accuracy(members, 0)
@@ -310,8 +309,8 @@ def test_rows_are_aligned_and_filled_without_overlap():
 @on_every_path
 def test_nothing_is_forgotten(path):
     """Accuracy on earlier tasks to the last digit, in this engine and a fresh one; frozen columns to the last bit."""
-    config, stream = TrainConfig(hidden=(72, 56)), digits(examples=300)
-    engine, net = ColumnsEngine(stream, (0,), config, path), Columns((64, 72, 56, 10), 3)
+    stream = digits(examples=300)
+    engine, net = made(stream, (0,), path, (72, 56), 10), Columns((64, 72, 56, 10), 3)
     members, kept, shares = learners(engine), [], []
     for task in range(3):
         before = members.params.clone()
@@ -324,7 +323,7 @@ def test_nothing_is_forgotten(path):
         kept.append(members.params[0, net.slice(task)].clone())
         shares.append(engine.accuracy(members, task))
         assert shares[task] > 0.2
-        fresh = ColumnsEngine(stream, (0,), config, path)
+        fresh = made(stream, (0,), path, (72, 56), 10)
         for earlier in range(task + 1):
             assert torch.equal(members.params[0, net.slice(earlier)], kept[earlier])
             assert engine.accuracy(members, earlier) == fresh.accuracy(members, earlier) == shares[earlier]
@@ -334,11 +333,11 @@ def test_nothing_is_forgotten(path):
 def test_a_member_is_bit_identical_alone_and_together(path):
     """Seeds and rates in any mixture, as for the other engines; also two rates of one seed."""
     stream, rates, seeds = digits(examples=66), (0.1, 0.03, 0.1, 0.3), [1, 1, 0, 1]
-    both = ColumnsEngine(stream, (7, 8), SMALL, path)
+    both = made(stream, (7, 8), path)
     together = trained(both, learners(both, rates, seeds), 3)
     assert len({row.numpy().tobytes() for row in together.params}) == 4
     for row, (rate, seed) in enumerate(zip(rates, seeds, strict=True)):
-        single = ColumnsEngine(stream, (7 + seed,), SMALL, path)
+        single = made(stream, (7 + seed,), path)
         alone = trained(single, learners(single, (rate,)), 3)
         assert torch.equal(alone.params[0], together.params[row])
         for task in range(3):
@@ -349,8 +348,7 @@ def test_a_member_is_bit_identical_alone_and_together(path):
 def test_how_the_steps_are_asked_for_changes_no_bit(path):
     """One by one, as for a learning curve, or in any portions: 71 steps, so that blocks of 64 are cut in two."""
     stream = toy(examples=71)
-    config = TrainConfig(batch_size=1, hidden=(200, 16))
-    engine = ColumnsEngine(stream, (0,), config, path)
+    engine = made(stream, (0,), path, (200, 16), 1)
     whole = trained(engine, learners(engine), 2)
     for portions in ([*range(72)], [0, 1, 2, 60, 70, 71]):
         members = learners(engine)
@@ -363,7 +361,7 @@ def test_how_the_steps_are_asked_for_changes_no_bit(path):
 
 class TestDivergence:
     def test_the_first_step_is_marked_and_nobody_else_disturbed(self):
-        engine = ColumnsEngine(toy(), (0,), SMALL, PATHS[0])
+        engine = made(toy(), (0,), PATHS[0])
         alone = trained(engine, learners(engine, (0.1,)), 2)
         pair = trained(engine, learners(engine, (1e30, 0.1)), 2)
         assert pair.first_bad.tolist() == [1, -1] and alone.first_bad.tolist() == [-1]
@@ -373,7 +371,7 @@ class TestDivergence:
     def test_steps_are_numbered_within_the_task(self, step, monkeypatch):
         """In blocks of 4 steps: within one, at a border, and in the short batch at the end."""
         monkeypatch.setattr(engine_module, "BLOCK", 4)
-        engine, net = ColumnsEngine(toy(examples=66), (0,), SMALL, PATHS[0]), Columns((9, 24, 16, 4), 3)
+        engine, net = made(toy(examples=66), (0,), PATHS[0]), Columns((9, 24, 16, 4), 3)
         members = trained(engine, learners(engine), 1)
         engine.load_task(1)
         engine.train(members, 0, step)
@@ -390,8 +388,8 @@ class TestDivergence:
         row = torch.zeros(net.row)
         net.columns(row)[0][-1].bias[0] = 1000.0
         columns, x = net.columns(row), torch.zeros(1, 2, 9)
-        hidden = frozen_units(net, columns, x, AFFINE)
-        loss = train_column(net, columns, x, torch.ones(1, 2).long(), hidden, range(1), 0.1, AFFINE)
+        block = Block(x, torch.ones(1, 2).long(), frozen_units(net, columns, x, AFFINE))
+        loss = train_column(net, columns, block, range(1), 0.1, AFFINE)
         assert loss.tolist() == [1000.0]
 
 
@@ -399,7 +397,7 @@ class TestDivergence:
 def test_padding_stays_zero(path):
     stream = toy(examples=66)
     net = Columns((9, 12, 7, 4), 3)
-    engine = ColumnsEngine(stream, (0,), TrainConfig(batch_size=4, hidden=(12, 7)), path)
+    engine = made(stream, (0,), path, (12, 7))
     members = trained(engine, learners(engine), 3)
     used = torch.zeros(net.row)
     for number, column in enumerate(net.columns(used)):
@@ -416,7 +414,7 @@ def test_padding_stays_zero(path):
 def test_a_gpu_agrees():
     finals = []
     for path in (PATHS[0], NumericPath("cuda")):
-        engine = ColumnsEngine(toy(examples=66), (0, 1), SMALL, path)
+        engine = made(toy(examples=66), (0, 1), path)
         members = learners(engine, (0.05, 0.1), [0, 1])
         trained(engine, members, 3)
         assert members.first_bad.tolist() == [-1, -1]

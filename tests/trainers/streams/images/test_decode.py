@@ -12,15 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from rich.console import Console
 
-from epsearch.failures.errors import UsageError
-from epsearch.preparation import images as datasets
 from tests.support import image_folders as made
 from tests.support.limits import HANGS
 from trainers.streams.base import DataError
-from trainers.streams.images import cache as pixel_cache
 from trainers.streams.images import decoder, sources
+from trainers.streams.images.cache import _write
 from trainers.streams.images.decode import decode, prepare
 from trainers.streams.images.inspection import inspect
 
@@ -319,14 +316,13 @@ def test_without_locks_the_first_to_rename_wins(source, cache, monkeypatch):
 
     monkeypatch.setattr(fcntl, "flock", unsupported)
     barrier = threading.Barrier(2)
-    real = pixel_cache._write
 
     def write(*given):
-        facts = real(*given)
+        facts = _write(*given)
         barrier.wait(HANGS)
         return facts
 
-    monkeypatch.setattr(pixel_cache, "_write", write)
+    monkeypatch.setattr("trainers.streams.images.cache._write", write)
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(lambda _: decode(source, 32, cache), range(2))
     np.testing.assert_array_equal(first.pixels, second.pixels)
@@ -403,24 +399,6 @@ def test_inspection_counts(tmp_path, cache):
         "train: 9 here, 5,994 in the published dataset",
         "test: 6 here, 5,794 in the published dataset",
     ]
-
-
-def test_datasets_are_prepared_and_checked_for_the_command_line(tmp_path, monkeypatch, cache):
-    monkeypatch.setenv("EPSEARCH_CACHE", str(cache))
-    made.awa(tmp_path / "awa2")
-    root = made.folders(tmp_path / "own")
-    text = io.StringIO()
-    console = Console(file=text, force_terminal=True)
-    awa = datasets.prepare("split_awa", tmp_path, 20, False, console)
-    assert awa.counts == {"train": 56, "test": 12, "unused": 12} and awa.size == 20
-    assert awa.cache_bytes == 80 * 20 * 20 * 3 and awa.where == str(tmp_path / "awa2") and awa.decoded == 80
-    assert datasets.prepare("split_awa", tmp_path, 20, False, console).decoded == 0
-    own = datasets.prepare(f"folder:{root}", tmp_path, None, False, console, quiet=True)
-    assert own.size == 32 and own.counts == {"train": 12, "test": 6}
-    assert datasets.check(f"folder:{root}", tmp_path, Console(file=text)).differences == []
-    assert "decoding" in text.getvalue()
-    with pytest.raises(UsageError, match=r"'mnist' has no images to decode; allowed: .*folder:PATH"):
-        datasets.prepare("mnist", tmp_path, None, False, console)
 
 
 def test_facts_say_what_the_folder_holds(source, cache):

@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 
+from tests.support.learners import learner
 from tests.support.made_images import made_images
 from tests.support.shaped import AWA
-from trainers.cohort import TrainConfig
-from trainers.methods.base import PER_TASK, RESERVOIR, SAMPLED
 from trainers.pool import Pool
 from trainers.streams.images.split import ReoccurringStream, SplitStream
 
-TASKS, CONFIG = range(3, 9), TrainConfig(memory=4, memory_batch=16)
+TASKS = range(3, 9)
 UNEVEN = made_images(27, train=[2 + label % 9 for label in range(27)], test=2, size=4)  # some have fewer than 4
 
 
@@ -23,6 +22,11 @@ STREAMS = {
 every_stream = pytest.mark.parametrize("stream", STREAMS.values(), ids=STREAMS)
 
 
+def made_pool(stream, method):
+    one = learner(method, memory=4, memory_batch=16)
+    return Pool(stream, 1, one.declared, one.hyperparameters)
+
+
 def check_rows(stream, pool, rows, place):
     """Rows hold images with the label of their own class, in a task no later than `place`."""
     heads = stream.heads(1)
@@ -32,9 +36,9 @@ def check_rows(stream, pool, rows, place):
 
 
 @every_stream
-@pytest.mark.parametrize("memory", [SAMPLED, PER_TASK])
-def test_every_class_of_every_task_has_its_quota(stream, memory):
-    pool, kept = Pool(stream, 1, CONFIG, memory), {}
+@pytest.mark.parametrize("method", ["agem", "gem"])
+def test_every_class_of_every_task_has_its_quota(stream, method):
+    pool, kept = made_pool(stream, method), {}
     assert pool.capacity == 4 * stream.classes * 5 and pool.inputs.shape == pool.labels.shape
     for place, task in enumerate(TASKS):
         segments = pool.load_task(place)
@@ -59,7 +63,7 @@ def test_every_class_of_every_task_has_its_quota(stream, memory):
 
 @every_stream
 def test_a_reservoir_keeps_rows_with_their_labels(stream):
-    pool = Pool(stream, 1, CONFIG, RESERVOIR)
+    pool = made_pool(stream, "er")
     for place in range(len(TASKS)):
         for segment in pool.load_task(place):
             rows = segment.rows[:, segment.current :].ravel()

@@ -4,7 +4,6 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 from trainers.streams.base import DataError
@@ -32,6 +31,17 @@ class Family(NamedTuple):
     attributes: str = ""
     matches: Callable[[Tree], bool] = lambda tree: False
     read: Callable[[Tree], Source] = folders.read
+    downloaded_as: str = ""  # torchvision's class; "" where torchvision has none
+
+
+class Published(NamedTuple):
+    """A dataset whose tasks have been published."""
+
+    family: Family
+    embedding: bool = False
+    """Whether classes are known by their attributes, in a joint embedding with images."""
+    recurring: bool = False
+    """Whether a class of one task may come back in another."""
 
 
 class Found(NamedTuple):
@@ -41,28 +51,32 @@ class Found(NamedTuple):
     read: Callable[[], Source]
 
 
-CIFAR = Family("CIFAR-100", cifar.NAMES, cifar.OFFICIAL, cifar.WANTED)
+CIFAR = Family("CIFAR-100", cifar.NAMES, cifar.OFFICIAL, cifar.WANTED, downloaded_as="CIFAR100")
 CUB = Family("CUB-200-2011", cub.NAMES, cub.OFFICIAL, cub.WANTED, cub.COLUMNS, CUB_ATTRIBUTES, cub.matches, cub.read)
 AWA = Family("AwA2", awa.NAMES, awa.OFFICIAL, awa.WANTED, awa.COLUMNS, AWA_ATTRIBUTES, awa.matches, awa.read)
-DATASETS = MappingProxyType(
-    {"split_cifar": CIFAR, "split_cub": CUB, "split_cub_je": CUB, "split_awa": AWA, "split_awa_je": AWA}
-)
+DATASETS: dict[str, Published] = {
+    "split_cifar": Published(CIFAR),
+    "split_cub": Published(CUB),
+    "split_cub_je": Published(CUB, embedding=True),
+    "split_awa": Published(AWA, recurring=True),
+    "split_awa_je": Published(AWA, embedding=True, recurring=True),
+}
 
 
 def find(dataset: str, data_dir: Path) -> Source:
-    """The images of one of DATASETS; only CIFAR-100 is downloaded where it is missing.
+    """The images of one of DATASETS, downloaded where they are missing and torchvision can.
 
-    Those that end in _je have attributes. Raises DataError where the images are missing or not as they should be.
+    Raises DataError where the images are missing or not as they should be.
     """
-    family = DATASETS[dataset]
+    family = DATASETS[dataset].family
     found = _locate(family, data_dir)
-    if found is None and family is CIFAR:
-        download("CIFAR100", family.title, data_dir, family.wanted)
+    if found is None and family.downloaded_as:
+        download(family.downloaded_as, family.title, data_dir, family.wanted)
         found = _locate(family, data_dir)
     if found is None:
         raise DataError(f"no {family.title} under {data_dir}; {family.wanted}, or give another folder with --data-dir")
     source = replace(found.read(), official=family.official)
-    if dataset.endswith("_je") and source.attributes is None:
+    if DATASETS[dataset].embedding and source.attributes is None:
         shape = f"{len(source.classes)}×{family.columns}"
         raise DataError(f"{dataset} needs attributes ({family.attributes}, {shape}), and {source.where} has none")
     return source
@@ -71,7 +85,7 @@ def find(dataset: str, data_dir: Path) -> Source:
 def present(dataset: str, data_dir: Path) -> str | None:
     """Where one of DATASETS lies, or None; downloads nothing and lists no images."""
     try:
-        found = _locate(DATASETS[dataset], data_dir)
+        found = _locate(DATASETS[dataset].family, data_dir)
     except DataError:
         return None
     return None if found is None else found.where

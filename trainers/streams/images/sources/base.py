@@ -14,6 +14,7 @@ from trainers.streams.base import DataError, Labels, Pixels
 PARTS = ("train", "test", "unused")
 TRAIN, TEST, UNUSED = range(3)
 LARGEST_FILE = 2**28  # bytes of one image's file, unpacked: as many as Pillow's largest image has uncompressed
+MOST_NAMED = 3  # files that a message names
 SUFFIXES = (".png", ".jpg", ".jpeg", ".jpe", ".bmp", ".gif", ".webp", ".ppm", ".pgm", ".pbm", ".pnm", ".tif", ".tiff")
 
 
@@ -91,13 +92,13 @@ def is_image(name: str) -> bool:
     return name.lower().endswith(SUFFIXES)
 
 
-def some(names: Sequence[str], count: int = 3) -> str:
+def some(names: Sequence[str]) -> str:
     """The first few names, for a message of one line that every terminal can show.
 
     >>> some(["a", "b\\n", "c", "d"])
     'a, b\\\\n, c, …'
     """
-    return ", ".join(map(printable, names[:count])) + (", …" if len(names) > count else "")
+    return ", ".join(map(printable, names[:MOST_NAMED])) + (", …" if len(names) > MOST_NAMED else "")
 
 
 def printable(name: str) -> str:

@@ -7,26 +7,27 @@ from pathlib import Path
 
 import pytest
 
-from epsearch import terminal
 from epsearch.api import Dataset
-from epsearch.consoles import PlainConsole, facts
 from epsearch.doctor import Check
 from epsearch.findings.listing import Listed
-from epsearch.preparation.build import build_study
+from epsearch.preparation.build import build
+from epsearch.study.kinds import Search
+from epsearch.terminal import lists
+from epsearch.terminal.consoles import PlainConsole, facts
 from results.ledger.store import Store
 from tests.epsearch.conftest import SMALL
 
 ODD = "[/red][bold]:cat:[link=x]"
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize(
     "shown",
     [
         ODD,
-        terminal.dataset_list([Dataset(ODD, ODD, ODD, ODD)]),
-        terminal.study_list([Listed(ODD, "run", ODD, ODD, {ODD: 0.1}, 0.5, "2025-01-01T00:00:00")]),
-        terminal.checks([Check(ODD, True, ODD)]),
+        lists.dataset_list([Dataset(ODD, ODD, ODD, ODD)]),
+        lists.study_list([Listed(ODD, "run", ODD, ODD, {ODD: 0.1}, 0.5, "2025-01-01T00:00:00")]),
+        lists.checks([Check(ODD, True, ODD)]),
         facts({ODD: ODD}),
     ],
     ids=lambda shown: type(shown).__name__,
@@ -43,10 +44,11 @@ def test_a_folder_that_looks_like_markup(epsearch, tmp_path):
     out = tmp_path / ODD
     out.mkdir(parents=True)
     own = {"dataset": f"folder:{tmp_path}/{ODD}", "network": "reduced_resnet18", "out": out, "name": "odd"}
-    study = build_study({name: value for name, value in SMALL.items() if name != "numeric_path"} | own)
+    study = build(Search, {name: value for name, value in SMALL.items() if name != "numeric_path"} | own)
     with Store.open(study.storage) as store:
         stream = {"examples_per_task": 60}
-        store.save_study("odd", {"study": study.identity(), "stream": stream, "numeric_path": "cpu-float32-mkl"})
+        kept = {"study": study.identity(), "stream": stream, "numeric_path": "cpu-float32-mkl", "seal": {}}
+        store.save_study("odd", kept)
     for command in ("list", "show"):
         answer = epsearch(command, "--out", out)
         assert answer.status == 0, answer.err

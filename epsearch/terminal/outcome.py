@@ -1,4 +1,4 @@
-"""What commands print: values in, rich renderables or JSON-able values out."""
+"""What came of a training, as commands print it: values in, rich renderables or JSON-able values out."""
 
 import math
 from collections.abc import Sequence
@@ -10,15 +10,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table
 from rich.text import Text
 
-from epsearch.api import Dataset, Outcome
-from epsearch.consoles import facts
-from epsearch.doctor import Check
-from epsearch.findings.listing import Listed
-from epsearch.ledger.damage import unused_in_words
-from epsearch.loop.base import Loop
-from epsearch.loop.learners import named
-from epsearch.loop.search import StudyLoop
-from epsearch.preparation.images import Prepared
+from epsearch.api import Outcome
 from epsearch.runners.progress import clock
 from results.labels import METRIC_DIGITS, METRIC_UNITS, mean_std_text
 from results.pages.comparison import comparison_sheet
@@ -30,18 +22,15 @@ from results.pages.search_sections import warnings
 from results.pages.sheet import Line, Sheet
 from results.pages.strategies import strategies_sheet
 from results.pages.strategies_numbers import strategies_table
-from results.points import setting_text
-from results.search import StudyResults
+from results.search import SearchResults
 from results.verdict.assessment import trust, trust_as_json
-from trainers.streams.images.inspection import Inspection
-from trainers.streams.images.sources.base import printable
 
 
-def outcome(result: Outcome) -> RenderableType:
+def shown(result: Outcome) -> RenderableType:
     """What was found, in words and a table, and where the report lies."""
     effort = result.effort
     done = f"{effort.trained} members trained, {effort.reused} from the ledger, {clock(effort.seconds)}"
-    if isinstance(result.results, StudyResults):
+    if isinstance(result.results, SearchResults):
         parts = _search(result.results)
         notes = warnings(result.results)
     else:
@@ -57,10 +46,10 @@ def outcome(result: Outcome) -> RenderableType:
     return Group(*parts)
 
 
-def outcome_as_json(result: Outcome) -> dict[str, Any]:
+def as_json(result: Outcome) -> dict[str, Any]:
     """The same as one JSON object; metrics in the paper's units, missing values null."""
     results = result.results
-    found = _search_as_json(results) if isinstance(results, StudyResults) else _table_as_json(results)
+    found = _search_as_json(results) if isinstance(results, SearchResults) else _table_as_json(results)
     return {
         "name": results.name,
         "dataset": results.dataset,
@@ -118,12 +107,12 @@ def _table_as_json(results: Comparison | MemoryStudy) -> dict[str, Any]:
     }
 
 
-def _search(results: StudyResults) -> list[RenderableType]:
+def _search(results: SearchResults) -> list[RenderableType]:
     parts: list[RenderableType] = [Text(answer(results)), Text("")]
     return [*parts, _evaluation(results), Text("")] if results.evaluation else parts
 
 
-def _search_as_json(results: StudyResults) -> dict[str, Any]:
+def _search_as_json(results: SearchResults) -> dict[str, Any]:
     return {
         "method": results.method,
         "score_on": results.score_on,
@@ -150,7 +139,7 @@ def _search_as_json(results: StudyResults) -> dict[str, Any]:
     }
 
 
-def side_by_side(found: Sequence[StudyResults], page: Path) -> RenderableType:
+def side_by_side(found: Sequence[SearchResults], page: Path) -> RenderableType:
     """Several searches, a line each, and where the page lies."""
     return Group(
         Printed(strategies_sheet(found, strategies_table(found))),
@@ -159,96 +148,12 @@ def side_by_side(found: Sequence[StudyResults], page: Path) -> RenderableType:
     )
 
 
-def side_by_side_as_json(found: Sequence[StudyResults], page: Path) -> dict[str, Any]:
+def side_by_side_as_json(found: Sequence[SearchResults], page: Path) -> dict[str, Any]:
     """The same as one JSON object."""
     return {"studies": [{"name": one.name, **_search_as_json(one)} for one in found], "report": str(page)}
 
 
-def study(loop: Loop) -> RenderableType:
-    """Options and state of a study."""
-    table = Table(show_header=False, box=None)
-    described = {"study": loop.study.name, "command": loop.study.kind, "state": loop.state(), "found": loop.headline()}
-    if unused := loop.unused():
-        described["damaged"] = unused_in_words(unused)
-    for key, value in (described | loop.study.identity()).items():
-        table.add_row(Text(key, style="bold"), str(value))
-    return table
-
-
-def study_as_json(loop: Loop) -> dict[str, Any]:
-    best = loop.best if isinstance(loop, StudyLoop) else None
-    return {
-        "name": loop.study.name,
-        "command": loop.study.kind,
-        "finished": loop.done,
-        "stage": loop.stage,
-        "damaged": loop.unused(),
-        "chosen": named(loop.study.space.names, best.point) if isinstance(loop, StudyLoop) and best else None,
-        "score": None if best is None else best.value,
-        "inert": isinstance(loop, StudyLoop) and loop.inert,
-        "config": loop.study.shown(),
-    }
-
-
-def study_list(rows: Sequence[Listed]) -> RenderableType:
-    """One line a study."""
-    table = Table("study", "command", "dataset", "state", "best", "A_T %", "created", box=None, header_style="bold")
-    for row in rows:
-        best = "–" if row.chosen is None else setting_text(tuple(row.chosen), tuple(row.chosen.values()))
-        best = "none, all are equal" if row.inert else best
-        score = "–" if row.score is None else f"{100 * row.score:.2f}"
-        table.add_row(row.name, row.command, row.dataset, row.status, best, score, row.created[:19].replace("T", " "))
-    return table
-
-
-def dataset_list(rows: Sequence[Dataset]) -> RenderableType:
-    """One line a dataset."""
-    table = Table("dataset", "what it is", "status", "where", box=None, header_style="bold")
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
-def prepared(found: Prepared) -> RenderableType:
-    """What has been decoded, and how fast."""
-    counts = ", ".join(f"{count:,} {part}" for part, count in found.counts.items())
-    rate = f"in {found.seconds:.1f} s ({found.decoded / found.seconds:,.0f} images/s)"
-    how = rate if found.decoded else "found in the cache"
-    return facts(
-        {
-            "images": f"{counts}; {found.size} × {found.size} pixels, from {found.where}",
-            "decoded": f"{found.cache_bytes / 2**20:,.0f} MiB, {how}",
-            "fingerprint": found.fingerprint,
-        }
-    )
-
-
-def inspected(found: Inspection) -> RenderableType:
-    """A dataset's counts, and what is wrong with it."""
-    lines = {"images": f"{sum(found.counts.values()):,} of {found.classes} classes, in {found.where}"}
-    for part, count in found.counts.items():
-        least, most = found.per_class[part]
-        lines[part] = f"{count:,}; {least}–{most} a class" if least < most else f"{count:,}; {least} a class"
-    if found.attributes is not None:
-        lines["attributes"] = f"{found.attributes} of each class"
-    corrupt = [f"{printable(name)} ({found.reasons[name]})" for name in found.corrupt]
-    lines["corrupt"] = f"{len(corrupt)}: {', '.join(corrupt)}" if corrupt else "none"
-    if found.differences:
-        lines["differences"] = "; ".join(found.differences)
-    return facts(lines)
-
-
-def checks(found: Sequence[Check]) -> RenderableType:
-    """One line a check, with a mark."""
-    marks = {True: ("ok", "green"), False: ("broken", "red"), None: ("note", "yellow")}
-    table = Table(show_header=False, box=None)
-    for check in found:
-        word, style = marks[check.ok]
-        table.add_row(Text(word, style=style), check.subject, Text(check.detail))
-    return table
-
-
-def _evaluation(results: StudyResults) -> Table:
+def _evaluation(results: SearchResults) -> Table:
     """One line a metric, one column a row of the evaluation table: mean ± std, the paper's printed figures last."""
     rows = evaluation_table(results).to_dict("records")
     table = Table("evaluation", *(row["row"] for row in rows), box=None, header_style="bold")

@@ -1,0 +1,98 @@
+"""A training on a terminal, and where there is none."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from epsearch.events import Progress
+from epsearch.preparation.build import build
+from epsearch.study.kinds import Search
+from epsearch.terminal import listener
+from epsearch.terminal.listener import Terminal
+
+
+@pytest.fixture
+def now(monkeypatch):
+    """A clock: a list of the one second that it is."""
+    time = [100.0]
+    monkeypatch.setattr(listener.time, "monotonic", lambda: time[0])
+    return time
+
+
+@pytest.fixture
+def printed():
+    return Console(file=io.StringIO(), width=200)
+
+
+@pytest.fixture
+def drawn():
+    return Console(file=io.StringIO(), width=200, force_terminal=True)
+
+
+def progress(stage="repeat 1 of 5", best="best –", seconds=5.0):
+    return Progress(stage, 3, 10, best, 1000, 1234.5, 65.0, seconds)
+
+
+def test_without_a_terminal_new_stages_are_lines(now, printed):
+    with Terminal(printed) as events:
+        events.begin(build(Search, {"name": "mine"}), "5 repeats × 11 ε")
+        events.progress(progress())
+        events.progress(progress())
+        now[0] += 31
+        events.progress(progress())
+        events.progress(progress("evaluation", "best ε 0.07185 (A_T 91.30 %)"))
+    heading, *lines = printed.file.getvalue().splitlines()
+    assert heading.startswith("epsearch mine  ·  5 repeats × 11 ε; all examples a task; ")
+    assert [line.split("  ·  ")[0] for line in lines] == ["repeat 1 of 5", "repeat 1 of 5", "evaluation"]
+    parts = "3/10 members  ·  best ε 0.07185 (A_T 91.30 %)  ·  1,234 steps/s  ·  ETA 1:05  ·  elapsed 0:05"
+    assert lines[-1] == f"evaluation  ·  {parts}"
+
+
+def test_what_is_not_known_yet_is_a_dash(now, printed):
+    with Terminal(printed) as events:
+        events.progress(progress()._replace(speed=None, eta=None))
+    assert "  ·  – steps/s  ·  ETA –  ·  " in printed.file.getvalue()
+
+
+def test_a_terminal_sees_one_live_line_whose_clock_goes_on(now, drawn):
+    with Terminal(drawn) as events:
+        events.progress(progress())
+        events._live.refresh()
+        now[0] += 60
+        events._live.refresh()
+    text = drawn.file.getvalue()
+    assert "repeat 1 of 5" in text and "elapsed 0:05" in text and "elapsed 1:05" in text
+
+
+def test_decoding_is_a_bar_on_a_terminal(drawn):
+    with Terminal(drawn) as events:
+        events.decoded(5, 80)
+        events.decoded(80, 80)
+        events.note("behind it")
+    text = drawn.file.getvalue()
+    assert "decoding" in text and "80/80" in text and text.rstrip().endswith("behind it")
+
+
+def test_decoding_is_a_line_now_and_then_elsewhere(now, printed):
+    with Terminal(printed) as events:
+        events.decoded(5, 80)
+        now[0] += 31
+        events.decoded(40, 80)
+        events.decoded(60, 80)
+    assert printed.file.getvalue() == "decoding  40/80 images  ETA 31 s\n"
+
+
+def test_quiet_prints_warnings_alone(printed):
+    with Terminal(printed, quiet=True) as events:
+        events.begin(build(Search, {}), "5 repeats × 11 ε")
+        events.note("one member takes 1 GiB")
+        events.decoded(5, 80)
+        events.plan(lambda: pytest.fail("nobody reads it"))
+        events.progress(progress())
+        events.warning("damaged")
+    assert printed.file.getvalue() == "damaged\n"
+
+
+def test_ctrl_c_is_a_signal_and_asked_for_nowhere_else(printed):
+    assert not Terminal(printed).stop_wanted()

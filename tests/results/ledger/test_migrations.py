@@ -1,0 +1,382 @@
+"""A ledger of an older version: read as it is, and brought up to date, whole or not at all, after a copy of it."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, inspect, text
+
+from results.ledger import database, layout, migrations, schema
+from results.ledger.certificate import Certificate
+from results.ledger.database import connect
+from results.ledger.errors import StoreUnavailable
+from results.ledger.migrations import MIGRATIONS
+from results.ledger.record import same_result
+from results.ledger.store import Store, StoreError
+from results.ledger.url import LedgerUrl
+from tests.support.limits import HANGS
+from tests.support.synthetic import ROOT, process, record
+
+# The tables as version 3 made them, word for word.
+VERSION_3 = (
+    "CREATE TABLE epsearch_schema (id INTEGER NOT NULL, version INTEGER NOT NULL, PRIMARY KEY (id))",
+    """CREATE TABLE epsearch_runs (
+        key VARCHAR(64) NOT NULL, phase VARCHAR(16) NOT NULL, method VARCHAR(64) NOT NULL,
+        epsilon DOUBLE PRECISION NOT NULL, seed BIGINT NOT NULL, status VARCHAR(16) NOT NULL,
+        diverged_task INTEGER, diverged_step BIGINT, steps BIGINT NOT NULL, seconds DOUBLE PRECISION NOT NULL,
+        accuracies TEXT NOT NULL, initial TEXT NOT NULL, within TEXT NOT NULL, violations TEXT NOT NULL,
+        content TEXT NOT NULL, created VARCHAR(64) NOT NULL, fingerprint VARCHAR(64) DEFAULT '' NOT NULL,
+        cohort VARCHAR(64) DEFAULT '' NOT NULL, checksum VARCHAR(64) DEFAULT '' NOT NULL, PRIMARY KEY (key))""",
+    """CREATE TABLE epsearch_studies (
+        name VARCHAR(255) NOT NULL, config TEXT NOT NULL, created VARCHAR(64) NOT NULL,
+        checksum VARCHAR(64) DEFAULT '' NOT NULL, PRIMARY KEY (name))""",
+    """CREATE TABLE epsearch_certificates (
+        key VARCHAR(64) NOT NULL, accuracy_difference DOUBLE PRECISION NOT NULL,
+        parameter_difference DOUBLE PRECISION NOT NULL, created VARCHAR(64) NOT NULL,
+        checksum VARCHAR(64) DEFAULT '' NOT NULL, PRIMARY KEY (key))""",
+    "INSERT INTO epsearch_schema (id, version) VALUES (1, 3)",
+)
+MEMBERS = [record(seed=s) for s in range(3)] + [record(seed=3, diverged=True)]
+KEYS = [member.key for member in MEMBERS]
+TOLD = f"the ledger had schema version 3 and was brought up to {schema.VERSION}"
+
+
+def make_version_3(url: str) -> None:
+    engine = connect(url)
+    study = schema.seal({"name": "demo", "config": '{"repeats": 5}', "created": "2025-11-21T00:00:00+00:00"})
+    with engine.begin() as connection:
+        for statement in VERSION_3:
+            own = statement.replace("DOUBLE PRECISION", "DOUBLE") if engine.name == "sqlite" else statement
+            connection.exec_driver_sql(own)
+        for table, rows in (("studies", [study]), ("runs", map(schema.to_row, MEMBERS))):
+            for row in rows:
+                connection.execute(text(insert(table, row)), row)
+    engine.dispose()
+
+
+def insert(table: str, row: Mapping[str, object]) -> str:
+    return f"INSERT INTO epsearch_{table} ({', '.join(row)}) VALUES ({', '.join(f':{name}' for name in row)})"
+
+
+def on_sqlite(folder: Path) -> tuple[str, Path]:
+    url = f"sqlite:///{folder}/ledger.db"
+    make_version_3(url)
+    return url, folder / "ledger.db"
+
+
+def opened(url: str) -> Store:
+    """To write to, as a run opens SQLite, and as the command opens whatever there is."""
+    return Store.open(url) if url.startswith("sqlite") else Store.upgrade(url)
+
+
+def version(url: str) -> int:
+    engine = connect(url)
+    with engine.connect() as connection:
+        found = connection.execute(text("SELECT version FROM epsearch_schema")).scalar_one()
+    engine.dispose()
+    return int(found)
+
+
+def tables(url: str) -> dict[str, object]:
+    """Columns of every table of ours, but for defaults, and the primary keys."""
+    engine = connect(url)
+    there = inspect(engine)
+    found: dict[str, object] = {}
+    for name in there.get_table_names():
+        if name.startswith("epsearch_"):
+            columns = {one["name"]: (str(one["type"]), one["nullable"]) for one in there.get_columns(name)}
+            found[name] = (columns, there.get_pk_constraint(name)["constrained_columns"])
+    engine.dispose()
+    return found
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def check_members(store: Store) -> None:
+    found = store.get(KEYS)
+    assert not found.damaged and len(found) == len(MEMBERS)
+    assert all(same_result(found[member.key], member) for member in MEMBERS)
+    study = store.study("demo")
+    assert study is not None and study.config == {"repeats": 5} and not study.damage
+
+
+def test_every_version_since_the_third_leads_to_the_next() -> None:
+    assert set(MIGRATIONS) == set(range(3, schema.VERSION))
+    assert set(schema.TABLES_OF) == {schema.VERSION - 1, schema.VERSION}
+
+
+def test_it_is_read_as_it_is(url: str) -> None:
+    make_version_3(url)
+    before = tables(url)
+    with Store.read(url) as store:
+        check_members(store)
+        assert store.count() == len(MEMBERS) and store.told == ""
+    assert (version(url), tables(url)) == (3, before)
+
+
+def test_nothing_is_lost_and_everything_new_works(url: str) -> None:
+    make_version_3(url)
+    for turn in range(2):
+        with opened(url) as store:
+            check_members(store)
+            assert store.count() == len(MEMBERS)
+            assert store.told.startswith(TOLD) if turn == 0 else store.told == ""
+        assert version(url) == schema.VERSION
+    with Store.open(url) as store:
+        assert store.add([record(seed=9), *MEMBERS]) == 1
+        assert store.certify([Certificate(KEYS[0], 0.0, 0.0, "")]) == 1
+
+
+def test_a_ledger_brought_up_to_date_has_the_tables_of_a_new_one(url: str, store: Store) -> None:
+    new = tables(url)
+    engine = connect(url)
+    schema.metadata.drop_all(engine)
+    engine.dispose()
+    make_version_3(url)
+    opened(url).close()
+    assert tables(url) == new
+
+
+def test_sqlite_is_copied_first(tmp_path: Path) -> None:
+    url, file = on_sqlite(tmp_path)
+    file.chmod(0o640)
+    with Store.open(url) as store:
+        assert store.told == f"{TOLD}; as it was, it lies in {file}.v3"
+    assert names(tmp_path) == ["ledger.db", "ledger.db.v3"]
+    copy = f"sqlite:///{file}.v3"
+    assert (tmp_path / "ledger.db.v3").stat().st_mode & 0o777 == 0o640
+    with Store.read(copy) as store:
+        check_members(store)
+    with closing(sqlite3.connect(f"{file}.v3")) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert connection.execute("SELECT version FROM epsearch_schema").fetchone() == (3,)
+
+
+def test_what_another_program_has_just_written_is_in_the_copy(tmp_path: Path) -> None:
+    """It stands in the log beside the file, and in the file only later."""
+    url, file = on_sqlite(tmp_path)
+    late = schema.to_row(record(seed=7))
+    with closing(sqlite3.connect(file)) as other:
+        with other:
+            other.execute(insert("runs", late), late)
+        assert (tmp_path / "ledger.db-wal").stat().st_size > 0
+        Store.open(url).close()
+    with Store.read(f"sqlite:///{file}.v3") as copy:
+        assert copy.count() == len(MEMBERS) + 1
+
+
+def test_a_copy_of_another_time_stays(tmp_path: Path) -> None:
+    url, file = on_sqlite(tmp_path)
+    older, second = tmp_path / "ledger.db.v3", tmp_path / "ledger.db.v3.2"
+    older.write_bytes(b"of last year")
+    with Store.open(url) as store:
+        assert store.told.endswith(f"it lies in {second}")
+    assert older.read_bytes() == b"of last year"
+    file.write_bytes(second.read_bytes())  # gone back to
+    with Store.open(url) as store:
+        assert store.told.endswith(f"it lies in {second}")
+    assert names(tmp_path) == ["ledger.db", "ledger.db.v3", "ledger.db.v3.2"]
+
+
+@pytest.mark.parametrize("name", ["what?.db", "100%.db", "a#b.db", b"caf\xe9.db".decode(errors="surrogateescape")])
+def test_any_name_will_do(tmp_path: Path, name: str) -> None:
+    url = LedgerUrl.of_file(tmp_path / name)
+    make_version_3(url.revealed)
+    with Store.open(url) as store:
+        assert store.told
+    assert names(tmp_path) == [name, f"{name}.v3"]
+
+
+def test_without_a_copy_nothing_changes(tmp_path: Path) -> None:
+    url, file = on_sqlite(tmp_path)
+    before = file.read_bytes()
+    (tmp_path / "ledger.db.v3.part").mkdir()
+    with pytest.raises(
+        StoreUnavailable, match=r"^cannot copy the ledger to .*\.part before .*; it is as it was$"
+    ) as one:
+        Store.open(url)
+    assert "\n" not in str(one.value)
+    assert file.read_bytes() == before and names(tmp_path) == ["ledger.db", "ledger.db.v3.part"]
+
+
+def test_another_database_is_brought_up_to_date_by_the_command_alone(url: str) -> None:
+    if url.startswith("sqlite"):
+        pytest.skip("a file is copied and brought up to date by whoever writes to it")
+    make_version_3(url)
+    before = tables(url)
+    with pytest.raises(StoreError, match=r"^the ledger has schema version 3, .* `epsearch db upgrade`") as one:
+        Store.open(url)
+    assert "\n" not in str(one.value)
+    assert (version(url), tables(url)) == (3, before)
+    with Store.upgrade(url) as store:
+        assert store.told == TOLD
+        check_members(store)
+
+
+def test_the_command_makes_no_ledger(url: str) -> None:
+    with pytest.raises(StoreError, match="there is no ledger yet"):
+        Store.upgrade(url)
+    assert tables(url) == {}
+
+
+def test_a_failure_halfway_leaves_it_as_it_was(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_version_3(url)
+    before = tables(url)
+
+    def half(connection: Connection) -> None:
+        migrations.add_summaries(connection)
+        connection.exec_driver_sql("ALTER TABLE epsearch_runs ADD COLUMN seed BIGINT")  # which is there already
+
+    with monkeypatch.context() as broken:
+        broken.setitem(MIGRATIONS, 3, half)
+        with pytest.raises(StoreError, match="seed"):
+            opened(url)
+    assert (version(url), tables(url)) == (3, before)
+    with opened(url) as store:
+        check_members(store)
+
+
+def test_a_migration_that_does_not_do_its_work_is_undone(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_version_3(url)
+    with monkeypatch.context() as broken:
+        broken.setitem(MIGRATIONS, 3, lambda connection: None)
+        with pytest.raises(StoreError, match="there is no table epsearch_summaries"):
+            opened(url)
+    assert version(url) == 3
+
+
+@pytest.mark.parametrize("old", [True, False], ids=["version 3", "new"])
+def test_many_threads_open_it_at_once(url: str, old: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "BUSY_SECONDS", HANGS)
+    if old:
+        make_version_3(url)
+    together, problems, counts, told = threading.Barrier(8), [], [], []
+
+    def work() -> None:
+        together.wait(HANGS)
+        try:
+            with opened(url) if old else Store.open(url) as store:
+                counts.append(store.count())
+                told.append(store.told)
+        except StoreError as error:
+            problems.append(str(error))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    assert counts == [len(MEMBERS) if old else 0] * 8
+    assert len(list(filter(None, told))) == old
+    assert version(url) == schema.VERSION
+
+
+def test_two_processes_bring_it_up_to_date_once(tmp_path: Path) -> None:
+    url, _ = on_sqlite(tmp_path)
+    openers = [process(url, f"print(store.told, store.add([record(seed={seed})]))") for seed in (10, 11)]
+    outputs = [o.communicate(timeout=HANGS) for o in openers]
+    assert [o.returncode for o in openers] == [0, 0], outputs
+    assert sum(TOLD in out for out, _ in outputs) == 1
+    with Store.open(url) as store:
+        assert store.count() == len(MEMBERS) + 2
+    assert names(tmp_path) == ["ledger.db", "ledger.db.v3"]
+
+
+# Where a process is killed: what of the program is put in the place of what.
+KILLED = {
+    "before the copy": "migrations._copy = die",
+    "in the copy": "migrations._flush = die",
+    "before the copy has its name": "migrations._names = die",
+    "after the copy": "layout.migrate = die",
+    "between table and version": "migrations.MIGRATIONS[3] = after(migrations.add_summaries)",
+    "before the end": "layout.migrate = after(migrations.migrate)",
+}
+CHILD = """
+import os, signal, sys
+from results.ledger import layout, migrations
+from results.ledger.store import Store
+
+def die(*what):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def after(work):
+    return lambda *what: (work(*what), die())
+
+{change}
+Store.open(sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("change", KILLED.values(), ids=KILLED)
+def test_a_kill_leaves_the_old_ledger_and_no_more_than_one_copy(tmp_path: Path, change: str) -> None:
+    url, file = on_sqlite(tmp_path)
+    for _ in range(2):
+        command = [sys.executable, "-c", CHILD.format(change=change), url]
+        assert subprocess.run(command, cwd=ROOT, timeout=HANGS).returncode == -signal.SIGKILL
+        with Store.read(url) as store:
+            check_members(store)
+    assert version(url) == 3
+    with Store.open(url) as store:
+        assert store.told == f"{TOLD}; as it was, it lies in {file}.v3"
+        check_members(store)
+    assert names(tmp_path) == ["ledger.db", "ledger.db.v3"]
+    with closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def as_of_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if three versions had come since: 5 and 6 are the last two."""
+    today = schema.TABLES_OF[schema.VERSION]
+    monkeypatch.setattr(schema, "VERSION", 6)
+    monkeypatch.setattr(schema, "TABLES_OF", {5: today, 6: today})
+    for number in (4, 5):
+        monkeypatch.setitem(MIGRATIONS, number, lambda connection: None)
+
+
+def test_a_version_before_the_last_two_is_brought_up_to_date_but_not_read(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_version_3(url)
+    as_of_later(monkeypatch)
+    wanted = (
+        "the ledger has schema version 3, this epsearch writes 6 and reads 5 and 6; `epsearch db upgrade` brings it"
+    )
+    with pytest.raises(StoreError, match=f"^{wanted}"):
+        Store.read(url)
+    with opened(url) as store:
+        assert store.told.startswith("the ledger had schema version 3 and was brought up to 6")
+        check_members(store)
+    with Store.read(url) as store:
+        check_members(store)
+
+
+@pytest.mark.parametrize("open_it", [Store.open, Store.read, Store.upgrade], ids=["open", "read", "upgrade"])
+def test_a_version_from_before_there_were_migrations_is_refused(url: str, open_it: type[Store]) -> None:
+    make_version_3(url)
+    engine = connect(url)
+    with engine.begin() as connection:
+        connection.execute(schema.versions.update().values(version=2))
+    engine.dispose()
+    with pytest.raises(StoreError, match=r"^the ledger has schema version 2, .*; begin another ledger") as one:
+        open_it(url)  # type: ignore[operator]
+    assert "\n" not in str(one.value) and version(url) == 2
+
+
+def test_the_layout_that_is_made_is_the_last(url: str) -> None:
+    Store.open(url).close()
+    assert version(url) == schema.VERSION
+    engine = connect(url)
+    with engine.connect() as connection:
+        assert layout.look(connection).tables == {table.name for table in schema.TABLES_OF[schema.VERSION]}
+    engine.dispose()

@@ -1,0 +1,44 @@
+"""Learners for tests, of any method, and how they are trained."""
+
+import torch
+
+from trainers import Architecture, Cohort, Learner
+from trainers.engines import make_engine
+from trainers.engines.base import Learners
+from trainers.methods import METHODS
+from trainers.population import Training, train_cohort
+
+STRENGTHS = {"ewc": 10.0, "pi": 0.1, "mas": 0.1, "rwalk": 1.0}
+SMALL = Architecture(hidden=(16, 16))
+FEW = {"memory": 3, "memory_batch": 8}
+
+
+def learner(method, seed=0, **values):
+    """With these hyperparameters, as far as its method has them, and a λ where it needs one."""
+    given = {"strength": STRENGTHS.get(method)} | values
+    names = {one.name for one in METHODS[method].hyperparameters}
+    return Learner.of(method, seed, **{name: value for name, value in given.items() if name in names})
+
+
+def few(method, seed=0, **values):
+    """With a small memory."""
+    return learner(method, seed, **FEW | values)
+
+
+def engine_of(one, stream, path, architecture=SMALL, seeds=(0,)):
+    """The engine that trains learners like this one."""
+    return make_engine(Cohort((one,)), seeds, stream, architecture, path)
+
+
+def untrained(engine, learners, seeds=None):
+    """These learners on the way, as the training loop has them: of the engine's first seed, or those at `seeds`."""
+    start = engine.start()
+    chosen = torch.tensor(seeds or [0] * len(learners), device=start.device)
+    own = {name: [one.hyperparameters.get(name) for one in learners] for name in learners[0].declared.per_learner}
+    params = start[chosen]
+    return Learners.of(params, chosen, own, engine.state(params))
+
+
+def train(learners, stream, path=None, architecture=SMALL, progress=None, **options):
+    """The result of a cohort; options: those of `Training`."""
+    return train_cohort(Cohort(tuple(learners)), Training(stream, architecture, path, **options), progress)

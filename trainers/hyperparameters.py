@@ -1,0 +1,180 @@
+"""Hyperparameters as methods declare them, and their values for one learner. Plain Python: no torch.
+
+All that epsearch knows of a hyperparameter is in its declaration: options, `--search`, checks, content keys, columns
+and labels are derived from it. Those that every method has are declared here, others beside the rule that uses them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import FrozenInstanceError, dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+Value: TypeAlias = float | int | str | None
+
+LARGEST = 1e30  # learning rates and the like: float32 has twice as much, too
+MOST = 10**9  # examples or steps: beyond all data, and no sum of them leaves 64 bits
+
+
+@dataclass(frozen=True)
+class Hyperparameter:
+    """A declaration: a number from `low` to `high`, or one of `choices`."""
+
+    name: str
+    """As users write it, with underscores."""
+    help: str
+    """What it is, in a line."""
+    default: Value = None
+    """Where nobody gives a value; None: somebody must."""
+    low: float = 0.0
+    high: float = LARGEST
+    closed: bool = True
+    """Whether `low` itself is allowed."""
+    whole: bool = False
+    choices: tuple[str, ...] = ()
+    all_for_none: bool = False
+    """Whether None is a value, which users write as `all`."""
+    search_low: float | None = None
+    """The smallest value that a search may try, where `low` switches something off."""
+    per_learner: bool = False
+    """Whether learners of a cohort may differ in it; rules then get a number for one, a tensor [M] for M learners."""
+    published: str = ""
+    """Its name in the definitions of datasets, whose values go before the default; "" where they give none."""
+    per_method: bool = False
+    """Whether definitions give each method a value of its own, so that no value fits all methods of a comparison."""
+    label: str = ""
+    """As tables and figures write it; by default the name with spaces."""
+    recorded: str = ""
+    """Its name in stored records, where that is another one."""
+    aliases: tuple[str, ...] = ()
+    """Further flags of the command line."""
+
+    @property
+    def title(self) -> str:
+        """For people.
+
+        >>> LR.title, BATCH_SIZE.title
+        ('learning rate', 'batch size')
+        """
+        return self.label or self.name.replace("_", " ")
+
+    @property
+    def short(self) -> str:
+        """For a narrow column: the letter by which papers know it, else the name.
+
+        >>> LR.short
+        'lr'
+        """
+        return self.label if len(self.label) == 1 else self.name
+
+    @property
+    def key(self) -> str:
+        """The name in stored records."""
+        return self.recorded or self.name
+
+    @property
+    def allowed(self) -> str:
+        """What it may be, in words.
+
+        >>> LR.allowed, BATCH_SIZE.allowed
+        ('> 0', '>= 1')
+        """
+        if self.choices:
+            return f"one of {', '.join(self.choices)}"
+        if self.high <= 1:
+            return f"in [{self.low:g}, {self.high:g}]"
+        return f"{'>=' if self.closed else '>'} {self.low:g}" + (" or 'all'" if self.all_for_none else "")
+
+    def fits(self, value: Any) -> bool:
+        """Whether a learner can have the value."""
+        if value is None:
+            return self.all_for_none
+        if self.choices:
+            return value in self.choices
+        if isinstance(value, str) or not math.isfinite(value) or (self.whole and not float(value).is_integer()):
+            return False
+        return bool((value >= self.low if self.closed else value > self.low) and value <= self.high)
+
+
+class Hyperparameters:
+    """Values of the hyperparameters of one method, as attributes; frozen, hashable, picklable."""
+
+    def __init__(self, **values: Value) -> None:
+        vars(self).update(values)
+
+    @classmethod
+    def of(cls, declared: Iterable[Hyperparameter], values: Mapping[str, Value]) -> Hyperparameters:
+        """Exactly those declared: as given, else the default. Raises ValueError where a value is missing or wrong."""
+        known = tuple(declared)
+        found = cls(**{one.name: one.default for one in known}).but(**values)
+        found.check(known)
+        return found
+
+    def check(self, declared: Iterable[Hyperparameter]) -> None:
+        """Raises ValueError, in one line, where these are not exactly the declared ones, or a value does not fit."""
+        known = {one.name: one for one in declared}
+        for found, others, what in ((vars(self), known, "no such"), (known, vars(self), "no value of the")):
+            if left := [name for name in found if name not in others]:
+                raise ValueError(f"{what} hyperparameter: {', '.join(left)}; known: {', '.join(known)}")
+        for name, one in known.items():
+            if not one.fits(value := vars(self)[name]):
+                raise ValueError(f"{name} must be {one.allowed}, got {value!r}")
+
+    def only(self, names: Iterable[str]) -> Hyperparameters:
+        """Those of these names that there are."""
+        kept = set(names)
+        return Hyperparameters(**{name: value for name, value in vars(self).items() if name in kept})
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value, or the default where the method has no such hyperparameter."""
+        return vars(self).get(name, default)
+
+    def but(self, **values: Any) -> Hyperparameters:
+        """The same with other values, which are not checked: a batch of learners has tensors [M]."""
+        return Hyperparameters(**{**vars(self), **values})
+
+    def without(self, names: Iterable[str]) -> Hyperparameters:
+        """The same without these."""
+        left = set(names)
+        return Hyperparameters(**{name: value for name, value in vars(self).items() if name not in left})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Hyperparameters) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(vars(self).items()))
+
+    def __repr__(self) -> str:
+        return f"Hyperparameters({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise FrozenInstanceError(f"cannot assign to {name!r}")
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
+
+LR = Hyperparameter(
+    "lr",
+    "Learning rate. [default: the dataset's, 0.1]",
+    default=0.1,
+    closed=False,
+    per_learner=True,
+    published="learning_rate",
+    per_method=True,
+    label="learning rate",
+    recorded="learning_rate",
+)
+BATCH_SIZE = Hyperparameter(
+    "batch_size",
+    "Examples of one SGD step. [default: 10]",
+    default=10,
+    low=1,
+    high=MOST,
+    whole=True,
+    published="batch_size",
+)
+
+OF_EVERY_METHOD = (LR, BATCH_SIZE)
