@@ -21,7 +21,8 @@ MEMORY_METRICS = ("A_T", "a_1", "a_t", "F_T")
 class MemoryRow(TrainedRow):
     """A row of `epsearch memory`: one method with one size of memory.
 
-    Its label names the method's line in the figure, the same for every size. Raises ValueError where `memory` is below 1.
+    Its label names the method's line in the figure, the same for every size. Raises ValueError where `memory` is
+    below 1.
     """
 
     memory: int

@@ -337,7 +337,7 @@ def test_the_command_compares_all_methods(epsearch, tmp_path):
     assert epsearch("report", "first").status == 0 and (folder / "comparison.html").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.cluster
 def test_ray_tune_trains_the_same(epsearch):
     """A penalty, a reservoir and a growing network, whose results must survive the transport."""
     some = ("--methods", "ewc,er,prognn", "--seeds", "1", "--json")
