@@ -47,7 +47,7 @@ def runs_table(records: Iterable[RunRecord]) -> pd.DataFrame:
     kept = list(records)
     table = summarize(kept)
     table.insert(0, "key", [r.key for r in kept])
-    table.insert(table.columns.get_loc(METRICS[0]), "tasks", [r.tasks for r in kept])  # type: ignore[arg-type]
+    table.insert(table.columns.get_loc(next(iter(METRICS))), "tasks", [r.tasks for r in kept])  # type: ignore[arg-type]
     table["violation_share"] = [_mean_measured(r) for r in kept]
     for name in FIELDS:
         table[name] = [getattr(r, name) for r in kept]

@@ -15,12 +15,6 @@ NETWORK_LABELS = {"mlp": "multilayer perceptron", "reduced_resnet18": "reduced R
 
 STREAM_LABELS = {"cv": "cross-validation stream", "eval": "evaluation stream"}
 
-METRIC_DIGITS = {"A_T": 2, "F_T": 3, "a_1": 2, "a_t": 2, "LCA_10": 3, "BWT": 2, "FWT": 2}
-"""Metric -> decimals printed: hundredths of a percent, thousandths of a fraction."""
-
-METRIC_UNITS = {"A_T": "%", "F_T": "", "a_1": "%", "a_t": "%", "LCA_10": "", "BWT": "%", "FWT": "%"}
-"""Metric -> its unit in tables and figures; "" for fractions."""
-
 MISSING = "–"
 """Printed where a number is missing."""
 

@@ -9,7 +9,8 @@ Lopez-Paz & Ranzato 2017, "Gradient Episodic Memory" (BWT, FWT).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "METRICS",
+    "Metric",
     "average_accuracy",
     "average_accuracy_curve",
     "backward_transfer",
@@ -37,8 +39,25 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-METRICS = ("A_T", "F_T", "a_1", "a_t", "LCA_10", "BWT", "FWT")
-"""The metrics of `summarize`, in the order of tables."""
+PERCENT = "%"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric's declaration."""
+
+    measure: Callable[[RunRecord], NDArray[np.float64]]
+    """Its value for a run that did not diverge, a fraction."""
+    digits: int
+    """Decimals printed: hundredths of a percent, thousandths of a fraction."""
+    unit: str = ""
+    """PERCENT where tables print it so; else it is printed as a fraction."""
+
+    def of(self, record: RunRecord) -> float:
+        """Returns the value in the units of the tables; NaN for a run that diverged."""
+        if record.status != "ok":
+            return float("nan")
+        return (100.0 if self.unit == PERCENT else 1.0) * float(self.measure(record))
 
 
 def average_accuracy_curve(a: Array) -> Array:
@@ -157,12 +176,12 @@ def summarize(records: Iterable[RunRecord]) -> pd.DataFrame:
     """
     import pandas as pd
 
-    rows = [(r.method, r.epsilon, r.seed, r.phase, r.status, *_paper_units(r)) for r in records]
+    rows = [(r.method, r.epsilon, r.seed, r.phase, r.status, *(one.of(r) for one in METRICS.values())) for r in records]
     return pd.DataFrame(rows, columns=["method", "epsilon", "seed", "phase", "status", *METRICS])
 
 
 def mean_std(
-    frame: pd.DataFrame, by: Sequence[str] = ("method", "epsilon"), metrics: Sequence[str] = METRICS
+    frame: pd.DataFrame, by: Sequence[str] = ("method", "epsilon"), metrics: Iterable[str] | None = None
 ) -> pd.DataFrame:
     """Returns mean and population standard deviation (ddof 0) over the rows of each group of a `summarize` frame.
 
@@ -171,7 +190,7 @@ def mean_std(
     """
     groups = frame.groupby(list(by), sort=True)
     table = groups["status"].agg(n=lambda s: int((s == "ok").sum()), diverged=lambda s: int((s != "ok").sum()))
-    for metric in metrics:
+    for metric in METRICS if metrics is None else metrics:
         values = groups[metric]
         table[f"{metric}_mean"] = values.mean()
         table[f"{metric}_std"] = values.std(ddof=0).where(values.count() > 1)
@@ -185,18 +204,13 @@ def _tasks(a: Array) -> int:
     return int(a.shape[-1])
 
 
-def _paper_units(record: RunRecord) -> tuple[float, ...]:
-    """Returns the values of `METRICS` of one record, in their order; NaN for a diverged one."""
-    if record.status != "ok":
-        return (float("nan"),) * len(METRICS)
-    a = record.accuracies
-    percent = 100.0
-    return (
-        percent * float(average_accuracy(a)),
-        float(forgetting(a)),
-        percent * float(first_task_accuracy(a)),
-        percent * float(last_task_accuracy(a)),
-        float(learning_curve_area(record.within)),
-        percent * float(backward_transfer(a)),
-        percent * float(forward_transfer(a, record.initial)),
-    )
+METRICS: dict[str, Metric] = {
+    "A_T": Metric(lambda run: average_accuracy(run.accuracies), 2, PERCENT),
+    "F_T": Metric(lambda run: forgetting(run.accuracies), 3),
+    "a_1": Metric(lambda run: first_task_accuracy(run.accuracies), 2, PERCENT),
+    "a_t": Metric(lambda run: last_task_accuracy(run.accuracies), 2, PERCENT),
+    "LCA_10": Metric(lambda run: learning_curve_area(run.within), 3),
+    "BWT": Metric(lambda run: backward_transfer(run.accuracies), 2, PERCENT),
+    "FWT": Metric(lambda run: forward_transfer(run.accuracies, run.initial), 2, PERCENT),
+}
+"""The metrics of `summarize`, in the order of tables."""

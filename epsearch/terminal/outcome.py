@@ -13,7 +13,8 @@ from rich.text import Text
 from epsearch.api import Outcome
 from epsearch.runners.progress import clock
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
-from results.labels import METRIC_DIGITS, METRIC_UNITS, mean_std_text
+from results.labels import mean_std_text
+from results.metrics import METRICS
 from results.pages.comparison import comparison_sheet
 from results.pages.comparison_numbers import ComparisonResults, TableResults, comparison_table, ranking
 from results.pages.memory import memory_sheet
@@ -170,14 +171,14 @@ def _evaluation(results: SearchResults) -> Table:
     """One line a metric, one column a row of the evaluation table: mean ± std, the paper's printed figures last."""
     rows = evaluation_table(results).to_dict("records")
     table = Table("evaluation", *(row["row"] for row in rows), box=None, header_style="bold")
-    for metric, digits in METRIC_DIGITS.items():
-        cells = [mean_std_text(row[f"{metric}_mean"], row[f"{metric}_std"], digits) for row in rows]
+    for metric, declared in METRICS.items():
+        cells = [mean_std_text(row[f"{metric}_mean"], row[f"{metric}_std"], declared.digits) for row in rows]
         table.add_row(_title(metric), *cells)
     return table
 
 
 def _title(metric: str) -> str:
-    return f"{metric} {METRIC_UNITS[metric]}".strip()
+    return f"{metric} {METRICS[metric].unit}".strip()
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:

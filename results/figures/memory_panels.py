@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from results.figures.style import FAINT, finish, legend_beside, look, plotly
-from results.labels import METRIC_DIGITS, METRIC_UNITS, subscripts
+from results.labels import subscripts
+from results.metrics import METRICS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,7 +83,7 @@ def tables(panels: MemoryPanels) -> dict[str, pd.DataFrame]:
 def _traces(points: pd.DataFrame, metric: str, line: int, shift: float, first: bool) -> list[Any]:
     """Returns our line, and the printed values as open markers in its colour."""
     scatter, style = plotly("graph_objects").Scatter, look(line)
-    name, digits, unit = str(points["row"].iloc[0]), METRIC_DIGITS[metric], METRIC_UNITS[metric]
+    name, digits, unit = str(points["row"].iloc[0]), METRICS[metric].digits, METRICS[metric].unit
     values = f"{subscripts(metric)} = %{{y:.{digits}f}} ± %{{customdata[1]:.3~f}} {unit}"
     ours, printed = points[points["n"] > 0], points[points[f"{metric}_printed_mean"].notna()]
     measured = scatter(
@@ -132,5 +133,5 @@ def _title_axes(figure: Any, panels: MemoryPanels) -> None:
         figure.update_xaxes(title_text="memory (examples per class and task)", row=2, col=col)
     for position, metric in enumerate(PANELS):
         row, col = divmod(position, 2)
-        unit = METRIC_UNITS[metric] or "fraction"
+        unit = METRICS[metric].unit or "fraction"
         figure.update_yaxes(title_text=subscripts(f"{metric} ({unit})"), row=row + 1, col=col + 1)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from results.figures import parameter_drawing
 from results.figures.parameter_drawing import ParameterCurve
-from results.labels import METRIC_DIGITS, METRIC_UNITS, STREAM_LABELS, about_text, count_text, number_text
-from results.metrics import mean_std, summarize
+from results.labels import STREAM_LABELS, about_text, count_text, number_text
+from results.metrics import METRICS, mean_std, summarize
 from results.search import SearchResults
 from results.verdict import wording
 from results.verdict.peak import Peak, peak
@@ -67,7 +67,7 @@ def caption(curve: ParameterCurve) -> str:
             "interval, with a common vertical scale."
         )
     if (level := curve.at_baseline) is not None:
-        value = f"({number_text(level, METRIC_DIGITS[curve.metric])}{_unit(curve)})"
+        value = f"({number_text(level, METRICS[curve.metric].digits)}{_unit(curve)})"
         agem = curve.zero_is_agem and curve.baseline == 0
         which = f"ε = 0, where the formula switches to A-GEM {value}" if agem else f"the {curve.baseline_text} {value}"
         text += f" Diamond and dashed line: {which}."
@@ -130,4 +130,4 @@ def _curve_caption(curve: ParameterCurve) -> str:
 
 
 def _unit(curve: ParameterCurve) -> str:
-    return f" {METRIC_UNITS[curve.metric]}" if METRIC_UNITS[curve.metric] else ""
+    return f" {METRICS[curve.metric].unit}" if METRICS[curve.metric].unit else ""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from results.figures.style import BLUE, FAINT, INK, ORANGE, VERMILLION, faint, finish, ordered_colours, plotly
-from results.labels import METRIC_UNITS, subscripts
+from results.labels import subscripts
+from results.metrics import METRICS
 from results.points import parameter_label, value_text
 from results.verdict.peak import Peak
 
@@ -236,7 +237,7 @@ def _is_left(curve: ParameterCurve) -> bool:
 
 
 def _title_axes(figure: Any, curve: ParameterCurve, zooms: list[int]) -> None:
-    title = subscripts(f"{curve.metric} (%)" if METRIC_UNITS[curve.metric] else f"{curve.metric} (fraction)")
+    title = subscripts(f"{curve.metric} (%)" if METRICS[curve.metric].unit else f"{curve.metric} (fraction)")
     figure.update_xaxes(title_text=curve.label, type="log" if curve.log else "linear")
     figure.update_yaxes(title_text=title, row=1, col=1)
     if not zooms:

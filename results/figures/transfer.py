@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from results.figures.style import INK, finish, look, plotly
-from results.labels import METRIC_DIGITS, METRIC_UNITS, subscripts
+from results.labels import subscripts
+from results.metrics import METRICS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +39,7 @@ def draw(transfer: Transfer) -> Any:
     figure.update_layout(showlegend=False, bargap=0.32, margin_t=16)
     figure.update_yaxes(autorange="reversed", ticksuffix=" ", showgrid=False, ticks="", showline=False)
     for col, metric in enumerate(PANELS, start=1):
-        title = subscripts(f"{metric} ({METRIC_UNITS[metric] or 'fraction'})")
+        title = subscripts(f"{metric} ({METRICS[metric].unit or 'fraction'})")
         figure.update_xaxes(title_text=title, zeroline=True, zerolinecolor=INK, zerolinewidth=1, row=1, col=col)
     return figure
 
@@ -58,7 +59,7 @@ def tables(transfer: Transfer) -> dict[str, pd.DataFrame]:
 
 
 def _bars(bars: pd.DataFrame, metric: str) -> Any:
-    digits, unit = METRIC_DIGITS[metric], METRIC_UNITS[metric]
+    digits, unit = METRICS[metric].digits, METRICS[metric].unit
     values = f"%{{x:.{digits}f}} ± %{{customdata:.{digits}f}} {unit}"
     return plotly("graph_objects").Bar(
         x=bars[f"{metric}_mean"],

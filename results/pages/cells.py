@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from results.labels import METRIC_DIGITS, METRIC_UNITS, MISSING, count_text, mean_std_text, signed_text
+from results.labels import MISSING, count_text, mean_std_text, signed_text
 from results.metrics import METRICS
 from results.pages.sheet import Cell, Line
 from results.paper.comparison import APART, PRINTED_RUNS
@@ -18,9 +18,9 @@ APART_MARK = "*"
 """Marks rows and cells that differ from the printed ones by more than `APART` standard errors."""
 
 
-def metric_header(metrics: Sequence[str] = METRICS) -> tuple[tuple[str, str], ...]:
+def metric_header(metrics: Iterable[str] | None = None) -> tuple[tuple[str, str], ...]:
     """Returns (name, unit) of each metric's column."""
-    return tuple((metric, METRIC_UNITS[metric]) for metric in metrics)
+    return tuple((metric, METRICS[metric].unit) for metric in (METRICS if metrics is None else metrics))
 
 
 def label_cell(row: pd.Series, marks: Sequence[str], comparable: bool) -> Cell:
@@ -40,8 +40,8 @@ def count_cell(row: pd.Series) -> Cell:
 
 def metric_cell(row: pd.Series, metric: str, comparable: bool) -> Cell:
     """Returns our value; the printed value if there is one; the difference if the sizes are comparable."""
-    ours = mean_std_text(float(row[f"{metric}_mean"]), float(row[f"{metric}_std"]), METRIC_DIGITS[metric])
-    if metric == METRICS[0] and row["diverged"] and not row["n"]:
+    ours = mean_std_text(float(row[f"{metric}_mean"]), float(row[f"{metric}_std"]), METRICS[metric].digits)
+    if metric == "A_T" and row["diverged"] and not row["n"]:
         ours = f"diverged ({row['diverged']} of {row['diverged']})"
     text = str(row.get(f"{metric}_printed", ""))
     if not text:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from results.export import export_runs
 from results.figures import curves, transfer
-from results.labels import METRIC_DIGITS, count_text, dataset_label, number_text
+from results.labels import count_text, dataset_label, number_text
 from results.ledger.files import write_atomically, write_csv
 from results.metrics import METRICS
 from results.pages.cells import count_cell, label_cell, metric_cell, metric_header, remarks, warnings
@@ -107,7 +107,7 @@ def _headlines(table: pd.DataFrame, ranked: Ranking) -> Iterator[tuple[str, str,
     measured = table[table["n"] > 0]
     if len(measured):
         best = measured.sort_values("A_T_mean", ascending=False).iloc[0]
-        yield "Highest A_T", f"{number_text(best['A_T_mean'], METRIC_DIGITS['A_T'])} %", str(best["row"])
+        yield "Highest A_T", f"{number_text(best['A_T_mean'], METRICS['A_T'].digits)} %", str(best["row"])
     yield "Rows measured", f"{len(measured)} of {len(table)}", count_text(int(table["n"].sum()), "member")
     if not math.isnan(ranked.tau):
         yield "Kendall's τ, ranking by A_T", number_text(ranked.tau, 2), f"ours and printed, {ranked.methods} methods"
@@ -135,4 +135,4 @@ def _ranking_section(ranked: Ranking) -> str:
 
 
 def _ranked_values(row: pd.Series) -> tuple[str, str]:
-    return number_text(float(row["A_T"]), METRIC_DIGITS["A_T"]), number_text(float(row["printed_A_T"]), 1)
+    return number_text(float(row["A_T"]), METRICS["A_T"].digits), number_text(float(row["printed_A_T"]), 1)

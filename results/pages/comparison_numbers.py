@@ -101,7 +101,7 @@ def comparison_table(comparison: ComparisonResults) -> pd.DataFrame:
     """
     rows = comparison.rows
     printed = [printed_row(comparison.dataset, row.method) for row in rows]
-    table = beside_printed([row.records for row in rows], printed, METRICS, PRINTED_METRICS)
+    table = beside_printed([row.records for row in rows], printed, tuple(METRICS), PRINTED_METRICS)
     table.insert(0, "row", [row.label for row in rows])
     table.insert(1, "method", [row.method for row in rows])
     table.insert(2, "settings", [settings_text(row.settings) for row in rows])

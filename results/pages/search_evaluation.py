@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 from results.html import page
 from results.labels import (
-    METRIC_DIGITS,
-    METRIC_UNITS,
     MISSING,
     epsilon_text,
     mean_std_text,
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
 
 PAPER_TASKS = 17
 """Tasks of the evaluation in the paper."""
-METRIC_COLUMNS = [(metric, METRIC_UNITS[metric]) for metric in METRICS]
 
 
 def evaluation(results: SearchResults) -> str:
@@ -43,7 +40,7 @@ def evaluation(results: SearchResults) -> str:
     differences = _difference_rows(results)
     of_epsilon = results.of_epsilon
     rows = [*_evaluation_rows(measured, of_epsilon), *differences, *_evaluation_rows(printed, of_epsilon)]
-    header = [("", ""), *METRIC_COLUMNS, ("n", "seeds")]
+    header = [("", ""), *((name, metric.unit) for name, metric in METRICS.items()), ("n", "seeds")]
     return page.section(
         "Evaluation", page.table(header, rows), *(page.small(text) for text in _remarks(results, frame))
     )
@@ -51,7 +48,7 @@ def evaluation(results: SearchResults) -> str:
 
 def metric_text(row: pd.Series, metric: str) -> str:
     """Returns mean ± standard deviation of a metric in a row of `by_setting`."""
-    return mean_std_text(float(row[f"{metric}_mean"]), float(row[f"{metric}_std"]), METRIC_DIGITS[metric])
+    return mean_std_text(float(row[f"{metric}_mean"]), float(row[f"{metric}_std"]), METRICS[metric].digits)
 
 
 def _evaluation_rows(frame: pd.DataFrame, of_epsilon: bool) -> Iterator[tuple[str, list[str]]]:
@@ -81,7 +78,7 @@ def _difference_rows(results: SearchResults) -> Iterator[tuple[str, list[str]]]:
 def _difference_cell(pairs: pd.DataFrame, metric: str) -> str:
     if metric not in pairs.index:
         return MISSING
-    digits = METRIC_DIGITS[metric]
+    digits = METRICS[metric].digits
     mean, error = (float(pairs[name][metric]) for name in ("mean", "standard_error"))
     return f"{signed_text(mean, digits)} ± {number_text(error, digits)}"
 

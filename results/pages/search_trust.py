@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from results.html import page
 from results.inert import INERT
-from results.labels import METRIC_DIGITS, MISSING, about_text, count_text, interval_text, number_text, signed_text
+from results.labels import MISSING, about_text, count_text, interval_text, number_text, signed_text
+from results.metrics import METRICS
 from results.points import parameter_label, setting_text, value_text
 from results.search import Look, SearchResults
 from results.statistics.paired import sign_flip_name
@@ -24,7 +25,7 @@ KIND_LABELS = {
     "diverging": "diverging",
     INERT: "inert: all score the same",
 }
-DIGITS = METRIC_DIGITS["A_T"]
+DIGITS = METRICS["A_T"].digits
 
 
 def how_far(results: SearchResults) -> str:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from results.figures import races, tried
 from results.labels import (
-    METRIC_DIGITS,
     MISSING,
     STREAM_LABELS,
     about_text,
@@ -24,6 +23,7 @@ from results.labels import (
     strategy_label,
 )
 from results.ledger.files import write_atomically, write_csv
+from results.metrics import METRICS
 from results.pages.search_trust import KIND_LABELS, looks_words
 from results.pages.sheet import Cell, Line, Sheet, as_html, as_latex, as_markdown
 from results.pages.strategies_numbers import all_looks, check_studies, differing, row_labels, strategies_table
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["strategies_sheet", "write_strategies"]
 
-DIGITS = METRIC_DIGITS["A_T"]
+DIGITS = METRICS["A_T"].digits
 ONE_DRAW = (
     "One run of each strategy is one draw: another seed of the strategy, or of the training, may reverse the order. "
     "docs/strategies.md has a benchmark over many runs."

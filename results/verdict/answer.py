@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from results.labels import (
-    METRIC_DIGITS,
     STREAM_LABELS,
     about_text,
     count_text,
@@ -17,6 +16,7 @@ from results.labels import (
     signed_text,
 )
 from results.ledger.record import RunRecord
+from results.metrics import METRICS
 from results.points import Setting, is_number, setting_label, setting_text, value_text
 from results.points import setting as setting_of
 from results.search import SearchResults
@@ -258,8 +258,8 @@ def _metric(members: Sequence[RunRecord], metric: str) -> str:
     """Returns mean ± standard deviation; the mean alone for one member, which has no spread."""
     row = by_setting({(): members}, ()).iloc[0]
     if len(members) == 1:
-        return number_text(float(row[f"{metric}_mean"]), METRIC_DIGITS[metric])
-    return mean_std_text(float(row[f"{metric}_mean"]), float(row[f"{metric}_std"]), METRIC_DIGITS[metric])
+        return number_text(float(row[f"{metric}_mean"]), METRICS[metric].digits)
+    return mean_std_text(float(row[f"{metric}_mean"]), float(row[f"{metric}_std"]), METRICS[metric].digits)
 
 
 def _seeds(members: Sequence[RunRecord]) -> str:
