@@ -5,7 +5,7 @@ is written. Names are imported when they are first used: importing epsearch alon
 
 ROOMS lists the modules and folders from the doors down; each imports only what stands behind it.
 
-cli, terminal, doctor             what people type and read; nothing below them prints
+cli, arguments, terminal, doctor  what people type and read; nothing below them prints
 api                               the functions behind every door
 findings                          what stands in a ledger, as reports take it
 session                           one training: ledger, runner, progress; the plan of what is ahead
@@ -31,13 +31,25 @@ if TYPE_CHECKING:
     from epsearch.failures.errors import Interrupted as Interrupted
     from epsearch.failures.errors import UsageError as UsageError
     from epsearch.preparation.build import build as build
+    from epsearch.study.description import Study as Study
     from epsearch.study.kinds import Comparison as Comparison
     from epsearch.study.kinds import MemoryStudy as MemoryStudy
     from epsearch.study.kinds import Search as Search
-    from epsearch.study.kinds import Study as Study
 
 ROOMS = (
-    *("__main__", "cli", "terminal", "doctor", "api", "findings", "session", "preparation", "runners", "events"),
+    *(
+        "__main__",
+        "cli",
+        "arguments",
+        "terminal",
+        "doctor",
+        "api",
+        "findings",
+        "session",
+        "preparation",
+        "runners",
+        "events",
+    ),
     *("loop", "study", "ledger", "failures", "machine", "cache", "titles"),
 )
 
@@ -46,7 +58,8 @@ _HOMES = {
     "epsearch.events": ("Events", "Silent"),
     "epsearch.failures.errors": ("Interrupted", "UsageError"),
     "epsearch.preparation.build": ("build",),
-    "epsearch.study.kinds": ("Comparison", "MemoryStudy", "Search", "Study"),
+    "epsearch.study.description": ("Study",),
+    "epsearch.study.kinds": ("Comparison", "MemoryStudy", "Search"),
 }
 __all__ = sorted(name for names in _HOMES.values() for name in names)
 

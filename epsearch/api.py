@@ -3,47 +3,32 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, cast
 
 from epsearch.events import SILENT, Events
 from epsearch.failures.errors import UsageError
-from epsearch.findings import tables
-from epsearch.findings.evaluated import looks
-from epsearch.findings.listing import load, opened
-from epsearch.ledger.damage import unused_in_words
-from epsearch.loop import race
+from epsearch.findings.listing import load
+from epsearch.findings.reports import REPORTS, AnyResults
 from epsearch.loop.base import Loop
-from epsearch.loop.search import SearchLoop
-from epsearch.loop.table import TableLoop
 from epsearch.preparation import growth
 from epsearch.preparation.build import grow, places
-from epsearch.session.session import Effort, facts, make_folder, patience, train, unfinished
-from epsearch.study.kinds import Comparison, Search, Study
+from epsearch.session.session import Effort, facts, make_folder, patience, train
+from epsearch.study.description import Study
+from epsearch.study.kinds import Search
 from results.ledger.retry import Patience
 from results.ledger.url import LedgerUrl
-from results.pages.comparison_numbers import Comparison as ComparisonResults
-from results.pages.memory_numbers import MemoryStudy as MemoryResults
-from results.points import setting, setting_text
-from results.search import Look, Race, SearchResults, SearchRound
+from results.search import SearchResults
 from search_spaces.published.definition import definitions, load_definition
-from search_spaces.space import Parameter
-from trainers.numeric_path import NumericPath
 from trainers.streams import downloaded, present
 
 SIDE_BY_SIDE = "strategies"  # the folder
 
-AnyResults: TypeAlias = SearchResults | ComparisonResults | MemoryResults
-
-# The largest difference of an accuracy between a member alone and in its cohort: on a GPU a batched matrix product may
-# add in another order for another number of members, and a step along a tiny gradient makes a rounding error large. So
-# it is on a CPU where members of a residual network are trained in one grouped convolution.
-TOLERANCE = 0.02
-
 
 @dataclass(frozen=True)
 class Outcome:
-    """A study's results, the path of its report, and what it took."""
+    """A study, its results, the path of its report, and what it took."""
 
+    study: Study
     results: AnyResults
     report: Path
     effort: Effort
@@ -73,10 +58,11 @@ def grown(given: Mapping[str, Any], config: Path | None = None) -> Search:
     if name is None:
         raise UsageError("extend needs --name, the study that is to grow")
     before = load(name, storage, out).study
-    if not isinstance(before, Search):
+    if not before.grows:
         raise UsageError(f"extend lets searches grow, {before.name!r} is a study of `epsearch {before.kind}`")
-    after = grow(before, given, config)
-    growth.check_growth(before, after)
+    search = cast(Search, before)
+    after = grow(search, given, config)
+    growth.check_growth(search, after)
     return after
 
 
@@ -94,12 +80,11 @@ def side_by_side(names: Sequence[str], storage: LedgerUrl, out: Path) -> tuple[l
     from results.pages.strategies_numbers import check_studies
 
     loops = [load(name, storage, out) for name in names]
-    for loop in loops:
-        if not isinstance(loop, SearchLoop):
-            what = f"a study of `epsearch {loop.study.kind}`"
-            raise UsageError(f"only searches can be set side by side; {loop.study.name!r} is {what}")
-    with opened(storage) as store:
-        studies = [study_results(loop, {}, looks(loop, store)) for loop in loops if isinstance(loop, SearchLoop)]
+    for study in (loop.study for loop in loops):
+        if study.kind != Search.kind:
+            what = f"a study of `epsearch {study.kind}`"
+            raise UsageError(f"only searches can be set side by side; {study.name!r} is {what}")
+    studies = [REPORTS[Search.kind].results(loop, {}, None) for loop in loops]
     try:
         check_studies(studies)
     except ValueError as error:
@@ -118,113 +103,17 @@ def list_datasets(data_dir: Path) -> list[Dataset]:
     return found
 
 
-def study_results(loop: SearchLoop, facts: Mapping[str, str], seen: tuple[Look, ...] = ()) -> SearchResults:
-    """What the ledger knows of a study, in the shape the report takes. Needs one finished round."""
-    best, study, space = loop.best, loop.study, loop.study.space
-    if best is None and loop.done:
-        raise UsageError(
-            f"study {study.name!r} has no value left to choose: members of every one diverged; try a smaller --lr"
-        )
-    if best is None:
-        why = f" ({unused_in_words(unused)})" if (unused := loop.unused()) else ""
-        raise UsageError(f"study {study.name!r} has no finished round yet{why}; run it again to go on")
-    rounds = tuple(
-        SearchRound(one.number, one.points, one.scores, one.span, one.winners, one.note) for one in loop.rounds()
-    )
-    spaces = [one.study.space for one in (*loop.earlier, loop)]
-    ends = tuple(_hull([one.parameters[index] for one in spaces]) for index in range(len(space.names)))
-    return SearchResults(
-        name=study.name,
-        dataset=study.dataset,
-        method=study.method,
-        score_on=study.score_on,
-        parameters=space.names,
-        log=tuple(one.name for one in space.parameters if one.log),
-        strategy=study.strategy,
-        printed_epsilon=load_definition(study.dataset).reported_epsilon,
-        chosen=best.point,
-        chosen_score=best.value,
-        baseline=study.baseline,
-        domain=ends,
-        seeds=study.seeds,
-        eval_seeds=study.final_seeds,
-        rounds=rounds,
-        search=loop.search_records(),
-        evaluation=loop.evaluation_records(),
-        config=study.shown(),
-        facts=facts,
-        notes=tuple(_notes(loop)),
-        certificates=tuple(loop.certificates.values()),
-        tolerance=_tolerance(study),
-        race=_race(loop),
-        looks=seen,
-        seal=loop.proof.sentence,
-        grown=tuple(one.heading() for one in loop.earlier),
-    )
-
-
-def _hull(parameters: Sequence[Parameter]) -> tuple[float, float] | None:
-    """From the lowest to the highest end of all searches of a study; None where there are choices."""
-    ends = [(one.low, one.high) for one in parameters if one.low is not None and one.high is not None]
-    return (min(low for low, _ in ends), max(high for _, high in ends)) if len(ends) == len(parameters) else None
-
-
-def _race(loop: SearchLoop) -> Race | None:
-    """What the race saved, in members of the search."""
-    if not loop.study.race:
-        return None
-    shares = loop.strategist.given().values()
-    return Race(sum(map(len, shares)), len(shares) * len(loop.study.seeds), race.LEVEL)
-
-
-def _tolerance(study: Study) -> float:
-    path = NumericPath.parse(study.numeric_path) if study.numeric_path else NumericPath()
-    alone = path.device == "cpu" and (study.network == "mlp" or path.one_by_one)
-    return 0.0 if alone else TOLERANCE
-
-
 def _report(loop: Loop, effort: Effort | None, waiting: Patience | None = None) -> Outcome:
     from results.ledger.files import write_atomically
 
     make_folder(loop.study.folder, _elsewhere(loop.study.storage))
     told = facts(loop, effort)
-    results, path = _written(loop, told, waiting)
+    kind = REPORTS[loop.study.kind]
+    results = kind.results(loop, told, waiting)
+    path = kind.write(results, loop.study.folder)
     write_atomically(loop.study.folder / "study.yaml", loop.study.to_yaml().encode())
-    return Outcome(results, path, effort or Effort(0, len(loop.records), 0, 0, 0.0))
+    return Outcome(loop.study, results, path, effort or Effort(0, len(loop.records), 0, 0, 0.0))
 
 
 def _elsewhere(storage: LedgerUrl) -> str:
     return f"give another --out, and --storage {storage}"
-
-
-def _written(loop: Loop, told: Mapping[str, str], waiting: Patience | None) -> tuple[AnyResults, Path]:
-    """The results in the shape their report takes, and the path of the page that was written."""
-    if isinstance(loop, SearchLoop):
-        from results.pages.search import write_report
-
-        with opened(loop.study.storage, waiting) as store:
-            found = study_results(loop, told, looks(loop, store))
-        return found, write_report(found, loop.study.folder)
-    assert isinstance(loop, TableLoop)
-    if isinstance(loop.study, Comparison):
-        from results.pages.comparison import write_comparison
-
-        comparison = tables.comparison(loop, told)
-        return comparison, write_comparison(comparison, loop.study.folder)
-    from results.pages.memory import write_memory_study
-
-    study = tables.memory_study(loop, told)
-    return study, write_memory_study(study, loop.study.folder)
-
-
-def _notes(loop: SearchLoop) -> list[str]:
-    """What a reader must know to judge the figures, besides what the report sees by itself."""
-    notes = unfinished(loop)
-    if not loop.proof.sound:
-        notes.append(f"Search and evaluation are not wholly apart: {loop.proof.sentence}.")
-    diverged = [record for record in loop.records.values() if record.status == "diverged"]
-    if diverged:
-        names = loop.study.space.names
-        values = dict.fromkeys(setting_text(names, setting(record, names)) for record in diverged)
-        notes.append(f"{len(diverged)} members diverged ({'; '.join(values)}); a value that loses a seed has no score.")
-    return notes

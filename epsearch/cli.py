@@ -3,7 +3,7 @@
 import inspect
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,13 +12,15 @@ from rich.console import RenderableType
 from rich.text import Text
 from typer.main import get_command
 
+from epsearch.arguments import joined, parameter
 from epsearch.failures.lines import answered
 from epsearch.ledger.location import kept_within, ledger_url
 from epsearch.ledger.location import storage as parse_storage
 from epsearch.preparation.build import build
-from epsearch.study.kinds import Comparison, MemoryStudy, Search, Study
+from epsearch.study.description import Study
+from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from epsearch.study.limits import SIDE
-from epsearch.study.options import Option, default
+from epsearch.study.options import default
 from epsearch.study.parsers import dataset as parse_dataset
 from epsearch.study.parsers import path as parse_path
 from epsearch.terminal.consoles import PlainConsole, facts
@@ -70,32 +72,6 @@ def run() -> object:
         return end.exit_code
 
 
-def joined(arguments: Sequence[str]) -> list[str]:
-    """`--search A=… B=…` as one argument, which is what the parser takes.
-
-    >>> joined(["run", "--search", "lr=0.1..1", "memory=10,25", "--race"])
-    ['run', '--search', 'lr=0.1..1 memory=10,25', '--race']
-    >>> joined(["run", "--search=lr=0.1..1", "--quiet", "--search", "memory=10,25"])
-    ['run', '--search', 'lr=0.1..1 memory=10,25', '--quiet']
-    """
-    others: list[str] = []
-    spaces: list[str] = []
-    place, collecting = None, False
-    for argument in arguments:
-        flag, equals, value = argument.partition("=")
-        if flag == "--search":
-            place, collecting = len(others) if place is None else place, True
-            spaces += [value] * bool(equals)
-        elif collecting and not argument.startswith("--"):
-            spaces.append(argument)
-        else:
-            collecting = False
-            others.append(argument)
-    if place is None:
-        return others
-    return [*others[:place], "--search", *([" ".join(spaces)] if spaces else []), *others[place:]]
-
-
 TRAINING: dict[type[Study], str] = {
     Search: "Search ε, or another hyperparameter, evaluate the choice on the remaining tasks, write a report.",
     Comparison: "Train every method on the evaluation tasks and set the paper's table beside the result.",
@@ -111,9 +87,9 @@ def _command(kind: type[Study], act: Callable[..., None]) -> Callable[..., None]
         given, config = {name: values.pop(name) for name in names}, values.pop("config")
         act(_grown(given, config) if values.get("extend") else build(kind, given, config), **values)
 
-    sources: list[Callable[..., None]] = [_search_options, _output_options] if kind is Search else [_output_options]
+    sources: list[Callable[..., None]] = [_search_options, _output_options] if kind.grows else [_output_options]
     own = [parameter for source in sources for parameter in inspect.signature(source).parameters.values()]
-    signature = inspect.Signature([*map(_parameter, kind.options()), *own])
+    signature = inspect.Signature([*map(parameter, kind.options()), *own])
     command.__signature__ = signature  # type: ignore[attr-defined]
     command.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()}
     return command
@@ -145,19 +121,6 @@ def _grown(given: dict[str, Any], config: Path | None) -> Study:
     return api.grown(given, config)
 
 
-def _parameter(option: Option) -> inspect.Parameter:
-    flags = [option.flag, *option.aliases]
-    flag = isinstance(option.default, bool)
-    kind: Any = bool if flag else tuple[str, str] if option.name == "interval" else str
-    shown = "" if flag or option.default in (None, ()) else f" [default: {_plain(option.show(option.default))}]"
-    annotation = Annotated[kind | None, typer.Option(*flags, help=option.help + shown, show_default=False)]
-    return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
-
-
-def _plain(value: Any) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
 def _train(study: Study, print_config: bool, quiet: bool, as_json: bool, extend: bool = False) -> None:
     if print_config:
         sys.stdout.write(study.to_yaml())
@@ -171,14 +134,13 @@ def _train(study: Study, print_config: bool, quiet: bool, as_json: bool, extend:
     _print(outcome.shown(result), outcome.as_json(result), as_json)
 
 
-def _plan(study: Study, print_config: bool, quiet: bool, as_json: bool, extend: bool = False) -> None:
+def _plan(study: Search, print_config: bool, quiet: bool, as_json: bool, extend: bool = False) -> None:
     if print_config:
         sys.stdout.write(study.to_yaml())
         return
     from epsearch.session import session
     from epsearch.session.plan_text import in_words
 
-    assert isinstance(study, Search)
     with _listener(quiet or as_json) as events:
         found = session.plan(study, events, extend)
     _print(facts(in_words(found)), found.as_json(), as_json)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from epsearch.loop.ahead import Plan
-from epsearch.study.kinds import Study
+from epsearch.study.description import Study
 from results.ledger.record import RunRecord
 
 

@@ -1,4 +1,4 @@
-"""What all tests share: no limit that a busy machine would break, and one Ray for those that need one."""
+"""What all tests share: processes, no limit that a busy machine would break, and one Ray for those that need one."""
 
 import os
 import secrets
@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-import epsearch  # noqa: F401  reports print names by what the declarations say
+from epsearch.machine import usable_cores  # with epsearch itself: reports print names by its declarations
+from tests.support import scheduling
 from tests.support.limits import HANGS
+
+MOST_PROCESSES = 8  # each takes a GiB or two; more would wait for the one that runs the tests with a Ray
 
 os.environ |= {
     "EPSEARCH_RAY_SECONDS": str(HANGS),  # read when epsearch.runners.ray_start is imported
@@ -19,8 +22,28 @@ os.environ |= {
     "RAY_AUTH_TOKEN": secrets.token_hex(32),
 }
 
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # one process a core; torch and NumPy read it when they are imported
+
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config):
+    """One a core; none but this one for files and tests that are named, and for campaigns, which print as they go."""
+    named = all(Path(argument.partition("::")[0]).is_file() for argument in config.args)
+    return 0 if named or config.option.markexpr == "fuzz" else min(usable_cores(), MOST_PROCESSES)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    return scheduling.by_file(config, log)
+
+
+def pytest_collection_modifyitems(config, items):
+    """Whole files with a Ray come first: they take longest, and one process runs them all."""
+    items.sort(key=lambda item: not scheduling.with_ray(config, item.path))
 
 
 @pytest.fixture(scope="session")

@@ -169,12 +169,52 @@ def test_folders_stay_small():
 
 def test_nothing_below_the_terminal_prints():
     """Neither by rich nor by typer: whoever listens decides what is seen."""
-    doors = ("epsearch/terminal/", "epsearch/cli.py")
+    doors = ("epsearch/terminal/", "epsearch/cli.py", "epsearch/arguments.py")
     for package in PACKAGES:
         for path in files(package):
             relative = path.relative_to(ROOT).as_posix()
             if not relative.startswith(doors):
                 assert not {"rich", "typer", "click"} & {module for module, _ in imports(path)}, relative
+
+
+BY_KIND = {
+    *("Study", "Search", "Table", "Comparison", "MemoryStudy", "Loop", "SearchLoop", "TableLoop"),
+    *("SearchResults", "TableResults", "ComparisonResults", "MemoryResults"),
+}
+
+
+def type_tests(tree):
+    """Lines that ask for the type of a study, a loop or results."""
+    for node in ast.walk(tree):
+        asked = []
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("isinstance", "issubclass"):
+            asked = [part for one in node.args[1:] for part in ast.walk(one)]
+        elif isinstance(node, ast.Compare):
+            asked = [node.left, *node.comparators]
+        elif isinstance(node, ast.MatchClass):
+            asked = [node.cls]
+        if BY_KIND & {getattr(one, "id", getattr(one, "attr", "")) for one in asked}:
+            yield node.lineno
+
+
+def test_kinds_of_study_are_asked_what_they_do_and_not_what_they_are():
+    for path in files("epsearch"):
+        assert not list(type_tests(ast.parse(path.read_text(encoding="utf-8")))), path
+
+
+@pytest.mark.parametrize("code", ["isinstance(a, (int, Search))", "kind is not Search", "issubclass(a, kinds.Table)"])
+def test_type_tests_are_seen(code):
+    assert list(type_tests(ast.parse(code))) == [1]
+
+
+def test_every_kind_of_study_is_in_every_register():
+    from epsearch.findings.reports import REPORTS
+    from epsearch.preparation.rules import RULES
+    from epsearch.session.session import LOOPS
+    from epsearch.study.kinds import KINDS
+    from epsearch.terminal.outcome import SHOWN
+
+    assert KINDS.keys() == RULES.keys() == LOOPS.keys() == REPORTS.keys() == SHOWN.keys()
 
 
 def test_files_stay_small():

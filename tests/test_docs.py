@@ -1,6 +1,7 @@
 """What README and docs say is true: code runs, links lead somewhere, CI calls the command that the README names."""
 
 import re
+import tomllib
 from pathlib import Path
 from unittest.mock import patch
 
@@ -14,7 +15,10 @@ from trainers.methods import METHODS, Penalty, hyperparameters
 from trainers.streams import DataError
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *(ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING")),
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 
 
 def blocks(page, language):
@@ -113,8 +117,23 @@ def test_a_methods_section_names_only_hyperparameters_that_it_has(method):
 def test_ci_calls_the_readmes_test_command():
     plain = [line.strip() for block in blocks(ROOT / "README.md", "") for line in block.splitlines()]
     assert "uv run pytest" in plain
-    assert "uv run pytest" in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    assert "./check" in (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    assert (ROOT / "check").read_text(encoding="utf-8").splitlines()[-1] == 'uv run pytest "$@"'
     assert any(line.endswith("uv run epsearch run") and "pip install uv" in line for line in plain)
+
+
+def test_readme_and_contributing_name_every_marker_and_ci_runs_all_but_campaigns():
+    options = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"]["ini_options"]
+    markers = {line.partition(":")[0] for line in options["markers"]}
+    skipped = {"cuda"}  # where there is no GPU; nobody has to ask for them
+    for page in ("README.md", "CONTRIBUTING.md"):
+        assert markers <= set(
+            re.findall(r"`(?:-m |uv run pytest -m )?(\w+)`", (ROOT / page).read_text(encoding="utf-8"))
+        )
+    (left_out,) = (option for option in options["addopts"] if option.startswith("-m "))
+    assert set(left_out.removeprefix("-m not ").split(" and not ")) == markers - skipped
+    *_, asked = (ROOT / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    assert set(re.search('-m "(.*)"', asked)[1].split(" or ")) == markers - skipped - {"fuzz"}
 
 
 def test_every_epsearch_command_in_the_docs_parses(epsearch_parser):

@@ -8,9 +8,7 @@ from typing import NamedTuple
 
 from epsearch.failures.errors import UsageError, unknown
 from epsearch.ledger.damage import Unreadable
-from epsearch.loop import learners
 from epsearch.loop.base import Loop
-from epsearch.loop.search import SearchLoop
 from epsearch.session.session import read_store, stored_loop
 from results.ledger.errors import StoreUnavailable
 from results.ledger.files import on_one_line
@@ -86,16 +84,15 @@ def _listed(row: StudyRow, store: Store, storage: LedgerUrl, out: Path) -> Liste
         loop = stored_loop(row, store, storage, out)
     except Unreadable as error:
         return Listed(row.name, UNKNOWN, UNKNOWN, error.why, None, None, row.created)
-    best = loop.best if isinstance(loop, SearchLoop) else None
-    chosen = learners.named(loop.study.space.names, best.point) if isinstance(loop, SearchLoop) and best else None
+    best = loop.best
     status = loop.state() + (f", {len(loop.unused())} damaged" if loop.unused() else "")
     return Listed(
         loop.study.name,
         loop.study.kind,
         loop.study.dataset,
         status,
-        chosen,
+        loop.chosen(),
         None if best is None else best.value,
         row.created,
-        isinstance(loop, SearchLoop) and loop.inert,
+        loop.inert,
     )

@@ -1,22 +1,20 @@
 """What a finished comparison or memory study found, in the shape that its report takes."""
 
 from collections.abc import Mapping
+from typing import cast
 
 from epsearch.loop.rows import Row
 from epsearch.loop.table import TableLoop
 from epsearch.session.session import unfinished
-from epsearch.study.kinds import Comparison, MemoryStudy
-from results.pages.comparison_numbers import ComparedRow
-from results.pages.comparison_numbers import Comparison as ComparisonResults
-from results.pages.memory_numbers import MemoryRow
-from results.pages.memory_numbers import MemoryStudy as MemoryResults
+from epsearch.study.kinds import Comparison
+from results.pages.comparison_numbers import ComparedRow, ComparisonResults
+from results.pages.memory_numbers import MemoryResults, MemoryRow
 from search_spaces.published.definition import load_definition
 
 
 def comparison(loop: TableLoop, facts: Mapping[str, str]) -> ComparisonResults:
     """Every row with its members."""
-    study = loop.study
-    assert isinstance(study, Comparison)
+    study = cast(Comparison, loop.study)
     rows = tuple(
         ComparedRow(row.label, row.method, row.shown(), loop.found(loop.runs(row)), _remark(loop, row))
         for row in loop.rows
@@ -29,9 +27,8 @@ def comparison(loop: TableLoop, facts: Mapping[str, str]) -> ComparisonResults:
 def memory_study(loop: TableLoop, facts: Mapping[str, str]) -> MemoryResults:
     """Every method and size with its members."""
     study = loop.study
-    assert isinstance(study, MemoryStudy)
     rows = tuple(
-        MemoryRow(row.label, row.method, row.hyperparameters.memory, row.shown(), loop.found(loop.runs(row)))
+        MemoryRow(row.label, row.method, row.shown(), loop.found(loop.runs(row)), row.hyperparameters.memory)
         for row in loop.rows
     )
     return MemoryResults(study.name, study.dataset, rows, study.shown(), facts, tuple(_notes(loop)), _full_size(loop))

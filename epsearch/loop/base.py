@@ -1,21 +1,26 @@
 """members -> cohorts -> jobs -> records: what all loops share. The ledger is asked first, and told before all else.
 
 A loop is an ask/tell source: `ask()` returns the open jobs of the stage, `tell()` takes results in any order. All it
-knows is derived from the ledger, so making it anew resumes the work.
+knows is derived from the ledger, so opening it anew resumes the work. Making one reads nothing: `open_search` and
+`open_table` make one and let it catch up.
 """
 
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from epsearch.failures.errors import TrainingFailed, UsageError
 from epsearch.loop.content import content, measures_transfer, records
 from epsearch.loop.jobs import Certify, Job, JobResult, Run
+from epsearch.study.description import Study
 from epsearch.study.disjointness import Proof
-from epsearch.study.kinds import Study
+from results.ledger.certificate import Certificate
 from results.ledger.record import RunRecord, content_key
 from results.ledger.store import Store
+from search_spaces.space import Value
+from search_spaces.strategy import Best
 from trainers.cohort import Cohort
 from trainers.hyperparameters import Hyperparameters
 from trainers.streams.base import TaskStream
@@ -29,17 +34,36 @@ Kind: TypeAlias = tuple[str, str, Hyperparameters]
 COHORTS_PER_WORKER = 4  # small enough that no worker idles long at the end of a stage, and little is lost in a crash
 
 
+Order: TypeAlias = tuple[Sequence[Run], Certify | None]
+"""Members to train together; where one is trained once more, what it is compared with."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a study's members before any is looked up, by key."""
+
+    records: Mapping[str, RunRecord] = field(default_factory=dict)
+    certificates: Mapping[str, Certificate] = field(default_factory=dict)
+    damaged: Mapping[str, str] = field(default_factory=dict)
+    """Why a record of the ledger cannot be used."""
+
+
+NOTHING = Known()
+
+
 class Loop(ABC):
     """The parts of a loop that do not depend on what is asked. Subclasses say which members a stage wants."""
 
-    def __init__(self, study: Study, images: Mapping[str, Any], store: Store, workers: int) -> None:
+    def __init__(
+        self, study: Study, images: Mapping[str, Any], store: Store, workers: int = 1, known: Known = NOTHING
+    ) -> None:
         self.study, self.workers = study, workers
-        self.records: dict[str, RunRecord] = {}
-        self.reused = 0  # members found in the ledger
+        self.records: dict[str, RunRecord] = dict(known.records)
+        self.reused = len(self.records)  # members that were known, or found in the ledger
         self.stored: list[RunRecord] = []  # members trained since
         self.saved = 0  # member-steps not taken since, as members share their first task
         self.notes: list[str] = []  # lines that workers have for the user
-        self.damaged: dict[str, str] = {}  # records that could not be used, key -> why; some trained again since
+        self.damaged: dict[str, str] = dict(known.damaged)  # records that could not be used; some trained again since
         self.proof = Proof()  # that the search has seen nothing of the evaluation, as the ledger keeps it
         self._images, self._store = dict(images), store
         self._jobs: dict[int, Job] = {}
@@ -52,6 +76,20 @@ class Loop(ABC):
     def trained(self) -> int:
         """Members trained since the loop was made."""
         return len(self.stored)
+
+    @property
+    def best(self) -> Best | None:
+        """The best point so far, where anything is searched."""
+        return None
+
+    @property
+    def inert(self) -> bool:
+        """Whether all values that were tried score the same bit for bit, so that none is the best."""
+        return False
+
+    def chosen(self) -> dict[str, Value] | None:
+        """The best point so far, by the names of what is searched."""
+        return None
 
     @property
     @abstractmethod
@@ -86,6 +124,10 @@ class Loop(ABC):
     @abstractmethod
     def _advance(self) -> None:
         """Goes through the stages as far as the ledger's knowledge reaches."""
+
+    def catch_up(self) -> None:
+        """Takes from the ledger what it knows, and goes through the stages as far as that reaches."""
+        self._advance()
 
     def tell(self, results: Sequence[JobResult]) -> None:
         """Stores what was trained, before anything else, and moves on when the stage is complete."""
@@ -143,8 +185,8 @@ class Loop(ABC):
         self.damaged |= known.damaged
         self.reused += len(known)
 
-    def _cohorts(self, runs: Sequence[Run]) -> list[list[Run]]:
-        """Cuts the runs into cohorts, the longest work first.
+    def _cohorts(self, runs: Sequence[Run], workers: int) -> list[Order]:
+        """Cuts the runs into cohorts for so many workers, the longest work first.
 
         Learners of a cohort are alike in all that is not per learner; those of a seed stay together, as they share its
         data.
@@ -152,32 +194,36 @@ class Loop(ABC):
         kinds: dict[Kind, list[Run]] = {}
         for run in sorted(runs, key=lambda one: one.learner.seed):
             kinds.setdefault(_kind(run), []).append(run)
-        cohorts = []
+        cohorts: list[list[Run]] = []
         for alike in kinds.values():
-            pieces = self.workers * (COHORTS_PER_WORKER if self.study.device == "cpu" else 1)
+            pieces = workers * (COHORTS_PER_WORKER if self.study.device == "cpu" else 1)
             pieces = min(pieces, len(alike))
             cuts = [len(alike) * piece // pieces for piece in range(pieces + 1)]
             cohorts += [alike[a:b] for a, b in itertools.pairwise(cuts)]
-        return sorted(cohorts, key=lambda cohort: -len(cohort) * self._work(cohort[0]))
+        cohorts.sort(key=lambda cohort: -len(cohort) * self._work(cohort[0]))
+        return [(cohort, None) for cohort in cohorts]
 
-    def _open(self, jobs: dict[int, Job], cohorts: Iterable[Sequence[Run]], certify: Certify | None = None) -> None:
-        study = self.study
-        for runs in cohorts:
-            first = runs[0]
-            jobs[self._numbers] = Job(
-                number=self._numbers,
-                stage=self.stage,
-                phase=first.phase,
-                cohort=Cohort(tuple(run.learner for run in runs)),
-                architecture=study.architecture,
-                stream=study.request(first.phase, self._images.get(SOURCE)),
-                path=str(study.numeric_path),
-                transfer=measures_transfer(first.phase),
-                weight=self._later_steps(first).each,
-                at_once=self.workers,
-                certify=certify,
-            )
+    def _open(self, jobs: dict[int, Job], orders: Iterable[Order]) -> None:
+        for order in orders:
+            jobs[self._numbers] = self._job(self._numbers, order, self.workers)
             self._numbers += 1
+
+    def _job(self, number: int, order: Order, workers: int) -> Job:
+        runs, certify = order
+        study, first = self.study, runs[0]
+        return Job(
+            number=number,
+            stage=self.stage,
+            phase=first.phase,
+            cohort=Cohort(tuple(run.learner for run in runs)),
+            architecture=study.architecture,
+            stream=study.request(first.phase, self._images.get(SOURCE)),
+            path=str(study.numeric_path),
+            transfer=measures_transfer(first.phase),
+            weight=self._later_steps(first).each,
+            at_once=workers,
+            certify=certify,
+        )
 
     def _later_steps(self, run: Run) -> "LaterSteps":
         """Those of the run's kind. The first task is left out: it is shared, and without a memory cheap."""

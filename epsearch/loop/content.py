@@ -6,7 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 from epsearch.loop.jobs import Job, JobResult, Run
-from epsearch.study.kinds import Study
+from epsearch.study.description import Study
 from results.ledger.record import RunRecord, content_key
 from trainers import methods
 from trainers.cohort import PROTOCOL_VERSION, Learner

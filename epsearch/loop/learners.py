@@ -1,10 +1,9 @@
-"""Which hyperparameters a method has, and a point of a search by their names."""
+"""Which hyperparameters of a method a search may name."""
 
 from collections.abc import Iterable
 
 from epsearch.failures.errors import UsageError, unknown
 from epsearch.study.hyperparameters import EPSILON
-from search_spaces.space import Point, Value
 from trainers import methods
 from trainers.hyperparameters import OF_EVERY_METHOD
 
@@ -22,8 +21,3 @@ def check(method: str, names: Iterable[str]) -> None:
             if name == EPSILON:
                 raise UsageError(f"method {method!r} has no ε; name what --search is to try: {', '.join(allowed)}")
             raise UsageError(f"method {method!r}: {unknown('hyperparameter', name, allowed)}")
-
-
-def named(names: Iterable[str], point: Point) -> dict[str, Value]:
-    """name -> value."""
-    return dict(zip(names, point, strict=True))

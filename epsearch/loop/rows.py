@@ -1,10 +1,11 @@
 """The rows of a comparison: methods with their hyperparameters, as the definition or the user gives them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from epsearch.loop.jobs import Run
-from epsearch.study.kinds import Comparison, MemoryStudy
+from epsearch.study.kinds import Comparison, MemoryStudy, Table
 from epsearch.study.published import of_methods
 from search_spaces.published.definition import method_grids
 from trainers import methods
@@ -44,9 +45,9 @@ class Row:
         ]
 
 
-def table_rows(study: Comparison | MemoryStudy) -> tuple[Row, ...]:
+def table_rows(study: Table) -> tuple[Row, ...]:
     """What the study compares, as it begins."""
-    return comparison_rows(study) if isinstance(study, Comparison) else memory_rows(study)
+    return ROWS[study.kind](study)
 
 
 def comparison_rows(study: Comparison) -> tuple[Row, ...]:
@@ -63,7 +64,7 @@ def memory_rows(study: MemoryStudy) -> tuple[Row, ...]:
     return tuple(_row(study, method, {"memory": size}) for method in study.methods for size in study.sizes)
 
 
-def _row(study: Comparison | MemoryStudy, name: str, own: dict[str, Value]) -> Row:
+def _row(study: Table, name: str, own: dict[str, Value]) -> Row:
     """The study's settings name what each method has a value of its own for, unless that is to be tuned."""
     method = methods.method(name)
     values = of_methods(study.dataset)[name] | vars(study.hyperparameters)
@@ -72,3 +73,6 @@ def _row(study: Comparison | MemoryStudy, name: str, own: dict[str, Value]) -> R
     given = {one: value for one, value in (values | own).items() if one in known}
     told = Hyperparameters.of(method.hyperparameters, given)
     return Row(f"{method.title}{method.reading(told)}", name, told)
+
+
+ROWS: dict[str, Callable[[Any], tuple[Row, ...]]] = {Comparison.kind: comparison_rows, MemoryStudy.kind: memory_rows}

@@ -1,12 +1,12 @@
 """suggestions -> members -> cohorts -> records -> observations: the loop of a search, without saying who trains."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from epsearch.loop import certificates
 from epsearch.loop.ahead import Outlook
-from epsearch.loop.base import Loop
+from epsearch.loop.base import NOTHING, Known, Loop, Order
 from epsearch.loop.content import content
 from epsearch.loop.jobs import Job, JobResult, Run
 from epsearch.loop.strategy import Strategist
@@ -16,7 +16,7 @@ from results.ledger.certificate import Certificate
 from results.ledger.record import RunRecord
 from results.ledger.store import Store
 from results.points import setting_text
-from search_spaces.space import Point
+from search_spaces.space import Point, Value
 from search_spaces.strategies import STRATEGIES
 from search_spaces.strategy import Best, Round
 
@@ -24,7 +24,7 @@ from search_spaces.strategy import Best, Round
 class SearchLoop(Loop):
     """Asks a strategy, finds in the ledger what is known, hands out the rest, stores and tells what came back.
 
-    earlier: what the study was before it grew; what these searches have found counts as found.
+    earlier: the loops of what the study was before it grew, oldest first.
     """
 
     study: Search
@@ -35,21 +35,21 @@ class SearchLoop(Loop):
         images: Mapping[str, Any],
         store: Store,
         workers: int = 1,
-        earlier: Sequence[Search] = (),
+        known: Known = NOTHING,
+        earlier: Sequence["SearchLoop"] = (),
     ) -> None:
-        super().__init__(study, images, store, workers)
+        super().__init__(study, images, store, workers, known)
         self.strategist = Strategist(study, self._record)
         self.strategy = self.strategist.strategy
-        self.earlier = tuple(SearchLoop(one, images, store) for one in earlier)
-        for loop in self.earlier:
-            self.records.update((record.key, record) for record in loop.search_records())
-            self.damaged |= certificates.of_members(loop.damaged)
-        self.reused = len(self.records)
-        self.certificates: dict[str, Certificate] = {}
+        self.earlier = tuple(earlier)
+        self.certificates: dict[str, Certificate] = dict(known.certificates)
         self._runs: dict[tuple[str, Point, int], Run] = {}  # they are asked for again and again
         self._ahead: dict[int, Job] = {}
         self._ahead_begun = False
-        self._look_up(self._final([study.baseline]))
+
+    def catch_up(self) -> None:
+        """The baseline first: it is evaluated whatever the search finds."""
+        self._look_up(self._final([self.study.baseline]))
         self._advance()
 
     @property
@@ -80,8 +80,11 @@ class SearchLoop(Loop):
 
     @property
     def inert(self) -> bool:
-        """Whether all values that were tried score the same bit for bit, so that none is the best."""
         return all_equal(self.strategist.scores())
+
+    def chosen(self) -> dict[str, Value] | None:
+        best = self.best
+        return None if best is None else dict(zip(self.study.space.names, best.point, strict=True))
 
     def state(self) -> str:
         alone = len(self._uncertified()) if self.evaluating else 0
@@ -117,14 +120,22 @@ class SearchLoop(Loop):
             return []
         if not self._ahead_begun:
             self._ahead_begun = True
-            self._open(self._ahead, [[run] for run in self._early()])
+            self._open(self._ahead, self._early())
         if not self._jobs:
-            taken = {run for job in self._ahead.values() for run in job.runs}
-            missing = [one for one in self.missing() if not (self.evaluating and one in taken)]
-            self._open(self._jobs, self._cohorts(missing))
-            if self.evaluating:
-                self._open_certificates()
+            taken = [run for job in self._ahead.values() for run in job.runs]
+            self._open(self._jobs, self._orders(taken, self.workers))
         return [*self._jobs.values(), *self._ahead.values()]
+
+    def upcoming(self, workers: int) -> list[Job]:
+        """The jobs that so many workers would be handed at the beginning; none is opened by looking at it."""
+        early = self._early()
+        orders = [*self._orders([one for runs, _ in early for one in runs], workers), *early]
+        return [self._job(number, order, workers) for number, order in enumerate([] if self.done else orders)]
+
+    def _orders(self, taken: Collection[Run], workers: int) -> list[Order]:
+        """What the stage wants, but for what is trained ahead of it; certificates come with the evaluation."""
+        missing = [one for one in self.missing() if not (self.evaluating and one in taken)]
+        return [*self._cohorts(missing, workers), *(self._certifying() if self.evaluating else [])]
 
     def outlook(self) -> Outlook:
         """Members to come: an estimate, as later rounds may meet points they know, or not come at all."""
@@ -233,11 +244,12 @@ class SearchLoop(Loop):
         """Members of the present stage that are not known yet."""
         return self._unknown(self._wanted())
 
-    def _early(self) -> list[Run]:
+    def _early(self) -> list[Order]:
         """Members of the evaluation to train before the search ends; a GPU would rather have all of them together."""
         search_is_evaluation = self.study.score_on == "eval"
         baseline = self._final([self.study.baseline])
-        return [] if search_is_evaluation or self.study.device != "cpu" else self._unknown(baseline)
+        early = [] if search_is_evaluation or self.study.device != "cpu" else self._unknown(baseline)
+        return [([trainee], None) for trainee in early]
 
     def _advance(self) -> None:
         while not self._jobs:
@@ -257,8 +269,22 @@ class SearchLoop(Loop):
             wanted = now
             self._look_up(wanted)
 
-    def _open_certificates(self) -> None:
+    def _certifying(self) -> list[Order]:
         """One job for each member of the sample: it is trained alone, without a shared first task."""
         runs = {self._key(one): one for one in self._scored(self.strategist.given())}
-        for key in self._uncertified():
-            self._open(self._jobs, [[runs[key]]], certificates.order(self.records[key], self.records, runs))
+        return [([runs[key]], certificates.order(self.records[key], self.records, runs)) for key in self._uncertified()]
+
+
+def open_search(
+    study: Search, images: Mapping[str, Any], store: Store, earlier: Sequence[Search] = (), workers: int = 1
+) -> SearchLoop:
+    """The loop of a search, as far as the ledger knows it.
+
+    earlier: what the study was before it grew; what these searches have found counts as found.
+    """
+    before = [open_search(one, images, store) for one in earlier]
+    records = {record.key: record for loop in before for record in loop.search_records()}
+    damaged = {key: why for loop in before for key, why in certificates.of_members(loop.damaged).items()}
+    loop = SearchLoop(study, images, store, workers, Known(records, damaged=damaged), before)
+    loop.catch_up()
+    return loop

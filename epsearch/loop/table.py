@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from epsearch.loop.base import Loop
+from epsearch.loop.base import NOTHING, Known, Loop
 from epsearch.loop.jobs import Job, Run
 from epsearch.loop.rows import Row, table_rows
-from epsearch.study.kinds import Comparison, MemoryStudy
+from epsearch.study.kinds import Table
 from results.ledger.record import RunRecord
 from results.ledger.store import Store
 from results.metrics import average_accuracy
@@ -19,16 +19,15 @@ class TableLoop(Loop):
     of whose candidates diverged, which therefore keep the definition's values.
     """
 
-    study: Comparison | MemoryStudy
+    study: Table
 
     def __init__(
-        self, study: Comparison | MemoryStudy, images: Mapping[str, Any], store: Store, workers: int = 1
+        self, study: Table, images: Mapping[str, Any], store: Store, workers: int = 1, known: Known = NOTHING
     ) -> None:
-        super().__init__(study, images, store, workers)
+        super().__init__(study, images, store, workers, known)
         self.rows = table_rows(study)
-        self.tuning = isinstance(study, Comparison) and study.tune
+        self.tuning = study.searches
         self.untuned: list[str] = []
-        self._advance()
 
     @property
     def done(self) -> bool:
@@ -50,7 +49,7 @@ class TableLoop(Loop):
 
     def ask(self) -> list[Job]:
         if not self._jobs:
-            self._open(self._jobs, self._cohorts(self._unknown(self._wanted())))
+            self._open(self._jobs, self._cohorts(self._unknown(self._wanted()), self.workers))
         return list(self._jobs.values())
 
     def remaining_work(self) -> float:
@@ -84,6 +83,13 @@ class TableLoop(Loop):
             self.untuned.append(row.label)
             return row
         return best
+
+
+def open_table(study: Table, images: Mapping[str, Any], store: Store, workers: int = 1) -> TableLoop:
+    """The loop of a comparison or a memory study, as far as the ledger knows it."""
+    loop = TableLoop(study, images, store, workers)
+    loop.catch_up()
+    return loop
 
 
 def _score(records: tuple[RunRecord, ...]) -> float:

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from epsearch.failures.errors import UsageError
 from epsearch.loop.learners import searchable
+from epsearch.study.description import Study
 from epsearch.study.hyperparameters import EPSILON
-from epsearch.study.kinds import Comparison, MemoryStudy, Search, Study
+from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from search_spaces.published.definition import method_grids
 from trainers import methods
 from trainers.methods import Penalty
@@ -17,22 +18,27 @@ from trainers.methods.base import RESERVOIR
 from trainers.streams.base import TaskStream
 
 
-def check(study: Study) -> None:
+def check_search(study: Search) -> None:
     """By the options alone: there must be tasks enough, and nothing that switches off what is searched.
 
     Raises UsageError.
     """
-    if isinstance(study, Search):
-        for name in study.space.names:
-            _check_tasks(study, study.score_on, study.method, name, f"to search {name}")
-            _check_switches(study, name)
-    elif isinstance(study, MemoryStudy) and len(study.sizes) > 1:
-        for method in study.methods:
-            _check_tasks(study, "eval", method, "memory", "to compare sizes of the memory")
-    elif isinstance(study, Comparison) and study.tune:
-        for method, grid in method_grids().strengths:
-            if method in study.methods and len(grid) > 1:
-                _check_tasks(study, "cv", method, "strength", f"to tune the λ of {method}")
+    for name in study.space.names:
+        _check_tasks(study, study.score_on, study.method, name, f"to search {name}")
+        _check_switches(study, name)
+
+
+def check_memory(study: MemoryStudy) -> None:
+    """There must be tasks enough for a memory to act, where sizes of it are compared. Raises UsageError."""
+    for method in study.methods if len(study.sizes) > 1 else ():
+        _check_tasks(study, "eval", method, "memory", "to compare sizes of the memory")
+
+
+def check_tuning(study: Comparison) -> None:
+    """There must be tasks enough for what is tuned. Raises UsageError."""
+    for method, grid in method_grids().strengths if study.tune else ():
+        if method in study.methods and len(grid) > 1:
+            _check_tasks(study, "cv", method, "strength", f"to tune the λ of {method}")
 
 
 def check_on(study: Search, stream: TaskStream) -> None:

@@ -11,7 +11,7 @@ from epsearch.cache import cache_folder
 from epsearch.events import SILENT, Events
 from epsearch.failures.errors import UsageError
 from epsearch.machine import installed, processor
-from epsearch.study.kinds import Study
+from epsearch.study.description import Study
 from trainers.kept import sealed
 from trainers.notes import tell
 from trainers.streams.base import ImageStream, PixelStream, TaskStream

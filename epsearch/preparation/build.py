@@ -8,23 +8,18 @@ from typing import Any, TypeVar
 
 from epsearch.failures.errors import UsageError, brief, unknown
 from epsearch.ledger.location import ledger_url
-from epsearch.loop import learners
-from epsearch.loop.rows import table_rows
-from epsearch.loop.strategy import make_strategy
 from epsearch.machine import cuda_present
-from epsearch.preparation import acting
+from epsearch.preparation.rules import RULES
 from epsearch.study import file, limits
-from epsearch.study.kinds import ASKED, KINDS, Comparison, MemoryStudy, Search, Study
+from epsearch.study.description import Study
+from epsearch.study.kinds import ASKED, KINDS, Search
 from epsearch.study.limits import check_product
 from epsearch.study.options import Option, default
-from epsearch.study.parsers import of_sampled_memory
 from epsearch.study.published import of_methods, published
 from results.ledger.url import LedgerUrl
 from search_spaces.published.definition import load_definition
-from trainers import methods
 from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
 from trainers.hyperparameters import Value
-from trainers.methods import METHODS
 
 AnyStudy = TypeVar("AnyStudy", bound=Study)
 
@@ -39,7 +34,7 @@ def build(kind: type[AnyStudy], given: Mapping[str, Any], config: Path | None = 
     values = {option.name: option.default for option in kind.options()} | _defined(kind, parsed) | parsed
     if values["network"] != "resnet18" and "pretrained" not in parsed:
         values["pretrained"] = None  # the definition's are another network's
-    if kind is not Search:
+    if "settings" in values:
         values["settings"] = _settings(values, "settings" in parsed)
     values["storage"] = ledger_url(values["out"], values["storage"])
     values["device"] = _device(values["device"])
@@ -47,8 +42,7 @@ def build(kind: type[AnyStudy], given: Mapping[str, Any], config: Path | None = 
     _check(study)
     if values["name"] is not None:
         return study
-    prefix = "" if kind is Search else f"{kind.kind}-"
-    return replace(study, name=f"{prefix}{_name(dataset)}-{study.digest()}")
+    return replace(study, name=f"{study.prefix}{_name(dataset)}-{study.digest()}")
 
 
 def places(given: Mapping[str, Any], config: Path | None = None) -> tuple[str | None, Path, LedgerUrl]:
@@ -132,13 +126,13 @@ def _read_yaml(path: Path | None, allowed: Mapping[str, Option]) -> dict[str, An
 def _defined(kind: type[Study], parsed: Mapping[str, Any]) -> dict[str, Any]:
     """What the definition of the dataset fixes, under the names of the options."""
     dataset = parsed["dataset"]
-    allowed = of_sampled_memory() if kind is MemoryStudy else METHODS
+    rules = RULES[kind.kind]
     listed = {one.name for one in load_definition(dataset).methods}
     try:
-        known = published(dataset, parsed.get("method", default("method")) if kind is Search else None)
+        known = published(dataset, rules.method(parsed))
     except ValueError as error:
         raise UsageError(str(error)) from None
-    known["methods"] = tuple(name for name in allowed if name in listed)
+    known["methods"] = tuple(name for name in rules.methods() if name in listed)
     return {option.name: known[option.name] for option in kind.options() if option.name in known}
 
 
@@ -178,26 +172,14 @@ def _check(study: Study) -> None:
             f"examples-per-task must be >= batch-size, got {study.examples_per_task} and {study.largest_batch}"
         )
     _check_images(study)
-    if isinstance(study, Search):
-        _check_search(study)
-    if isinstance(study, Comparison) and study.hyperparameters.memory == 0:
-        raise UsageError("memory must be >= 1, as methods with an episodic memory are compared, got 0")
-    if isinstance(study, (Comparison, MemoryStudy)):
-        _check_methods(study)
-        candidates = isinstance(study, Comparison) and study.tune
-        rows = sum(len(row.candidates()) if candidates else 1 for row in table_rows(study))
-        check_product("members", limits.MEMBERS, rows=rows, seeds=len(study.seeds))
-    acting.check(study)
+    RULES[study.kind].check(study)
 
 
 def _check_sizes(study: Study) -> None:
     """Numbers that fit one by one must not be too many together."""
     seeds = {seed for phase in ("cv", "eval") for seed in study.stream_seeds(phase)}
     check_product("different tasks", limits.STREAMS, seeds=len(seeds), tasks=study.tasks)
-    if isinstance(study, Search):
-        tried = {"points": study.points, "repeats": study.repeats}
-        check_product("values", limits.VALUES, **tried)
-        check_product("members", limits.MEMBERS, **tried, seeds=len(study.seeds))
+    RULES[study.kind].check_sizes(study)
 
 
 def _check_images(study: Study) -> None:
@@ -213,31 +195,3 @@ def _check_images(study: Study) -> None:
     smallest = SMALLEST_IMAGE.get(study.network)
     if smallest is not None and study.image_size is not None and study.image_size < smallest:
         raise UsageError(f"image-size must be >= {smallest} for network {study.network}, got {study.image_size}")
-
-
-def _check_search(study: Search) -> None:
-    """The strategy must be able to search the space, and the space must be the method's."""
-    learners.check(study.method, study.space.names)
-    if study.hyperparameters.memory_batch is None and "memory_batch" in study.space.names:
-        raise UsageError("memory-batch must be a number where it is searched, as the baseline has it, got all")
-    if study.hyperparameters.memory == 0 and "memory" in methods.method(study.method).names:
-        raise UsageError(f"memory must be >= 1 for {study.method}, which has an episodic memory, got 0")
-    try:
-        make_strategy(study)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-
-
-def _check_methods(study: Comparison | MemoryStudy) -> None:
-    """Every method must fit the command and have published settings, or be given some, on the dataset."""
-    definition = load_definition(study.dataset)
-    known = {one.name: one for one in definition.methods}
-    for method in study.methods:
-        if isinstance(study, MemoryStudy) and method not in of_sampled_memory():
-            allowed = ", ".join(of_sampled_memory())
-            raise UsageError(f"method {method!r} is not in the paper's memory study; allowed: {allowed}")
-        if method not in known:
-            raise UsageError(f"no settings for method {method!r} on {study.dataset}; known: {', '.join(known)}")
-    for method, _, _ in study.settings:
-        if method not in study.methods:
-            raise UsageError(f"settings of {method!r} are given, but the methods are {', '.join(study.methods)}")

@@ -4,10 +4,10 @@ from typing import Any, NamedTuple, cast
 
 from epsearch.events import Events
 from epsearch.failures.errors import UsageError
-from epsearch.preparation import acting
 from epsearch.preparation.images import decode_for
+from epsearch.preparation.rules import RULES
+from epsearch.study.description import Study
 from epsearch.study.disjointness import Proof
-from epsearch.study.kinds import Comparison, Search, Study
 from epsearch.study.limits import LARGE
 from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
 from trainers.streams import DataError
@@ -38,8 +38,7 @@ def prepare(study: Study, events: Events) -> Prepared:
 def say_size(study: Study, events: Events) -> None:
     """One line before a large study is looked at, which takes up to a minute or two."""
     seeds = {seed for phase in ("cv", "eval") for seed in study.stream_seeds(phase)}
-    rows = study.points * study.repeats if isinstance(study, Search) else 1
-    sizes = {"members": rows * len(study.seeds), "different tasks": len(seeds) * study.tasks}
+    sizes = {"members": study.tried * len(study.seeds), "different tasks": len(seeds) * study.tasks}
     if max(sizes.values()) > LARGE:
         told = " and ".join(f"{count:,} {what}" for what, count in sizes.items())
         events.note(f"a large study, up to {told}: getting ready takes a while")
@@ -51,11 +50,10 @@ def open_evaluation(study: Study) -> tuple[TaskStream, Proof]:
     Proved is that its tasks share nothing with those of the cross-validation, where a command trains on both.
     """
     stream = _opened(study, "eval")
-    if not (isinstance(study, Search) or (isinstance(study, Comparison) and study.tune)):
+    if not study.searches:
         return stream, Proof()
     searched = _opened(study, "cv")
-    if isinstance(study, Search):
-        acting.check_on(study, searched if study.score_on == "cv" else stream)
+    RULES[study.kind].check_on(study, searched if study.scored == "cv" else stream)
     found = seal(searched, stream, study.stream_seeds("cv"), study.stream_seeds("eval"))
     if not found.sound and found.what == PERMUTATIONS:
         raise UsageError(f"cross-validation and evaluation must not share tasks on {study.dataset}: {found.sentence}")
@@ -86,8 +84,8 @@ def _check_network(study: Study, stream: TaskStream) -> None:
     if side < smallest:
         raise UsageError(f"images must be >= {smallest} pixels wide for network {study.network}, got {side}")
     embedding = cast(ImageStream, stream).attributes is not None
-    if embedding and isinstance(study, Comparison) and "prognn" in study.methods:
-        raise UsageError("method 'prognn' has no form with a joint embedding; leave it out of --methods")
+    if embedding and "prognn" in [one.method for one in RULES[study.kind].trained(study)]:
+        raise UsageError(f"method 'prognn' has no form with a joint embedding, which {study.dataset} has; leave it out")
 
 
 def described_network(study: Study) -> dict[str, Any]:

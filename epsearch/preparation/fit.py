@@ -4,10 +4,10 @@ from dataclasses import replace
 from typing import TypeVar
 
 from epsearch.events import Events
-from epsearch.loop.rows import table_rows
+from epsearch.preparation.rules import RULES
 from epsearch.runners.slots import local_slots
-from epsearch.study.kinds import Comparison, MemoryStudy, Search, Study
-from trainers.cohort import Cohort, Learner
+from epsearch.study.description import Study
+from trainers.cohort import Cohort
 from trainers.numeric_path import NumericPath
 from trainers.streams.base import TaskStream
 
@@ -38,12 +38,4 @@ def estimate(study: Study, stream: TaskStream, path: NumericPath) -> int:
     """Bytes of one member of what takes the most."""
     from trainers.footprint import bytes_of
 
-    return max(bytes_of(Cohort((one,)), stream, study.architecture, path) for one in _trained(study))
-
-
-def _trained(study: Study) -> list[Learner]:
-    """One of each kind."""
-    if isinstance(study, Search):
-        return [study.learner(study.baseline, study.seeds[0])]
-    assert isinstance(study, (Comparison, MemoryStudy))
-    return [row.learner(study.seeds[0]) for row in table_rows(study)]
+    return max(bytes_of(Cohort((one,)), stream, study.architecture, path) for one in RULES[study.kind].trained(study))

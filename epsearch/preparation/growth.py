@@ -4,13 +4,14 @@ import itertools
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from epsearch.failures.errors import UsageError
 from epsearch.ledger.damage import Unreadable, reading
 from epsearch.preparation.build import restore
+from epsearch.study.description import Study
 from epsearch.study.disjointness import Proof
-from epsearch.study.kinds import ASKED, Search, Study
+from epsearch.study.kinds import ASKED, Search
 from results.ledger.errors import StoreUnavailable, conflict
 from results.ledger.store import Store, StoreError, StudyRow
 from results.ledger.url import LedgerUrl
@@ -49,7 +50,7 @@ def read(row: StudyRow, storage: LedgerUrl, out: Path) -> Stored:
         earlier = (one(identity) for identity in row.config.get("earlier", ()))
         return Stored(
             one(row.config["study"]),
-            tuple(study for study in earlier if isinstance(study, Search)),
+            tuple(cast(Search, study) for study in earlier),  # no others grow
             Proof(**row.config["seal"]),
         )
 
@@ -94,9 +95,7 @@ def _described(study: Study, images: Mapping[str, Any], proof: Proof) -> dict[st
         "numeric_path": study.numeric_path,
         "seal": proof._asdict(),
     }
-    if not isinstance(study, Search):
-        described["kind"] = study.kind  # searches are stored as they were before there were other kinds
-    return dict(json.loads(json.dumps(described)))
+    return dict(json.loads(json.dumps(described | study.stored_kind)))
 
 
 def check_growth(old: Search, new: Search) -> None:

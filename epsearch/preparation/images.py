@@ -9,7 +9,7 @@ import numpy as np
 from epsearch.cache import image_cache
 from epsearch.events import SILENT, Events
 from epsearch.failures.errors import Interrupted, UsageError
-from epsearch.study.kinds import Study
+from epsearch.study.description import Study
 from search_spaces.published.definition import definitions, load_definition
 from trainers.notes import heard_by
 from trainers.streams.base import DataError

@@ -12,7 +12,7 @@ from epsearch.loop.base import Loop
 from epsearch.loop.jobs import JobResult, execute
 from epsearch.runners.progress import Monitor
 from epsearch.runners.slots import local_slots
-from epsearch.study.kinds import Study
+from epsearch.study.description import Study
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """How many cohorts one machine trains at a time."""
 
 from epsearch.machine import usable_cores
-from epsearch.study.kinds import Study
+from epsearch.study.description import Study
 
 
 def local_slots(study: Study) -> int:

@@ -19,7 +19,7 @@ from epsearch.loop.base import Loop
 from epsearch.runners import lost, ray_start
 from epsearch.runners.progress import Monitor
 from epsearch.runners.slots import local_slots
-from epsearch.study.kinds import Study
+from epsearch.study.description import Study
 from trainers.notes import first_line
 
 # Ray reads these when it is imported, which is why this module does that late.

@@ -29,8 +29,8 @@ LEVEL = 0.95
 def make_plan(loop: SearchLoop) -> Plan:
     """Looks at what the ledger knows and, where it is worth it, trains for a few seconds; nothing of that is stored."""
     study, ahead = loop.study, loop.outlook()
-    loop.workers = workers = local_slots(study)
-    jobs = loop.ask()
+    workers = local_slots(study)
+    jobs = loop.upcoming(workers)
     missing = loop.missing()
     searched = [] if loop.evaluating else missing
     one = _mean([_cost(study, run) for run in _kinds(searched or loop.some())])

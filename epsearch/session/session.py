@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from epsearch.events import SILENT, Events
 from epsearch.failures.errors import Interrupted, UsageError
@@ -15,8 +15,8 @@ from epsearch.ledger.damage import reading, unused_in_words
 from epsearch.ledger.location import kept_within
 from epsearch.loop.ahead import Plan
 from epsearch.loop.base import Loop
-from epsearch.loop.search import SearchLoop
-from epsearch.loop.table import TableLoop
+from epsearch.loop.search import open_search
+from epsearch.loop.table import open_table
 from epsearch.machine import describe_machine
 from epsearch.preparation import growth
 from epsearch.preparation.arithmetic import numeric_path
@@ -24,7 +24,8 @@ from epsearch.preparation.data import Prepared, prepare
 from epsearch.preparation.fit import fitted
 from epsearch.runners.progress import Monitor, clock
 from epsearch.session.plan import make_plan
-from epsearch.study.kinds import Comparison, MemoryStudy, Search, Study
+from epsearch.study.description import Study
+from epsearch.study.kinds import Comparison, MemoryStudy, Search, Table
 from results.ledger.errors import StoreUnavailable
 from results.ledger.files import on_one_line, writable
 from results.ledger.retry import Patience
@@ -36,6 +37,26 @@ from trainers.plugins.calls import ForeignError
 AnyStudy = TypeVar("AnyStudy", bound=Study)
 
 PATIENCE = 300.0  # seconds for which a run waits for a PostgreSQL that has gone
+
+
+class Looping(NamedTuple):
+    """How a kind of study is trained."""
+
+    open_loop: Callable[[Any, Mapping[str, Any], Store, Sequence[Search]], Loop]
+    """Of a study, its stream's description, a ledger, and what the study was before it grew."""
+    plan: Callable[[Any], Plan] | None
+    """Looks ahead; None where there is nothing to estimate."""
+
+
+def _open_table(study: Table, images: Mapping[str, Any], store: Store, earlier: Sequence[Search]) -> Loop:
+    return open_table(study, images, store)  # no table grows
+
+
+LOOPS: dict[str, Looping] = {
+    Search.kind: Looping(open_search, make_plan),
+    Comparison.kind: Looping(_open_table, None),
+    MemoryStudy.kind: Looping(_open_table, None),
+}
 
 
 @dataclass(frozen=True)
@@ -85,9 +106,9 @@ def _train(study: Study, prepared: Prepared, events: Events, extend: bool) -> tu
         growth.keep(store, *described)  # only now, as a study that cannot begin must not stand in the ledger
         stack.callback(_tell_damage, loop, events, told=_tell_damage(loop, events))
         loop.proof = prepared.proof
-        if isinstance(loop, SearchLoop) and not loop.done:
-            # A loop of its own: the jobs that the plan looks at are not those that are trained.
-            events.plan(lambda: make_plan(SearchLoop(loop.study, prepared.images, store, earlier=earlier)))
+        look_ahead = LOOPS[study.kind].plan
+        if look_ahead is not None and not loop.done:
+            events.plan(lambda: look_ahead(loop))
         monitor = Monitor(loop, events)
         if not loop.done:
             stack.enter_context(_runner(study))(loop, monitor)
@@ -113,7 +134,7 @@ def plan(study: Search, events: Events = SILENT, extend: bool = False) -> Plan:
         store = stack.enter_context(read_store(study.storage))
         study = _placed(study, prepared, store, SILENT)  # the plan itself says what is said there
         earlier = growth.keep(store, study, prepared.images, prepared.proof, extend, write=False)
-        return make_plan(SearchLoop(study, prepared.images, store, earlier=earlier))
+        return make_plan(open_search(study, prepared.images, store, earlier))
 
 
 def _placed(study: AnyStudy, prepared: Prepared, store: Store, events: Events) -> AnyStudy:
@@ -134,10 +155,7 @@ def _tell_damage(loop: Loop, events: Events, told: frozenset[str] = frozenset())
 
 def make_loop(study: Study, images: Mapping[str, Any], store: Store, earlier: Sequence[Search] = ()) -> Loop:
     """The loop of the study's kind."""
-    if isinstance(study, Search):
-        return SearchLoop(study, images, store, earlier=earlier)
-    assert isinstance(study, (Comparison, MemoryStudy))
-    return TableLoop(study, images, store)
+    return LOOPS[study.kind].open_loop(study, images, store, earlier)
 
 
 def stored_loop(row: StudyRow, store: Store, storage: LedgerUrl, out: Path) -> Loop:

@@ -15,7 +15,7 @@ from epsearch.events import Progress
 from epsearch.loop.ahead import Plan
 from epsearch.runners.progress import clock
 from epsearch.session.plan_text import in_words
-from epsearch.study.kinds import Study
+from epsearch.study.description import Study
 from epsearch.terminal.consoles import facts
 from results.ledger.record import RunRecord
 

@@ -12,8 +12,6 @@ from epsearch.doctor import Check
 from epsearch.findings.listing import Listed
 from epsearch.ledger.damage import unused_in_words
 from epsearch.loop.base import Loop
-from epsearch.loop.learners import named
-from epsearch.loop.search import SearchLoop
 from epsearch.preparation.images import Prepared
 from epsearch.terminal.consoles import facts
 from results.points import setting_text
@@ -33,16 +31,16 @@ def study(loop: Loop) -> RenderableType:
 
 
 def study_as_json(loop: Loop) -> dict[str, Any]:
-    best = loop.best if isinstance(loop, SearchLoop) else None
+    best = loop.best
     return {
         "name": loop.study.name,
         "command": loop.study.kind,
         "finished": loop.done,
         "stage": loop.stage,
         "damaged": loop.unused(),
-        "chosen": named(loop.study.space.names, best.point) if isinstance(loop, SearchLoop) and best else None,
+        "chosen": loop.chosen(),
         "score": None if best is None else best.value,
-        "inert": isinstance(loop, SearchLoop) and loop.inert,
+        "inert": loop.inert,
         "config": loop.study.shown(),
     }
 

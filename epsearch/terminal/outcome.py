@@ -1,9 +1,9 @@
 """What came of a training, as commands print it: values in, rich renderables or JSON-able values out."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import pandas as pd
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -12,11 +12,12 @@ from rich.text import Text
 
 from epsearch.api import Outcome
 from epsearch.runners.progress import clock
+from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from results.labels import METRIC_DIGITS, METRIC_UNITS, mean_std_text
 from results.pages.comparison import comparison_sheet
-from results.pages.comparison_numbers import Comparison, comparison_table, ranking
+from results.pages.comparison_numbers import ComparisonResults, TableResults, comparison_table, ranking
 from results.pages.memory import memory_sheet
-from results.pages.memory_numbers import MemoryStudy, memory_table
+from results.pages.memory_numbers import MemoryResults, memory_table
 from results.pages.search import answer, evaluation_table
 from results.pages.search_sections import warnings
 from results.pages.sheet import Line, Sheet
@@ -26,22 +27,22 @@ from results.search import SearchResults
 from results.verdict.assessment import trust, trust_as_json
 
 
+class Shown(NamedTuple):
+    """How the results of one kind of study are shown."""
+
+    parts: Callable[[Any], list[RenderableType]]
+    """In words and tables."""
+    notes: Callable[[Any], list[str]]
+    """What is not to be missed."""
+    as_json: Callable[[Any], dict[str, Any]]
+
+
 def shown(result: Outcome) -> RenderableType:
     """What was found, in words and a table, and where the report lies."""
     effort = result.effort
     done = f"{effort.trained} members trained, {effort.reused} from the ledger, {clock(effort.seconds)}"
-    if isinstance(result.results, SearchResults):
-        parts = _search(result.results)
-        notes = warnings(result.results)
-    else:
-        table = _table(result.results)
-        parts = [
-            Printed(table),
-            *(Text(f"{number} {note}") for number, note in enumerate(table.footnotes, 1)),
-            Text(""),
-        ]
-        notes = list(result.results.notes)
-    parts += [Text(note, style="yellow") for note in notes]
+    kind = SHOWN[result.study.kind]
+    parts = [*kind.parts(result.results), *(Text(note, style="yellow") for note in kind.notes(result.results))]
     parts.append(Text.assemble(("report  ", "bold"), str(result.report), f"   ({done})"))
     return Group(*parts)
 
@@ -49,11 +50,10 @@ def shown(result: Outcome) -> RenderableType:
 def as_json(result: Outcome) -> dict[str, Any]:
     """The same as one JSON object; metrics in the paper's units, missing values null."""
     results = result.results
-    found = _search_as_json(results) if isinstance(results, SearchResults) else _table_as_json(results)
     return {
         "name": results.name,
         "dataset": results.dataset,
-        **found,
+        **SHOWN[result.study.kind].as_json(results),
         "config": results.config,
         "report": str(result.report),
         "effort": vars(result.effort),
@@ -89,15 +89,16 @@ class Printed:
         return Text("".join((line.text, *(f" {mark}" for mark in line.marks))), style=self.LOOKS[line.look])
 
 
-def _table(results: Comparison | MemoryStudy) -> Sheet:
-    if isinstance(results, Comparison):
-        return comparison_sheet(results, comparison_table(results))
-    return memory_sheet(results, memory_table(results))
+def _table(table: Sheet) -> list[RenderableType]:
+    footnotes = (Text(f"{number} {note}") for number, note in enumerate(table.footnotes, 1))
+    return [Printed(table), *footnotes, Text("")]
 
 
-def _table_as_json(results: Comparison | MemoryStudy) -> dict[str, Any]:
-    if isinstance(results, MemoryStudy):
-        return {"rows": _records(memory_table(results)), "notes": list(results.notes)}
+def _comparison(results: ComparisonResults) -> list[RenderableType]:
+    return _table(comparison_sheet(results, comparison_table(results)))
+
+
+def _comparison_as_json(results: ComparisonResults) -> dict[str, Any]:
     ranked = ranking(results)
     return {
         "rows": _records(comparison_table(results)),
@@ -105,6 +106,18 @@ def _table_as_json(results: Comparison | MemoryStudy) -> dict[str, Any]:
         "kendall_tau": ranked.tau if math.isfinite(ranked.tau) else None,
         "notes": list(results.notes),
     }
+
+
+def _memory(results: MemoryResults) -> list[RenderableType]:
+    return _table(memory_sheet(results, memory_table(results)))
+
+
+def _memory_as_json(results: MemoryResults) -> dict[str, Any]:
+    return {"rows": _records(memory_table(results)), "notes": list(results.notes)}
+
+
+def _notes(results: TableResults[Any]) -> list[str]:
+    return list(results.notes)
 
 
 def _search(results: SearchResults) -> list[RenderableType]:
@@ -170,3 +183,10 @@ def _title(metric: str) -> str:
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     rows = frame.astype(object).where(frame.notna(), None)
     return [{str(key): value for key, value in row.items()} for row in rows.to_dict("records")]
+
+
+SHOWN: dict[str, Shown] = {
+    Search.kind: Shown(_search, warnings, _search_as_json),
+    Comparison.kind: Shown(_comparison, _notes, _comparison_as_json),
+    MemoryStudy.kind: Shown(_memory, _notes, _memory_as_json),
+}

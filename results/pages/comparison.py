@@ -15,7 +15,7 @@ from results.labels import METRIC_DIGITS, count_text, dataset_label, number_text
 from results.ledger.files import write_atomically, write_csv
 from results.metrics import METRICS
 from results.pages.cells import count_cell, label_cell, metric_cell, metric_header, remarks, warnings
-from results.pages.comparison_numbers import Comparison, Ranking, comparison_table, ranking, row_notes
+from results.pages.comparison_numbers import ComparisonResults, Ranking, comparison_table, ranking, row_notes
 from results.pages.sheet import Sheet, as_html, as_latex, as_markdown, numbered
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["comparison_sheet", "write_comparison"]
 
 
-def write_comparison(comparison: Comparison, folder: Path) -> Path:
+def write_comparison(comparison: ComparisonResults, folder: Path) -> Path:
     """Writes the page of a comparison into `folder`, and returns its path.
 
     Files: comparison.html, comparison.csv, ranking.csv, comparison.md, comparison.tex, figures/*.csv and the exported
@@ -46,7 +46,7 @@ def write_comparison(comparison: Comparison, folder: Path) -> Path:
     return write_atomically(folder / "comparison.html", _page(comparison, table, ranked, figures).encode())
 
 
-def comparison_sheet(comparison: Comparison, table: pd.DataFrame) -> Sheet:
+def comparison_sheet(comparison: ComparisonResults, table: pd.DataFrame) -> Sheet:
     """Returns the table for people, from the `comparison_table`."""
     notes, marks = numbered(row_notes(comparison))
     comparable = comparison.comparable
@@ -64,7 +64,7 @@ def comparison_sheet(comparison: Comparison, table: pd.DataFrame) -> Sheet:
     return Sheet(title, header, rows, notes, below)
 
 
-def _figures(comparison: Comparison, table: pd.DataFrame) -> dict[str, tuple[ModuleType, Any]]:
+def _figures(comparison: ComparisonResults, table: pd.DataFrame) -> dict[str, tuple[ModuleType, Any]]:
     """Returns name -> (module, its numbers) of every figure. A new figure is one line here."""
     rows = [(row.label, row.records) for row in comparison.rows]
     return {
@@ -75,7 +75,7 @@ def _figures(comparison: Comparison, table: pd.DataFrame) -> dict[str, tuple[Mod
 
 
 def _page(
-    comparison: Comparison, table: pd.DataFrame, ranked: Ranking, figures: dict[str, tuple[ModuleType, Any]]
+    comparison: ComparisonResults, table: pd.DataFrame, ranked: Ranking, figures: dict[str, tuple[ModuleType, Any]]
 ) -> str:
     from results.html import appendix, page
 
@@ -97,7 +97,7 @@ def _page(
     return page.page(title, comparison.name, heading, lead, "\n".join(body), "Comparison of methods ·")
 
 
-def _tasks(comparison: Comparison) -> int:
+def _tasks(comparison: ComparisonResults) -> int:
     """Returns the number of tasks of the stream; 0 where nothing was trained."""
     return max((r.tasks for row in comparison.rows for r in row.records), default=0)
 

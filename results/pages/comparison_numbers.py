@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from results.labels import settings_text
 from results.ledger.record import RunRecord
@@ -21,33 +21,47 @@ PRINTED_METRICS = ("A_T", "F_T", "a_1", "a_t", "BWT", "FWT")
 
 
 @dataclass(frozen=True, eq=False)
-class ComparedRow:
-    """One method with its hyperparameters. Raises ValueError where its records differ in tasks or share a seed."""
+class TrainedRow:
+    """One method with one setting. Raises ValueError where its records differ in tasks or share a seed."""
 
     label: str
-    """The row's name, which no other row has: "ER, reference batch 10"."""
+    """The row's name: "ER, reference batch 10"."""
     method: str
     """Our name: "er", "a_agem", … as in `results.paper.reference.METHODS`, or one that the paper does not print."""
     settings: Mapping[str, Any]
     """The hyperparameters that identify the row, {"lr": 0.03, "λ": 10}; shown in the table."""
     records: tuple[RunRecord, ...]
     """Its members on the evaluation stream, one a seed, diverged ones included; empty where not trained yet."""
-    remark: str = ""
-    """Our own footnote on this row; "" without one."""
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What no other row of its table has."""
+        return (self.label,)
 
     def __post_init__(self) -> None:
-        check_members(self.label, self.records)
+        check_members(", ".join(map(str, self.identity)), self.records)
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
-    """Everything the page of `epsearch compare` prints. Raises ValueError where two rows share a label."""
+class ComparedRow(TrainedRow):
+    """A row of `epsearch compare`."""
+
+    remark: str = ""
+    """Our own footnote on this row; "" without one."""
+
+
+R_co = TypeVar("R_co", bound=TrainedRow, covariant=True)
+
+
+@dataclass(frozen=True, eq=False)
+class TableResults(Generic[R_co]):
+    """Everything that the page of a table of methods prints. Raises ValueError where two rows share their identity."""
 
     name: str
     """The study's name."""
     dataset: str
     """As after --dataset."""
-    rows: tuple[ComparedRow, ...]
+    rows: tuple[R_co, ...]
     """The rows of the table, in their order."""
     config: Mapping[str, Any]
     """All options of the study, printed as YAML."""
@@ -59,7 +73,11 @@ class Comparison:
     """Whether the sizes are the paper's, so that its printed rows can be compared with ours."""
 
     def __post_init__(self) -> None:
-        check_unique([row.label for row in self.rows], "labels of rows")
+        check_unique([row.identity for row in self.rows], "labels of rows")
+
+
+class ComparisonResults(TableResults[ComparedRow]):
+    """What the page of `epsearch compare` prints."""
 
 
 class Ranking(NamedTuple):
@@ -73,7 +91,7 @@ class Ranking(NamedTuple):
     """Methods behind τ."""
 
 
-def comparison_table(comparison: Comparison) -> pd.DataFrame:
+def comparison_table(comparison: ComparisonResults) -> pd.DataFrame:
     """Returns one row a `ComparedRow`: row, method, settings (text), then n, diverged and those of `beside_printed`.
 
     Means and population standard deviations in the units of `summarize`. <m>_difference_se, for the six metrics that
@@ -90,7 +108,7 @@ def comparison_table(comparison: Comparison) -> pd.DataFrame:
     return table
 
 
-def ranking(comparison: Comparison) -> Ranking:
+def ranking(comparison: ComparisonResults) -> Ranking:
     """Returns the rows that have both our A_T and a printed one, ranked by each.
 
     Every such row has a rank of ours; its printed rank is that of its method; equal values share the better rank. τ-b
@@ -113,7 +131,7 @@ def ranking(comparison: Comparison) -> Ranking:
     return Ranking(ordered, tau, len(firsts))
 
 
-def row_notes(comparison: Comparison) -> list[tuple[str, ...]]:
+def row_notes(comparison: ComparisonResults) -> list[tuple[str, ...]]:
     """Returns the footnotes of each row: what is known about its printed row, then our own remark."""
     return [
         (*footnotes(comparison.dataset, row.method), *([row.remark] if row.remark else [])) for row in comparison.rows

@@ -11,7 +11,7 @@ from results.figures import memory_panels
 from results.labels import count_text, dataset_label
 from results.ledger.files import write_atomically, write_csv
 from results.pages.cells import count_cell, label_cell, metric_cell, metric_header, remarks, warnings
-from results.pages.memory_numbers import MEMORY_METRICS, MemoryStudy, memory_notes, memory_table
+from results.pages.memory_numbers import MEMORY_METRICS, MemoryResults, memory_notes, memory_table
 from results.pages.sheet import Line, Sheet, as_html, as_latex, as_markdown, numbered
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["memory_sheet", "write_memory_study"]
 
 
-def write_memory_study(study: MemoryStudy, folder: Path) -> Path:
+def write_memory_study(study: MemoryResults, folder: Path) -> Path:
     """Writes the page of an episodic-memory study into `folder`, and returns its path.
 
     Files: memory.html, memory.csv, memory.md, memory.tex, figures/*.csv and the exported runs. Each is written
@@ -40,7 +40,7 @@ def write_memory_study(study: MemoryStudy, folder: Path) -> Path:
     return write_atomically(folder / "memory.html", _page(study, table, panels).encode())
 
 
-def memory_sheet(study: MemoryStudy, table: pd.DataFrame) -> Sheet:
+def memory_sheet(study: MemoryResults, table: pd.DataFrame) -> Sheet:
     """Returns the table for people, from the `memory_table`."""
     notes, marks = numbered(memory_notes(study))
     rows = tuple(
@@ -57,7 +57,7 @@ def memory_sheet(study: MemoryStudy, table: pd.DataFrame) -> Sheet:
     return Sheet(title, header, rows, notes, tuple(remarks(table, study.comparable, "the paper's memory study")))
 
 
-def _page(study: MemoryStudy, table: pd.DataFrame, panels: memory_panels.MemoryPanels) -> str:
+def _page(study: MemoryResults, table: pd.DataFrame, panels: memory_panels.MemoryPanels) -> str:
     from results.html import appendix, page
 
     drawn = (

@@ -1,8 +1,7 @@
-"""A ledger on each database: EPSEARCH_TEST_POSTGRES, a PostgreSQL URL, has the tests run there as well as on SQLite."""
+"""A ledger on each database: tests with PostgreSQL, on a server that they start, are marked `service`."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,21 +10,29 @@ import pytest
 from results.ledger import schema
 from results.ledger.database import connect
 from results.ledger.store import Store
+from tests.support import postgres
 
-POSTGRES = os.environ.get("EPSEARCH_TEST_POSTGRES", "")
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[str]:
+    """The URL of a PostgreSQL server."""
+    programs = postgres.programs()
+    if programs is None:
+        pytest.skip("PostgreSQL is not installed")
+    with postgres.server(programs) as url:
+        yield url
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.service)])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An empty database."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/ledger.db"
-    if not POSTGRES:
-        pytest.skip("EPSEARCH_TEST_POSTGRES is not set")
-    engine = connect(POSTGRES)
+    found: str = request.getfixturevalue("postgresql")
+    engine = connect(found)
     schema.metadata.drop_all(engine)
     engine.dispose()
-    return POSTGRES
+    return found
 
 
 @pytest.fixture

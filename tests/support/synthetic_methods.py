@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from results.ledger.record import RunRecord
-from results.pages.comparison_numbers import ComparedRow, Comparison
-from results.pages.memory_numbers import MemoryRow, MemoryStudy
+from results.pages.comparison_numbers import ComparedRow, ComparisonResults
+from results.pages.memory_numbers import MemoryResults, MemoryRow
 from tests.support.synthetic import record
 
 # label, method, settings, (accuracy after learning, forgotten share after 16 more tasks)
@@ -70,9 +70,9 @@ def compared_row(
 
 def comparison(
     *rows: ComparedRow, dataset: str = "permuted_mnist", comparable: bool = True, seeds: int = 3
-) -> Comparison:
+) -> ComparisonResults:
     """A comparison of these rows, or of all methods."""
-    return Comparison(
+    return ComparisonResults(
         name="demo",
         dataset=dataset,
         rows=rows or tuple(_full_row(*values, seeds) for values in METHODS),  # type: ignore[arg-type]
@@ -83,21 +83,21 @@ def comparison(
     )
 
 
-def memory_study(comparable: bool = True, seeds: int = 3, dataset: str = "permuted_mnist") -> MemoryStudy:
+def memory_study(comparable: bool = True, seeds: int = 3, dataset: str = "permuted_mnist") -> MemoryResults:
     """Three methods with three sizes of memory each."""
     methods = (("A-GEM", "agem", 0.07), ("A-A-GEM", "a_agem", 0.05), ("ε-SOFT-GEM, ε = 0.07185", "soft_agem", 0.045))
     rows = tuple(
         MemoryRow(
             label,
             method,
-            memory,
             {"lr": 0.1},
             tuple(member(method, s, 0.955 - 1e-4 * memory, lost / (memory / 25) ** 0.4) for s in range(seeds)),
+            memory,
         )
         for label, method, lost in methods
         for memory in (25, 50, 100)
     )
-    return MemoryStudy("demo", dataset, rows, {"dataset": dataset}, {"Machine": "8 cores"}, (), comparable)
+    return MemoryResults("demo", dataset, rows, {"dataset": dataset}, {"Machine": "8 cores"}, (), comparable)
 
 
 def _full_row(

@@ -26,7 +26,6 @@ def pools(monkeypatch):
         made.append(weakref.ref(self))
 
     monkeypatch.setattr(trainers.pool.Pool, "__init__", init)
-    gc.collect()
     gc.disable()
     yield made
     gc.enable()

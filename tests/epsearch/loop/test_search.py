@@ -1,10 +1,15 @@
 """The loop of a study: what it asks for, what it takes from the ledger, what it stores."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from epsearch.failures.errors import TrainingFailed
+from epsearch.loop.base import Known
 from epsearch.loop.jobs import JobResult, decode, encode, execute
+from epsearch.loop.search import SearchLoop
+from epsearch.preparation.data import open_evaluation
 from results.ledger.record import same_result
 from results.ledger.store import Store
 from results.metrics import average_accuracy
@@ -33,6 +38,49 @@ def test_a_study_runs_to_its_end(small_study, store):
     assert best.value == pytest.approx(sum(scores) / 2) and len(scores) == 2
     assert {record.epsilon for record in loop.evaluation_records()} == {best.point[0], 0.0}
     assert all(record.accuracies.shape == (2, 2) for record in loop.evaluation_records())
+
+
+class Closed:
+    """A ledger that nobody may ask."""
+
+    def __getattr__(self, name):
+        raise AssertionError(f"{name} was asked for")
+
+
+def test_making_a_loop_reads_nothing(small_study, store):
+    stream = open_evaluation(small_study())[0].describe()
+    loop = SearchLoop(small_study(), stream, Closed())
+    assert not loop.done and loop.stage == "repeat 1 of 2" and loop.missing()
+    with pytest.raises(AssertionError, match="get was asked for"):
+        loop.catch_up()
+
+
+def test_what_is_known_need_not_be_in_the_ledger(small_study, store, tmp_path):
+    first = make(small_study(), store)
+    finish(first)
+    known = Known(first.records, first.certificates)
+    with Store.open(f"sqlite:///{tmp_path / 'empty.sqlite'}") as empty:
+        loop = SearchLoop(small_study(), open_evaluation(small_study())[0].describe(), empty, known=known)
+        loop.catch_up()
+        assert loop.done and loop.best == first.best and loop.reused == len(first.records) and not empty.count()
+
+
+def test_looking_at_what_is_upcoming_opens_nothing(small_study, store):
+    """At every stage of a search, the jobs that are then handed out are those that were seen."""
+    study, stages = small_study(), set()
+    while not (loop := make(study, store, workers=2)).done:
+        seen = loop.upcoming(2)
+        assert seen == loop.upcoming(2) and loop.upcoming(1) != []
+        asked = loop.ask()
+        assert sorted(map(content, seen)) == sorted(map(content, asked))
+        stages.add(loop.stage)
+        loop.tell([execute(job) for job in asked])
+    assert stages >= {"repeat 1 of 2", "repeat 2 of 2"} and loop.upcoming(2) == []
+
+
+def content(job):
+    """A job, but for its number."""
+    return str(replace(job, number=0))
 
 
 def test_what_the_ledger_holds_is_never_trained_again(small_study, store):

@@ -11,7 +11,7 @@ from epsearch.failures.errors import UsageError
 from epsearch.loop.content import content, content_key
 from epsearch.loop.jobs import JobResult, Run, execute
 from epsearch.loop.rows import comparison_rows, memory_rows
-from epsearch.loop.table import TableLoop
+from epsearch.loop.table import open_table
 from epsearch.preparation.build import build, restore
 from epsearch.preparation.data import open_evaluation
 from epsearch.study.kinds import Comparison, MemoryStudy
@@ -39,7 +39,7 @@ def small(kind, tmp_path, **options):
 
 
 def make(study, store, workers=2):
-    return TableLoop(study, open_evaluation(study)[0].describe(), store, workers)
+    return open_table(study, open_evaluation(study)[0].describe(), store, workers)
 
 
 def finish(loop, train=execute):
@@ -226,10 +226,10 @@ class TestLoop:
 
     def test_a_search_has_trained_some_of_it_already(self, tmp_path, store, small_study):
         """A-GEM's members are those of ε = 0 of a search of the same sizes."""
-        from epsearch.loop.search import SearchLoop
+        from epsearch.loop.search import open_search
 
         study = small_study(**TINY | {"examples_per_task": 60, "name": None})
-        search = SearchLoop(study, open_evaluation(study)[0].describe(), store)
+        search = open_search(study, open_evaluation(study)[0].describe(), store)
         while not search.done:
             search.tell([execute(search.ask()[0])])
         found = make(small(Comparison, tmp_path, methods="agem", examples_per_task=60), store)
@@ -337,7 +337,7 @@ def test_the_command_compares_all_methods(epsearch, tmp_path):
     assert epsearch("report", "first").status == 0 and (folder / "comparison.html").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.cluster
 def test_ray_tune_trains_the_same(epsearch):
     """A penalty, a reservoir and a growing network, whose results must survive the transport."""
     some = ("--methods", "ewc,er,prognn", "--seeds", "1", "--json")

@@ -142,7 +142,7 @@ def test_ones_own_stream_runs(tmp_path, epsearch):
     assert answer.json["dataset"] == "mine:factory" and answer.json["effort"]["trained"] > 0
 
 
-@pytest.mark.slow
+@pytest.mark.cluster
 def test_ones_own_stream_runs_on_workers(tmp_path):
     """The workers of Ray find the module, too."""
     (tmp_path / "mine.py").write_text(MINE)
@@ -235,8 +235,8 @@ class TestDatasets:
     ("dataset", "parts"),
     [
         ("no_such_module:factory", ["cannot import 'no_such_module'"]),
-        ("json:no_such", ["module 'json' has no 'no_such'"]),
-        ("json:loads", ["json:loads", "failed with TypeError"]),
+        ("yaml:no_such", ["module 'yaml' has no 'no_such'"]),
+        ("yaml:safe_load", ["yaml:safe_load", "failed with TypeError"]),
         ("builtins:max", ["failed with"]),
         ("builtins:slice", ["made a slice, which lacks tasks", "inputs+largest+density or pixels+mean"]),
     ],

@@ -285,7 +285,7 @@ class TestWhatItRaises:
             assert str(raised.value) == f"train() of mine:factory failed with SystemExit: 0{line}"
             assert not loop.done and store.count() == 0
 
-    @pytest.mark.slow
+    @pytest.mark.cluster
     def test_on_a_real_worker_of_ray(self, mine, tmp_path):
         mine(STREAM.replace("    pass", "    def train(self, *told):\n        sys.exit(0)"))
         code = "import sys; from epsearch.cli import main; sys.argv[1:1] = ['run', '--workers', '1']; main()"

@@ -19,7 +19,7 @@ from tests.support import halting
 from tests.support.descendants import descendants
 from tests.support.limits import HANGS
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.cluster
 
 CORES = """
 import ray, sys, time
@@ -37,7 +37,7 @@ def free_port():
 
 @pytest.fixture
 def cluster(tmp_path):
-    """Address and environment of a head without cores and two nodes of one core each, with a token of their own."""
+    """Address, environment and process of a head without cores and two nodes of one core each, with their own token."""
     address = f"127.0.0.1:{free_port()}"
     environment = os.environ | {
         "RAY_USAGE_STATS_ENABLED": "0",
@@ -64,7 +64,7 @@ def cluster(tmp_path):
         assert joining.returncode == 0
     # A node that has lost its head leaves its agents behind. By descriptor: a number may be another process's by then.
     theirs = [os.pidfd_open(pid) for node in nodes for pid, _ in descendants(node.pid)]
-    yield address, environment
+    yield address, environment, nodes[0].pid
     for node in reversed(nodes):
         node.terminate()
     for node in nodes:
@@ -80,7 +80,7 @@ def flags(options):
 
 
 def test_a_cluster_stores_what_one_machine_stores(cluster, tmp_path):
-    address, environment = cluster
+    address, environment, _ = cluster
     ledgers = []
     for out, extra in (("cluster", {"runner": "tune", "address": address}), ("alone", {"runner": "local"})):
         options = SMALL | extra | {"out": tmp_path / out}
@@ -96,13 +96,13 @@ def test_a_cluster_stores_what_one_machine_stores(cluster, tmp_path):
 
 
 def test_a_cluster_that_loses_its_head_ends_the_run_in_one_line(cluster, tmp_path, monkeypatch):
-    address, environment = cluster
+    address, environment, node = cluster
     port = address.rpartition(":")[2]
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     options = SMALL | {"runner": "tune", "address": address, "out": tmp_path}
     process, go_on = halting.start(4, "run", "--quiet", *flags(options))
-    (head,) = (pid for pid, name in descendants(os.getpid()) if name == "gcs_server")
+    (head,) = (pid for pid, name in descendants(node) if name == "gcs_server")
     os.kill(head, signal.SIGKILL)
     out, err = process.communicate(timeout=HANGS)
     go_on()

@@ -221,7 +221,7 @@ def test_footnotes_of_the_main_table_stand_at_its_memory() -> None:
 
 def test_memory_rows_must_be_consistent(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="memory must be >= 1"):
-        MemoryRow("A", "agem", 0, {}, ())
+        MemoryRow("A", "agem", {}, (), 0)
     study = memory_study()
     with pytest.raises(ValueError, match="must be distinct"):
         replace(study, rows=study.rows + study.rows[:1])

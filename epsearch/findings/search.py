@@ -1,0 +1,96 @@
+"""What a search has found so far, in the shape that its report takes."""
+
+from collections.abc import Mapping, Sequence
+
+from epsearch.failures.errors import UsageError
+from epsearch.ledger.damage import unused_in_words
+from epsearch.loop import race
+from epsearch.loop.search import SearchLoop
+from epsearch.session.session import unfinished
+from epsearch.study.description import Study
+from results.points import setting, setting_text
+from results.search import Look, Race, SearchResults, SearchRound
+from search_spaces.space import Parameter
+from trainers.numeric_path import NumericPath
+
+# The largest difference of an accuracy between a member alone and in its cohort: on a GPU a batched matrix product may
+# add in another order for another number of members, and a step along a tiny gradient makes a rounding error large. So
+# it is on a CPU where members of a residual network are trained in one grouped convolution.
+TOLERANCE = 0.02
+
+
+def search_results(loop: SearchLoop, facts: Mapping[str, str], seen: tuple[Look, ...] = ()) -> SearchResults:
+    """What the ledger knows of a study, in the shape the report takes. Needs one finished round."""
+    best, study, space = loop.best, loop.study, loop.study.space
+    if best is None and loop.done:
+        raise UsageError(
+            f"study {study.name!r} has no value left to choose: members of every one diverged; try a smaller --lr"
+        )
+    if best is None:
+        why = f" ({unused_in_words(unused)})" if (unused := loop.unused()) else ""
+        raise UsageError(f"study {study.name!r} has no finished round yet{why}; run it again to go on")
+    rounds = tuple(
+        SearchRound(one.number, one.points, one.scores, one.span, one.winners, one.note) for one in loop.rounds()
+    )
+    spaces = [one.study.space for one in (*loop.earlier, loop)]
+    ends = tuple(_hull([one.parameters[index] for one in spaces]) for index in range(len(space.names)))
+    return SearchResults(
+        name=study.name,
+        dataset=study.dataset,
+        method=study.method,
+        score_on=study.score_on,
+        parameters=space.names,
+        log=tuple(one.name for one in space.parameters if one.log),
+        strategy=study.strategy,
+        chosen=best.point,
+        chosen_score=best.value,
+        baseline=study.baseline,
+        domain=ends,
+        seeds=study.seeds,
+        eval_seeds=study.final_seeds,
+        rounds=rounds,
+        search=loop.search_records(),
+        evaluation=loop.evaluation_records(),
+        config=study.shown(),
+        facts=facts,
+        notes=tuple(_notes(loop)),
+        certificates=tuple(loop.certificates.values()),
+        tolerance=_tolerance(study),
+        race=_race(loop),
+        looks=seen,
+        seal=loop.proof.sentence,
+        grown=tuple(one.heading() for one in loop.earlier),
+    )
+
+
+def _hull(parameters: Sequence[Parameter]) -> tuple[float, float] | None:
+    """From the lowest to the highest end of all searches of a study; None where there are choices."""
+    ends = [(one.low, one.high) for one in parameters if one.low is not None and one.high is not None]
+    return (min(low for low, _ in ends), max(high for _, high in ends)) if len(ends) == len(parameters) else None
+
+
+def _race(loop: SearchLoop) -> Race | None:
+    """What the race saved, in members of the search."""
+    if not loop.study.race:
+        return None
+    shares = loop.strategist.given().values()
+    return Race(sum(map(len, shares)), len(shares) * len(loop.study.seeds), race.LEVEL)
+
+
+def _tolerance(study: Study) -> float:
+    path = NumericPath.parse(study.numeric_path) if study.numeric_path else NumericPath()
+    alone = path.device == "cpu" and (study.network == "mlp" or path.one_by_one)
+    return 0.0 if alone else TOLERANCE
+
+
+def _notes(loop: SearchLoop) -> list[str]:
+    """What a reader must know to judge the figures, besides what the report sees by itself."""
+    notes = unfinished(loop)
+    if not loop.proof.sound:
+        notes.append(f"Search and evaluation are not wholly apart: {loop.proof.sentence}.")
+    diverged = [record for record in loop.records.values() if record.status == "diverged"]
+    if diverged:
+        names = loop.study.space.names
+        values = dict.fromkeys(setting_text(names, setting(record, names)) for record in diverged)
+        notes.append(f"{len(diverged)} members diverged ({'; '.join(values)}); a value that loses a seed has no score.")
+    return notes
