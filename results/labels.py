@@ -138,7 +138,7 @@ def number_text(value: float, digits: int) -> str:
     if not math.isfinite(value):
         return MISSING
     text = f"{value:.{digits}f}"
-    return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
+    return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")  # "-0.00" is printed as "0.00"
 
 
 def count_text(number: int, noun: str) -> str:

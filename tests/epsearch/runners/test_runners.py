@@ -276,7 +276,7 @@ def test_a_listener_can_stop_a_run_which_then_goes_on_from_there(small_study, tm
 
 @on_both_runners
 def test_a_listener_can_stop_a_cohort_that_has_just_begun(small_study, ray_address, runner):
-    """Cohorts of minutes, stopped at their first report of steps, do not go on to their end: nothing of them is kept."""
+    """Cohorts of minutes, stopped at their first report of steps, end at once: nothing of them is kept."""
     address = {"address": ray_address} if runner == "tune" else {}
     study = small_study(runner=runner, workers=2, batch_size=1, examples_per_task=1400, tasks=20, **address)
 
