@@ -29,6 +29,7 @@ def export_runs(records: Iterable[RunRecord], folder: Path) -> tuple[Path, ...]:
     written = []
     for name, table in (("runs", runs_table(kept)), ("accuracies", accuracies_table(kept))):
         written.append(write_csv(folder / f"{name}.csv", table))
+        # Through memory, because pandas itself does not write atomically.
         buffer = io.BytesIO()
         table.to_parquet(buffer, index=False)
         written.append(write_atomically(folder / f"{name}.parquet", buffer.getvalue()))

@@ -23,15 +23,15 @@ METRIC_NAME = r"\b(A|F|a|LCA)_(T|k|t|10|1)\b"
 
 
 def entitle(kind: str, title: Title) -> None:
-    """Says how names of a kind are printed: of a "method", "dataset", "strategy" or "hyperparameter".
+    """Registers how names of a kind are printed: of a "method", "dataset", "strategy" or "hyperparameter".
 
-    Whoever declares the names calls this once; title(name) is None for a name that it does not know.
+    The module that declares the names calls this once; title(name) is None for a name that it does not know.
     """
     _TITLES[kind] = title
 
 
 def label(kind: str, name: str) -> str:
-    """A name of some kind as people write it; the name itself where nobody has said how.
+    """Returns a name of a kind as people write it; the name itself where no title is registered.
 
     >>> label("method", "nobodys")
     'nobodys'
@@ -132,7 +132,7 @@ def number_text(value: float, digits: int) -> str:
     if not math.isfinite(value):
         return MISSING
     text = f"{value:.{digits}f}"
-    return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")
+    return text.lstrip("-") if float(text) == 0 else text.replace("-", "−")  # "-0.00" is printed as "0.00"
 
 
 def count_text(number: int, noun: str) -> str:

@@ -55,6 +55,7 @@ def by_setting(groups: Mapping[Setting, Sequence[RunRecord]], names: Sequence[st
 
     kept = [(i, record) for i, members in enumerate(groups.values()) for record in members]
     frame = summarize(record for _, record in kept).assign(position=[i for i, _ in kept])
+    # By position, not by value: pandas cannot group by points of mixed types, and drops groups without rows.
     table = mean_std(frame, by=["position"]).set_index("position").reindex(range(len(groups))).reset_index(drop=True)
     counts = table[["n", "diverged"]].fillna(0).astype(int)
     values = pd.DataFrame({name: [setting[i] for setting in groups] for i, name in enumerate(names)})

@@ -39,7 +39,7 @@ def numbers(results: SearchResults) -> BestSoFar:
             names.append(f"{wording.round_noun(r)} {r.number}")
             rows.append((r.number, len(seen), setting_text(results.parameters, setting), percent))
     points = pd.DataFrame(rows, columns=["repeat", "members", "setting", "score"])
-    best = points["score"].cummax().ffill()
+    best = points["score"].cummax().ffill()  # a point without a score leaves the best as it was
     return BestSoFar(results.score_on, tuple(names), points.assign(best=best))
 
 

@@ -113,6 +113,7 @@ def zoom(curves: Curves) -> tuple[float, float] | None:
     ordered = sorted(curves.curves, key=lambda c: sign * c.mean[-1])
     values = [np.array(c.mean)[KINDS[curves.metric].first - 1 :] for c in ordered]
     best = np.concatenate(values[: (len(values) + 1) // 2])
+    # A second panel that shows half of the range or more would show nothing new.
     if not best.size or np.ptp(best) > 0.5 * np.ptp(np.concatenate(values)):
         return None
     pad = 0.06 * float(np.ptp(best)) or 1e-3
@@ -166,7 +167,7 @@ def _add_band(figure: Any, curve: Curve, colour: str) -> None:
     lower = [m - s for _, m, s in points]
     figure.add_trace(
         plotly("graph_objects").Scatter(
-            x=[*k, *k[::-1]],
+            x=[*k, *k[::-1]],  # a closed outline: along the upper edge and back along the lower one
             y=[*upper, *lower[::-1]],
             fill="toself",
             fillcolor=colour,

@@ -53,7 +53,7 @@ def draw(panels: MemoryPanels) -> Any:
         row, col = divmod(position, 2)
         for line in lines:
             points = panels.points[panels.points["line"] == line]
-            shift = DODGE ** (line - max(lines) / 2)
+            shift = DODGE ** (line - max(lines) / 2)  # a factor, because the axis is logarithmic
             for trace in _traces(points, metric, line, shift, position == 0):
                 figure.add_trace(trace, row=row + 1, col=col + 1)
     if panels.printed:
@@ -122,7 +122,13 @@ def _legend_entry() -> Any:
     """Returns one entry of the legend for the open markers of all methods."""
     marker = {"symbol": "circle-open", "size": 12, "color": FAINT, "line_width": 1.6}
     return plotly("graph_objects").Scatter(
-        x=[None], y=[None], mode="markers", marker=marker, name="printed in the paper", hoverinfo="skip"
+        # A trace without points, which appears only in the legend.
+        x=[None],
+        y=[None],
+        mode="markers",
+        marker=marker,
+        name="printed in the paper",
+        hoverinfo="skip",
     )
 
 

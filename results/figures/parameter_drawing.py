@@ -73,7 +73,7 @@ class ParameterCurve(NamedTuple):
 def draw(curve: ParameterCurve) -> Any:
     """Returns the plotly figure of `parameter_curve.draw`."""
     rounds = sorted(int(r) for r in curve.points["repeat"].unique())
-    zooms = list(curve.zooms)
+    zooms = list(curve.zooms)  # not the first round, whose interval is that of the upper panel
     figure = _panels(curve, zooms)
     coloured = ordered_colours(len(rounds)) if curve.intervals else [BLUE] * len(rounds)
     colours = dict(zip(rounds, coloured, strict=True))
@@ -187,6 +187,7 @@ def _add_bands(figure: Any, curve: ParameterCurve, zooms: list[int]) -> None:
         high = min(curve.peak.high, float(points[curve.parameter].max()))
         if low < high:
             figure.add_vrect(x0=low, x1=high, fillcolor=faint(BLUE), line_width=0, layer="below", row=row, col=col)
+    # A shaded rectangle has no entry in the legend, so a trace without points stands for it.
     swatch = {"symbol": "square", "size": 12, "color": faint(BLUE)}
     figure.add_trace(
         plotly("graph_objects").Scatter(

@@ -42,6 +42,7 @@ def draw(races: Races) -> Any:
         figure.add_trace(best_so_far.staircase(points, str(points["row"].iloc[0]), style.colour, style.dash))
     finish(figure, height=420)
     legend_beside(figure)
+    # From 0, as all searches begin there.
     figure.update_xaxes(title_text="member runs", range=[0, 1.03 * races.points["members"].max()])
     figure.update_yaxes(title_text=subscripts("A_T (%)"))
     return figure

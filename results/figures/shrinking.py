@@ -68,11 +68,11 @@ def draw(shrinking: Shrinking) -> Any:
     figure = plotly("graph_objects").Figure()
     rows = list(shrinking.intervals.itertuples())
     for upper, lower in pairwise(rows):
-        if _within(lower, upper):
+        if _within(lower, upper):  # else another search began, and nothing was kept
             _add_funnel(figure, upper, lower, shrinking.log)
     for row in rows:
         _add_bar(figure, row)
-    for rank in (0, 2, 1):
+    for rank in (0, 2, 1):  # the best last, on top of all others
         _add_points(figure, shrinking, rank)
     last = max(shrinking.intervals["repeat"].tolist(), default=1)
     finish(figure, height=110 + 92 * max(len(rows), 1))

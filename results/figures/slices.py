@@ -53,7 +53,7 @@ def draw(slices: Slices) -> Any:
     )
     for position, name in enumerate(slices.parameters):
         row, col = position // cols + 1, position % cols + 1
-        for kind in (TRIED, BASELINE, CHOSEN):
+        for kind in (TRIED, BASELINE, CHOSEN):  # the chosen one last, on top
             _add_points(figure, slices, name, kind, row, col)
         figure.update_xaxes(
             title_text=parameter_label(name), **value_axis(slices.points[name], name in slices.log), row=row, col=col

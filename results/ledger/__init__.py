@@ -1,1 +1,1 @@
-"""Records of runs, the database they stand in, and what seals them."""
+"""Records of runs, the database that stores them, and the checksums that protect them."""

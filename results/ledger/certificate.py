@@ -1,4 +1,4 @@
-"""What training a member again, alone, showed: how far it is from the result the member had among others."""
+"""The certificate of a member: how far its result alone is from its result in a cohort."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import math
 from dataclasses import dataclass
 
 DIFFERENCES = ("accuracy_difference", "parameter_difference")
+"""The fields that are differences."""
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """The largest differences between one member trained alone and the same member trained among others.
+    """The largest differences between one member trained alone and the same member trained in a cohort.
 
-    0 is bit for bit the same. A difference that is NaN is kept as infinite: one of the two values is no number.
-    ValueError where a difference is negative.
+    0 means the same bit for bit. A difference that is NaN, because one of the two values is not a number, is stored as
+    infinite. Raises ValueError for a negative difference.
 
     >>> Certificate("00ff", 0.0, float("nan"), "2026-01-01T00:00:00+00:00").parameter_difference
     inf
@@ -33,9 +34,10 @@ class Certificate:
             value = float(getattr(self, name))
             if value < 0:
                 raise ValueError(f"{name} must be >= 0, got {value}")
+            # Not an assignment, which a frozen dataclass refuses.
             object.__setattr__(self, name, math.inf if math.isnan(value) else value)
 
     def within(self, tolerance: float) -> bool:
-        """True where no accuracy differs by more than `tolerance` and, where that is 0, no parameter at all."""
+        """Returns whether no accuracy differs by more than `tolerance`; with 0 no parameter may differ either."""
         allowed = math.inf if tolerance > 0 else 0.0
         return self.accuracy_difference <= tolerance and self.parameter_difference <= allowed

@@ -1,4 +1,4 @@
-"""Opening a database by URL, with errors a person can act on."""
+"""Opening a database by its URL, with errors that say what to do."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from results.ledger.url import LedgerUrl, without_passwords
 
 ALLOWED = "allowed: sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME"
 BUSY_SECONDS = 60
+"""How long SQLite waits for another process that writes."""
 DRIVERS = {
     "sqlite": "sqlite",
     "sqlite+pysqlite": "sqlite",
@@ -40,7 +41,7 @@ POSTGRES_PASSING = ("starting up", "shutting down", "in recovery mode", "termina
 
 
 def connect(url: LedgerUrl | str) -> Engine:
-    """An engine to write with; nothing is opened yet. StoreError where the URL, its driver or its folder is wrong."""
+    """Returns an engine to write with; nothing is opened yet. Raises StoreError for a wrong URL, driver or folder."""
     url = LedgerUrl.of(url)
     parsed = parse(url)
     if parsed.drivername != "sqlite":
@@ -52,29 +53,30 @@ def connect(url: LedgerUrl | str) -> Engine:
 
 @contextmanager
 def one_line_errors(url: LedgerUrl, action: str) -> Iterator[None]:
-    """Turn whatever the database raises into a StoreError of one line, without the password."""
+    """Turns everything that the database raises into a StoreError of one line, without the password."""
     try:
         yield
     except (SQLAlchemyError, sqlite3.Error, UnicodeError, OverflowError) as error:
-        # A damaged file may have columns whose names are no text, and numbers that are none.
+        # UnicodeError and OverflowError: a damaged file may have names that are not text and numbers that are too
+        # large.
         cause = getattr(error, "orig", None) or error
         lines = "".join(letter if letter.isprintable() else "\n" for letter in str(cause)).strip().splitlines()
         reason = without_passwords(lines[0], [url]) if lines else type(cause).__name__
         line = f"cannot {action} the ledger {url}: {reason}{_hint(reason)}"
-        # What a traceback would show of the cause must not show the password either.
+        # A traceback shows the cause, too, and the cause may contain the password.
         raise _kind(cause)(line) from (None if url.secrets else error)
 
 
 def _kind(cause: BaseException) -> type[StoreError]:
-    """Whether the database is to blame, and may answer again."""
+    """Returns the class of the error: whether the database failed, and whether it may answer again."""
     if isinstance(cause, sqlite3.Error):
-        code = getattr(cause, "sqlite_errorcode", 0) & 0xFF  # the rest says more than we want to know
+        code = getattr(cause, "sqlite_errorcode", 0) & 0xFF  # the other bits only say more about the same error
         return StoreUnavailable if code in SQLITE_UNAVAILABLE else StoreError
     if type(cause).__module__.split(".")[0] != "psycopg":
         return StoreError
     state = getattr(cause, "sqlstate", None)
     if state is None and any(kind.__name__ in ("OperationalError", "InterfaceError") for kind in type(cause).__mro__):
-        # No connection, or one that broke. What the server itself refuses is FATAL, and mostly for good.
+        # No connection, or one that broke. What the server itself refuses is FATAL, and mostly permanent.
         refused = "FATAL" in str(cause) and not any(words in str(cause) for words in POSTGRES_PASSING)
         return StoreError if refused else StoreGone
     if state is not None and state.startswith(POSTGRES_GONE):
@@ -83,7 +85,7 @@ def _kind(cause: BaseException) -> type[StoreError]:
 
 
 def parse(url: LedgerUrl) -> URL:
-    """SQLAlchemy's URL. StoreError where it is none, or no ledger's."""
+    """Returns SQLAlchemy's URL. Raises StoreError for text that is no URL, or not one of a ledger."""
     try:
         parsed = make_url(url.revealed)
     except (ArgumentError, ValueError):
@@ -94,7 +96,7 @@ def parse(url: LedgerUrl) -> URL:
 
 
 def server(parsed: URL, url: LedgerUrl) -> Engine:
-    """An engine for PostgreSQL. StoreError where there is no driver."""
+    """Returns an engine for PostgreSQL. Raises StoreError where the driver is not installed."""
     try:
         return create_engine(parsed, pool_pre_ping=True, hide_parameters=True)
     except ModuleNotFoundError as error:
@@ -106,7 +108,7 @@ def server(parsed: URL, url: LedgerUrl) -> Engine:
 
 
 def check_file(parsed: URL, url: LedgerUrl) -> Path | None:
-    """The file; None where the URL is SQLite's own kind of URI."""
+    """Returns the file of a URL; None for a URI of SQLite's own kind. Raises StoreError if it cannot be a ledger."""
     if parsed.database in (None, "", ":memory:"):
         raise StoreError(f"the ledger must be a file, got {str(url)!r}, which is lost at exit; allowed: sqlite:///FILE")
     file = url.file
@@ -122,7 +124,7 @@ def check_file(parsed: URL, url: LedgerUrl) -> Path | None:
 
 
 def sqlite(place: URL, prepare: Callable[[sqlite3.Connection, Any], None]) -> Engine:
-    """An engine for an SQLite file; `prepare` sees every new connection."""
+    """Returns an engine for an SQLite file; `prepare` is called with every new connection."""
     try:
         engine = create_engine(place, connect_args={"timeout": BUSY_SECONDS})
     except (ArgumentError, ValueError, TypeError) as error:
@@ -132,8 +134,9 @@ def sqlite(place: URL, prepare: Callable[[sqlite3.Connection, Any], None]) -> En
 
 
 def _durable(connection: sqlite3.Connection, _record: Any) -> None:
-    """No committed record is lost when the process or the machine dies: write-ahead log, flushed at every
-    commit.
+    """Makes commits durable: no committed record is lost when the process or the machine dies.
+
+    By a write-ahead log that is flushed to the disk at every commit.
     """
     tolerate(connection)
     cursor = connection.cursor()
@@ -143,7 +146,7 @@ def _durable(connection: sqlite3.Connection, _record: Any) -> None:
 
 
 def tolerate(connection: sqlite3.Connection) -> None:
-    """Text that is not UTF-8 is a damaged row's: it is read, and that row refused, instead of an error of all rows."""
+    """Lets a connection read text that is not UTF-8, so that one damaged row is refused and not all rows."""
     connection.text_factory = lambda text: text.decode(errors="replace")
 
 
@@ -162,7 +165,7 @@ def _use_write_ahead_log(cursor: sqlite3.Cursor) -> None:
 
 
 def _hint(reason: str) -> str:
-    """What is allowed instead, for the causes that a person meets."""
+    """Returns what is allowed instead, for the most common causes; "" for others."""
     hints = {
         "not a database": "; allowed: a ledger of this program, or a new file",
         "unable to open": "; allowed: a file in an existing writable folder",

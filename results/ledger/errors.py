@@ -1,4 +1,4 @@
-"""Errors of the ledger: one clear line each."""
+"""Errors of the ledger; each has a message of one line."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Any
 
 
 class StoreError(Exception):
-    """The ledger cannot do what was asked; the message is one line: condition, value, what is allowed."""
+    """The ledger cannot do what was asked; the message is one line with condition, value and what is allowed."""
 
 
 class StoreUnavailable(StoreError):
-    """The database cannot do now what it could do at other times: its disk is full, its file is locked."""
+    """The database cannot do now what it can do at other times: its disk is full, or its file is locked."""
 
 
 class StoreGone(StoreUnavailable):
-    """The database does not answer, and may again: it is being restarted, or the network is down."""
+    """The database does not answer but may answer later: it is being restarted, or the network is down."""
 
 
 class StudyConflict(StoreError):
-    """A study of that name exists with another configuration."""
+    """A study with this name exists and has another configuration."""
 
 
 ABSENT = "absent"
 
 
 def conflict(name: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> StudyConflict:
-    """The error that names every differing field and both values.
+    """Returns the error that names every differing field with both values.
 
     >>> str(conflict("demo", {"repeats": 5}, {"repeats": 3})).split("; ")[0]
     "study 'demo' exists with another configuration: repeats is 5 there, 3 here"
@@ -40,7 +40,7 @@ def conflict(name: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> St
 
 
 def flatten(mapping: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """(dotted name, JSON text) of every leaf of a nested mapping.
+    """Yields (dotted name, JSON text) of every leaf of a nested mapping.
 
     >>> list(flatten({"a": {"b": [1, 2]}, "c": "x"}))
     [('a.b', '[1, 2]'), ('c', '"x"')]

@@ -1,4 +1,4 @@
-"""Files that are either the old one or the whole new one, never half of it."""
+"""Files that are written atomically: always the old content or the complete new one."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
 
 def write_atomically(path: Path, data: bytes) -> Path:
-    """Write `data` beside `path`, flush it to the disk, and rename it over `path`. Makes missing folders.
-    OSError where that fails.
+    """Writes `data` to a file beside `path`, flushes it to the disk, and renames it to `path`, which it returns.
+
+    Missing folders are made. Raises OSError where any of this fails.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
@@ -31,19 +32,19 @@ def write_atomically(path: Path, data: bytes) -> Path:
 
 
 def writable(path: Path) -> bool:
-    """Whether this process may write to it: as the user as whom it acts, and not on a read-only file system."""
+    """Returns whether this process may write to the path: as its effective user, and not on a read-only file system."""
     return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
 def on_one_line(path: Path) -> str:
-    """The path for a message: with quotes and escapes where a letter of it cannot be printed on one line.
+    r"""Returns the path for a message: with quotes and escapes if a character cannot be printed on one line.
 
-    >>> on_one_line(Path("runs")), on_one_line(Path("a\\nb"))
-    ('runs', "'a\\\\nb'")
+    >>> on_one_line(Path("runs")), on_one_line(Path("a\nb"))
+    ('runs', "'a\\nb'")
     """
     return str(path) if str(path).isprintable() else repr(str(path))
 
 
 def write_csv(path: Path, frame: pd.DataFrame) -> Path:
-    """Write a table as UTF-8 CSV without an index; floats keep all their digits."""
+    """Writes a table as UTF-8 CSV without an index, atomically; floats keep all their digits."""
     return write_atomically(path, frame.to_csv(index=False, lineterminator="\n").encode())

@@ -1,4 +1,4 @@
-"""The tables of a ledger as they stand in a database: made, brought up to date, or refused in one line."""
+"""The tables of a ledger in its database: they are made, brought up to date, or refused in one line."""
 
 from __future__ import annotations
 
@@ -13,25 +13,27 @@ from results.ledger import schema
 from results.ledger.errors import StoreError
 from results.ledger.migrations import MIGRATIONS, copy_beside, migrate
 
-PREPARATION = 0x65707365617263  # "epsearc": PostgreSQL's name of the lock under which the tables are made
+PREPARATION = 0x65707365617263  # "epsearc"
+"""Number of PostgreSQL's lock under which the tables are made."""
 UPGRADE = "`epsearch db upgrade`"
+"""The command that brings a ledger up to date, for messages."""
 
 
 class Layout(NamedTuple):
-    """What a ledger has."""
+    """The state of a ledger after it was opened."""
 
     tables: frozenset[str]
-    """Names of the tables there are."""
+    """Names of its tables."""
     told: str = ""
     """One line for the user, where the ledger has just been brought up to date."""
 
 
 def prepare(connection: Connection, upgrade: bool = False) -> Layout:
-    """Make the tables where there are none, and bring those of an older ledger up to date, to write to them.
+    """Prepares the tables for writing: makes missing ones, and brings those of an older ledger up to date.
 
-    An SQLite file is copied beside itself first. Another database is brought up to date only to `upgrade`, which makes
-    no ledger where there is none. StoreError where a newer program made the tables, or they are not what one of this
-    program's has made.
+    An SQLite file is copied beside itself first. Any other database is brought up to date only with `upgrade`, which in
+    turn makes no ledger where there is none. Raises StoreError for tables of a newer program, and for tables that are
+    not as this program makes them.
     """
     _lock_others_out(connection)
     _check_pages(connection)
@@ -51,8 +53,9 @@ def prepare(connection: Connection, upgrade: bool = False) -> Layout:
 
 
 def look(connection: Connection) -> Layout:
-    """What there is to read: nothing in a database without a ledger. StoreError as of `prepare`, and where the ledger
-    is older than the last two versions.
+    """Returns the tables to read, of which there are none in a database without a ledger; changes nothing.
+
+    Raises StoreError as `prepare`, and for a ledger that is older than the last two versions.
     """
     version = _version(connection)
     if version is None:
@@ -74,7 +77,10 @@ def _make(connection: Connection) -> None:
 
 
 def _brought_up_to_date(connection: Connection, version: int, upgrade: bool) -> str:
-    """What to tell of it. In the transaction of the connection: there is the old ledger or the new one."""
+    """Brings a ledger up to date and returns the line that says so.
+
+    All in the transaction of the connection, so there is always the old ledger or the new one.
+    """
     if connection.dialect.name == "sqlite":
         copy = copy_beside(connection, version)
     elif upgrade:
@@ -93,7 +99,7 @@ def _of_version(version: int) -> str:
 
 
 def _check_columns(connection: Connection, tables: Sequence[Table]) -> None:
-    """StoreError where one of the tables, or a column of it, is missing."""
+    """Raises StoreError if one of the tables, or a column of it, is missing."""
     for table in tables:
         there = _columns(connection, table)
         if missing := sorted({column.name for column in table.columns} - there):
@@ -102,7 +108,7 @@ def _check_columns(connection: Connection, tables: Sequence[Table]) -> None:
 
 
 def _other_than_made(there: Inspector, table: Table) -> str | None:
-    """How the table differs from the one that is made; None where it does not, or is not there."""
+    """Returns how a table differs from one that this program makes; None if it does not, or does not exist."""
     if table.name in there.get_view_names():
         return f"{table.name} is a view, not a table"
     if not there.has_table(table.name):
@@ -118,7 +124,7 @@ def _other_than_made(there: Inspector, table: Table) -> str | None:
 
 
 def _kind(of: TypeEngine[Any]) -> type | None:
-    """Text, whole number or number, however a database calls it."""
+    """Returns whether a type is text, a whole number or a number: databases have different names for them."""
     return next((kind for kind in (String, Integer, Float) if isinstance(of, kind)), None)
 
 
@@ -129,7 +135,7 @@ def _columns(connection: Connection, table: Table) -> frozenset[str]:
 
 
 def _version(connection: Connection) -> int | None:
-    """None in a database without a ledger."""
+    """Returns the schema version; None in a database without a ledger. Raises StoreError if it cannot be used."""
     inspector = inspect(connection)
     if not inspector.has_table(schema.versions.name):
         if any(inspector.has_table(table.name) for table in schema.TABLES_OF[schema.VERSION]):
@@ -149,16 +155,17 @@ def _version(connection: Connection) -> int | None:
 
 
 def _lock_others_out(connection: Connection) -> None:
-    """Until the transaction ends, no other process makes or changes the tables."""
+    """Keeps all other processes from making or changing the tables until the transaction ends."""
     if connection.dialect.name == "postgresql":
         connection.execute(select(func.pg_advisory_xact_lock(PREPARATION)))
     else:
-        # Python's driver begins a transaction at the first INSERT only; a CREATE TABLE before it would stand alone.
+        # Python's driver begins a transaction only at the first INSERT; a CREATE TABLE before it would not be part of
+        # it.
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def _check_pages(connection: Connection) -> None:
-    """Nothing is added to an SQLite file that has been damaged as such: that would make it worse."""
+    """Raises StoreError for an SQLite file with damaged pages: writing to it would damage it more."""
     if connection.dialect.name != "sqlite":
         return
     wrong = [row[0] for row in connection.exec_driver_sql("PRAGMA quick_check") if row[0] != "ok"]

@@ -1,4 +1,4 @@
-"""How a ledger of an older schema version becomes one of the next, and the copy that is made of it before."""
+"""The steps from each schema version of the ledger to the next, and the copy that is made before."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from results.ledger.files import on_one_line
 
 
 def add_summaries(connection: Connection) -> None:
-    """A table of what `epsearch list` shows. It stays empty: commands that write to a study fill in its own row."""
+    """Adds the table of what `epsearch list` shows; commands that write to a study fill its row later."""
     connection.exec_driver_sql(
         "CREATE TABLE epsearch_summaries (name VARCHAR(255) NOT NULL, study VARCHAR(64) NOT NULL, "
         "summary TEXT NOT NULL, checksum VARCHAR(64) NOT NULL, PRIMARY KEY (name))"
@@ -28,25 +28,26 @@ def add_summaries(connection: Connection) -> None:
 
 
 MIGRATIONS: dict[int, Callable[[Connection], None]] = {3: add_summaries}
-"""Version -> what makes the next one of it, in the transaction of the connection.
+"""Version -> the step to the next version, in the transaction of the connection.
 
-A migration that has been released stays as it is: it says in SQL what it does, and takes nothing from today's `schema`.
+A migration that has been released is never changed. It is written in SQL and uses nothing of `schema`, which describes
+only the present version.
 """
 
 
 def migrate(connection: Connection, version: int) -> None:
-    """From a version to the last one, in the transaction of the connection."""
+    """Brings a ledger from a version to the last one, in the transaction of the connection."""
     for number in range(version, schema.VERSION):
         MIGRATIONS[number](connection)
     connection.execute(schema.versions.update().values(version=schema.VERSION))
 
 
 def copy_beside(connection: Connection, version: int) -> str | None:
-    """Copies an SQLite ledger, whole and flushed to the disk, to a file of its own beside it; returns that file's name.
+    """Copies an SQLite ledger to a file beside it, flushes the copy to the disk, and returns its name.
 
-    Nobody else may be writing: the connection has begun a transaction to do so, and has written nothing. Copies of
-    earlier times stay; one that is the same serves. None where the ledger is no file. StoreUnavailable where the copy
-    cannot be made.
+    The connection must have begun a write transaction, so that nobody else is writing, and must not have written yet.
+    Earlier copies are kept; one with the same content is used. None for a ledger that is not a file. Raises
+    StoreUnavailable where the copy cannot be made.
     """
     query = "SELECT CAST(file AS BLOB) FROM pragma_database_list WHERE name = 'main'"  # a name need be no UTF-8
     name = connection.exec_driver_sql(query).scalar_one()
@@ -75,6 +76,7 @@ def copy_beside(connection: Connection, version: int) -> str | None:
 
 
 def _names(file: Path, version: int) -> Iterator[Path]:
+    """Yields the possible names of a copy, without end."""
     yield file.with_name(f"{file.name}.v{version}")
     yield from (file.with_name(f"{file.name}.v{version}.{number}") for number in count(2))
 
@@ -82,7 +84,7 @@ def _names(file: Path, version: int) -> Iterator[Path]:
 def _copy(file: Path, part: Path) -> None:
     part.unlink(missing_ok=True)  # of a program that was killed
     part.touch(mode=0o600)
-    # By a connection of its own, which sees what is committed, be it in the file or in the log beside it.
+    # Through a second connection, which sees all that is committed, in the file and in the log beside it.
     source = sqlite3.connect(f"file:{quote(os.fsencode(file))}?mode=ro", uri=True)
     with closing(source), closing(sqlite3.connect(part)) as copy:
         copy.execute("PRAGMA journal_mode=OFF").close()
@@ -92,7 +94,7 @@ def _copy(file: Path, part: Path) -> None:
 
 
 def _flush(place: Path) -> None:
-    """To the disk, the content of a file or the names in a folder."""
+    """Flushes the content of a file, or the names in a folder, to the disk."""
     handle = os.open(place, os.O_RDONLY)
     try:
         os.fsync(handle)

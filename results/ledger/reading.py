@@ -1,4 +1,4 @@
-"""Opening a ledger to read: nothing is made, and nothing needs to be writable."""
+"""Opening a ledger for reading: nothing is made, and nothing needs to be writable."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from results.ledger.database import check_file, parse, server, sqlite, tolerate
 from results.ledger.files import writable
 from results.ledger.url import LedgerUrl
 
-LEFT_BEHIND = ("-wal", "-journal")  # of a program that has the file open, or died with it
+LEFT_BEHIND = ("-wal", "-journal")
+"""Endings of the files beside an SQLite file of a program that has it open, or died while it had."""
 
 
 def connect_to_read(url: LedgerUrl | str) -> Engine:
-    """An engine to read with. An SQLite file that is not there reads as an empty ledger.
+    """Returns an engine for reading. An SQLite file that does not exist is read as an empty ledger.
 
-    StoreError where the URL or its driver is wrong, or the file is a folder.
+    Raises StoreError for a wrong URL or driver, and where the file is a folder.
     """
     url = LedgerUrl.of(url)
     parsed = parse(url)
@@ -44,10 +45,10 @@ def connect_to_read(url: LedgerUrl | str) -> Engine:
 
 
 def _options(file: Path) -> Mapping[str, str] | None:
-    """How SQLite is to open the file; None where it cannot, without writing.
+    """Returns the options with which SQLite opens the file; None where it cannot be opened without writing.
 
-    A file that can be written is opened so, though nothing is written: SQLite then takes its helper files away behind
-    it. One that cannot be is opened as one that nobody changes; or beside the program that is just writing to it.
+    A writable file is opened for writing, although nothing is written, because SQLite then removes its helper files
+    at the end. Any other file is opened as one that nobody changes, or together with the program that has it open.
     """
     if writable(file) and writable(file.parent):
         return {"mode": "rw"}
@@ -57,7 +58,7 @@ def _options(file: Path) -> Mapping[str, str] | None:
 
 
 def _copy(file: Path) -> sqlite3.Connection:
-    """The ledger in memory, with what a program that died has left to be taken in."""
+    """Returns a copy of the ledger in memory, including what a program that died has left in its log."""
     with TemporaryDirectory() as folder:
         for one in (file, *(_beside(file, end) for end in LEFT_BEHIND if _beside(file, end).exists())):
             shutil.copyfile(one, Path(folder, one.name))
@@ -71,6 +72,7 @@ def _copy(file: Path) -> sqlite3.Connection:
 
 
 def _read_only(connection: sqlite3.Connection, _record: Any) -> None:
+    """Makes SQLite itself refuse to write."""
     tolerate(connection)
     connection.execute("PRAGMA query_only=ON").close()
 

@@ -1,4 +1,4 @@
-"""What is stored of one member: the raw accuracies, never only their mean."""
+"""The record of one member: the raw accuracies, so that any metric can be computed later."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ from numpy.typing import NDArray
 PHASES = ("cv", "eval")
 STATUSES = ("ok", "diverged")
 WITHIN_POINTS = 11
+"""Tests within a task: before its first mini-batch and after each of the first ten."""
 NOT_THE_RESULT = ("seconds", "created", "cohort")
+"""Fields in which two runs with the same result may differ."""
 ARRAYS = ("accuracies", "initial", "within", "violations")
+"""Fields that are arrays."""
 
 
 @dataclass(frozen=True, eq=False)
 class RunRecord:
-    """One trained (ε, seed) learner on one stream of T tasks.
+    """The result of one member on one stream of T tasks.
 
-    Accuracies are fractions in [0, 1]; what was not measured is NaN. A diverged member keeps what it measured
-    before. Raises ValueError where a field is outside these bounds. Compare two records with `same_result`.
+    Accuracies are fractions in [0, 1], NaN where not measured. A diverged member keeps what was measured before. Raises
+    ValueError for a field outside of these bounds. Compare two records with `same_result`.
     """
 
     key: str
@@ -31,30 +34,31 @@ class RunRecord:
     phase: str
     """Which stream: "cv" (cross-validation) or "eval" (evaluation)."""
     method: str
-    """"soft_agem", "agem", …"""
+    """Our name: "soft_agem", "agem", …"""
     epsilon: float
+    """The ε of ε-SOFT-GEM; 0 for A-GEM and for methods without one."""
     seed: int
+    """The seed of all random choices."""
     accuracies: NDArray[np.float64]
-    """[T, T]: a[k, j] on task j after learning task k, 0-based; j <= k measured, j == k+1 is the b = 0 point
-    of the next task.
-    """
+    """[T, T]: a[k, j] on task j after training task k, 0-based. Measured for j <= k; j = k + 1 is the next task before
+    its first step."""
     initial: NDArray[np.float64]
     """[T]: accuracy of the untrained network on each task (b̄ of FWT)."""
     within: NDArray[np.float64]
-    """[T, 11]: accuracy on the current task after b = 0..10 mini-batches (LCA_10); NaN where a task has
-    fewer.
-    """
+    """[T, 11]: accuracy on the current task after b = 0..10 mini-batches (LCA_10); NaN where a task has fewer."""
     violations: NDArray[np.float64]
-    """[T]: share of steps with g·g_ref < 0; NaN for the first task and for methods without memory."""
+    """[T]: share of steps with g·g_ref < 0, where the gradient is projected; NaN for the first task and for methods
+    without an episodic memory."""
     status: str
     """"ok" or "diverged"."""
     diverged_task: int | None
-    """0-based task of the first non-finite value, or None."""
+    """Task of the first value that is not finite, 0-based; None without one."""
     diverged_step: int | None
+    """Its step within the task, 0-based; None without one."""
     steps: int
-    """SGD steps this member took."""
+    """SGD steps of this member."""
     seconds: float
-    """Wall seconds of the cohort divided by its members."""
+    """Wall seconds of the cohort divided by the number of its members."""
     content: Mapping[str, Any]
     """The JSON-able description whose hash is the key: dataset, sizes, network, hyperparameters, …"""
     created: str
@@ -101,20 +105,21 @@ class RunRecord:
 
 
 def content_key(content: Mapping[str, Any]) -> str:
-    """The hex SHA-256 under which the ledger knows what this content determines."""
+    """Returns the SHA-256, in hex, under which the ledger stores the result that this content determines."""
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def same_result(first: RunRecord, second: RunRecord) -> bool:
-    """True where two records hold exactly the same result: everything but `seconds`, `created` and `cohort`; NaN
-    equals NaN.
+    """Returns whether two records have the same result bit for bit; NaN equals NaN.
+
+    All fields are compared but `seconds`, `created` and `cohort`.
     """
     for field in fields(RunRecord):
         one, other = getattr(first, field.name), getattr(second, field.name)
         if field.name in ARRAYS:
             equal = np.array_equal(one, other, equal_nan=True)
         elif field.name == "content":
-            # Through JSON, because a tuple that went through the ledger comes back as a list.
+            # As JSON, because a tuple comes back from the ledger as a list.
             equal = json.loads(json.dumps(one)) == json.loads(json.dumps(other))
         else:
             equal = field.name in NOT_THE_RESULT or one == other

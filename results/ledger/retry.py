@@ -1,4 +1,4 @@
-"""Waiting for a database that has gone: a restart of PostgreSQL should not end a run of hours."""
+"""Waiting for a database that does not answer: a restart of PostgreSQL should not end a run of hours."""
 
 from __future__ import annotations
 
@@ -13,24 +13,27 @@ from results.ledger.errors import StoreGone
 T = TypeVar("T")
 P = ParamSpec("P")
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 15.0  # seconds
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 15.0
+"""Seconds between two tries; each pause is twice the one before."""
 
 
 @dataclass(frozen=True)
 class Patience:
-    """For how many seconds a call is tried again, told to whom.
-
-    tell: takes one line, when the first try has failed. sleep, clock: seconds; other ones than the machine's for tests.
-    """
+    """For how long calls are repeated while the database does not answer."""
 
     seconds: float = 0.0
+    """Time from the first try to the last one."""
     tell: Callable[[str], None] = lambda line: None
+    """Is called with one line when the first try has failed."""
     sleep: Callable[[float], None] = time.sleep
+    """Waits for some seconds; replaced in tests."""
     clock: Callable[[], float] = time.monotonic
+    """Returns seconds; replaced in tests."""
 
     def again(self, work: Callable[[], T]) -> T:
-        """What `work` returns, which must do no harm when done twice. Raises its StoreGone when the time is over, and
-        whatever else it raises at once.
+        """Returns what `work` returns, which may be called several times and must allow that.
+
+        Raises its StoreGone when the time is over, and anything else that it raises at once.
         """
         deadline, pause = self.clock() + self.seconds, FIRST_PAUSE
         while True:
@@ -46,16 +49,20 @@ class Patience:
 
 
 class Patient(Protocol):
-    """Whatever has a patience."""
+    """An object with a patience."""
 
     patience: Patience
+    """For all its methods that are `tried_again`."""
 
 
 S = TypeVar("S", bound=Patient)
 
 
 def tried_again(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
-    """The method with its object's patience; it must do no harm when called twice, nor use up its arguments."""
+    """Returns a method that is repeated with its object's patience.
+
+    The method may be called several times, so it must allow that and must not use up its arguments, as iterators are.
+    """
 
     @wraps(method)
     def patiently(self: S, /, *args: P.args, **options: P.kwargs) -> T:

@@ -1,8 +1,8 @@
 """The tables of the ledger, and records as their rows.
 
-Arrays are JSON text: nested lists, null for NaN. Python prints a float64 with the shortest digits that read
-back to the same number, so the round trip is exact and any other tool can read it. A checksum seals every row:
-one that does not fit its row, or values that cannot be, mean that the row is damaged.
+Arrays are JSON text: nested lists, null for NaN. Python prints a float64 with the fewest digits that are read back as
+the same number, so the round trip is exact and any other tool can read it. Every row has a checksum: a row whose
+checksum is wrong, or whose values are impossible, is damaged.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from results.ledger.record import ARRAYS, RunRecord
 metadata = MetaData()
 
 
-# The prefix keeps clear of other programs in a shared database: "studies" and "runs" are names that tuners
-# and trackers use.
+# With a prefix, for databases that are shared with other programs: "studies" and "runs" are also names of tuners and
+# trackers.
 versions = Table(
     "epsearch_schema",
     metadata,
@@ -77,31 +77,33 @@ summaries = Table(
     Column("summary", Text, nullable=False),
     Column("checksum", String(64), nullable=False),
 )
-"""What is known of a study of that name; `study` is the checksum of its row, and of no other one is it the summary."""
+"""What `epsearch list` shows of a study; `study` is the checksum of the study's row to which the summary belongs."""
 
 TABLES_OF = {3: (runs, studies, certificates), 4: (runs, studies, certificates, summaries)}
-"""Version -> its tables: the last two versions, which are those that can be read. `migrations` leads to the last."""
+"""Version -> its tables, for the last two versions, which can be read; `migrations` leads to the last one."""
 
 VERSION = max(TABLES_OF)
+"""The schema version that this program writes."""
 
 TEXTS = ("key", "phase", "method", "status", "created", "fingerprint", "cohort")
+"""Fields of a record that are text."""
 
 UNREADABLE = (ValueError, TypeError, ArithmeticError, RecursionError)
-"""What Python raises where a text is not what it should be."""
+"""The exceptions that Python raises for JSON and values that are damaged."""
 
 
 class Damaged(ValueError):
-    """A row that cannot be what was written; the message says why."""
+    """A row that is not as it was written; the message says why."""
 
 
 def seal(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row with its checksum; −0 is 0, as SQLite returns it."""
+    """Returns the row with its checksum; −0 becomes 0, as SQLite returns it."""
     values = {name: value + 0.0 if isinstance(value, float) else value for name, value in row.items()}
     return {**values, "checksum": _checksum(values)}
 
 
 def unseal(table: Table, row: Row[Any]) -> dict[str, Any]:
-    """The row's values without the checksum. Damaged where they do not fit it, or their column."""
+    """Returns the row's values without the checksum. Raises Damaged where they do not match it, or their columns."""
     values = dict(row._mapping)
     for name, value in values.items():
         column = table.c[name]
@@ -122,9 +124,8 @@ def _kind(kind: type) -> str:
 
 
 def to_row(record: RunRecord) -> dict[str, Any]:
-    """The record as a sealed row of `runs`; numpy scalars become plain numbers, because drivers store those as
-    bytes.
-    """
+    """Returns a record as a row of `runs` with its checksum."""
+    # NumPy scalars become plain numbers: drivers would store them as bytes.
     row: dict[str, Any] = {name: array_to_json(getattr(record, name)) for name in ARRAYS}
     row |= {name: str(getattr(record, name)) for name in TEXTS}
     row |= {name: _integer(getattr(record, name)) for name in ("seed", "steps", "diverged_task", "diverged_step")}
@@ -133,7 +134,7 @@ def to_row(record: RunRecord) -> dict[str, Any]:
 
 
 def from_row(row: Row[Any]) -> RunRecord:
-    """The record of one row of `runs`. Raises Damaged."""
+    """Returns the record of one row of `runs`. Raises Damaged."""
     values = unseal(runs, row)
     content = json_object("content", values["content"])
     try:
@@ -144,7 +145,7 @@ def from_row(row: Row[Any]) -> RunRecord:
 
 
 def to_certificate(row: Row[Any]) -> Certificate:
-    """The certificate of one row of `certificates`. Raises Damaged."""
+    """Returns the certificate of one row of `certificates`. Raises Damaged."""
     try:
         return Certificate(**unseal(certificates, row))
     except UNREADABLE as error:
@@ -152,7 +153,7 @@ def to_certificate(row: Row[Any]) -> Certificate:
 
 
 def json_object(name: str, text: str) -> dict[str, Any]:
-    """The object of a column's JSON. Damaged where it is none."""
+    """Returns the object in a column of JSON. Raises Damaged where there is none."""
     try:
         found = json.loads(text)
     except UNREADABLE as error:
@@ -163,7 +164,7 @@ def json_object(name: str, text: str) -> dict[str, Any]:
 
 
 def array_to_json(array: NDArray[np.float64]) -> str:
-    """Nested lists, null for NaN.
+    """Returns an array as JSON: nested lists, null for NaN.
 
     >>> array_to_json(np.array([[0.1, np.nan]]))
     '[[0.1, null]]'
@@ -174,13 +175,14 @@ def array_to_json(array: NDArray[np.float64]) -> str:
 
 
 def json_to_array(text: str) -> NDArray[np.float64]:
-    """The inverse of `array_to_json`, exact."""
+    """Returns the array of `array_to_json`, exactly."""
     return np.array(json.loads(text), dtype=np.float64)
 
 
 def mapping_to_json(mapping: Mapping[str, Any]) -> str:
-    """One JSON object, keys in their order. ValueError or TypeError where a value is no JSON (NaN and ∞ are
-    none).
+    """Returns a mapping as one JSON object with the keys in their order.
+
+    Raises ValueError or TypeError for values that JSON does not have, such as NaN and ∞.
     """
     return json.dumps(dict(mapping), ensure_ascii=False, allow_nan=False)
 

@@ -1,4 +1,4 @@
-"""The ledger: every record ever trained and every certificate, by content key, and the configuration of every study."""
+"""The ledger: all records and certificates by content key, and the configuration of every study."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from results.ledger.url import LedgerUrl
 __all__ = ["Found", "Store", "StoreError", "StudyConflict", "StudyRow"]
 
 KEYS_PER_QUERY = 500
+"""Keys in one query: databases limit the number of values in it."""
 
 One = TypeVar("One")
 
@@ -35,27 +36,29 @@ class StudyRow:
     """One study of the ledger."""
 
     name: str
+    """The study's name."""
     config: Mapping[str, Any]
-    """Empty where the row is damaged."""
+    """All its options; empty where the row is damaged."""
     created: str
-    """ISO-8601 time, UTC."""
+    """Time at which it was stored first, ISO-8601, UTC."""
     damage: str = ""
     """Why the row cannot be used; "" where it can."""
 
 
 class Found(dict[str, One], Generic[One]):
-    """What the ledger knows of what it was asked for, by key. damaged: key -> why its row cannot be used."""
+    """Key -> what the ledger has under it, for the keys that it was asked for."""
 
     def __init__(self) -> None:
         super().__init__()
         self.damaged: dict[str, str] = {}
+        """Key -> why its row cannot be used."""
 
 
 class Store:
-    """A ledger opened with `Store.open`, or with `Store.read`. Safe to use from several threads and processes at once;
-    usable in a `with` statement.
+    """An open ledger, from `Store.open`, `Store.upgrade` or `Store.read`; also a context manager.
 
-    Every method raises StoreError, one line, where the database does. What a damaged row says is never returned.
+    It may be used by several threads and processes at once. Every method raises StoreError, with one line, where the
+    database fails. The content of a damaged row is never returned.
     """
 
     def __init__(self, engine: Engine, url: LedgerUrl, prepare: Callable[[Connection], layout.Layout]) -> None:
@@ -71,26 +74,26 @@ class Store:
 
     @classmethod
     def open(cls, url: LedgerUrl | str) -> Store:
-        """Open `sqlite:///FILE` or `postgresql://…` to write to, and make the tables where they are missing. An older
-        SQLite ledger is copied and brought up to date; `told` then says so in one line, else it is empty.
+        """Opens `sqlite:///FILE` or `postgresql://…` for writing, and makes missing tables.
 
-        StoreError where the URL, the driver, the folder or the file is wrong or damaged, a newer program made the
-        ledger, or an older one made it on another database than SQLite.
+        An older SQLite ledger is copied and brought up to date; then `told` says so in one line, else it is empty.
+        Raises StoreError for a wrong or damaged URL, driver, folder or file, for a ledger of a newer program, and for
+        one of an older program on another database than SQLite.
         """
         return cls(connect(url), LedgerUrl.of(url), layout.prepare)
 
     @classmethod
     def upgrade(cls, url: LedgerUrl | str) -> Store:
-        """The same, and an older ledger is brought up to date on any database. StoreError, too, where there is none."""
+        """Opens a ledger as `open`, and brings an older one up to date on any database; also StoreError without one."""
         return cls(connect(url), LedgerUrl.of(url), partial(layout.prepare, upgrade=True))
 
     @classmethod
     def read(cls, url: LedgerUrl | str) -> Store:
-        """To read from, without writing anything: an older ledger stays one, and where there is none it is empty."""
+        """Opens a ledger for reading and writes nothing: an older ledger is not changed, a missing one is empty."""
         return cls(connect_to_read(url), LedgerUrl.of(url), layout.look)
 
     def close(self) -> None:
-        """Close every connection."""
+        """Closes every connection."""
         self._engine.dispose()
 
     def __enter__(self) -> Store:
@@ -102,32 +105,33 @@ class Store:
         self.close()
 
     def get(self, keys: Iterable[str]) -> Found[RunRecord]:
-        """The records of those keys that the ledger knows."""
+        """Returns the records of those keys that the ledger has."""
         return self._find(schema.runs, schema.from_row, keys)
 
     def add(self, records: Iterable[RunRecord]) -> int:
-        """Add records in one transaction: all or none. A key already there keeps its first record, unless that is
-        damaged. Returns the number added.
+        """Adds records in one transaction, all or none, and returns the number added.
+
+        A key that exists keeps its first record, unless that is damaged.
         """
         return self._add_rows(schema.runs, schema.from_row, map(schema.to_row, records))
 
     def certify(self, certificates: Iterable[Certificate]) -> int:
-        """Add certificates in one transaction, as `add` adds records. Returns the number added."""
+        """Adds certificates in one transaction, as `add` adds records, and returns the number added."""
         rows = (schema.seal(asdict(certificate)) for certificate in certificates)
         return self._add_rows(schema.certificates, schema.to_certificate, rows)
 
     def certificates(self, keys: Iterable[str]) -> Found[Certificate]:
-        """The certificates of those keys that have one."""
+        """Returns the certificates of those keys that have one."""
         return self._find(schema.certificates, schema.to_certificate, keys)
 
     @tried_again
     def all_runs(self) -> list[RunRecord]:
-        """Every record, in the order of creation, then key."""
+        """Returns every record, in the order of creation, then key."""
         return [record for _, record in self._sound(schema.runs, schema.from_row, schema.runs.c.key)]
 
     @tried_again
     def count(self) -> int:
-        """Number of records, damaged ones included."""
+        """Returns the number of records, damaged ones included."""
         if schema.runs.name not in self._tables:
             return 0
         with self._transaction("read") as connection:
@@ -135,8 +139,9 @@ class Store:
 
     @tried_again
     def save_study(self, name: str, config: Mapping[str, Any]) -> None:
-        """Remember a study. The same configuration again changes nothing; another one under the name raises
-        StudyConflict.
+        """Stores a study. The same configuration again changes nothing.
+
+        Raises StudyConflict if a study of this name has another configuration, and StoreError if it is damaged.
         """
         row = _study_row(name, config, datetime.now(UTC).isoformat())
         with self._transaction("write to") as connection:
@@ -150,30 +155,30 @@ class Store:
 
     @tried_again
     def change_study(self, before: StudyRow, config: Mapping[str, Any]) -> None:
-        """Give a study another configuration. StudyConflict where it is no longer as it was read."""
+        """Gives a study another configuration. Raises StudyConflict if it is no longer as it was read."""
         there = schema.studies.c
         known = (there.name == before.name) & (there.config == schema.mapping_to_json(before.config))
         new = _study_row(before.name, config, before.created)
         with self._transaction("write to") as connection:
             changed = connection.execute(schema.studies.update().where(known).values(new))
             now = connection.execute(select(there.config).where(there.name == before.name)).scalar_one_or_none()
-            # It is the new one where a first try came through, and its answer did not.
+            # It is already the new one if a first try succeeded and its answer was lost.
             if changed.rowcount != 1 and now != new["config"]:
                 raise StudyConflict(f"study {before.name!r} has been changed meanwhile; run the command again")
 
     @tried_again
     def described(self, phase: str) -> list[tuple[dict[str, Any], str]]:
-        """(content, time of creation) of every run on the streams of a phase, "cv" or "eval", oldest first."""
+        """Returns (content, time of creation) of every run on the streams of a phase, "cv" or "eval", oldest first."""
         found = self._sound(schema.runs, _content, schema.runs.c.key, schema.runs.c.phase == phase)
         return [(content, row.created) for row, content in found]
 
     def study(self, name: str) -> StudyRow | None:
-        """The study of that name, or None."""
+        """Returns the study of that name, or None."""
         return next((row for row in self.studies() if row.name == name), None)
 
     @tried_again
     def studies(self) -> list[StudyRow]:
-        """Every study, in the order of creation, then name."""
+        """Returns every study, in the order of creation, then name."""
         return [study for _, study in self._sound(schema.studies, _to_study, schema.studies.c.name)]
 
     def _find(self, table: Table, make: Callable[[Row[Any]], One], keys: Iterable[str]) -> Found[One]:
@@ -199,7 +204,7 @@ class Store:
     def _sound(
         self, table: Table, make: Callable[[Row[Any]], One], key: Column[str], where: Any = None
     ) -> list[tuple[Row[Any], One]]:
-        """Every row that is not damaged with what is made of it, in the order of creation."""
+        """Returns every row that is not damaged, with what `make` makes of it, in the order of creation."""
         found = []
         with self._transaction("read") as connection:
             for row in self._rows(connection, table, where, table.c.created, key):
@@ -208,7 +213,7 @@ class Store:
         return found
 
     def _rows(self, connection: Connection, table: Table, where: Any = None, *order: Column[str]) -> list[Row[Any]]:
-        """A table that came later than the ledger has no rows."""
+        """Returns rows of a table; an older ledger that is read may lack the table, and then there are none."""
         if table.name not in self._tables:
             return []
         query = select(table).order_by(*order)
@@ -222,6 +227,7 @@ class Store:
     @tried_again
     def _insert(self, table: Table, make: Callable[[Row[Any]], object], rows: list[dict[str, Any]]) -> int:
         with self._transaction("write to") as connection:
+            # Damaged rows are replaced here, in the same transaction: the new ones have the same keys.
             if damaged := self._known(connection, table, make, [str(row["key"]) for row in rows]).damaged:
                 connection.execute(table.delete().where(table.c.key.in_(damaged)))
             return _insert_new(connection, table, rows, table.c.key)
@@ -249,7 +255,7 @@ def _content(row: Row[Any]) -> dict[str, Any]:
 
 
 def _insert_new(connection: Connection, table: Table, rows: list[dict[str, Any]], key: Column[Any]) -> int:
-    """Insert the rows whose key is not there yet; returns their number."""
+    """Inserts the rows whose key does not exist yet, and returns their number."""
     build = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     statement = build(table).on_conflict_do_nothing().returning(key)
     return len(connection.execute(statement, rows).all())

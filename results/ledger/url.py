@@ -1,4 +1,4 @@
-"""Where a ledger is, and its password, which nobody sees but the database's driver."""
+"""The URL of a ledger; only the database's driver sees the password in it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote, unquote_plus
 
 HIDDEN = "***"
+"""Replaces a password."""
 SQLITE = ("sqlite:///", "sqlite+pysqlite:///")
 SECRET = re.compile(r"pass|pwd|secret|token", re.IGNORECASE)
 _LOGIN = re.compile(r"(://[^:/@]*):(.*)@", re.DOTALL)
@@ -20,9 +21,9 @@ _UNSAFE = "%?#="  # in the path of a database's URL
 
 
 class LedgerUrl:
-    """An SQLAlchemy URL. As text it is masked, so that it can go into any message, file or page.
+    """An SQLAlchemy URL, which is masked as text, so that it can be part of any message, file or page.
 
-    A class of its own rather than text, or a dataclass, whose fields `repr` and `asdict` would show.
+    Neither a plain text nor a dataclass, whose fields would be shown by `repr` and `asdict`.
 
     >>> url = LedgerUrl("postgresql://me:secret@host/db")
     >>> print(url, [url], url.revealed)
@@ -36,12 +37,12 @@ class LedgerUrl:
 
     @classmethod
     def of(cls, url: LedgerUrl | str) -> LedgerUrl:
-        """The URL itself, or made from text."""
+        """Returns the URL itself, or one made from text."""
         return url if isinstance(url, LedgerUrl) else cls(url)
 
     @classmethod
     def of_file(cls, path: Path) -> LedgerUrl:
-        """An SQLite ledger, whatever the names of the file and its folders.
+        """Returns the URL of an SQLite ledger, for any names of the file and its folders.
 
         >>> print(LedgerUrl.of_file(Path("/a%20b/what?.sqlite")))
         sqlite:////a%2520b/what%3F.sqlite
@@ -63,18 +64,18 @@ class LedgerUrl:
 
     @property
     def revealed(self) -> str:
-        """With the password: for the driver alone."""
+        """The URL with the password, for the driver only."""
         return self._text
 
     @property
     def masked(self) -> bool:
-        """Whether the password has been masked already, so that this is no URL to connect with."""
+        """Whether the password was masked before, so that this URL cannot be used to connect."""
         written = self._written
         return bool(written) and all(map(_stars, written))
 
     @property
     def file(self) -> Path | None:
-        """The file of an SQLite ledger; None where it is none, or SQLite is given a URI of its own."""
+        """The file of an SQLite ledger; None for other databases and for URIs of SQLite's own kind."""
         start = next((start for start in SQLITE if self._text.startswith(start)), None)
         name = "" if start is None else self._text.removeprefix(start).partition("?")[0]
         return (
@@ -85,7 +86,7 @@ class LedgerUrl:
 
     @property
     def secrets(self) -> set[str]:
-        """What is masked and no mask itself, as it is written in the URL and as it is meant."""
+        """All that is masked, except masks themselves, as written in the URL and decoded."""
         forms = {form for one in self._written for form in (one, unquote(one), unquote_plus(one))}
         return {form for form in forms if not _stars(form)}
 
@@ -100,7 +101,7 @@ class LedgerUrl:
 
 
 def without_passwords(text: str, known: Iterable[LedgerUrl] = ()) -> str:
-    """A message without the passwords of the URLs in it and of known ones, wherever else they stand, quoted or not.
+    """Returns a message without the passwords of the URLs in it and of known URLs, wherever else they are in it.
 
     >>> without_passwords("postgresql://me:s%2Fcret@host/db?password=also&x=1 failed: s/cret is wrong")
     'postgresql://me:***@host/db?password=***&x=1 failed: *** is wrong'
@@ -108,7 +109,7 @@ def without_passwords(text: str, known: Iterable[LedgerUrl] = ()) -> str:
     urls = list(known)
     for url in urls:
         text = text.replace(url.revealed, str(url))
-    text = _hidden(text, urls)  # first: a space in a password hides its end from the pattern
+    text = _hidden(text, urls)  # before the pattern, which would end a password at a space
     found = [LedgerUrl(one) for one in _IN_TEXT.findall(text)]
     return _hidden(_IN_TEXT.sub(lambda one: str(LedgerUrl(one[0])), text), found)
 
@@ -128,7 +129,7 @@ def _masked(text: str, login: re.Pattern[str]) -> str:
 
 
 def _values(text: str) -> list[re.Match[str]]:
-    """Where values of secret parameters stand; a name may be percent-encoded. The path of a URL has none."""
+    """Returns the places of values of secret parameters, whose names may be percent-encoded; the path has none."""
     start = len(text.partition("?")[0]) if "://" in text else 0
     names = (found for found in _NAME.finditer(text, start) if SECRET.search(unquote_plus(found[1])))
     values = (_VALUE.match(text, found.end()) for found in names)

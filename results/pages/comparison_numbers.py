@@ -22,7 +22,7 @@ PRINTED_METRICS = ("A_T", "F_T", "a_1", "a_t", "BWT", "FWT")
 
 @dataclass(frozen=True, eq=False)
 class TrainedRow:
-    """One method with one setting. Raises ValueError where its records differ in tasks or share a seed."""
+    """One method with its hyperparameters. Raises ValueError where its records differ in tasks or share a seed."""
 
     label: str
     """The row's name: "ER, reference batch 10"."""
@@ -35,7 +35,7 @@ class TrainedRow:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What no other row of its table has."""
+        """The values that no other row of its table has."""
         return (self.label,)
 
     def __post_init__(self) -> None:
@@ -77,7 +77,7 @@ class TableResults(Generic[R_co]):
 
 
 class ComparisonResults(TableResults[ComparedRow]):
-    """What the page of `epsearch compare` prints."""
+    """Everything that the page of `epsearch compare` prints."""
 
 
 class Ranking(NamedTuple):
@@ -120,6 +120,7 @@ def ranking(comparison: ComparisonResults) -> Ranking:
     table = comparison_table(comparison).rename(columns={"A_T_mean": "A_T", "A_T_printed_mean": "printed_A_T"})
     both = table.dropna(subset=["A_T", "printed_A_T"])
     firsts = both.drop_duplicates("method")
+    # "min": methods that tie share the better rank, as in a printed table.
     printed = dict(zip(firsts["method"], firsts["printed_A_T"].rank(method="min", ascending=False), strict=True))
     ranked = both.assign(
         rank=both["A_T"].rank(method="min", ascending=False).astype(int),

@@ -30,7 +30,7 @@ class MemoryRow(TrainedRow):
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """A method's label and a size."""
+        """The method's label and the size of its memory."""
         return (self.label, f"memory {self.memory}")
 
     def __post_init__(self) -> None:
@@ -40,12 +40,11 @@ class MemoryRow(TrainedRow):
 
 
 class MemoryResults(TableResults[MemoryRow]):
-    """What the page of `epsearch memory` prints."""
+    """Everything that the page of `epsearch memory` prints."""
 
 
 def memory_table(study: MemoryResults) -> pd.DataFrame:
-    """One row a `MemoryRow`: row, method, memory, settings (text), then n, diverged and the metrics of
-    `beside_printed` for A_T, a_1, a_t and F_T, beside tables 9 and 10 of the paper.
+    """Returns one row a `MemoryRow`, beside tables 9 and 10 of the paper.
 
     Columns: row, method, memory, settings (text), then n, diverged and those of `beside_printed` for A_T, a_1, a_t and
     F_T. Means and population standard deviations in the units of `summarize`; <m>_difference_se as in

@@ -34,6 +34,7 @@ def write_report(results: SearchResults, folder: Path) -> Path:
     figures = _figures(results)
     for name, table in _tables(results, figures).items():
         write_csv(folder / f"{name}.csv", table)
+    # With --score-on eval the evaluation's records are also those of the search.
     unique = {record.key: record for record in (*results.search, *results.evaluation)}
     export_runs(unique.values(), folder)
     return write_atomically(folder / "report.html", _page(results, figures).encode())
@@ -75,7 +76,7 @@ def _page(results: SearchResults, figures: dict[str, tuple[ModuleType, Any]]) ->
     from results.pages import search_evaluation, search_sections, search_trust
 
     drawn = {name: page.figure(name, m.draw(numbers), m.caption(numbers)) for name, (m, numbers) in figures.items()}
-    learning = drawn.pop("accuracy_curve")
+    learning = drawn.pop("accuracy_curve")  # the curves over the parameter remain, whatever their names
     if not figures["accuracy_curve"][1].curves:
         learning = page.paragraphs("No evaluation to show yet.")
     spent, shrunk = drawn.pop("best_so_far"), drawn.pop("shrinking", "")

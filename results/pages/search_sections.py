@@ -43,6 +43,7 @@ def warnings(results: SearchResults) -> list[str]:
     certificates that differ, then the caller's notes.
     """
     found = []
+    # An inert search chose by no score, so its evaluation is not biased.
     if results.score_on == "eval" and not is_inert(results):
         found.append(
             f"{_selected(results)} on the evaluation stream itself. The evaluation figures on this page are "

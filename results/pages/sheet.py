@@ -144,6 +144,7 @@ def _line(line: Line, escaped: Callable[[str], str]) -> str:
 
 
 def _markdown(text: str) -> str:
+    # First Markdown's signs, then HTML, whose tags must not be escaped.
     signs = re.sub(r"([\\`*|\[\]#~])", r"\\\1", text)
     lowered = subscripts(signs.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))
     return lowered.replace("_", r"\_")
@@ -151,6 +152,7 @@ def _markdown(text: str) -> str:
 
 def _latex_lines(cells: Sequence[Cell]) -> Iterable[str]:
     """Yields the lines of one row; a cell with fewer lines leaves the rest empty."""
+    # LaTeX's cells have one line, so a row with k lines becomes k rows.
     for lines in zip_longest(*cells, fillvalue=Line("")):
         yield rf"{' & '.join(map(_latex_line, lines))} \\"
 

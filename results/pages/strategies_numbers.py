@@ -55,6 +55,7 @@ def _shared(studies: Sequence[SearchResults]) -> Iterator[tuple[str, dict[str, s
     yield "dataset", {s.name: s.dataset for s in studies}
     yield "score-on", {s.name: s.score_on for s in studies}
     searched = {name for s in studies for name in s.parameters}
+    # A searched option varies within each study, so it cannot be compared between them.
     for key in STREAM_KEYS:
         if key not in searched:
             yield key.replace("_", "-"), {s.name: _value(s, key) for s in studies if key in s.config}

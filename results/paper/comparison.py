@@ -59,6 +59,7 @@ def difference_in_errors(mean: float, std: float, n: int, printed: Printed) -> f
     """
     if n < 2:
         return math.nan
+    # n − 1, because the standard deviations are population ones: std²/(n − 1) = s²/n.
     error = math.sqrt(std**2 / (n - 1) + printed.std**2 / (PRINTED_RUNS - 1))
     return (mean - printed.mean) / error if error > 0 else math.nan
 

@@ -29,6 +29,7 @@ def two_way(table: np.ndarray, there: np.ndarray) -> TwoWay:
     values, vectors = np.linalg.eigh(system)
     sound = values > RELATIVE_ZERO * values[-1]  # the others are shifts of all means, which the seeds absorb
     means = vectors[:, sound] @ ((vectors[:, sound].T @ table.sum(axis=1)) / values[sound])
+    # The mean of each seed follows from the means of the points: it is minus their average over the seed's cells.
     left = np.where(there, table - means[:, None] + share.T @ means, 0.0)
     rank = int(sound.sum())
     return TwoWay(float((left**2).sum()), rank, int(there.sum()) - there.shape[1] - rank)
@@ -69,6 +70,7 @@ def no_difference(scores: np.ndarray) -> float:
     free = two_way(table, there)
     if free.settings < 1 or free.spare < 1:
         return math.nan
+    # Before the F test, whose ratio of two rounding errors could be anything.
     if np.abs(table).max() <= RELATIVE_ZERO * np.abs(y).max():
         return 1.0
     return upper_tail(float((table**2).sum()) - free.pure, free.settings, free)

@@ -44,6 +44,7 @@ def resamples(n: int) -> Resamples:
         counts = np.random.default_rng([SEED, n]).multinomial(n, np.full(n, 1 / n), size=DRAWS)
         weights = np.full(DRAWS, 1 / DRAWS)
     else:
+        # Multisets, not sequences: for seven seeds 1,716 of them stand for 823,543 sequences.
         drawn = combinations_with_replacement(range(n), n)
         counts = np.array([np.bincount(one, minlength=n) for one in drawn])
         ways = [math.factorial(n) / math.prod(map(math.factorial, row)) for row in counts.tolist()]

@@ -129,6 +129,7 @@ def _search(
         near = {found.low, found.high} - {*x[list(apart)].tolist()}
         return None, found.to_neighbours(x[scored], ends) if near else found
     window = local.window
+    # Beyond the window only as far as the next tried values: a fitted parabola may not be extrapolated further.
     found = open_slopes(local.fit, *_reach(x[_usual(scores, apart)], window, ends), ends, LEVEL)
     found = found if window.whole else found.to_neighbours(x[scored], ends)
     # The top that `open_slopes` includes may lie beyond the window; the best within it belongs to the set, too.

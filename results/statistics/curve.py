@@ -97,6 +97,7 @@ class SeedFit(NamedTuple):
         b1, b2 = betas.T
         below, above = self.z(low), self.z(high)
         end = np.where(b1 * (above - below) + b2 * (above**2 - below**2) > 0, above, below)
+        # A curve that does not bend down is highest at one of the two ends.
         bent = b2 < 0
         z = np.where(bent, np.clip(-b1 / np.where(bent, 2 * b2, 1.0), below, above), end)
         return np.asarray(np.clip(self.centre + self.scale * z, low, high))
@@ -120,7 +121,7 @@ class SeedFit(NamedTuple):
         rise = np.where(there[:, None], np.array([z, z * z]) - self.design, 0.0)
         n = int(there.sum())
         value = (gap.sum() + rise.sum(axis=0) @ self.beta) / n
-        others = n - there
+        others = n - there  # seeds of the row that remain when one is left out; all n if that one is not in the row
         left = (gap.sum() - gap + ((rise.sum(axis=0) - rise) * self.left_out).sum(axis=1)) / others
         return self._estimate(float(value), left)
 
@@ -168,6 +169,7 @@ def _weighted(weights: np.ndarray, gram: np.ndarray, moment: np.ndarray) -> np.n
     a, b, _, d = (weights @ gram.reshape(-1, 4)).T
     m1, m2 = (weights @ moment).T
     determinant = a * d - b * b
+    # Relative to a·d, which bounds the determinant: near 0 the points lie at fewer than three different z.
     sound = determinant > 1e-10 * np.maximum(a * d, 1e-300)
     safe = np.where(sound, determinant, 1.0)
     beta = np.stack([(d * m1 - b * m2) / safe, (a * m2 - b * m1) / safe], axis=1)

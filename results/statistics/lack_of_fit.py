@@ -26,12 +26,14 @@ def lack_of_fit(x: np.ndarray, scores: np.ndarray, fit: SeedFit) -> float:
     powers = np.where(there[:, :, None], np.stack([z, z * z], axis=1)[:, None] - fit.design, 0.0)
     missed = table - powers @ fit.beta
     free = two_way(table, there)
-    more = free.settings - 2
+    more = free.settings - 2  # the curve has two coefficients
     if more < 1 or free.spare < 1:
         return math.nan
     extra = float((missed**2).sum()) - free.pure
     if extra <= there.sum() * fit.rounding**2:  # before the ratio: without any noise it would be 0/0
         return 1.0
+    # With one degree of freedom beyond the curve the cubic term is all there is to test; without noise one test
+    # decides.
     if free.pure == 0 or more == 1:
         return upper_tail(extra, more, free)
     return min(1.0, 2 * min(upper_tail(extra, more, free), upper_tail(_cubic(z, there, powers, missed, fit), 1, free)))

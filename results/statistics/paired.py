@@ -75,6 +75,7 @@ def sign_flip_p(differences: Sequence[float]) -> float:
         return 1.0
     if len(values) <= MOST_FLIPS:
         return 2 * _flips_from(values, bound) / 2.0 ** len(values)
+    # Σ ±d = 2 Σ₊d − Σd, so the drawn signs can be 0 and 1 instead of −1 and 1.
     signs = np.random.default_rng(FLIP_SEED).integers(0, 2, (DRAWN_FLIPS, len(values)), dtype=np.int8)
     sums = 2 * (signs @ values) - values.sum()
     return float(1 + np.count_nonzero(np.abs(sums) >= bound)) / (DRAWN_FLIPS + 1)

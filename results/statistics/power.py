@@ -61,12 +61,13 @@ def paired_noise(scores: NDArray[np.float64]) -> float:
     >>> paired_noise(np.array([[0.1, 0.2], [0.2, 0.3]]))
     0.0
     """
+    # Complete rows only: in a race, points with few seeds are not a random part of all points.
     table = scores[~np.isnan(scores).any(axis=1)] if scores.size else scores.reshape(0, 0)
     points, seeds = table.shape
     if points < 2 or seeds < 2:
         return math.nan
     noise = residuals(table)
-    return round(math.sqrt(2 * noise.pure / noise.spare), 12)
+    return round(math.sqrt(2 * noise.pure / noise.spare), 12)  # a rounding error of equal scores is no noise
 
 
 def in_words(found: Resolution) -> Iterator[str]:

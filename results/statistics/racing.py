@@ -84,6 +84,7 @@ def separated(scores: np.ndarray, looks: int, level: float = 0.05, starters: int
         raise ValueError(f"starters must be >= the {len(scores)} settings of the table, got {began}")
     table = np.asarray(scores, dtype=np.float64)
     seeds = table[:, ~np.isnan(table).all(axis=0)]
+    # Only points still in the race have a score of the latest seed.
     inside = ~np.isnan(seeds[:, -1]) if seeds.size else np.zeros(len(table), dtype=bool)
     # A member that diverged leaves its row incomplete: the analysis of variance uses the seeds that all rows have.
     race = seeds[inside]
@@ -98,5 +99,5 @@ def _worse(race: np.ndarray, alpha: float) -> np.ndarray:
     """Returns bool [K]: the rows of a complete table that are below the best by a one-sided test of level alpha."""
     means, noise = race.mean(axis=1), residuals(race)
     error = math.sqrt(2 * noise.pure / noise.spare / race.shape[1])
-    slack = RELATIVE_ZERO * float(np.abs(race).max())
+    slack = RELATIVE_ZERO * float(np.abs(race).max())  # without noise, equal means must not differ by rounding
     return np.asarray(means.max() - means > student_quantile(1 - alpha, noise.spare) * error + slack)

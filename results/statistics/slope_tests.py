@@ -73,6 +73,7 @@ def open_slopes(fit: SeedFit, low: float, high: float, ends: tuple[float, float]
     tests = _Tests.of(fit, low, high, level)
     kept = [x for x in (low, high) if tests.open_end(x)]
     at_low, at_high = (end in kept for end in ends)
+    # A curve that certainly bends upwards has no top inside.
     bend = fit.curvature()
     if bend.value <= tests.at_top * bend.error:
         # Both tests change only at their roots, so one x between two neighbouring roots decides for all between them.
@@ -174,7 +175,7 @@ def open_points(x: np.ndarray, scores: np.ndarray, ends: tuple[float, float], le
     first = leader(scores)
     gaps = -differences_to_leader(scores)
     scored = np.flatnonzero(~np.isnan(scores).all(axis=1))
-    if first is None or (~np.isnan(scores[first])).sum() < 2:
+    if first is None or (~np.isnan(scores[first])).sum() < 2:  # without a measure of noise no test is possible
         return Open(*ends, True, True, math.inf)
     share = 1 - (1 - level) / max(1, len(scored) - 1)
     found = NOTHING

@@ -78,6 +78,7 @@ def spread(values: Sequence[float]) -> Spread:
         mean = float(kept[0]) if n else math.nan
         return Spread(n, mean, math.nan, 0.0 if n else math.nan, *4 * (math.nan,))
     mean = float(kept.mean())
+    # The bootstrap's acceleration is 0/0 for equal values.
     if np.ptp(kept) <= RELATIVE_ZERO * np.abs(kept).max():
         return Spread(n, mean, 0.0, 0.0, *4 * (mean,))
     # Divided by the largest one, because squares and cubes of tiny values underflow.
@@ -128,6 +129,7 @@ def probability_best(scores: np.ndarray) -> np.ndarray:
     with np.errstate(invalid="ignore"):
         means = np.where(drawn > 0, (counts @ np.where(there, gaps, 0.0).T) / drawn, -np.inf)
     top = means.max(axis=1, keepdims=True)
+    # With slack, so that equal means tie although their sums were rounded differently.
     slack = RELATIVE_ZERO * np.abs(np.where(there, gaps, 0.0)).max(initial=0.0)
     first = np.isfinite(means) & (means >= top - slack)
     voted = first.any(axis=1)

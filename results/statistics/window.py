@@ -55,6 +55,7 @@ def local_fit(x: np.ndarray, scores: np.ndarray, curve: np.ndarray) -> LocalFit 
     if not len(rows):
         return None
     best = x[rows[int(np.nanargmax(adjusted_means(scores[rows])))]]
+    # By distance, not by rank, so that the window stays centred on the best value on an uneven grid.
     nearest = rows[np.argsort(np.abs(x[rows] - best), kind="stable")]
     for count in _counts(len(rows)):
         part = np.sort(nearest[:count])
@@ -63,6 +64,7 @@ def local_fit(x: np.ndarray, scores: np.ndarray, curve: np.ndarray) -> LocalFit 
             continue
         p = lack_of_fit(x[part], scores[part], fit)
         whole = count == len(rows)
+        # Where the test has no degree of freedom left, nothing speaks against the curve.
         if math.isnan(p) or p >= (MISFIT if whole else MISFIT_WINDOW):
             window = Window(float(x[part].min()), float(x[part].max()), count, whole, p)
             return LocalFit(fit, np.isin(np.arange(len(x)), part), window)

@@ -93,6 +93,7 @@ def _against_baseline(results: SearchResults) -> str:
     if not pair.n:
         name = baseline[:1].upper() + baseline[1:] if baseline.startswith("the ") else baseline
         return f"{name} shares no measured seed with the chosen {subject}, so the search cannot compare them."
+    # With two values, or after a choice by other rules, the choice is not the maximum of many means.
     selected = (
         f"The chosen {subject} is the maximum of noisy means, so the selection itself biases this difference upwards"
         if len(results.settings) > 2 and not wording.higher(results)
@@ -136,6 +137,7 @@ def _difference(results: SearchResults) -> str:
     seeds = count_text(pair.n, "seed")
     if pair.n and not any(pair.differences):
         return f"Both score the same bit for bit on the same {seeds}: there is nothing to test."
+    # A choice on the same data would make any p-value too small.
     test = "" if results.score_on == "eval" else f" {_test(pair)}"
     return f"Difference on the same {seeds}: {_points(pair)}.{test}"
 
@@ -208,6 +210,7 @@ def _diverged(results: SearchResults) -> str:
     if not broken:
         return ""
     found = dict.fromkeys(setting_of(r, results.parameters) for r in broken)
+    # Numbers before words, which Python cannot compare with each other.
     listed = sorted(found, key=lambda s: [(not is_number(v), v) for v in s])  # type: ignore[arg-type]
     return f"{len(broken)} of {count_text(len(members), 'member')} diverged ({_listed(results, listed)}); {COUNTED}"
 

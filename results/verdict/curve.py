@@ -94,6 +94,7 @@ def _flat(found: Maximum, scores: np.ndarray, label: str, seeds: str) -> Verdict
     span = f"{'(' if closed[0] else '['}{low}, {high}{')' if closed[1] else ']'}"
     usual = scores[~np.isnan(scores).all(axis=1)][closed[0] : -1 if closed[1] else None]
     text, ends = f"{seeds} cannot determine the best {label}: ", "" if any(closed) else ", both ends included"
+    # The middle half: next to the ends, values are naturally hard to distinguish from them.
     quarter = len(usual) // 4
     inner = rivals(usual, LEVEL).worse[quarter : len(usual) - quarter]
     if len(inner) and inner.all():  # a single value among many may be worse for other reasons
@@ -135,7 +136,7 @@ def diverging(scores: np.ndarray, lost: np.ndarray | None, fewest: int, label: s
 
     Too many are a share of `LOST_SHARE`, or so many that fewer than `fewest` values have a score.
     """
-    gone = 0 if lost is None else int(lost.sum())
+    gone = 0 if lost is None else int(lost.sum())  # without divergence, missing scores are the race's
     if not gone:
         return ""
     all_of_them = gone + int((~np.isnan(scores)).sum()) if members is None else members
@@ -163,6 +164,7 @@ def seeds_advice(needed: float, otherwise: str) -> str:
     """Returns the advice `otherwise`, with the number of seeds that would decide, if any would."""
     if math.isinf(needed) or not needed:
         return otherwise
+    # An estimate from few seeds: a large one is not worth a figure.
     number = f"about {needed:.0f}" if needed <= MANY_SEEDS else f"more than {MANY_SEEDS}"
     return f"{otherwise} It would take {number} seeds to decide, if the differences measured here are the true ones."
 

@@ -46,6 +46,7 @@ def _inert(results: SearchResults, scores: np.ndarray) -> Inert | None:
     """Returns the words for an inert search; None for any other."""
     searched = wording.searched(results)
     of = f"values of {searched}" if len(results.parameters) == 1 else f"points of {searched}"
+    # Fingerprints are hashes of the final parameters: one for each seed means that no point changed the training.
     ends: dict[int, set[str]] = {}
     for record in results.search:
         ends.setdefault(record.seed, set()).add(record.fingerprint)
@@ -78,6 +79,7 @@ def _inside(results: SearchResults, peak: Peak, scores: np.ndarray) -> str:
         best = values[max(tried, key=lambda k: float(means[k]))]
         return f"Take {label} = {value_text(best)}, the best tried value within it."
     low, high = (f"{end:.3g}" for end in (peak.low, peak.high))
+    # Only ε has --interval; for other parameters the user writes --search as before.
     how = f" (--extend --interval {low} {high})" if results.of_epsilon else ""
     return f"No tried value lies within it: search that interval again{how}."
 

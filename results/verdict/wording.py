@@ -92,5 +92,6 @@ def higher(results: SearchResults) -> tuple[Setting, ...]:
             if score is not None:
                 best[setting] = max(score, best.get(setting, score))
     chosen = max(results.chosen_score, best.get(results.chosen, results.chosen_score))
+    # Beyond rounding: equal points of two rounds may differ in the last bit of their mean.
     above = [s for s, score in best.items() if s != results.chosen and score > chosen + RELATIVE_ZERO]
     return tuple(sorted(above, key=lambda s: -best[s]))

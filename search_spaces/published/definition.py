@@ -21,14 +21,16 @@ class UnknownDataset(ValueError):
 
 @dataclass(frozen=True)
 class MethodSettings:
-    """Values of the hyperparameters that a dataset's definition gives for one method, under the names written there."""
+    """The hyperparameters that a dataset's definition gives for one method."""
 
     name: str
+    """The method's name: "ewc", "agem", …"""
     values: tuple[tuple[str, float | str], ...]
+    """(name, value), with the names of the definition."""
 
     @property
     def learning_rate(self) -> float:
-        """Of SGD."""
+        """The learning rate of SGD."""
         return float(dict(self.values)["learning_rate"])
 
     @property
