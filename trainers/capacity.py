@@ -7,7 +7,7 @@ import torch
 
 Part = TypeVar("Part")
 Group = tuple[int, list[int]]
-"""(the last task that is done, rows of members)."""
+"""(the last task that is done, rows of learners)."""
 
 GIB = 2**30
 # How RuntimeErrors of torch say it.

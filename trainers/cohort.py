@@ -162,16 +162,16 @@ class CohortResult:
     note: str = ""
 
     @classmethod
-    def empty(cls, members: int, tasks: int) -> "CohortResult":
+    def empty(cls, learners: int, tasks: int) -> "CohortResult":
         """Nothing measured yet."""
         return cls(
-            accuracies=np.full((members, tasks, tasks), np.nan),
-            initial=np.full((members, tasks), np.nan),
-            within=np.full((members, tasks, LEARNING_CURVE_BATCHES + 1), np.nan),
-            violations=np.full((members, tasks), np.nan),
-            diverged_task=np.full(members, -1),
-            diverged_step=np.full(members, -1),
-            steps=np.zeros(members, dtype=np.int64),
-            fingerprints=np.full(members, "", dtype="U16"),
-            params=np.full(members, None, dtype=object),
+            accuracies=np.full((learners, tasks, tasks), np.nan),
+            initial=np.full((learners, tasks), np.nan),
+            within=np.full((learners, tasks, LEARNING_CURVE_BATCHES + 1), np.nan),
+            violations=np.full((learners, tasks), np.nan),
+            diverged_task=np.full(learners, -1),
+            diverged_step=np.full(learners, -1),
+            steps=np.zeros(learners, dtype=np.int64),
+            fingerprints=np.full(learners, "", dtype="U16"),
+            params=np.full(learners, None, dtype=object),
         )
