@@ -13,11 +13,9 @@ from rich.text import Text
 from epsearch.api import Dataset, Outcome
 from epsearch.consoles import facts
 from epsearch.doctor import Check
-from epsearch.findings.listing import Listed
+from epsearch.findings.listing import UNKNOWN, Listed
 from epsearch.ledger.damage import unused_in_words
 from epsearch.loop.base import Loop
-from epsearch.loop.learners import named
-from epsearch.loop.search import StudyLoop
 from epsearch.preparation.images import Prepared
 from epsearch.runners.progress import clock
 from results.labels import METRIC_DIGITS, METRIC_UNITS, mean_std_text
@@ -176,29 +174,31 @@ def study(loop: Loop) -> RenderableType:
 
 
 def study_as_json(loop: Loop) -> dict[str, Any]:
-    best = loop.best if isinstance(loop, StudyLoop) else None
+    chosen, score, inert = loop.choice()
     return {
         "name": loop.study.name,
         "command": loop.study.kind,
         "finished": loop.done,
         "stage": loop.stage,
         "damaged": loop.unused(),
-        "chosen": named(loop.study.space.names, best.point) if isinstance(loop, StudyLoop) and best else None,
-        "score": None if best is None else best.value,
-        "inert": isinstance(loop, StudyLoop) and loop.inert,
+        "chosen": chosen,
+        "score": score,
+        "inert": inert,
         "config": loop.study.shown(),
     }
 
 
 def study_list(rows: Sequence[Listed]) -> RenderableType:
-    """One line a study."""
+    """One line a study; and what to do where a study's state is not known."""
     table = Table("study", "command", "dataset", "state", "best", "A_T %", "created", box=None, header_style="bold")
     for row in rows:
         best = "–" if row.chosen is None else setting_text(tuple(row.chosen), tuple(row.chosen.values()))
         best = "none, all are equal" if row.inert else best
         score = "–" if row.score is None else f"{100 * row.score:.2f}"
         table.add_row(row.name, row.command, row.dataset, row.status, best, score, row.created[:19].replace("T", " "))
-    return table
+    if all(row.status != UNKNOWN for row in rows):
+        return table
+    return Group(table, Text(f"{UNKNOWN} is not known: `epsearch show NAME` finds it, `epsearch db upgrade` keeps it"))
 
 
 def dataset_list(rows: Sequence[Dataset]) -> RenderableType:

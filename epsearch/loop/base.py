@@ -16,9 +16,10 @@ from epsearch.loop.cost import step_cost
 from epsearch.loop.jobs import Certify, Job, JobResult, Trainee
 from epsearch.study.disjointness import Proof
 from epsearch.study.kinds import Setup
-from results.ledger.record import RunRecord, content_key
+from results.ledger.record import RunRecord, Summary, content_key
 from results.ledger.store import Store
 from search_spaces.published.definition import load_definition
+from search_spaces.space import Value
 from trainers.cohort import Cohort
 from trainers.streams.plugin import SOURCE
 
@@ -36,6 +37,7 @@ class Loop(ABC):
         self.notes: list[str] = []  # lines that workers have for the user
         self.damaged: dict[str, str] = {}  # records that could not be used, key -> why; some trained again since
         self.proof = Proof()  # that the search has seen nothing of the evaluation, as the ledger keeps it
+        self.row = ""  # checksum of the study's row in the ledger; with one, its summary there is kept up to date
         self._images, self._store = dict(images), store
         self._jobs: dict[int, Job] = {}
         self._numbers = 0
@@ -87,6 +89,23 @@ class Loop(ABC):
             self.notes += result.value.note.splitlines()
             self._keep(job, result)
         self._advance()
+        self.sum_up()
+
+    def sum_up(self) -> None:
+        """Writes the summary to the ledger, unless it is there."""
+        if (now := self.summary()) is not None:
+            self._store.sum_up(now)
+
+    def summary(self) -> Summary | None:
+        """What `epsearch list` shows of the study; None where the ledger does not keep it."""
+        if not self.row:
+            return None
+        status = self.state() + (f", {len(self.unused())} damaged" if self.unused() else "")
+        return Summary(self.study.name, self.row, status, *self.choice())
+
+    def choice(self) -> tuple[dict[str, Value] | None, float | None, bool]:
+        """What `Summary` has as chosen, score, inert: nothing, where nothing is searched."""
+        return None, None, False
 
     def stage_members(self) -> tuple[int, int]:
         """(members of this stage that are known, members of this stage); those with the same result count once."""
@@ -115,9 +134,9 @@ class Loop(ABC):
 
     def _keep(self, job: Job, result: JobResult) -> None:
         fresh = records(job, result, [content(self.study, self._images, trainee) for trainee in job.trainees])
-        self._store.add(fresh)
-        self.trained += len(fresh)
         self.records.update((record.key, record) for record in fresh)
+        self._store.add(fresh, self.summary())
+        self.trained += len(fresh)
 
     def _unknown(self, trainees: Iterable[Trainee]) -> list[Trainee]:
         """Those that are not known yet; of several that have the same result, the first."""

@@ -16,7 +16,7 @@ from results.ledger.certificate import Certificate
 from results.ledger.record import RunRecord
 from results.ledger.store import Store
 from results.points import setting_text
-from search_spaces.space import Point
+from search_spaces.space import Point, Value
 from search_spaces.strategy import Best, Round
 
 
@@ -82,6 +82,12 @@ class StudyLoop(Loop):
     def inert(self) -> bool:
         """Whether all values that were tried score the same bit for bit, so that none is the best."""
         return all_equal(self.search.scores())
+
+    def choice(self) -> tuple[dict[str, Value] | None, float | None, bool]:
+        best = self.best
+        if best is None:
+            return None, None, self.inert
+        return learners.named(self._names, best.point), best.value, self.inert
 
     def state(self) -> str:
         alone = len(self._uncertified()) if self.evaluating else 0
@@ -188,8 +194,8 @@ class StudyLoop(Loop):
             return
         (trainee,) = job.trainees
         certificate = certificates.compare(self.records[self._key(trainee)], result)
-        self._store.certify([certificate])
         self.certificates[certificate.key] = certificate
+        self._store.certify([certificate], self.summary())
 
     def _sample(self) -> list[str]:
         """Keys of the members of the search that are to be certified."""

@@ -29,6 +29,8 @@ class Stored(NamedTuple):
     study: Setup
     earlier: tuple[Study, ...]
     proof: Proof
+    images: Mapping[str, Any]
+    """The stream's description of itself."""
 
 
 def find(store: Store, name: str) -> StudyRow | None:
@@ -51,6 +53,7 @@ def read(row: StudyRow, storage: LedgerUrl, out: Path) -> Stored:
             one(row.config["study"]),
             tuple(study for study in earlier if isinstance(study, Study)),
             Proof(**row.config["seal"]),
+            row.config["stream"],
         )
 
 

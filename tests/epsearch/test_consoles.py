@@ -13,6 +13,7 @@ from epsearch.consoles import PlainConsole, facts
 from epsearch.doctor import Check
 from epsearch.findings.listing import Listed
 from epsearch.preparation.build import build
+from epsearch.study.disjointness import Proof
 from epsearch.study.kinds import Study
 from results.ledger.store import Store
 from tests.epsearch.conftest import SMALL
@@ -46,8 +47,9 @@ def test_a_folder_that_looks_like_markup(epsearch, tmp_path):
     own = {"dataset": f"folder:{tmp_path}/{ODD}", "network": "reduced_resnet18", "out": out, "name": "odd"}
     study = build(Study, {name: value for name, value in SMALL.items() if name != "numeric_path"} | own)
     with Store.open(study.storage) as store:
-        stream = {"examples_per_task": 60}
-        store.save_study("odd", {"study": study.identity(), "stream": stream, "numeric_path": "cpu-float32-mkl"})
+        stream, seal = {"examples_per_task": 60}, Proof()._asdict()
+        known = {"study": study.identity(), "stream": stream, "numeric_path": "cpu-float32-mkl", "seal": seal}
+        store.save_study("odd", known)
     for command in ("list", "show"):
         answer = epsearch(command, "--out", out)
         assert answer.status == 0, answer.err
