@@ -192,12 +192,13 @@ app.add_typer(db, name="db")
 
 @db.command()
 def upgrade(folder: Out = RUNS, storage: Storage = None, as_json: Json = False) -> None:
-    """Bring a ledger up to the schema of this epsearch; an SQLite file is copied beside itself first."""
+    """Bring a ledger up to date: its tables, and what `list` shows; an SQLite file is copied beside itself first."""
     from epsearch.findings.upgrade import upgrade
 
-    found = upgrade(_url(folder, storage))
+    found = upgrade(_url(folder, storage), folder)
     shown = found.told or f"the ledger {found.ledger} has schema version {found.version}: it is up to date"
-    _print(Text(shown), found._asdict(), as_json, soft_wrap=True)
+    summed_up = f"; {found.summed_up} studies summed up for `epsearch list`" if found.summed_up else ""
+    _print(Text(shown + summed_up), found._asdict(), as_json, soft_wrap=True)
 
 
 datasets = typer.Typer(help="List the known datasets; decode the images of one, or check them.", add_completion=False)

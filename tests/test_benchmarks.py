@@ -138,6 +138,18 @@ def test_the_page_says_how_to_fill_what_is_missing(tmp_path):
     assert "| whole search | – |" in text
 
 
+def test_a_ledger_to_list_can_be_made(tmp_path, monkeypatch):
+    import listing as benchmark
+
+    from epsearch.findings import listing
+    from epsearch.ledger.location import ledger_url
+
+    monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path / "cache"))
+    benchmark.make(tmp_path, "one", "grid", 0.01)
+    (row,) = listing.list_studies(ledger_url(tmp_path), tmp_path)
+    assert (row.name, row.status) == ("one", "finished") and row.chosen["epsilon"] == pytest.approx(0.3, abs=0.2)
+
+
 def test_results_say_what_they_were_measured_on():
     for file in (BENCHMARKS / "results").glob("*.json"):
         facts = json.loads(file.read_text(encoding="utf-8"))["facts"]

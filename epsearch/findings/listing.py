@@ -9,9 +9,11 @@ from typing import NamedTuple
 from epsearch.failures.errors import UsageError, unknown
 from epsearch.ledger.damage import Unreadable
 from epsearch.loop.base import Loop
+from epsearch.preparation import growth
 from epsearch.session.session import read_store, stored_loop
 from results.ledger.errors import StoreUnavailable
 from results.ledger.files import on_one_line
+from results.ledger.record import Summary
 from results.ledger.retry import Patience
 from results.ledger.store import Store, StoreError, StudyRow
 from results.ledger.url import LedgerUrl
@@ -54,9 +56,12 @@ def load(name: str | None, storage: LedgerUrl, out: Path) -> Loop:
 
 
 def list_studies(storage: LedgerUrl, out: Path) -> list[Listed]:
-    """The studies of a ledger, oldest first; those that cannot be read, too. Raises UsageError."""
+    """The studies of a ledger, oldest first; those that cannot be read, too. No member is looked at: how far a study is
+    stands in its summary. Raises UsageError.
+    """
     with opened(storage) as store:
-        return [_listed(row, store, storage, out) for row in store.studies()]
+        summaries = store.summaries()
+        return [_listed(row, summaries.get(row.name), storage, out) for row in store.studies()]
 
 
 @contextmanager
@@ -79,20 +84,11 @@ def opened(
         raise UsageError(str(error)) from error
 
 
-def _listed(row: StudyRow, store: Store, storage: LedgerUrl, out: Path) -> Listed:
+def _listed(row: StudyRow, summary: Summary | None, storage: LedgerUrl, out: Path) -> Listed:
     try:
-        loop = stored_loop(row, store, storage, out)
+        study = growth.read(row, storage, out).study
     except Unreadable as error:
         return Listed(row.name, UNKNOWN, UNKNOWN, error.why, None, None, row.created)
-    best = loop.best
-    status = loop.state() + (f", {len(loop.unused())} damaged" if loop.unused() else "")
-    return Listed(
-        loop.study.name,
-        loop.study.kind,
-        loop.study.dataset,
-        status,
-        loop.chosen(),
-        None if best is None else best.value,
-        row.created,
-        loop.inert,
-    )
+    known = Summary(row.name, row.checksum, UNKNOWN, None, None, False) if summary is None else summary
+    chosen = None if known.chosen is None else dict(known.chosen)
+    return Listed(study.name, study.kind, study.dataset, known.status, chosen, known.score, row.created, known.inert)

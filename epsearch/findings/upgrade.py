@@ -1,9 +1,12 @@
 """A ledger of an older version is brought up to date."""
 
+from contextlib import suppress
+from pathlib import Path
 from typing import NamedTuple
 
 from epsearch.findings.listing import opened
-from epsearch.session.session import upgrade_store
+from epsearch.ledger.damage import Unreadable
+from epsearch.session.session import stored_loop, sum_up, upgrade_store
 from results.ledger.schema import VERSION
 from results.ledger.url import LedgerUrl
 
@@ -14,9 +17,20 @@ class Upgraded(NamedTuple):
     ledger: str
     version: int
     told: str
+    summed_up: int
+    """Studies of which there was no summary."""
 
 
-def upgrade(storage: LedgerUrl) -> Upgraded:
-    """Brings a ledger up to the schema of this version. Raises UsageError."""
+def upgrade(storage: LedgerUrl, out: Path) -> Upgraded:
+    """Brings a ledger up to the schema of this version, with a summary of every study. Raises UsageError.
+
+    A study without a summary is gone through again, which takes seconds where a strategy fits processes.
+    """
     with opened(storage, open_it=upgrade_store) as store:
-        return Upgraded(str(storage), VERSION, store.told)
+        there, count = store.summaries(), 0
+        for row in store.studies():
+            if row.name not in there:
+                with suppress(Unreadable):
+                    sum_up(stored_loop(row, store, storage, out), row)
+                    count += 1
+        return Upgraded(str(storage), VERSION, store.told, count)

@@ -17,7 +17,7 @@ from epsearch.loop.jobs import Certify, Job, JobResult, Run
 from epsearch.study.description import Study
 from epsearch.study.disjointness import Proof
 from results.ledger.certificate import Certificate
-from results.ledger.record import RunRecord, content_key
+from results.ledger.record import RunRecord, Summary, content_key
 from results.ledger.store import Store
 from search_spaces.space import Value
 from search_spaces.strategy import Best
@@ -65,6 +65,7 @@ class Loop(ABC):
         self.notes: list[str] = []  # lines that workers have for the user
         self.damaged: dict[str, str] = dict(known.damaged)  # records that could not be used; some trained again since
         self.proof = Proof()  # that the search has seen nothing of the evaluation, as the ledger keeps it
+        self.row = ""  # checksum of the study's row in the ledger; with one, its summary there is kept up to date
         self._images, self._store = dict(images), store
         self._jobs: dict[int, Job] = {}
         self._numbers = 0
@@ -141,6 +142,22 @@ class Loop(ABC):
             self.notes += result.value.note.splitlines()
             self._keep(job, result)
         self._advance()
+        self.sum_up()
+
+    def sum_up(self) -> None:
+        """Writes the summary to the ledger, unless it is there."""
+        if (now := self.summary()) is not None:
+            self._store.sum_up(now)
+
+    def summary(self) -> Summary | None:
+        """What `epsearch list` shows of the study; None where the ledger does not keep it."""
+        if not self.row:
+            return None
+        status = self.state() + (f", {len(self.unused())} damaged" if self.unused() else "")
+        best = self.best
+        return Summary(
+            self.study.name, self.row, status, self.chosen(), None if best is None else best.value, self.inert
+        )
 
     def stage_members(self) -> tuple[int, int]:
         """(members of this stage that are known, members of this stage); those with the same result count once."""
@@ -169,9 +186,9 @@ class Loop(ABC):
 
     def _keep(self, job: Job, result: JobResult) -> None:
         fresh = records(job, result, [content(self.study, self._images, run) for run in job.runs])
-        self._store.add(fresh)
-        self.stored += fresh
         self.records.update((record.key, record) for record in fresh)
+        self._store.add(fresh, self.summary())
+        self.stored += fresh
 
     def _unknown(self, runs: Iterable[Run]) -> list[Run]:
         """Those that are not known yet; of several that have the same result, the first."""

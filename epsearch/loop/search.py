@@ -197,8 +197,8 @@ class SearchLoop(Loop):
             return
         (run,) = job.runs
         certificate = certificates.compare(self.records[self._key(run)], result)
-        self._store.certify([certificate])
         self.certificates[certificate.key] = certificate
+        self._store.certify([certificate], self.summary())
 
     def _sample(self) -> list[str]:
         """Keys of the members of the search that are to be certified."""

@@ -30,6 +30,8 @@ class Stored(NamedTuple):
     study: Study
     earlier: tuple[Search, ...]
     proof: Proof
+    images: Mapping[str, Any]
+    """The stream's description of itself."""
 
 
 def find(store: Store, name: str) -> StudyRow | None:
@@ -52,6 +54,7 @@ def read(row: StudyRow, storage: LedgerUrl, out: Path) -> Stored:
             one(row.config["study"]),
             tuple(cast(Search, study) for study in earlier),  # no others grow
             Proof(**row.config["seal"]),
+            row.config["stream"],
         )
 
 

@@ -104,6 +104,7 @@ def _train(study: Study, prepared: Prepared, events: Events, extend: bool) -> tu
         earlier = growth.keep(store, *described, write=False)
         loop = make_loop(study, prepared.images, store, earlier)
         growth.keep(store, *described)  # only now, as a study that cannot begin must not stand in the ledger
+        sum_up(loop, store.study(study.name))
         stack.callback(_tell_damage, loop, events, told=_tell_damage(loop, events))
         loop.proof = prepared.proof
         look_ahead = LOOPS[study.kind].plan
@@ -162,9 +163,15 @@ def stored_loop(row: StudyRow, store: Store, storage: LedgerUrl, out: Path) -> L
     """A stored study as far as the ledger knows it. Nothing is trained. Raises Unreadable."""
     known = growth.read(row, storage, out)
     with reading(row):
-        loop = make_loop(known.study, row.config["stream"], store, known.earlier)
+        loop = make_loop(known.study, known.images, store, known.earlier)
         loop.proof = known.proof
         return loop
+
+
+def sum_up(loop: Loop, row: StudyRow | None) -> None:
+    """Writes the summary of a study that stands in the ledger; from now on its loop keeps that up to date."""
+    loop.row = row.checksum if row is not None else ""
+    loop.sum_up()
 
 
 def open_store(storage: LedgerUrl) -> Store:

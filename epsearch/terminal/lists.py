@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from epsearch.api import Dataset
 from epsearch.doctor import Check
-from epsearch.findings.listing import Listed
+from epsearch.findings.listing import UNKNOWN, Listed
 from epsearch.ledger.damage import unused_in_words
 from epsearch.loop.base import Loop
 from epsearch.preparation.images import Prepared
@@ -46,14 +46,16 @@ def study_as_json(loop: Loop) -> dict[str, Any]:
 
 
 def study_list(rows: Sequence[Listed]) -> RenderableType:
-    """One line a study."""
+    """One line a study; and what to do where a study's state is not known."""
     table = Table("study", "command", "dataset", "state", "best", "A_T %", "created", box=None, header_style="bold")
     for row in rows:
         best = "–" if row.chosen is None else setting_text(tuple(row.chosen), tuple(row.chosen.values()))
         best = "none, all are equal" if row.inert else best
         score = "–" if row.score is None else f"{100 * row.score:.2f}"
         table.add_row(row.name, row.command, row.dataset, row.status, best, score, row.created[:19].replace("T", " "))
-    return table
+    if all(row.status != UNKNOWN for row in rows):
+        return table
+    return Group(table, Text(f"{UNKNOWN} is not known: `epsearch show NAME` finds it, `epsearch db upgrade` keeps it"))
 
 
 def dataset_list(rows: Sequence[Dataset]) -> RenderableType:

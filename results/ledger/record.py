@@ -1,4 +1,4 @@
-"""The record of one member: the raw accuracies, so that any metric can be computed later."""
+"""The record of one member: the raw accuracies, so that any metric can be computed later; and of a study, in short."""
 
 from __future__ import annotations
 
@@ -102,6 +102,24 @@ class RunRecord:
                 raise ValueError(f"{name} must hold fractions in [0, 1] or NaN, got {outside[0]}")
         if self.status == "ok" and np.isnan(self.accuracies[np.tri(self.tasks, dtype=bool)]).any():
             raise ValueError("accuracies[k, j] must be measured for every j <= k when status is 'ok', got NaN")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What `epsearch list` shows of a study's members, so that it need not look at them."""
+
+    name: str
+    """Of the study."""
+    study: str
+    """`StudyRow.checksum` of the study as it was when this was found."""
+    status: str
+    """Finished, or how far it is."""
+    chosen: Mapping[str, Any] | None
+    """Name of each searched hyperparameter -> the best value so far; None without one."""
+    score: float | None
+    """Mean A_T of that, fraction in [0, 1]."""
+    inert: bool
+    """Whether all values score the same bit for bit, so that none is the best."""
 
 
 def content_key(content: Mapping[str, Any]) -> str:

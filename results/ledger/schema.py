@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from sqlalchemy import BigInteger, Column, Double, Integer, MetaData, Row, String, Table, Text
 
 from results.ledger.certificate import Certificate
-from results.ledger.record import ARRAYS, RunRecord
+from results.ledger.record import ARRAYS, RunRecord, Summary
 
 metadata = MetaData()
 
@@ -149,6 +150,22 @@ def to_certificate(row: Row[Any]) -> Certificate:
     try:
         return Certificate(**unseal(certificates, row))
     except UNREADABLE as error:
+        raise Damaged(str(error)) from error
+
+
+def summary_to_row(summary: Summary) -> dict[str, Any]:
+    """The summary as a sealed row of `summaries`. ValueError or TypeError where a value is no JSON."""
+    found = asdict(summary)
+    key = {name: found.pop(name) for name in ("name", "study")}
+    return seal(key | {"summary": mapping_to_json(found)})
+
+
+def to_summary(row: Row[Any]) -> Summary:
+    """The summary of one row of `summaries`. Raises Damaged, also where another version has other fields."""
+    values = unseal(summaries, row)
+    try:
+        return Summary(values["name"], values["study"], **json_object("summary", values["summary"]))
+    except TypeError as error:
         raise Damaged(str(error)) from error
 
 

@@ -19,7 +19,7 @@ from results.ledger.certificate import Certificate
 from results.ledger.database import connect, one_line_errors
 from results.ledger.errors import StoreError, StudyConflict, conflict
 from results.ledger.reading import connect_to_read
-from results.ledger.record import RunRecord
+from results.ledger.record import RunRecord, Summary
 from results.ledger.retry import Patience, tried_again
 from results.ledger.url import LedgerUrl
 
@@ -27,8 +27,12 @@ __all__ = ["Found", "Store", "StoreError", "StudyConflict", "StudyRow"]
 
 KEYS_PER_QUERY = 500
 """Keys in one query: databases limit the number of values in it."""
+OLDEST_RUNS = (schema.runs.c.created, schema.runs.c.key)
+OLDEST_STUDIES = (schema.studies.c.created, schema.studies.c.name)
 
 One = TypeVar("One")
+Make = Callable[[Row[Any]], object]
+Values = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,8 @@ class StudyRow:
     """All its options; empty where the row is damaged."""
     created: str
     """Time at which it was stored first, ISO-8601, UTC."""
+    checksum: str = ""
+    """Of the row: it changes whenever the study does."""
     damage: str = ""
     """Why the row cannot be used; "" where it can."""
 
@@ -108,17 +114,23 @@ class Store:
         """Returns the records of those keys that the ledger has."""
         return self._find(schema.runs, schema.from_row, keys)
 
-    def add(self, records: Iterable[RunRecord]) -> int:
+    def add(self, records: Iterable[RunRecord], summary: Summary | None = None) -> int:
         """Adds records in one transaction, all or none, and returns the number added.
 
-        A key that exists keeps its first record, unless that is damaged.
+        A key that exists keeps its first record, unless that is damaged. summary: of their study, see `sum_up`.
         """
-        return self._add_rows(schema.runs, schema.from_row, map(schema.to_row, records))
+        return self._add_rows(schema.runs, schema.from_row, map(schema.to_row, records), summary)
 
-    def certify(self, certificates: Iterable[Certificate]) -> int:
+    def certify(self, certificates: Iterable[Certificate], summary: Summary | None = None) -> int:
         """Adds certificates in one transaction, as `add` adds records, and returns the number added."""
         rows = (schema.seal(asdict(certificate)) for certificate in certificates)
-        return self._add_rows(schema.certificates, schema.to_certificate, rows)
+        return self._add_rows(schema.certificates, schema.to_certificate, rows, summary)
+
+    @tried_again
+    def sum_up(self, summary: Summary) -> None:
+        """Writes a study's summary in place of the one before, unless the study has become another one since."""
+        with self._transaction("write to") as connection:
+            _sum_up(connection, summary)
 
     def certificates(self, keys: Iterable[str]) -> Found[Certificate]:
         """Returns the certificates of those keys that have one."""
@@ -127,7 +139,7 @@ class Store:
     @tried_again
     def all_runs(self) -> list[RunRecord]:
         """Returns every record, in the order of creation, then key."""
-        return [record for _, record in self._sound(schema.runs, schema.from_row, schema.runs.c.key)]
+        return [record for _, record in self._sound(schema.runs, schema.from_row, *OLDEST_RUNS)]
 
     @tried_again
     def count(self) -> int:
@@ -169,7 +181,7 @@ class Store:
     @tried_again
     def described(self, phase: str) -> list[tuple[dict[str, Any], str]]:
         """Returns (content, time of creation) of every run on the streams of a phase, "cv" or "eval", oldest first."""
-        found = self._sound(schema.runs, _content, schema.runs.c.key, schema.runs.c.phase == phase)
+        found = self._sound(schema.runs, _content, *OLDEST_RUNS, where=schema.runs.c.phase == phase)
         return [(content, row.created) for row, content in found]
 
     def study(self, name: str) -> StudyRow | None:
@@ -179,7 +191,14 @@ class Store:
     @tried_again
     def studies(self) -> list[StudyRow]:
         """Returns every study, in the order of creation, then name."""
-        return [study for _, study in self._sound(schema.studies, _to_study, schema.studies.c.name)]
+        return [study for _, study in self._sound(schema.studies, _to_study, *OLDEST_STUDIES)]
+
+    @tried_again
+    def summaries(self) -> dict[str, Summary]:
+        """Returns study -> its summary, without those that are damaged, or of what a study was before it changed."""
+        now = {study.name: study.checksum for study in self.studies()}
+        found = (summary for _, summary in self._sound(schema.summaries, schema.to_summary))
+        return {summary.name: summary for summary in found if now.get(summary.name) == summary.study}
 
     def _find(self, table: Table, make: Callable[[Row[Any]], One], keys: Iterable[str]) -> Found[One]:
         return self._find_all(table, make, sorted(set(keys)))
@@ -202,12 +221,12 @@ class Store:
         return found
 
     def _sound(
-        self, table: Table, make: Callable[[Row[Any]], One], key: Column[str], where: Any = None
+        self, table: Table, make: Callable[[Row[Any]], One], *order: Column[str], where: Any = None
     ) -> list[tuple[Row[Any], One]]:
-        """Returns every row that is not damaged, with what `make` makes of it, in the order of creation."""
+        """Returns every row that is not damaged, with what `make` makes of it, in the given order."""
         found = []
         with self._transaction("read") as connection:
-            for row in self._rows(connection, table, where, table.c.created, key):
+            for row in self._rows(connection, table, where, *order):
                 with suppress(schema.Damaged):
                     found.append((row, make(row)))
         return found
@@ -219,18 +238,21 @@ class Store:
         query = select(table).order_by(*order)
         return list(connection.execute(query if where is None else query.where(where)))
 
-    def _add_rows(self, table: Table, make: Callable[[Row[Any]], object], rows: Iterable[dict[str, Any]]) -> int:
+    def _add_rows(self, table: Table, make: Make, rows: Iterable[Values], summary: Summary | None) -> int:
         # Sorted, so that two writers of the same keys take the same locks in the same order.
         ordered = sorted(rows, key=lambda row: str(row["key"]))
-        return self._insert(table, make, ordered) if ordered else 0
+        return self._insert(table, make, ordered, summary) if ordered else 0
 
     @tried_again
-    def _insert(self, table: Table, make: Callable[[Row[Any]], object], rows: list[dict[str, Any]]) -> int:
+    def _insert(self, table: Table, make: Make, rows: list[Values], summary: Summary | None) -> int:
         with self._transaction("write to") as connection:
             # Damaged rows are replaced here, in the same transaction: the new ones have the same keys.
             if damaged := self._known(connection, table, make, [str(row["key"]) for row in rows]).damaged:
                 connection.execute(table.delete().where(table.c.key.in_(damaged)))
-            return _insert_new(connection, table, rows, table.c.key)
+            added = _insert_new(connection, table, rows, table.c.key)
+            if summary is not None:
+                _sum_up(connection, summary)
+            return added
 
     @contextmanager
     def _transaction(self, action: str) -> Iterator[Connection]:
@@ -238,27 +260,40 @@ class Store:
             yield connection
 
 
-def _study_row(name: str, config: Mapping[str, Any], created: str) -> dict[str, Any]:
+def _study_row(name: str, config: Mapping[str, Any], created: str) -> Values:
     return schema.seal({"name": name, "config": schema.mapping_to_json(config), "created": created})
 
 
 def _to_study(row: Row[Any]) -> StudyRow:
     try:
         values = schema.unseal(schema.studies, row)
-        return StudyRow(row.name, schema.json_object("config", values["config"]), row.created)
+        return StudyRow(row.name, schema.json_object("config", values["config"]), row.created, row.checksum)
     except schema.Damaged as error:
-        return StudyRow(str(row.name), {}, str(row.created), str(error))
+        return StudyRow(str(row.name), {}, str(row.created), damage=str(error))
 
 
 def _content(row: Row[Any]) -> dict[str, Any]:
     return schema.json_object("content", schema.unseal(schema.runs, row)["content"])
 
 
-def _insert_new(connection: Connection, table: Table, rows: list[dict[str, Any]], key: Column[Any]) -> int:
+def _sum_up(connection: Connection, summary: Summary) -> None:
+    studies, table, row = schema.studies.c, schema.summaries, schema.summary_to_row(summary)
+    now = connection.execute(select(studies.checksum).where(studies.name == summary.name)).scalar_one_or_none()
+    there = connection.execute(select(table).where(table.c.name == summary.name)).mappings().all()
+    if now == summary.study and [*map(dict, there)] != [row]:
+        statement = _insertion(connection, table).values(row)
+        connection.execute(statement.on_conflict_do_update(index_elements=[table.c.name], set_=row))
+
+
+def _insert_new(connection: Connection, table: Table, rows: list[Values], key: Column[Any]) -> int:
     """Inserts the rows whose key does not exist yet, and returns their number."""
-    build = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    statement = build(table).on_conflict_do_nothing().returning(key)
+    statement = _insertion(connection, table).on_conflict_do_nothing().returning(key)
     return len(connection.execute(statement, rows).all())
+
+
+def _insertion(connection: Connection, table: Table) -> postgresql.Insert | sqlite.Insert:
+    """Of the database's own kind, which knows what to do about conflicts."""
+    return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
 
 
 def _batches(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:

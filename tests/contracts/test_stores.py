@@ -17,7 +17,7 @@ from sqlalchemy import create_engine
 from results.ledger import schema
 from results.ledger.certificate import Certificate
 from results.ledger.database import connect
-from results.ledger.record import same_result
+from results.ledger.record import Summary, same_result
 from results.ledger.store import Store, StoreError, StudyConflict
 from results.ledger.url import without_passwords
 from tests.support.limits import HANGS
@@ -170,6 +170,71 @@ def test_a_conflict_names_every_difference(store: Store) -> None:
         store.save_study("demo", {"repeats": 5, "network": {"hidden": 128}, "lr": 0.1})
     row = store.study("demo")
     assert row is not None and row.config["repeats"] == 5
+
+
+def summed_up(store: Store, status: str, name: str = "demo", study: str | None = None) -> Summary:
+    row = store.study("demo")
+    assert row is not None and row.checksum
+    return Summary(name, row.checksum if study is None else study, status, {"epsilon": 0.1 + 0.2, "k": 7}, 1 / 3, False)
+
+
+def test_a_summary_takes_the_place_of_the_one_before(store: Store) -> None:
+    store.save_study("demo", {"repeats": 5})
+    assert store.summaries() == {}
+    store.sum_up(first := summed_up(store, "1 of 5"))
+    assert store.summaries() == {"demo": first}
+    store.add([record()], second := summed_up(store, "2 of 5"))
+    assert store.summaries() == {"demo": second}
+    store.certify([Certificate(record().key, 0.0, 0.0, "")], third := summed_up(store, "finished"))
+    assert store.summaries() == {"demo": third} and store.count() == 1
+    assert store.add([record()], second) == 0  # the member is known, and what the study knows is none the less new
+    assert store.summaries() == {"demo": second}
+
+
+def test_a_summary_is_of_the_study_as_it_is(store: Store) -> None:
+    store.save_study("demo", {"repeats": 5})
+    before = store.study("demo")
+    assert before is not None
+    store.sum_up(summed_up(store, "finished"))
+    store.change_study(before, {"repeats": 6})
+    assert store.summaries() == {}
+    store.sum_up(now := summed_up(store, "1 of 6"))
+    store.add([record()], summed_up(store, "finished", study=before.checksum))  # of a program that knows of no change
+    assert store.summaries() == {"demo": now} and store.count() == 1
+    store.sum_up(summed_up(store, "finished", name="unknown"))
+    assert store.summaries() == {"demo": now}
+
+
+def test_records_and_summary_come_together_or_not_at_all(store: Store) -> None:
+    store.save_study("demo", {"repeats": 5})
+    store.sum_up(first := summed_up(store, "1 of 5"))
+    with pytest.raises(ValueError, match="JSON"):
+        store.add([record()], dataclasses.replace(first, score=float("nan")))
+    bad = dataclasses.replace(record(seed=1), content={"value": float("nan")})
+    with pytest.raises(ValueError, match="JSON"):
+        store.add([record(), bad], summed_up(store, "2 of 5"))
+    assert store.count() == 0 and store.summaries() == {"demo": first}
+
+
+@pytest.mark.parametrize("change", ["summary = '{}'", "checksum = ''", "study = 'x'", "summary = 'finished'"])
+def test_a_damaged_summary_is_none(url: str, change: str) -> None:
+    with Store.open(url) as store:
+        store.save_study("demo", {"repeats": 5})
+        store.sum_up(first := summed_up(store, "finished"))
+        engine = connect(url)
+        with engine.begin() as connection:
+            connection.exec_driver_sql(f"UPDATE epsearch_summaries SET {change}")
+        engine.dispose()
+        assert store.summaries() == {}
+        store.sum_up(first)
+        assert store.summaries() == {"demo": first}
+
+
+def test_fields_of_another_version_are_no_summary(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.save_study("demo", {"repeats": 5})
+    monkeypatch.setattr(schema, "asdict", lambda summary: {**dataclasses.asdict(summary), "members": 7})
+    store.sum_up(summed_up(store, "finished"))
+    assert store.summaries() == {}
 
 
 def refusal(url: str) -> str:

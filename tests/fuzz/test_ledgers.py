@@ -26,7 +26,7 @@ COMMANDS = {
     "run": ["run", *ARGUMENTS, "--name", NAME, "--json"],
 }
 FOUND = ("chosen", "chosen_score", "rounds", "evaluation")
-TABLES = ("epsearch_runs", "epsearch_studies", "epsearch_certificates", "epsearch_schema")
+TABLES = ("epsearch_runs", "epsearch_studies", "epsearch_certificates", "epsearch_summaries", "epsearch_schema")
 JUNK = (
     None,
     "",
@@ -94,6 +94,7 @@ def alter_json(file, draw):
     table, column = draw.choice(
         (
             ("epsearch_studies", "config"),
+            ("epsearch_summaries", "summary"),
             *(("epsearch_runs", name) for name in ("content", "accuracies", "initial", "within")),
         )
     )

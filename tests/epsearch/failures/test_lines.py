@@ -157,13 +157,13 @@ def test_a_database_that_cannot_be_reached_is_of_the_surroundings(epsearch, monk
     assert answer.status == 1 and "connection refused" in answer.err and answer.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", ["list", "show", "report"])
-def test_a_database_that_goes_while_it_is_read_is_not_damage(epsearch, monkeypatch, tmp_path, command):
-    def fail(store, keys):
+@pytest.mark.parametrize(("command", "read"), [("list", "summaries"), ("show", "get"), ("report", "get")])
+def test_a_database_that_goes_while_it_is_read_is_not_damage(epsearch, monkeypatch, tmp_path, command, read):
+    def fail(store, keys=()):
         raise StoreGone("cannot read the ledger: connection lost")
 
     shutil.copytree(finished(), tmp_path / "runs")
-    monkeypatch.setattr(Store, "get", fail)
+    monkeypatch.setattr(Store, read, fail)
     answer = epsearch(command)
     assert answer.status == 1 and "connection lost" in answer.err and "damaged" not in answer.err
 
@@ -174,11 +174,11 @@ def test_the_final_report_waits_for_a_database_that_has_gone(epsearch, monkeypat
     shutil.copytree(finished(), tmp_path / "runs")
     original, failures_left = getattr(Store, goes), [StoreGone("connection refused")]
 
-    def once(first, *rest):
+    def once(first, *rest, **more):
         assert isinstance(first, of)
         if failures_left and (not rest or rest[0] is schema.runs):
             raise failures_left.pop()
-        return original(first, *rest)
+        return original(first, *rest, **more)
 
     monkeypatch.setattr(Store, goes, once)
     monkeypatch.setattr(session, "Patience", partial(Patience, sleep=lambda seconds: None))

@@ -145,7 +145,9 @@ def test_a_ledger_of_an_older_version_is_read_as_it_is(epsearch, locked):
     before = files(folder)
     with nobody():
         answer = epsearch("list", "--out", folder, "--json")
-    assert answer.status == 0 and answer.json[0]["status"] == "finished", answer.err
+        shown = epsearch("show", "first", "--out", folder, "--json")
+    assert answer.status == 0 and answer.json[0]["status"] == "–", answer.err
+    assert shown.status == 0 and shown.json["finished"] is True, shown.err
     assert epsearch("list", "--out", folder, "--json").json == answer.json  # whoever may write: nobody wrote
     assert files(folder) == before
 

@@ -1,0 +1,253 @@
+"""What `list` says stands in summaries: written with the records, never against them, and read without a loop."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from epsearch.findings import listing
+from epsearch.findings.listing import UNKNOWN, list_studies
+from epsearch.findings.upgrade import upgrade
+from epsearch.ledger.location import ledger_url
+from epsearch.preparation import growth
+from epsearch.preparation.build import build, grow
+from epsearch.preparation.data import open_evaluation
+from epsearch.session import session
+from epsearch.session.session import make_folder, stored_loop, sum_up
+from epsearch.study.disjointness import Proof
+from epsearch.study.kinds import Comparison, MemoryStudy
+from results.ledger.store import Store
+from search_spaces import STRATEGIES
+from tests.epsearch.conftest import TINY
+from tests.support.drive import fake, make
+from tests.support.ledgers import ARGUMENTS, NAME, execute, finished, query
+from tests.support.limits import HANGS
+
+PEAK = fake(lambda one: 0.9 - 0.4 * (one.epsilon - 0.4) ** 2 + 0.001 * one.seed)
+FLAT = fake(lambda one: 0.5)
+RUN = ["run", *ARGUMENTS, "--name", NAME, "--quiet", "--json"]
+ROOT = Path(__file__).parents[3]
+
+
+def begun(study, store, extend=False):
+    """The loop of a study that stands in the ledger, as a command that trains has it."""
+    earlier = growth.keep(store, study, open_evaluation(study)[0].describe(), Proof(), extend)
+    loop = make(study, store, earlier=earlier)
+    sum_up(loop, store.study(study.name))
+    return loop
+
+
+def listed(study):
+    (row,) = list_studies(study.storage, study.out)
+    return row.status, row.chosen, row.score, row.inert
+
+
+def replayed(study, store):
+    """The same, from the records alone."""
+    loop = stored_loop(store.study(study.name), store, study.storage, study.out)
+    return loop.state(), *loop.choice()
+
+
+def follow(study, train=PEAK, extend=False):
+    """Trains to the end, one cohort after another, from the last to the first; all that was listed on the way."""
+    make_folder(study.out)
+    with Store.open(study.storage) as store:
+        loop, found = begun(study, store, extend), []
+        while True:
+            found.append(listed(study))
+            assert found[-1] == replayed(study, store)
+            if loop.done:
+                return found
+            loop.tell([train(loop.ask()[-1])])
+
+
+SEARCHES = {
+    **{name: {"strategy": name} for name in STRATEGIES},
+    "race": {"race": True, "seeds": 4},
+    "on the evaluation": {"score_on": "eval"},
+    "two parameters": {"strategy": "random", "search": "epsilon=0..1 lr=log:0.01..0.1"},
+}
+
+
+@pytest.mark.parametrize("options", SEARCHES.values(), ids=SEARCHES)
+def test_a_search_is_listed_as_its_records_have_it(small_study, options):
+    found = follow(small_study(name="one", certify=1, **options))
+    assert found[0][1:] == (None, None, False) and found[0][0].split()[0] in ("repeat", "batch")
+    assert found[-1][0] == "finished" and found[-1][1] and 0 < found[-1][2] < 1
+    assert len({status for status, *_ in found}) > 5
+
+
+@pytest.mark.parametrize("kind", [Comparison, MemoryStudy], ids=lambda kind: kind.kind)
+@pytest.mark.parametrize("more", [{}, {"tune": True}], ids=["plain", "tuned"])
+def test_a_table_is_listed_as_its_records_have_it(tmp_path, kind, more):
+    if kind is MemoryStudy and more:
+        pytest.skip("a memory study is not tuned")
+    own = {"methods": "van,agem", "memory": 3} | more if kind is Comparison else {"sizes": "2,3"}
+    study = build(
+        kind, {name: one for name, one in TINY.items() if name != "memory"} | own | {"out": tmp_path / "runs"}
+    )
+    found = follow(study)
+    assert found[-1] == ("finished", None, None, False) and len(found) > 4
+
+
+def test_a_study_that_grows_is_listed_as_it_is_now(small_study):
+    study = small_study(name="one", certify=0)
+    follow(study)
+    after = follow(grow(study, {"seeds": 3}), extend=True)
+    assert after[0][0].startswith("repeat 1 of 2: ") and after[-1][0] == "finished"
+
+
+def test_equal_scores_have_no_best(small_study):
+    assert follow(small_study(name="one", certify=0), FLAT)[-1][3] is True
+
+
+def test_no_loop_is_made(small_study, monkeypatch):
+    study = small_study(name="one", certify=0)
+    before = follow(study)[-1]
+    monkeypatch.setattr(session, "make_loop", None)
+    monkeypatch.setattr(Store, "get", None)
+    assert listed(study) == before
+
+
+@pytest.fixture
+def out(tmp_path):
+    """A copy of the finished ledger, where the commands look for it."""
+    shutil.copytree(finished(), tmp_path / "runs")
+    return tmp_path / "runs"
+
+
+def summaries(out):
+    return query(out, "SELECT * FROM epsearch_summaries")
+
+
+def wrong(out):
+    """A summary that is sound as a row, and not what the records say."""
+    with Store.open(ledger_url(out)) as store:
+        loop = stored_loop(store.study(NAME), store, ledger_url(out), out)
+        loop.row = store.study(NAME).checksum
+        loop.state = lambda: "evaluation: 1 of 9 members trained"
+        loop.sum_up()
+
+
+LOST = {
+    "missing": "DELETE FROM epsearch_summaries",
+    "damaged": "UPDATE epsearch_summaries SET summary = replace(summary, 'finished', 'finishes')",
+    "no text": "UPDATE epsearch_summaries SET summary = x'00'",
+    "of another study": "UPDATE epsearch_summaries SET name = 'other'",
+}
+
+
+@pytest.mark.parametrize("statement", LOST.values(), ids=LOST)
+def test_without_a_summary_show_replays_and_a_run_writes_it(epsearch, out, statement):
+    before, kept = epsearch("list", "--json").json, summaries(out)
+    execute(out, statement)
+    (row,) = epsearch("list", "--json").json
+    assert row == before[0] | {"status": UNKNOWN, "chosen": None, "score": None, "inert": False}
+    assert f"{UNKNOWN} is not known: `epsearch show NAME` finds it" in epsearch("list").out
+    shown = epsearch("show", "--json").json
+    assert (shown["finished"], shown["chosen"], shown["score"]) == (True, before[0]["chosen"], before[0]["score"])
+    assert summaries(out) != kept  # who reads writes none
+    assert epsearch(*RUN).json["effort"]["trained"] == 0
+    assert epsearch("list", "--json").json == before and kept[0] in summaries(out)
+
+
+def test_a_run_mends_a_summary_that_is_wrong(epsearch, out):
+    kept = summaries(out)
+    wrong(out)
+    assert epsearch("list", "--json").json[0]["status"] == "evaluation: 1 of 9 members trained"
+    epsearch(*RUN)
+    assert summaries(out) == kept
+
+
+def test_the_command_sums_up_what_is_not(epsearch, out):
+    before = epsearch("list", "--json").json
+    execute(out, "DROP TABLE epsearch_summaries", "UPDATE epsearch_schema SET version = 3")
+    assert [row["status"] for row in epsearch("list", "--json").json] == [UNKNOWN]
+    assert epsearch("db", "upgrade", "--json").json["summed_up"] == 1
+    assert epsearch("list", "--json").json == before
+    assert upgrade(ledger_url(out), out).summed_up == 0
+
+
+def test_a_study_that_cannot_be_read_is_not_summed_up(epsearch, out):
+    execute(out, "UPDATE epsearch_studies SET config = '{'", "DELETE FROM epsearch_summaries")
+    assert epsearch("db", "upgrade", "--json").json["summed_up"] == 0
+    assert epsearch("list", "--json").json[0]["status"].startswith("damaged: ")
+
+
+def test_what_another_program_made_of_the_study_is_not_summed_up(small_study):
+    """One that is still at work on what the study was before it grew."""
+    study = small_study(name="one", certify=0)
+    make_folder(study.out)
+    with Store.open(study.storage) as store:
+        before = begun(study, store)
+        before.tell([PEAK(before.ask()[0])])
+        after = begun(grow(study, {"points": 5}), store, extend=True)
+        now = listed(study)
+        before.tell([PEAK(before.ask()[0])])
+        assert listed(study) == now
+        after.tell([PEAK(after.ask()[0])])
+        assert listed(study) != now
+
+
+CHILD = """
+import os, signal, sys
+from results.ledger import store
+from results.ledger.store import Store
+from epsearch.loop.search import SearchLoop
+
+def dies(work, count):
+    calls = []
+    def call(*given, **more):
+        found = work(*given, **more)
+        calls.append(1)
+        if len(calls) == count:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return found
+    return call
+
+{place} = dies({place}, {count})
+from epsearch.cli import main
+main()
+"""
+
+
+# A function, after whose so-manieth call a run is killed: before the end of a transaction, after it, after the loop has
+# moved on.
+@pytest.mark.parametrize(
+    ("place", "count"),
+    [
+        ("store._sum_up", 1),
+        ("store._sum_up", 5),
+        ("Store.add", 1),
+        ("Store.add", 6),
+        ("Store.certify", 1),
+        ("SearchLoop._advance", 6),
+    ],
+)
+def test_a_kill_leaves_what_the_records_have(epsearch, tmp_path, place, count):
+    """Or what they had of a round that has just ended: the next one is begun by the program that goes on."""
+    command = [sys.executable, "-c", CHILD.format(place=place, count=count), *RUN]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, timeout=HANGS, env=environment, stderr=subprocess.PIPE)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    (status,) = (row["status"] for row in epsearch("list", "--json").json)
+    url = ledger_url(tmp_path / "runs")
+    with Store.read(url) as store:
+        loop = stored_loop(store.study(NAME), store, url, tmp_path / "runs")
+    if status not in (loop.state(), UNKNOWN):
+        known, of, wanted = status.partition(": ")[2].removesuffix(" members trained").partition(" of ")
+        assert of and known == wanted and status.startswith("repeat 1 of 1: ") and loop.evaluating
+    assert (status == UNKNOWN) == (place == "store._sum_up" and count == 1)
+    assert epsearch(*RUN).status == 0
+    assert epsearch("list", "--json").json[0]["status"] == "finished"
+
+
+def test_json_of_the_list_is_what_it_was(epsearch, out):
+    (row,) = json.loads(epsearch("list", "--json").out)
+    assert list(row) == ["name", "command", "dataset", "status", "chosen", "score", "created", "inert"]
+    assert listing.Listed(**row)._asdict() == row
