@@ -129,7 +129,7 @@ def surroundings(error: BaseException) -> str | None:
     if _is(error, "PrecisionError", "trainers"):
         return str(error)
     if out_of_memory(error):
-        return f"out of memory ({error or 'no more is available'}); fewer --workers or smaller sizes need less"
+        return f"out of memory ({str(error) or 'no more is available'}); fewer --workers or smaller sizes need less"
     if isinstance(error, OSError) and error.errno is not None:
         where = "" if error.filename is None else f" {error.filename}"
         return f"cannot write or read{where}: {error.strerror}"

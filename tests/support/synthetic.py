@@ -126,6 +126,7 @@ def study(
         dataset="permuted_mnist",
         method="soft_agem",
         score_on=score_on,
+        printed_epsilon=0.07185,
         chosen=(chosen,),
         chosen_score=value,
         baseline=(0.0,),

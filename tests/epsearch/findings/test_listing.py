@@ -28,7 +28,7 @@ from tests.support.drive import fake, make
 from tests.support.ledgers import ARGUMENTS, NAME, execute, finished, query
 from tests.support.limits import HANGS
 
-PEAK = fake(lambda one: 0.9 - 0.4 * (one.epsilon - 0.4) ** 2 + 0.001 * one.seed)
+PEAK = fake(lambda one: 0.9 - 0.4 * (getattr(one, "epsilon", 0.0) - 0.4) ** 2 + 0.001 * one.seed)
 FLAT = fake(lambda one: 0.5)
 RUN = ["run", *ARGUMENTS, "--name", NAME, "--quiet", "--json"]
 ROOT = Path(__file__).parents[3]
@@ -50,7 +50,7 @@ def listed(study):
 def replayed(study, store):
     """The same, from the records alone."""
     loop = stored_loop(store.study(study.name), store, study.storage, study.out)
-    return loop.state(), *loop.choice()
+    return loop.state(), loop.chosen(), loop.best and loop.best.value, loop.inert
 
 
 def follow(study, train=PEAK, extend=False):

@@ -11,7 +11,11 @@ from results.ledger.store import Store
 from tests.epsearch.conftest import TINY
 from tests.support.drive import fake, finish, make
 
-SCORED = fake(lambda one, config: 0.8 - 0.1 * one.epsilon - 0.1 * one.lr + 0.01 * one.seed + config.memory / 1e3)
+SCORED = fake(
+    lambda one: (
+        0.8 - 0.1 * getattr(one, "epsilon", 0.0) - 0.1 * one.lr + 0.01 * one.seed + getattr(one, "memory", 0) / 1e3
+    )
+)
 
 
 @pytest.fixture

@@ -111,7 +111,10 @@ class TestSpaces:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"method": "ewc"}, "method 'ewc' has no ε; name what --search is to try: lr, strength"),
+            (
+                {"method": "ewc"},
+                "method 'ewc' has no ε; name what --search is to try: strength, fisher_every, lr, batch_size",
+            ),
             ({"search": "lr=0.1..1", "interval": "0 1"}, "interval is that of ε alone"),
             ({"search": "strength=1..2"}, "method 'soft_agem': no hyperparameter 'strength'"),
             ({"search": "epsilom=0..1"}, "did you mean 'epsilon'?"),
