@@ -2,7 +2,8 @@
 
     python candidate.py engine|plain|ceiling --threads N [--data-dir FOLDER]
 
-Without a data folder it works on made-up images that are zero as often as MNIST's.
+Without a data folder it works on made-up images that are zero as often as MNIST's. compare.py asks the engine of
+every revision for the same cases: PROTOCOL goes up whenever what `Engine` takes or answers means something else.
 """
 
 import argparse
@@ -17,27 +18,30 @@ import numpy as np
 import torch
 import turns
 from flops import BATCH, SIZES, Product
+from images import CLASSES
 from plain import PlainLoop
 
-from trainers import Cohort, Learner
+from trainers import Architecture, Cohort, Learner
+from trainers.numeric_path import NumericPath
 from trainers.population import Training, train_cohort
 from trainers.streams.base import Images
+from trainers.streams.images.split import SplitStream
 from trainers.streams.permuted import PermutedStream
 
-EPSILONS = 11  # a round of the paper: 11 values of ε with every seed
+PROTOCOL = 1
+VALUES = 11  # a round of the paper: 11 values of ε with every seed
+OWN = {"soft_agem": ("epsilon", np.linspace(0, 1, VALUES)), "ewc": ("strength", np.geomspace(0.1, 10, VALUES))}
 PER_CLASS = 30  # memory: 300 examples after the first task, so that a reference batch of 256 is always full
-FEWEST = 50  # steps of a member: fewer examples would not fill that memory
+FEWEST, FEWEST_OF_PICTURES = 50, 10  # steps of a member: fewer would not fill that memory; a reference batch of 10
+IN_TURN = NumericPath(products="onednn")  # of residual networks; a choice by measurement differs between processes
 ROWS = 10_000
 
 
-def cohort(members: int, **values: Any) -> Cohort:
-    """Learners as a search makes them: different ε first, then different seeds."""
-    epsilons = np.linspace(0, 1, EPSILONS)
+def cohort(members: int, method: str = "soft_agem", **values: Any) -> Cohort:
+    """Learners as a search makes them: different ε, or λ, first, then different seeds."""
+    name, own = OWN[method]
     return Cohort(
-        tuple(
-            Learner.of("soft_agem", seed=i // EPSILONS, epsilon=float(epsilons[i % EPSILONS]), **values)
-            for i in range(members)
-        )
+        tuple(Learner.of(method, seed=i // VALUES, **values, **{name: float(own[i % VALUES])}) for i in range(members))
     )
 
 
@@ -46,19 +50,38 @@ class Engine:
 
     def __init__(self, data: Images | None) -> None:
         self._images = lru_cache(maxsize=None)(lambda pixels, steps: self._cut(data, pixels, steps))
-        self._warm: set[int] = set()  # image sizes whose first run, which compiles and chooses arithmetic, is over
+        self._pictures = lru_cache(maxsize=None)(lambda pixels, steps: pictures.made_up_set(2 * CLASSES, steps, pixels))
+        self._warm: set[Any] = set()  # what has had its first run, which compiles and chooses arithmetic
 
-    def __call__(self, members: int, memory_batch: int, steps: int, pixels: int = SIZES[0]) -> dict[str, Any]:
-        steps = max(steps // members, FEWEST)
-        chosen = cohort(members, memory=PER_CLASS, memory_batch=memory_batch)
+    def __call__(
+        self,
+        members: int,
+        steps: int,
+        memory_batch: int | None = None,
+        pixels: int = SIZES[0],
+        method: str = "soft_agem",
+        network: str = "mlp",
+    ) -> dict[str, Any]:
+        """steps: of all members together, at least; memory_batch: None for a method without a memory; pixels: of an
+        image, which is square and in colour for a residual network.
+        """
+        steps = max(steps // members, FEWEST if network == "mlp" else FEWEST_OF_PICTURES)
+        memory = {} if memory_batch is None else {"memory": min(PER_CLASS, steps), "memory_batch": memory_batch}
+        chosen = cohort(members, method, **memory)
         seconds = []
-        for tasks in (1, 2) if pixels in self._warm else (2, 1, 2):
-            stream = PermutedStream(self._images(pixels, steps), range(tasks))
+        for tasks in (1, 2) if (kind := (method, network, pixels)) in self._warm else (2, 1, 2):
+            training = self._training(network, pixels, steps, range(tasks))
             started = time.perf_counter()
-            train_cohort(chosen, Training(stream))
+            train_cohort(chosen, training)
             seconds.append(time.perf_counter() - started)
-        self._warm.add(pixels)
+        self._warm.add(kind)
         return {"steps": members * steps, "seconds": seconds[-1] - seconds[-2]}
+
+    def _training(self, network: str, pixels: int, steps: int, tasks: range) -> Training:
+        if network == "mlp":
+            return Training(PermutedStream(self._images(pixels, steps), tasks))
+        stream = SplitStream(self._pictures(pixels, steps), tasks, CLASSES)
+        return Training(stream, Architecture(network), IN_TURN)
 
     def _cut(self, data: Images | None, pixels: int, steps: int) -> Images:
         if data is not None:

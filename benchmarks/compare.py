@@ -1,33 +1,42 @@
-"""Did a change slow the engine? Two revisions in turns, against the noise of identical runs.
+"""Did a change make anything slower? Two revisions in turns, against the noise of identical runs.
 
     uv run python benchmarks/compare.py OLD NEW [--turns 9] [--steps 600]
 
-OLD and NEW are git revisions, or . for the working tree. Both are measured by the candidate.py beside this file, two
-processes each: their speeds differ, too, by nothing but noise. Prints the ratio NEW / OLD of the speeds for every case.
+OLD and NEW are git revisions, or . for the working tree. Each trains with its own candidate.py, or with an adapter that
+stands in for it (see revisions.py), and runs its commands on a ledger that it made. Each is measured twice a turn:
+these speeds differ, too, by nothing but noise. Prints the ratio NEW / OLD of the speeds for every case.
 Exit status 1 where NEW is slower beyond the noise, 0 otherwise, 2 for bad input.
 """
 
 import argparse
-import io
 import random
 import statistics
-import subprocess
 import sys
-import tarfile
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import turns
+from revisions import SEARCHES, Revision
 
-CASES = {
+CASES: dict[str, dict[str, Any]] = {  # in the protocol of candidate.py
     "reference batch 256, 1 member": {"memory_batch": 256, "members": 1},
     "reference batch 256, 11 members": {"memory_batch": 256, "members": 11},
     "reference batch 10, 1 member": {"memory_batch": 10, "members": 1},
     "reference batch 10, 11 members": {"memory_batch": 10, "members": 11},
     "64 pixels, reference batch 256, 11 members": {"memory_batch": 256, "members": 11, "pixels": 64},
+    "EWC, 11 members": {"method": "ewc", "members": 11},
+    "residual network, reference batch 10, 2 members": {
+        "network": "reduced_resnet18",
+        "pixels": 16**2,
+        "memory_batch": 10,
+        "members": 2,
+    },
 }
+SLOWER = {"reduced_resnet18": 20}  # turns of these networks have fewer steps by this factor
+COMMANDS = {"start-up": "run --print-config", f"list of {SEARCHES} searches": "list"}
 CONFIDENCE = 0.99  # several cases are looked at: 95 % would cry wolf too often
 DRAWS = 4000
 
@@ -81,28 +90,21 @@ def judge(old: Sequence[tuple[float, float]], new: Sequence[tuple[float, float]]
     return Verdict(change, noise, word)
 
 
-def checkout(revision: str, folder: Path) -> Path:
-    """A folder that holds a revision: copied out, so that nothing stays behind in the repository. Raises ValueError."""
-    if revision == ".":
-        return turns.ROOT
-    packed = subprocess.run(["git", "-C", str(turns.ROOT), "archive", f"{revision}^{{commit}}"], capture_output=True)
-    if packed.returncode:
-        raise ValueError(f"{revision!r} is neither a git revision nor . for the working tree")
-    with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
-        archive.extractall(folder, filter="data")
-    return folder
-
-
-def measure(old: Path, new: Path, count: int, steps: int) -> dict[str, Verdict]:
-    """Turns of old, new, new, old: four processes, so that each revision is measured twice in every turn."""
-    command = [sys.executable, str(Path(__file__).parent / "candidate.py"), "engine", "--threads", "1"]
-    running = [turns.Candidate(command, 1, source) for source in (old, new, new, old)]
-    speeds: dict[str, list[list[float]]] = {name: [] for name in CASES}
+def measure(old: Revision, new: Revision, count: int, steps: int) -> dict[str, Verdict]:
+    """Turns of old, new, new, old: each revision is measured twice in every turn, its training in two processes."""
+    for revision in (old, new):
+        revision.make_ledger()
+    revisions = (old, new, new, old)
+    running = [revision.candidate() for revision in revisions]
+    cases = {name: [partial(_trained, each, case, steps) for each in running] for name, case in CASES.items()}
+    cases |= {
+        name: [partial(each.runs_per_second, command) for each in revisions] for name, command in COMMANDS.items()
+    }
+    speeds: dict[str, list[list[float]]] = {name: [] for name in cases}
     try:
         for turn in range(-1, count):  # the first turn warms up
-            for name, case in CASES.items():
-                order = running if turn % 2 else running[::-1]
-                seen = [turns.rate(turns.together([each], **case, steps=steps)) for each in order]
+            for name, measured in cases.items():
+                seen = [each() for each in (measured if turn % 2 else measured[::-1])]
                 if turn >= 0:
                     speeds[name].append(seen if turn % 2 else seen[::-1])
     finally:
@@ -112,6 +114,16 @@ def measure(old: Path, new: Path, count: int, steps: int) -> dict[str, Verdict]:
         name: judge([(row[0], row[3]) for row in rows], [(row[1], row[2]) for row in rows])
         for name, rows in speeds.items()
     }
+
+
+def _trained(candidate: turns.Candidate, case: dict[str, Any], steps: int) -> float:
+    """Member-steps per second. Raises ValueError for a time that is nothing but noise."""
+    speed = turns.rate(turns.together([candidate], **case, steps=steps // SLOWER.get(case.get("network", ""), 1)))
+    if speed <= 0:
+        raise ValueError(
+            f"two tasks took no longer than one: --steps {steps} is too few for what else this machine does"
+        )
+    return speed
 
 
 def main() -> int:
@@ -125,12 +137,12 @@ def main() -> int:
         parser.error("--turns must be >= 5: fewer say nothing about noise")
     with tempfile.TemporaryDirectory() as folder:
         try:
-            old, new = (checkout(getattr(given, name), Path(folder) / name) for name in ("old", "new"))
+            old, new = (Revision(getattr(given, name), Path(folder) / name) for name in ("old", "new"))
             verdicts = measure(old, new, given.turns, given.steps)
         except (ValueError, turns.Ended) as error:
             parser.error(str(error))
     for name, verdict in verdicts.items():
-        print(f"{name:44} {verdict.change} × the speed, identical runs {verdict.noise:.3f} ×: {verdict.word}")
+        print(f"{name:47} {verdict.change} × the speed, identical runs {verdict.noise:.3f} ×: {verdict.word}")
     return int(any(verdict.slower for verdict in verdicts.values()))
 
 

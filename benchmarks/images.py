@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from trainers.streams.base import Examples, Images
+from trainers.streams.images.image_set import ImageSet
 from trainers.streams.pixels import mnist
 
 MNIST_DENSITY, DIGITS_DENSITY = 0.191, 0.49  # share of pixels that are not zero
@@ -35,6 +36,23 @@ def made_up(examples: int, test: int, pixels: int = 784, density: float = MNIST_
         return Examples(inputs, np.arange(count, dtype=np.int64) % CLASSES)
 
     return Images(part(examples), part(test), CLASSES, 255.0)
+
+
+def made_up_set(classes: int, train: int, pixels: int) -> ImageSet:
+    """Random square colour images of so many pixels: `train` of each class to train on, and one to test."""
+    side = math.isqrt(pixels)
+    drawn = np.random.default_rng(0).integers(0, 256, (classes * (train + 1), side, side, 3), dtype=np.uint8)
+    place = np.arange(len(drawn))
+    return ImageSet(
+        pixels=drawn,
+        labels=place % classes,
+        test=place < classes,
+        unused=np.zeros(len(drawn), dtype=np.bool_),
+        classes=tuple(map(str, range(classes))),
+        attributes=None,
+        mean=(drawn[classes:].mean(axis=0) / 255).astype(np.float32),
+        fingerprint=f"made up of {drawn.shape}",
+    )
 
 
 def cut(images: Images, examples: int, test: int) -> Images:

@@ -18,6 +18,12 @@ ROOT = Path(__file__).parent.parent
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
+def environment(threads: int, *paths: Path) -> dict[str, str]:
+    """Of a process that imports what lies in these folders."""
+    found = {"PYTHONPATH": os.pathsep.join(map(str, paths))}
+    return os.environ | dict.fromkeys(THREAD_VARIABLES, str(threads)) | found
+
+
 class Ended(SystemExit):
     """A candidate that ended by itself; its own words are on standard error."""
 
@@ -26,11 +32,14 @@ class Candidate:
     """The driver's side: a running process, and requests to it."""
 
     def __init__(self, command: Sequence[str], threads: int, source: Path = ROOT) -> None:
-        """`source` is the checkout whose `trainers` the process imports."""
+        """`source` is the checkout that the process imports from."""
         self._name = " ".join(command)
-        environment = os.environ | dict.fromkeys(THREAD_VARIABLES, str(threads)) | {"PYTHONPATH": str(source)}
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment(threads, source, source / "benchmarks"),
         )
 
     def ask(self, **request: Any) -> None:

@@ -81,6 +81,7 @@ def test_the_arrow_test_sees_imports():
         ("results", ["torch", "ray", "plotly", "trainers", "search_spaces"]),
         ("epsearch", ["torch", "ray", "pandas", "yaml", "rich", "typer"]),
         ("epsearch.cli", ["torch", "ray", "plotly", "pandas"]),
+        ("epsearch.findings.listing", ["torch", "ray", "plotly", "pandas", "scipy", "optuna", "numba", "rich"]),
     ],
 )
 def test_importing_is_light(module, absent):

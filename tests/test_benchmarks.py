@@ -17,6 +17,8 @@ from trainers import Cohort, Learner
 
 ROOT = Path(__file__).parent.parent
 BENCHMARKS = ROOT / "benchmarks"
+BEFORE_PROTOCOL = "61a329c"  # answered for by candidate_before_learner.py
+STARTED = ("candidate.py", "candidate_before_learner.py", "avalanche_agem.py")  # by other benchmarks
 
 
 @pytest.mark.parametrize("name", ["charts", "compare", "flops", "page"])
@@ -80,17 +82,87 @@ def test_compare_refuses_what_it_does_not_know():
     assert answer.returncode == 2 and "no-such-revision" in answer.stderr
 
 
-def test_a_candidate_answers_and_leaves():
+@pytest.mark.parametrize("name", [".", BEFORE_PROTOCOL])
+def test_a_revision_answers_cases_and_leaves(name, tmp_path):
     import turns
+    from revisions import Revision
 
-    command = [sys.executable, str(BENCHMARKS / "candidate.py"), "engine", "--threads", "1"]
-    candidate = turns.Candidate(command, 1)
+    if name != "." and subprocess.run(["git", "cat-file", "-e", f"{name}^{{commit}}"], cwd=ROOT).returncode:
+        pytest.skip(f"this checkout has no history back to {name}")
+    candidate = Revision(name, tmp_path).candidate()
     try:
-        candidate.ask(members=1, memory_batch=10, steps=1, pixels=64)
-        answer = candidate.answer()
+        for case, steps in (
+            ({"members": 1, "memory_batch": 10, "pixels": 64}, 50),
+            ({"members": 2, "method": "ewc", "pixels": 64}, 100),
+            ({"members": 2, "memory_batch": 10, "network": "reduced_resnet18", "pixels": 256}, 20),
+        ):
+            candidate.ask(**case, steps=1)
+            answer = candidate.answer()
+            assert answer == {"steps": steps, "seconds": answer["seconds"]}
+            assert abs(turns.rate([answer, answer])) > 0  # of so few steps the time may be less than its noise
     finally:
         candidate.close()
-    assert answer["steps"] == 50 and turns.rate([answer, answer]) > 0
+
+
+def test_compare_refuses_times_below_their_noise():
+    from compare import _trained
+
+    class Busy:
+        def ask(self, **case):
+            assert case == {"members": 1, "steps": 60}
+
+        def answer(self):
+            return {"steps": 60, "seconds": -0.001}
+
+    with pytest.raises(ValueError, match="two tasks took no longer than one: --steps 60 is too few"):
+        _trained(Busy(), {"members": 1}, 60)
+
+
+def test_the_strengths_of_a_penalty_do_not_diverge():
+    import candidate
+
+    from trainers.population import train_cohort
+
+    training = candidate.Engine(None)._training("mlp", SIZES[0], 54, range(2))
+    result = train_cohort(candidate.cohort(candidate.VALUES, "ewc"), training)
+    assert (result.diverged_task == -1).all()
+
+
+def test_the_ledger_of_a_revision_holds_its_searches(tmp_path):
+    from revisions import Revision
+
+    revision = Revision(".", tmp_path)
+    revision.make_ledger(1)
+    assert "search-0" in revision.run(["list"])
+    assert 0 < revision.runs_per_second("run --print-config") < 100
+    with pytest.raises(ValueError, match=r"^\.: epsearch show failed: .*'nothing'"):
+        revision.run(["show", "nothing"])
+
+
+@pytest.mark.parametrize(
+    ("candidate", "cohort", "answers"),
+    [
+        ("PROTOCOL = 1", "class Learner", "benchmarks/candidate.py"),
+        ("PROTOCOL = 1", "class TrainConfig", "benchmarks/candidate.py"),
+        ("", "class TrainConfig", "candidate_before_learner.py"),
+        (None, "class TrainConfig", "candidate_before_learner.py"),
+        ("", "class Learner", None),
+        ("PROTOCOL = 2", "class TrainConfig", None),
+        (None, None, None),
+    ],
+)
+def test_who_answers_for_a_revision(candidate, cohort, answers, tmp_path):
+    from revisions import candidate_of
+
+    for path, text in (("benchmarks/candidate.py", candidate), ("trainers/cohort.py", cohort)):
+        if text is not None:
+            (tmp_path / path).parent.mkdir()
+            (tmp_path / path).write_text(f"{text}\n", encoding="utf-8")
+    if answers is None:
+        with pytest.raises(ValueError, match="does not say PROTOCOL = 1, and no adapter fits"):
+            candidate_of(tmp_path)
+    else:
+        assert candidate_of(tmp_path) == (tmp_path if "/" in answers else BENCHMARKS) / answers
 
 
 def test_the_engine_agrees_with_float64():
@@ -162,7 +234,7 @@ def test_the_page_names_every_command():
     )
     for file in BENCHMARKS.glob("*.py"):
         code = file.read_text(encoding="utf-8")
-        if "def main" in code and file.name not in ("candidate.py", "avalanche_agem.py"):  # others start these two
+        if "def main" in code and file.name not in STARTED:
             assert f"benchmarks/{file.name}" in text, file.name
         assert len(code.splitlines()) <= 300, file.name
 

@@ -15,7 +15,7 @@ from epsearch.ledger.damage import reading, unused_in_words
 from epsearch.ledger.location import kept_within
 from epsearch.loop.ahead import Plan
 from epsearch.loop.base import Loop
-from epsearch.loop.search import open_search
+from epsearch.loop.search import SearchLoop, open_search
 from epsearch.loop.table import open_table
 from epsearch.machine import describe_machine
 from epsearch.preparation import growth
@@ -23,7 +23,6 @@ from epsearch.preparation.arithmetic import numeric_path
 from epsearch.preparation.data import Prepared, prepare
 from epsearch.preparation.fit import fitted
 from epsearch.runners.progress import Monitor, clock
-from epsearch.session.plan import make_plan
 from epsearch.study.description import Study
 from epsearch.study.kinds import Comparison, MemoryStudy, Search, Table
 from results.ledger.errors import StoreUnavailable
@@ -52,8 +51,14 @@ def _open_table(study: Table, images: Mapping[str, Any], store: Store, earlier: 
     return open_table(study, images, store)  # no table grows
 
 
+def _plan(loop: SearchLoop) -> Plan:
+    from epsearch.session.plan import make_plan  # brings torch along, which those who only read do without
+
+    return make_plan(loop)
+
+
 LOOPS: dict[str, Looping] = {
-    Search.kind: Looping(open_search, make_plan),
+    Search.kind: Looping(open_search, _plan),
     Comparison.kind: Looping(_open_table, None),
     MemoryStudy.kind: Looping(_open_table, None),
 }
@@ -135,7 +140,7 @@ def plan(study: Search, events: Events = SILENT, extend: bool = False) -> Plan:
         store = stack.enter_context(read_store(study.storage))
         study = _placed(study, prepared, store, SILENT)  # the plan itself says what is said there
         earlier = growth.keep(store, study, prepared.images, prepared.proof, extend, write=False)
-        return make_plan(open_search(study, prepared.images, store, earlier))
+        return _plan(open_search(study, prepared.images, store, earlier))
 
 
 def _placed(study: AnyStudy, prepared: Prepared, store: Store, events: Events) -> AnyStudy:
