@@ -33,9 +33,10 @@ OTHERS = ("narrowing", "interval-ci", "grid", "random", "qmc", "tpe")
 
 def made_up(job: Job) -> JobResult:
     """A parabola of ε with its top at 0.3, and noise by seed."""
-    tasks, members = len(job.stream.tasks), job.cohort.members
-    noise = [np.random.default_rng([one.seed, round(1e9 * one.epsilon)]).normal(0, 0.003) for one in members]
-    values = [0.8 - 0.1 * (one.epsilon - 0.3) ** 2 + shift for one, shift in zip(members, noise, strict=True)]
+    tasks, members = len(job.stream.tasks), job.cohort.learners
+    points = [(one.seed, one.hyperparameters.epsilon) for one in members]
+    noise = [np.random.default_rng([seed, round(1e9 * epsilon)]).normal(0, 0.003) for seed, epsilon in points]
+    values = [0.8 - 0.1 * (epsilon - 0.3) ** 2 + shift for (_, epsilon), shift in zip(points, noise, strict=True)]
     accuracies = np.where(np.tri(tasks, dtype=bool), np.array(values)[:, None, None], np.nan)
     nowhere = np.full(len(members), -1)
     empty = CohortResult.empty(len(members), tasks)

@@ -123,21 +123,17 @@ def _add_round(figure: Any, curve: ParameterCurve, number: int, colour: str, row
     look = {"size": 6 if row == 1 else 7, "color": colour}
     plain = means[curve.parameter] != curve.baseline
     shown = {trace.name for trace in figure.data}
-    _add_means(figure, curve, means[plain], name, look, row, col, legend=row == 1 and name not in shown)
+    named = {"name": name, "legendgroup": name, "showlegend": row == 1 and name not in shown, "legendrank": 2}
+    _add_means(figure, curve, means[plain], {"marker": look, **named}, row, col)
     if row == 2 or curve.baseline_text not in shown:
         diamond = {"symbol": "diamond", "size": 11, "color": VERMILLION}
-        _add_means(figure, curve, means[~plain], curve.baseline_text, diamond, row, col, legend=row == 1)
+        text = curve.baseline_text
+        named = {"name": text, "legendgroup": text, "showlegend": row == 1, "legendrank": 1}
+        _add_means(figure, curve, means[~plain], {"marker": diamond, **named}, row, col)
 
 
 def _add_means(
-    figure: Any,
-    curve: ParameterCurve,
-    means: pd.DataFrame,
-    name: str,
-    look: dict[str, Any],
-    row: int,
-    col: int,
-    legend: bool,
+    figure: Any, curve: ParameterCurve, means: pd.DataFrame, look: dict[str, Any], row: int, col: int
 ) -> None:
     if means.empty:
         return
@@ -145,8 +141,7 @@ def _add_means(
     hover = f"{_hover(curve)} ± %{{customdata[1]:.2g}} (n = %{{customdata[0]}})<extra></extra>"
     points = plotly("graph_objects").Scatter(
         x=means[curve.parameter], y=means["mean"], error_y=bars, customdata=means[["n", "std"]],
-        mode="markers", marker=look, name=name, legendgroup=name, showlegend=legend,
-        legendrank=1 if name == curve.baseline_text else 2, hovertemplate=hover,
+        mode="markers", hovertemplate=hover, **look,
     )  # fmt: skip
     figure.add_trace(points, row=row, col=col)
 
