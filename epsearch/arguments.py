@@ -36,6 +36,7 @@ def joined(arguments: Sequence[str]) -> list[str]:
 
 
 def parameter(option: Option) -> inspect.Parameter:
+    """Returns the keyword parameter from which Typer makes the option; None where it is not given."""
     flags = [option.flag, *option.aliases]
     flag = isinstance(option.default, bool)
     kind: Any = bool if flag else tuple[str, str] if option.name == "interval" else str

@@ -125,7 +125,7 @@ def _train(study: Study, print_config: bool, quiet: bool, as_json: bool, extend:
     if print_config:
         sys.stdout.write(study.to_yaml())
         return
-    from epsearch import api
+    from epsearch import api  # late, as in all commands: `--help` and `--print-config` need not wait for it
 
     with _listener(quiet or as_json) as events:
         result = api.run(study, events, extend)

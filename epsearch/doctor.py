@@ -14,11 +14,14 @@ from trainers.notes import first_line
 
 
 class Check(NamedTuple):
-    """One line of `epsearch doctor`: ok False is a fault, None is merely worth knowing."""
+    """One line of `epsearch doctor`."""
 
     subject: str
+    """What was looked at."""
     ok: bool | None
+    """False is a fault, None is merely worth knowing."""
     detail: str
+    """What was found, in words."""
 
 
 def diagnose(out: Path, data_dir: Path) -> list[Check]:

@@ -20,6 +20,7 @@ def describe_machine() -> dict[str, str]:
 
 def usable_cores() -> int:
     """Cores that this process may use."""
+    # May be fewer than the machine has, in a container or under `taskset`; not every system tells.
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -52,6 +53,7 @@ def cuda_present() -> bool:
 
 
 def gpu() -> str | None:
+    """Returns the name of the GPU that torch uses, with the version of CUDA; None where it finds none."""
     if not cuda_present():
         return None
     import torch

@@ -32,7 +32,7 @@ def write(error: BaseException, workers: str = "") -> str:
 
 def report(error: BaseException, workers: str = "") -> str:
     """What happened, to which command, with which versions: text that may still hold passwords."""
-    from epsearch.machine import PACKAGES, installed
+    from epsearch.machine import PACKAGES, installed  # late: this module is there before all others, for their faults
 
     versions = {name: installed(name) or "not installed" for name in ("epsearch", *PACKAGES)}
     lines = [

@@ -23,11 +23,14 @@ OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", 
 
 
 class Failure(NamedTuple):
-    """What to print and with which status to end. traceback: of a worker, where the fault is ours and not here."""
+    """What to print and with which status to end."""
 
     message: str
+    """Words for the user; `say` prints them on one line."""
     status: int
+    """Exit status: SURROUNDINGS, USAGE, OURS or that of an interruption."""
     traceback: str = ""
+    """Of a worker, where the fault is ours and not here."""
 
 
 def answered(run: Callable[[], object], telling: Callable[[], None] = lambda: None) -> int:
@@ -40,7 +43,7 @@ def answered(run: Callable[[], object], telling: Callable[[], None] = lambda: No
         status = run()
         if sys.stdout is not None:  # closed before we were started
             sys.stdout.flush()  # not at exit, where a pipe that is closed is a traceback
-    except SystemExit:
+    except SystemExit:  # its status is chosen already
         raise
     except BaseException as error:  # noqa: BLE001  here everything becomes one line
         telling()
@@ -81,7 +84,7 @@ def failure(error: BaseException) -> Failure:
         return Failure(stopping.WORDS, stopping.STATUS)
     if _is(error, "TyperException", "typer") or _is(error, "ClickException", "click"):
         return Failure(getattr(error, "format_message", error.__str__)(), USAGE)
-    if isinstance(error, TrainingFailed) and error.traceback:
+    if isinstance(error, TrainingFailed) and error.traceback:  # workers send one only where the fault is ours
         return Failure(f"{error}, which is a bug in epsearch; {KEPT}", OURS, error.traceback)
     if isinstance(error, (TrainingFailed, StoreError, Unavailable)):
         return Failure(f"{error}; {KEPT}", SURROUNDINGS)
@@ -91,14 +94,14 @@ def failure(error: BaseException) -> Failure:
 
 
 class CohortFailure(NamedTuple):
-    """Why a cohort could not be trained, in words; where that is a fault of ours, the traceback.
-
-    foreign: code that comes from outside of epsearch is to blame.
-    """
+    """Why a cohort could not be trained."""
 
     error: str
+    """In words."""
     traceback: str = ""
+    """Where it is a fault of ours; else empty."""
     foreign: bool = False
+    """Whether code that comes from outside of epsearch is to blame."""
 
 
 def of_a_cohort(error: Exception) -> CohortFailure:
@@ -124,7 +127,7 @@ def surroundings(error: BaseException) -> str | None:
     >>> surroundings(ValueError("negative dimension")) is None
     True
     """
-    if isinstance(error, BrokenPipeError):
+    if isinstance(error, BrokenPipeError):  # an OSError, too, but one that names no file
         return "the output is no longer read (broken pipe)"
     if _is(error, "PrecisionError", "trainers"):
         return str(error)
@@ -144,10 +147,10 @@ def out_of_memory(error: BaseException) -> bool:
 
 
 def one_line(text: str) -> str:
-    """On one line, of bounded length, without what would steer a terminal.
+    r"""On one line, of bounded length, without what would steer a terminal.
 
-    >>> one_line("no method 'a\\x1b[31m'\\n  known: b")
-    "no method 'a\\\\x1b[31m' known: b"
+    >>> one_line("no method 'a\x1b[31m'\n  known: b")
+    "no method 'a\\x1b[31m' known: b"
     """
     line = " ".join(text.split())
     if len(line) > LONGEST_LINE:

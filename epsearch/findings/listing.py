@@ -23,19 +23,24 @@ UNKNOWN = "–"
 
 
 class Listed(NamedTuple):
-    """One line of `epsearch list`; chosen and score, the mean A_T in [0, 1] that chose it, are a search's.
-
-    inert: whether all values score the same bit for bit, so that the chosen one is no better than any other.
-    """
+    """One line of `epsearch list`."""
 
     name: str
+    """Of the study."""
     command: str
+    """That trains it; UNKNOWN where the study cannot be read."""
     dataset: str
+    """UNKNOWN where the study cannot be read."""
     status: str
+    """Finished, how far it is, or why it cannot be read."""
     chosen: dict[str, Value] | None
+    """The best point so far of a search; else None."""
     score: float | None
+    """Mean A_T in [0, 1] that chose it; None without one."""
     created: str
+    """ISO-8601 time, UTC."""
     inert: bool = False
+    """Whether all values score the same bit for bit, so that the chosen one is no better than any other."""
 
 
 def load(name: str | None, storage: LedgerUrl, out: Path) -> Loop:
@@ -56,8 +61,9 @@ def load(name: str | None, storage: LedgerUrl, out: Path) -> Loop:
 
 
 def list_studies(storage: LedgerUrl, out: Path) -> list[Listed]:
-    """The studies of a ledger, oldest first; those that cannot be read, too. No member is looked at: how far a study is
-    stands in its summary. Raises UsageError.
+    """The studies of a ledger, oldest first; those that cannot be read, too. Raises UsageError.
+
+    No member is looked at: how far a study is stands in its summary.
     """
     with opened(storage) as store:
         summaries = store.summaries()
@@ -68,8 +74,9 @@ def list_studies(storage: LedgerUrl, out: Path) -> list[Listed]:
 def opened(
     storage: LedgerUrl, patience: Patience | None = None, open_it: Callable[[LedgerUrl], Store] = read_store
 ) -> Iterator[Store]:
-    """By default to read from, where there is one. Raises UsageError; StoreUnavailable where it may be there another
-    time.
+    """A ledger, by default to read from, where there is one.
+
+    Raises UsageError; StoreUnavailable where it may be there another time.
     """
     if storage.file is not None and not storage.file.exists():
         raise UsageError(f"no ledger {on_one_line(storage.file)} yet; `epsearch run` makes one")

@@ -12,11 +12,14 @@ from results.ledger.url import LedgerUrl
 
 
 class Upgraded(NamedTuple):
-    """What `epsearch db upgrade` did. told: one line; empty where the ledger was up to date."""
+    """What `epsearch db upgrade` did."""
 
     ledger: str
+    """Its URL, without a password."""
     version: int
+    """Of its schema, now."""
     told: str
+    """One line; empty where the ledger was up to date."""
     summed_up: int
     """Studies of which there was no summary."""
 
@@ -30,7 +33,7 @@ def upgrade(storage: LedgerUrl, out: Path) -> Upgraded:
         there, count = store.summaries(), 0
         for row in store.studies():
             if row.name not in there:
-                with suppress(Unreadable):
+                with suppress(Unreadable):  # `epsearch list` says so; the others are summed up all the same
                     sum_up(stored_loop(row, store, storage, out), row)
                     count += 1
         return Upgraded(str(storage), VERSION, store.told, count)

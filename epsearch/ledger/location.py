@@ -47,12 +47,14 @@ def _from_environment() -> LedgerUrl | None:
 
 @contextmanager
 def kept_within(arguments: Sequence[str] = ()) -> Iterator[None]:
-    """Meanwhile processes that are started do not inherit EPSEARCH_STORAGE, and passwords among this process's own
-    arguments are stars wherever the system shows them: in `ps`, and in what Ray keeps of its driver.
+    """Within it, processes that are started do not inherit EPSEARCH_STORAGE, and no password can be seen.
+
+    Passwords among this process's own arguments are stars wherever the system shows them: in `ps`, and in what Ray
+    keeps of its driver.
     """
     _hide({secret for argument in arguments if "://" in argument for secret in LedgerUrl(argument).secrets})
     url = os.environ.pop(VARIABLE, None)
-    token = _held.set(url or _held.get())
+    token = _held.set(url or _held.get())  # within another such block the variable has gone already
     try:
         yield
     finally:
@@ -68,6 +70,7 @@ def _hide(secrets: set[str]) -> None:
     with suppress(OSError, ValueError, IndexError):
         start = int(Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[ARG_START])
         line = Path("/proc/self/cmdline").read_bytes()
+        # The longest first: a shorter one may be a part of it, whose rest would stay.
         for secret in sorted(map(os.fsencode, secrets), key=len, reverse=True):
             while (place := line.find(secret)) >= 0:
                 ctypes.memset(start + place, ord("*"), len(secret))

@@ -9,17 +9,20 @@ from results.statistics.power import Resolution
 
 
 class Outlook(NamedTuple):
-    """Members. known: in the ledger. now: missing in the present stage. least, most: of later rounds of the search.
-
-    final: of the evaluation, as far as it is not the present stage. certified: to be trained once more, alone.
-    """
+    """Numbers of members."""
 
     known: int
+    """In the ledger."""
     now: int
+    """Missing in the present stage."""
     least: int
+    """Of later rounds of the search, at least."""
     most: int
+    """Of later rounds of the search, at most."""
     final: int
+    """Of the evaluation, as far as it is not the present stage."""
     certified: int
+    """To be trained once more, alone."""
 
     @property
     def fewest(self) -> int:
@@ -34,36 +37,42 @@ class Outlook(NamedTuple):
 
 @dataclass(frozen=True)
 class Eta:
-    """Wall seconds on this machine: likely, and the ends of an interval.
+    """Wall time on this machine: likely, and the ends of an interval.
 
     The interval joins that of the measured speed (95 %, Student's t over the probe's windows) with the fewest and the
     most members that the search may want.
     """
 
     seconds: float
+    """The likely one."""
     low: float
+    """Seconds, the lower end."""
     high: float
+    """Seconds, the upper end."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is ahead of a study, at most. steps: SGD steps of all members. flop: floating point operations of them.
-
-    at_once: cohorts that are trained at a time here, which take bytes_needed. bytes_free: None where the system does
-    not tell. eta: None where so little is left that measuring would take longer, or for the reason `unmeasured`.
-    resolutions: for the seeds of the search, and those of the evaluation where they are more or fewer.
-    """
+    """What is ahead of a study, at most."""
 
     study: Search
     ahead: Outlook
     steps: int
+    """SGD steps of all members."""
     flop: float
+    """Floating point operations of all members."""
     at_once: int
+    """Cohorts that are trained at a time here."""
     bytes_needed: int
+    """Memory that these take."""
     bytes_free: int | None
+    """Memory that is free; None where the system does not tell."""
     eta: Eta | None
+    """None where so little is left that measuring would take longer, or for the reason `unmeasured`."""
     unmeasured: str
+    """Why the speed could not be measured; else empty."""
     resolutions: tuple[Resolution, ...]
+    """For the seeds of the search, and those of the evaluation where they are more or fewer."""
 
     def as_json(self) -> dict[str, Any]:
         """One JSON object."""

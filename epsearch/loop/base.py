@@ -43,7 +43,9 @@ class Known:
     """What is known of a study's members before any is looked up, by key."""
 
     records: Mapping[str, RunRecord] = field(default_factory=dict)
+    """What they scored."""
     certificates: Mapping[str, Certificate] = field(default_factory=dict)
+    """Of those that were trained once more, alone."""
     damaged: Mapping[str, str] = field(default_factory=dict)
     """Why a record of the ledger cannot be used."""
 
@@ -69,7 +71,7 @@ class Loop(ABC):
         self._images, self._store = dict(images), store
         self._jobs: dict[int, Job] = {}
         self._numbers = 0
-        self._keys: dict[Run, str] = {}
+        self._keys: dict[Run, str] = {}  # they are asked for at every report, and each is a hash of much JSON
         self._streams: dict[str, TaskStream] = {}
         self._later: dict[Kind, LaterSteps] = {}
 
@@ -141,6 +143,7 @@ class Loop(ABC):
             self.saved += result.value.saved
             self.notes += result.value.note.splitlines()
             self._keep(job, result)
+        # Only now: a crash in between loses nothing, as a loop that is opened anew finds the stage from the ledger.
         self._advance()
         self.sum_up()
 
@@ -186,12 +189,14 @@ class Loop(ABC):
 
     def _keep(self, job: Job, result: JobResult) -> None:
         fresh = records(job, result, [content(self.study, self._images, run) for run in job.runs])
+        # Before the ledger, as the summary that goes into it with these records counts them.
         self.records.update((record.key, record) for record in fresh)
         self._store.add(fresh, self.summary())
         self.stored += fresh
 
     def _unknown(self, runs: Iterable[Run]) -> list[Run]:
         """Those that are not known yet; of several that have the same result, the first."""
+        # Of equal keys a dict keeps the last value: from the end, that is the first run.
         by_key = {self._key(run): run for run in reversed(list(runs))}
         return [run for key, run in reversed(by_key.items()) if key not in self.records]
 
@@ -217,6 +222,7 @@ class Loop(ABC):
             pieces = min(pieces, len(alike))
             cuts = [len(alike) * piece // pieces for piece in range(pieces + 1)]
             cohorts += [alike[a:b] for a, b in itertools.pairwise(cuts)]
+        # What is begun last is short, so that all workers end at about the same time.
         cohorts.sort(key=lambda cohort: -len(cohort) * self._work(cohort[0]))
         return [(cohort, None) for cohort in cohorts]
 

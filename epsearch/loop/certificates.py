@@ -17,6 +17,7 @@ CERTIFICATE = "certificate"
 
 def sample(study: str, records: Iterable[RunRecord], count: int) -> list[str]:
     """Keys of the members to certify: a random draw that is the same whenever it is made."""
+    # In an order of their own: that in which members came must not change the draw.
     keys = sorted({record.key for record in records})
     return random.Random(study).sample(keys, min(count, len(keys)))
 

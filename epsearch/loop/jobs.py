@@ -22,56 +22,68 @@ class Run(NamedTuple):
     """A learner on D^CV ("cv") or D^EV ("eval"): what a study wants, and what a record is of."""
 
     phase: str
+    """`cv` or `eval`."""
     learner: Learner
 
 
 @dataclass(frozen=True)
 class Job:
-    """One cohort and everything a worker needs to train it; `stage` says in words what it belongs to.
-
-    weight: what a step of one learner takes, in FLOP; see `trainers/cost/work.py`. at_once: jobs trained at a time.
-    """
+    """One cohort and everything a worker needs to train it."""
 
     number: int
+    """Which job of its loop it is."""
     stage: str
+    """What it belongs to, in words."""
     phase: str
+    """`cv` or `eval`: on which stream it is trained."""
     cohort: Cohort
     architecture: Architecture
     stream: StreamRequest
     path: str
+    """Name of the numeric path."""
     transfer: bool
+    """Whether FWT and LCA are measured."""
     weight: float
+    """What a step of one learner takes, in FLOP; see `trainers/cost/work.py`."""
     at_once: int
+    """Jobs trained at a time."""
     certify: "Certify | None" = None
+    """With what its one learner is compared, where it is trained once more, alone."""
 
     @property
     def runs(self) -> list[Run]:
+        """One run a learner, in the cohort's order."""
         return [Run(self.phase, one) for one in self.cohort.learners]
 
 
 @dataclass(frozen=True)
 class Certify:
-    """Makes a job a certificate: its one learner has been trained among `mates`, with this result's fingerprint."""
+    """Makes a job a certificate: its one learner has been trained before, in a cohort."""
 
     mates: tuple[Learner, ...]
+    """Those among which it was trained, itself included."""
     fingerprint: str
+    """Of that result."""
 
 
 @dataclass(frozen=True)
 class JobResult:
-    """What came of a job: a value and the wall seconds it took, or an error in one line; foreign: of a user's own code.
-
-    traceback: of the worker, where an error is a fault of ours; else empty.
-    parameter_difference: of a certificate, the largest difference between alone and among the mates.
-    """
+    """What came of a job: a value, or an error."""
 
     number: int
+    """Of the job."""
     value: CohortResult | None
+    """None where there is an error."""
     seconds: float = 0.0
+    """Wall time that the value took."""
     error: str = ""
+    """In one line."""
     traceback: str = ""
+    """Of the worker, where an error is a fault of ours; else empty."""
     foreign: bool = False
+    """Whether the error is of a user's own code."""
     parameter_difference: float = 0.0
+    """Of a certificate: the largest difference between alone and among the mates."""
 
 
 def execute(job: Job, progress: Callable[[int], None] | None = None) -> JobResult:
@@ -88,7 +100,7 @@ def execute(job: Job, progress: Callable[[int], None] | None = None) -> JobResul
 
 
 def _trained(job: Job, progress: Callable[[int], None] | None) -> JobResult:
-    import torch
+    import torch  # late, as are the others: who only describes, encodes and hands out jobs needs none of it
 
     from trainers.numeric_path import NumericPath
     from trainers.population import Training, train_cohort
@@ -101,7 +113,9 @@ def _trained(job: Job, progress: Callable[[int], None] | None) -> JobResult:
     if job.certify is None:
         kept = replace(training, folder=cache_folder() / "learners", bytes_free=bytes_free(path, job.at_once))
         return JobResult(job.number, train_cohort(job.cohort, kept, progress), time.perf_counter() - started)
+    # A certificate is trained without the folder: nothing of it may come from what others have kept there.
     value, difference = train_cohort(job.cohort, training, progress), 0.0
+    # No ledger keeps parameters, so where they differ the cohort is trained again to see by how much.
     if value.fingerprints[0] != job.certify.fingerprint:
         together = train_cohort(Cohort(job.certify.mates), training, progress)
         row = job.certify.mates.index(job.cohort.learners[0])

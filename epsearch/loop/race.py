@@ -18,20 +18,21 @@ Found = Callable[[Point, int], RunRecord | None]
 
 @dataclass(frozen=True)
 class Table:
-    """What is known of points and seeds.
-
-    scores [K, R]: A_T in [0, 1], NaN without one. lost [K, R]: members that diverged.
-    """
+    """What is known of K points and R seeds."""
 
     scores: NDArray[np.float64]
+    """[K, R]: A_T in [0, 1], NaN without one."""
     lost: NDArray[np.bool_]
+    """[K, R]: members that diverged."""
 
     @classmethod
     def of(cls, points: Sequence[Point], seeds: Sequence[int], found: Found) -> "Table":
+        """The table of what `found` knows of every point and seed, in the given order."""
         records = [[found(point, seed) for seed in seeds] for point in points]
         lost = [[one is not None and one.status != "ok" for one in row] for row in records]
         shape = (len(points), len(seeds))
         scores = np.array([[_score(one) for one in row] for row in records], dtype=np.float64)
+        # Without a point, numpy makes of an empty list the shape [0], not [0, R].
         return cls(scores.reshape(shape), np.array(lost, dtype=bool).reshape(shape))
 
     def within(self, shares: Sequence[int]) -> "Table":

@@ -44,8 +44,8 @@ class SearchLoop(Loop):
         self.earlier = tuple(earlier)
         self.certificates: dict[str, Certificate] = dict(known.certificates)
         self._runs: dict[tuple[str, Point, int], Run] = {}  # they are asked for again and again
-        self._ahead: dict[int, Job] = {}
-        self._ahead_begun = False
+        self._ahead: dict[int, Job] = {}  # of the evaluation, open beside the search's
+        self._ahead_begun = False  # they are opened once: what is out is not known yet, and would be opened again
 
     def catch_up(self) -> None:
         """The baseline first: it is evaluated whatever the search finds."""
@@ -64,6 +64,7 @@ class SearchLoop(Loop):
 
     @property
     def stage(self) -> str:
+        """The round that is open, or the evaluation, in words."""
         return "evaluation" if self.evaluating else self.strategist.stage
 
     @property
@@ -80,17 +81,21 @@ class SearchLoop(Loop):
 
     @property
     def inert(self) -> bool:
+        """Whether all values that were tried score the same bit for bit, so that none is the best."""
         return all_equal(self.strategist.scores())
 
     def chosen(self) -> dict[str, Value] | None:
+        """The best point so far, by the names of what is searched; None before there is one."""
         best = self.best
         return None if best is None else dict(zip(self.study.space.names, best.point, strict=True))
 
     def state(self) -> str:
+        """Finished, or what is being trained, how far that is, and what is still to be certified."""
         alone = len(self._uncertified()) if self.evaluating else 0
         return super().state() + (f", {alone} to be trained once more, alone" if alone else "")
 
     def headline(self) -> str:
+        """The best point so far and its A_T in percent, or that all are equal."""
         best = self.best
         if best is not None and self.inert:
             return f"no best: all values have A_T {100 * best.value:.2f} %, bit for bit"
@@ -102,6 +107,7 @@ class SearchLoop(Loop):
         return setting_text(self.study.space.names, point)
 
     def heading(self) -> str:
+        """The strategy, its rounds, values and seeds, and the tasks of search and evaluation, in words."""
         study = self.study
         plural = {"repeat": "repeats", "batch": "batches"}[self.strategist.unit]
         what = "ε" if study.space.names == ("epsilon",) else f"values of {', '.join(study.space.names)}"
@@ -148,6 +154,7 @@ class SearchLoop(Loop):
         return Outlook(len(self.records), now, *self.strategist.later_members(), final, certified)
 
     def remaining_work(self) -> float:
+        """The most that is still to be done, in FLOP."""
         return self.work_of(self.outlook())[1]
 
     def work_of(self, ahead: Outlook) -> tuple[float, float]:

@@ -31,28 +31,34 @@ class TableLoop(Loop):
 
     @property
     def done(self) -> bool:
+        """Whether the rows are tuned, where they are to be, and all evaluated."""
         return not self.tuning and not self._unknown(self._wanted())
 
     @property
     def stage(self) -> str:
+        """The tuning or the evaluation, in words."""
         return "tuning" if self.tuning else "evaluation"
 
     def headline(self) -> str:
+        """How many rows are evaluated, and of how many."""
         finished = sum(not self._unknown(self.runs(row)) for row in self.rows)
         return f"{finished}/{len(self.rows)} rows"
 
     def heading(self) -> str:
+        """The number of rows, of seeds, and of the tasks that they are trained on, in words."""
         study = self.study
         tasks = f"{study.tasks - study.cv_tasks} tasks"
         tuned = f"tuned on {study.cv_tasks} tasks, then " if self.tuning else ""
         return f"{len(self.rows)} rows × {len(study.seeds)} seeds, {tuned}{tasks}"
 
     def ask(self) -> list[Job]:
+        """The open jobs of the present stage, the same ones until they are told."""
         if not self._jobs:
             self._open(self._jobs, self._cohorts(self._unknown(self._wanted()), self.workers))
         return list(self._jobs.values())
 
     def remaining_work(self) -> float:
+        """An estimate of what is still to be done, in FLOP; while it tunes, that of the evaluation included."""
         later = [one for row in self.rows for one in self.runs(row)] if self.tuning else []
         return sum(self._work(one) for one in [*self._unknown(self._wanted()), *self._unknown(later)])
 
@@ -62,12 +68,13 @@ class TableLoop(Loop):
 
     def _wanted(self) -> list[Run]:
         if self.tuning:
+            # Rows of one method may share candidates: each is trained once.
             rows: Iterable[Row] = dict.fromkeys(one for row in self.rows for one in row.candidates())
             return [one for row in rows for one in self.runs(row, "cv")]
         return [one for row in self.rows for one in self.runs(row)]
 
     def _advance(self) -> None:
-        if self._jobs:
+        if self._jobs:  # of this stage, which goes on until all of them are told
             return
         self._look_up(self._wanted())
         if self.tuning and not self._unknown(self._wanted()):

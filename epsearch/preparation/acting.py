@@ -76,11 +76,14 @@ def _check_switches(study: Search, name: str) -> None:
 
 
 class _Limit(NamedTuple):
-    """Up to `most` a hyperparameter acts; larger values are all alike, for a reason in words."""
+    """Up to which value a hyperparameter acts; larger ones are all alike."""
 
     name: str
+    """Of the hyperparameter."""
     most: int
+    """The largest value that acts."""
     reason: str
+    """Why larger ones are alike, in words."""
 
 
 def _of_memory(study: Search, stream: TaskStream) -> _Limit | None:

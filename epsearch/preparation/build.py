@@ -31,6 +31,7 @@ def build(kind: type[AnyStudy], given: Mapping[str, Any], config: Path | None = 
     """
     parsed = _parsed(kind, given, config)
     dataset = parsed.setdefault("dataset", default("dataset"))
+    # From the weakest to the strongest: of a name that several have, the last value counts.
     values = {option.name: option.default for option in kind.options()} | _defined(kind, parsed) | parsed
     if values["network"] != "resnet18" and "pretrained" not in parsed:
         values["pretrained"] = None  # the definition's are another network's

@@ -16,19 +16,19 @@ from trainers.streams.disjoint import PERMUTATIONS, seal
 
 
 class Prepared(NamedTuple):
-    """The evaluation stream, what determines results besides the members, and the proof that it was sealed.
-
-    Proved is that its tasks share nothing with those of the cross-validation, where a command trains on both.
-    """
+    """Data that is there and checked."""
 
     stream: TaskStream
+    """That of the evaluation."""
     images: dict[str, Any]
+    """What determines results besides the members."""
     proof: Proof
+    """That its tasks share nothing with those of the cross-validation, where a command trains on both."""
 
 
 def prepare(study: Study, events: Events) -> Prepared:
     """Decodes images where that has not been done. Raises UsageError."""
-    network = described_network(study)
+    network = described_network(study)  # first: weights that cannot be had are told before images are decoded
     say_size(study, events)
     decode_for(study, events)
     stream, proof = open_evaluation(study)

@@ -25,11 +25,13 @@ COMPARED = ("kind", "study", "stream", "numeric_path")
 
 
 class Stored(NamedTuple):
-    """A study as a ledger knows it, and what it was before, oldest first."""
+    """A study as a ledger knows it."""
 
     study: Study
     earlier: tuple[Search, ...]
+    """What it was before, oldest first."""
     proof: Proof
+    """Whether search and evaluation are apart, as the ledger keeps it."""
     images: Mapping[str, Any]
     """The stream's description of itself."""
 
@@ -75,8 +77,10 @@ def keep(
         if old == new:
             kept = {**row.config, **asked}
             if write and kept != row.config:
+                # With the row as it was read: where another process has changed it meanwhile, this fails.
                 store.change_study(row, kept)
             return there.earlier
+        # Before the conflict in general, as it knows which files have changed and what helps.
         _check_source(store, study.name, old["stream"] or {}, new["stream"] or {})
         if not extend or not _grows(old, new):
             raise _conflict(study.name, old, new)

@@ -20,16 +20,20 @@ from trainers.streams.images.inspection import Inspection, inspect
 
 
 class Prepared(NamedTuple):
-    """counts: images by part. size: pixels a side. seconds: of finding, decoding and opening; decoded: images that were
-    decoded in them, 0 where the cache had them.
-    """
+    """A dataset of images that stands decoded in the cache."""
 
     where: str
+    """From where the images came."""
     size: int
+    """Pixels a side."""
     counts: dict[str, int]
+    """Images by part."""
     seconds: float
+    """Of finding, decoding and opening."""
     decoded: int
+    """Images that were decoded in these seconds; 0 where the cache had them."""
     cache_bytes: int
+    """Size of the pixels in the cache."""
     fingerprint: str
 
 

@@ -47,6 +47,7 @@ def _run(loop: Loop, monitor: Monitor) -> None:
                     loop.tell([_result(future, running.pop(future))])
                     monitor.update(loop)
         except BaseException as error:
+            # What runs stops when it next tells of its steps; what waits must not begin.
             stop.set()
             pool.shutdown(cancel_futures=True)
             if isinstance(error, KeyboardInterrupt):

@@ -31,6 +31,7 @@ def watching(private: bool, every: float = EVERY, end: Callable[[str], None] | N
 
     def watch() -> None:
         while not over.wait(every):
+            # The block may have ended while this looked: what ends on purpose has not been lost.
             if (what := look()) and not over.is_set():
                 (end or _end)(what)
                 return

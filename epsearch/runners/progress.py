@@ -42,7 +42,7 @@ class Monitor:
         with self._lock:
             self._speed.add(time.monotonic(), count, count * weight)
             now = self._now()
-        self._events.progress(now)
+        self._events.progress(now)  # outside the lock, as a listener may take its time
 
     def update(self, loop: Loop) -> None:
         """Takes a fresh look at the study, after results came in."""

@@ -61,6 +61,7 @@ def starting() -> Iterator[None]:
 def choose_ports(node: Any) -> None:
     """Gives those processes free ports, where no port is given, before the node's raylet starts."""
     raylet, parameters = _inner("_raylet"), node._ray_params
+    # None is closed before the last is found: the system would give the same port twice.
     with ExitStack() as all_at_once:
         for name in PORTS:
             if not getattr(parameters, name, None):
@@ -107,7 +108,7 @@ def shut_down() -> None:
     """Ends this process's Ray and waits for what it started, which Ray kills and forgets where it takes a second."""
     import ray
 
-    processes = started()
+    processes = started()  # before the end, after which Ray knows them no longer
     ray.shutdown()
     for process in processes:
         with suppress(subprocess.TimeoutExpired):

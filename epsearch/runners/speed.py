@@ -34,6 +34,7 @@ class Speed:
         self.steps += steps
         self.work += work
         self._marks.append(_Mark(now, self.steps, self.work))
+        # Two stay, or steps that take more than a minute would have no speed.
         while now - self._marks[0].time > WINDOW_SECONDS and len(self._marks) > 2:
             self._marks.popleft()
 

@@ -8,7 +8,7 @@ from ray import tune
 from epsearch.failures.lines import of_a_cohort
 from epsearch.loop.jobs import Job, encode, execute
 
-REPORT_SECONDS = 1.0
+REPORT_SECONDS = 1.0  # at least between two reports, as each of them goes through Ray to the driver
 
 
 def train(config: dict[str, Any]) -> None:

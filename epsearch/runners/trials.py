@@ -46,6 +46,7 @@ class Source:
 
     @property
     def done(self) -> bool:
+        """Whether Tune is to be handed nothing more: the loop is done, stopping, or failed."""
         return self.error is not None or self.stopping or self._loop.done
 
     @property
@@ -56,6 +57,7 @@ class Source:
         return False
 
     def ask(self) -> list[Job]:
+        """The open jobs of the loop; none after an error in asking, which `error` then has."""
         with self.no_escape():
             return self._loop.ask()
         return []
@@ -74,6 +76,7 @@ class Source:
             self.error = self.error or error
 
     def tell(self, attempts: Sequence[Attempt]) -> None:
+        """Tells the loop what came of the attempts, but for those that leave their job open."""
         with self.no_escape():
             self._loop.tell([_result(attempt) for attempt in attempts if not self._lost(attempt)])
             self._monitor.update(self._loop)
@@ -93,6 +96,7 @@ class Relay(tune.Callback):
         self._source = source
 
     def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: Any, **info: Any) -> None:
+        """Passes on the steps of one report, with the weight of the trial's job in FLOP a step."""
         self._source.steps(int(result.get("steps", 0)), trial.config["job"].weight)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -109,6 +113,7 @@ class _Stop(Stopper):
         return False
 
     def stop_all(self) -> bool:
+        """Whether all trials are to end: the listener wants to stop."""
         return self._source.stopping
 
     def __getstate__(self) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def ready(study: Study) -> Iterator[Callable[[Loop, Monitor], None]]:
         try:
             yield partial(_run, starting)
         finally:
-            if starting.exception() is None:
+            if starting.exception() is None:  # waits for a start that is still going on
                 ray_start.shut_down()
 
 
@@ -80,7 +80,7 @@ def _run(starting: Future[None], loop: Loop, monitor: Monitor) -> None:
     with _ray_is_to_blame("cannot be imported"):
         from epsearch.runners.trials import Source, fit  # takes seconds, too: Ray starts meanwhile
 
-    starting.result()
+    starting.result()  # raises what the start has raised
     if threading.current_thread() is threading.main_thread():
         # As Ctrl-C, for which Tune has a handler; without one of its own Ray prints a stack trace.
         signal.signal(signal.SIGTERM, lambda number, frame: os.kill(os.getpid(), signal.SIGINT))
@@ -90,7 +90,7 @@ def _run(starting: Future[None], loop: Loop, monitor: Monitor) -> None:
         loop.workers = study.workers or _cluster_slots(study)
         with _ray_is_to_blame("was lost"), lost.watching(private=study.address == "local"):
             fit(source, study.device, loop.workers, scratch)
-    except Unavailable:
+    except Unavailable:  # an error of the study's own comes first, and is raised below
         if source.error is None:
             raise
     finally:
@@ -104,7 +104,7 @@ def _run(starting: Future[None], loop: Loop, monitor: Monitor) -> None:
 @contextmanager
 def _own_signals() -> Iterator[None]:
     """Gives back the handlers of Ctrl-C and SIGTERM, which Ray and Tune replace and leave replaced."""
-    if threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread():  # where Python lets nobody set a handler
         yield
         return
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -54,11 +54,14 @@ def make_plan(loop: SearchLoop) -> Plan:
 
 
 class _Cost(NamedTuple):
-    """Of one member: all floating point operations, those of its training, and SGD steps."""
+    """What one member takes."""
 
     flop: float
+    """All floating point operations."""
     training: float
+    """Those of its training."""
     steps: float
+    """SGD steps."""
 
 
 def _kinds(runs: Iterable[Run]) -> list[Run]:

@@ -66,16 +66,18 @@ LOOPS: dict[str, Looping] = {
 
 @dataclass(frozen=True)
 class Effort:
-    """What a session did: members trained and reused, member-steps taken and saved, wall seconds.
-
-    saved: member-steps that were not taken, as members that begin alike share the first task.
-    """
+    """What a session did."""
 
     trained: int
+    """Members that were trained."""
     reused: int
+    """Members that were in the ledger."""
     member_steps: int
+    """SGD steps that were taken, of all members."""
     saved: int
+    """Member-steps that were not taken, as members that begin alike share the first task."""
     seconds: float
+    """Wall time."""
 
 
 @contextmanager
@@ -110,6 +112,7 @@ def _train(study: Study, prepared: Prepared, events: Events, extend: bool) -> tu
         loop = make_loop(study, prepared.images, store, earlier)
         growth.keep(store, *described)  # only now, as a study that cannot begin must not stand in the ledger
         sum_up(loop, store.study(study.name))
+        # What is damaged is told before the training, and behind it what was met on the way.
         stack.callback(_tell_damage, loop, events, told=_tell_damage(loop, events))
         loop.proof = prepared.proof
         look_ahead = LOOPS[study.kind].plan
@@ -204,7 +207,7 @@ def _opened(open_it: Callable[[LedgerUrl], Store], storage: LedgerUrl) -> Store:
 
 
 def make_folder(folder: Path, instead: str = "give another --out") -> None:
-    """Raises UsageError where nothing can be written there."""
+    """Makes a folder, unless it is there. Raises UsageError, with what to do instead, where it cannot be written to."""
     wrong = f"cannot write to the out folder {on_one_line(folder)}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -247,6 +250,6 @@ def _runner(study: Study) -> AbstractContextManager[Callable[[Loop, Monitor], No
         from epsearch.runners import local
 
         return local.ready(study)
-    from epsearch.runners import tune
+    from epsearch.runners import tune  # late: it is the only one that needs Ray, which may be broken here
 
     return tune.ready(study)

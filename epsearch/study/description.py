@@ -30,9 +30,9 @@ class Study:
     """
 
     kind: ClassVar[str]
+    """The command that trains it."""
     named: ClassVar[tuple[str, ...]] = OF_FIRST_LEDGERS
     """Hyperparameters that identify the study even where they have their neutral values."""
-    """The command that trains it."""
     grows: ClassVar[bool] = False
     """Whether a stored one may become another one that has all of its runs."""
 

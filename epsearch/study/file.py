@@ -35,7 +35,7 @@ def read(path: Path) -> dict[str, Any]:
 def _text(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            data = file.read(LARGEST_FILE + 1)
+            data = file.read(LARGEST_FILE + 1)  # a byte more tells what is too large, be it a pipe without an end
         if len(data) > LARGEST_FILE:
             raise UsageError(f"the config file {path} must have at most {LARGEST_FILE // 2**20} MiB, it is larger")
         return data.decode("utf-8-sig")

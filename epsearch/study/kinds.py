@@ -41,13 +41,16 @@ class Search(Study):
 
     @property
     def scored(self) -> str:
+        """The phase whose scores choose."""
         return self.score_on
 
     @property
     def tried(self) -> int:
+        """Values that are tried, at most."""
         return self.points * self.repeats
 
     def defaults(self) -> dict[str, Any]:
+        """What the dataset's definition says for the method, under the names of the options. Raises ValueError."""
         return published(self.dataset, self.method)
 
     @property
@@ -64,6 +67,7 @@ class Search(Study):
         return self.seeds if self.eval_seeds is None else self.eval_seeds
 
     def stream_seeds(self, phase: str) -> tuple[int, ...]:
+        """Seeds that may be trained on D^CV ("cv") or D^EV ("eval"): of "eval", the search's only where that scores."""
         if phase == "cv":
             return self.seeds
         searched = self.seeds if self.score_on == "eval" else ()
@@ -71,6 +75,7 @@ class Search(Study):
 
     @property
     def largest_batch(self) -> int:
+        """Examples of the largest SGD step that is trained: the study's own, or the largest that is searched."""
         ends = [(one.high, *one.choices) for one in self.space.parameters if one.name == "batch_size"]
         return max([super().largest_batch, *(int(end) for row in ends for end in row if end is not None)])
 
@@ -113,6 +118,7 @@ class Comparison(Table):
 
     @property
     def searches(self) -> bool:
+        """Whether the methods are tuned on D^CV first."""
         return self.tune
 
 

@@ -27,23 +27,30 @@ def _as_it_is(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Option:
-    """`parse` turns text or a YAML value into the field's value or raises UsageError; `show` is its inverse.
-
-    Options that identify a study can change its figures; the others say how and where it runs. Those that came `later`
-    than the first ledgers identify it only where they differ from their default: older studies go on being themselves.
-    """
+    """One row of the table: an option of the command line, which YAML files and services take by its name."""
 
     name: str
+    """With underscores, as the field of the description has it."""
     default: Any
+    """The field's value where neither the user nor the dataset's definition gives one."""
     parse: Callable[[Any], Any]
+    """Turns text or a YAML value into the field's value or raises UsageError."""
     help: str
     identifies: bool = True
+    """Whether it can change a study's figures; the others say how and where it runs."""
     show: Callable[[Any], Any] = _as_it_is
+    """The inverse of `parse`."""
     aliases: tuple[str, ...] = ()
+    """Other flags for the same."""
     later: bool = False
+    """Whether it came later than the first ledgers: then it identifies a study only where it differs from its default.
+
+    Older studies go on being themselves.
+    """
 
     @property
     def flag(self) -> str:
+        """The option on the command line, with hyphens."""
         return "--" + self.name.replace("_", "-")
 
 

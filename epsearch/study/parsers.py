@@ -35,6 +35,8 @@ def whole(name: str, low: int, high: int = limits.COUNT) -> Callable[[Any], int]
 
 
 def or_all(parse: Callable[[Any], int]) -> Callable[[Any], int | None]:
+    """What `parse` takes, or `all`, which is None."""
+
     def parse_or_all(value: Any) -> int | None:
         if isinstance(value, str) and value.lower() == "all":
             return None
@@ -47,6 +49,8 @@ def or_all(parse: Callable[[Any], int]) -> Callable[[Any], int | None]:
 
 
 def one_of(name: str, *allowed: str) -> Callable[[Any], str]:
+    """One of some words, as it is written."""
+
     def parse(value: Any) -> str:
         if value not in allowed:
             raise UsageError(unknown(name, value, allowed))
@@ -132,14 +136,17 @@ def number(name: str, allowed: str, fits: Callable[[float], bool]) -> Callable[[
 
 
 def fraction(name: str) -> Callable[[Any], float]:
+    """A number in [0, 1]."""
     return number(name, "in [0, 1]", lambda value: 0 <= value <= 1)
 
 
 def positive(name: str) -> Callable[[Any], float]:
+    """A number > 0."""
     return number(name, "> 0", lambda value: value > 0)
 
 
 def at_least_zero(name: str) -> Callable[[Any], float]:
+    """A number >= 0."""
     return number(name, ">= 0", lambda value: value >= 0)
 
 
@@ -218,6 +225,7 @@ def _seeds(value: Any) -> range | list[int]:
 
 
 def interval(value: Any) -> tuple[float, float]:
+    """Two numbers, 0 <= low < high <= 1: a text or a YAML list."""
     try:
         parts = value.replace(",", " ").split() if isinstance(value, str) else value
         low, high = (float(part) + 0.0 for part in parts)  # −0 is 0
@@ -240,6 +248,7 @@ def yes_or_no(name: str) -> Callable[[Any], bool]:
 
 
 def numeric_path(value: Any) -> str:
+    """A numeric path's name, as the ledger writes it."""
     try:
         return str(NumericPath.parse(str(value)))
     except ValueError as error:
@@ -247,6 +256,7 @@ def numeric_path(value: Any) -> str:
 
 
 def name(value: Any) -> str:
+    """A study's name, which must do as the name of a folder."""
     name = str(value)
     if not name or name.startswith(".") or not all(letter.isalnum() or letter in "._-" for letter in name):
         raise UsageError(f"name must consist of letters, digits, '.', '_' and '-', got {value!r}")
@@ -271,12 +281,15 @@ def path_shown(value: Path) -> str:
 
 
 def none_for_none(value: Any) -> Any:
+    """The inverse of a parser that takes `none` for None."""
     return "none" if value is None else value
 
 
 def all_for_none(value: Any) -> Any:
+    """The inverse of a parser that takes `all` for None."""
     return "all" if value is None else value
 
 
 def list_or_none(value: Any) -> Any:
+    """A tuple as YAML has it; None stays None."""
     return None if value is None else list(value)

@@ -30,7 +30,7 @@ class Terminal:
 
     def __init__(self, console: Console, quiet: bool = False) -> None:
         self._console, self._quiet = console, quiet
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # progress comes from any thread
         self._line, self._bar = _Line(), _Bar(console)
         self._live = Live(console=console, get_renderable=self._line.text, refresh_per_second=4, transient=True)
 

@@ -31,6 +31,7 @@ def study(loop: Loop) -> RenderableType:
 
 
 def study_as_json(loop: Loop) -> dict[str, Any]:
+    """The same as one JSON object; score: mean A_T in [0, 1], null without a best point."""
     best = loop.best
     return {
         "name": loop.study.name,

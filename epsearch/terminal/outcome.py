@@ -182,6 +182,7 @@ def _title(metric: str) -> str:
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    # JSON knows no NaN, and a column of floats takes no None.
     rows = frame.astype(object).where(frame.notna(), None)
     return [{str(key): value for key, value in row.items()} for row in rows.to_dict("records")]
 
