@@ -33,6 +33,7 @@ class Origin(NamedTuple):
 
     @classmethod
     def of(cls, learner: Learner) -> "Origin":
+        """Returns the origin of a learner's first task."""
         rate, *others = (learner.hyperparameters.get(name) for name in learner.declared.in_first_task)
         return cls(learner.seed, rate, tuple(others))
 
@@ -73,6 +74,7 @@ class Checkpoints:
         return self._kept.load(self._first | _named(origin))
 
     def save_first(self, origins: list[Origin], learners: Learners, result: CohortResult) -> None:
+        """Keeps every origin's first task, where it is plain SGD; rows in the order of `origins`."""
         if self._kept is None or self._first is None:
             return
         for origin, arrays in zip(origins, _arrays(learners, result), strict=True):

@@ -23,14 +23,17 @@ LEARNING_CURVE_BATCHES = 10  # β of LCA_β: the current task is tested after b 
 
 @dataclass(frozen=True)
 class Learner:
-    """One learner: a method, values of exactly its hyperparameters, and a seed, which fixes everything random in a run.
+    """One learner: a method, values of its hyperparameters, and a seed.
 
     Raises ValueError, in one line, for a method or a hyperparameter that is not known, or a value that does not fit.
     """
 
     method: str
+    """A name of `METHODS`."""
     hyperparameters: Hyperparameters
+    """Values of exactly those that the method declares."""
     seed: int
+    """0…LARGEST_SEED; fixes everything random in a run."""
 
     def __post_init__(self) -> None:
         self.hyperparameters.check(self.declared.hyperparameters)
@@ -66,6 +69,7 @@ class Cohort:
     """
 
     learners: tuple[Learner, ...]
+    """At least one; the rows of a result have their order."""
 
     def __post_init__(self) -> None:
         if not self.learners:
@@ -121,21 +125,7 @@ class Architecture:
 
 @dataclass(frozen=True)
 class CohortResult:
-    """Raw measurements of M learners over T tasks, rows in the order of `cohort.learners`.
-
-    accuracies    [M, T, T]  on task j after task k, in [0, 1]; measured for j <= k, and, where transfer is measured,
-                             for j = k + 1, the zero-shot accuracy before the next task's first step; NaN elsewhere
-    initial       [M, T]     of the untrained network; NaN where transfer is not measured
-    within        [M, T, 11] on the current task after b = 0…10 mini-batches; NaN past the task's last batch, and
-                             where transfer is not measured
-    violations    [M, T]     share of steps at which the gradient was projected; NaN without a reference gradient
-    diverged_task, diverged_step [M]  where the loss or a parameter first was not finite; -1 where it never was
-    steps         [M]        SGD steps of the whole run
-    fingerprints  [M]        hash of the final parameters
-    params        M arrays   the final parameters, with the engine's padding; None in a result from elsewhere
-    saved         steps of one learner that were not taken, as learners share their first task
-    note          lines for the user where not everything went as asked, else empty
-    """
+    """Raw measurements of M learners over T tasks, rows in the order of `cohort.learners`."""
 
     ARRAYS: ClassVar = (
         "accuracies",
@@ -148,18 +138,34 @@ class CohortResult:
         "fingerprints",
         "params",
     )
+    """The fields that have a row for each learner."""
 
     accuracies: NDArray[np.float64]
+    """[M, T, T], on task j after task k, in [0, 1]; measured for j <= k, and, where transfer is measured, for
+    j = k + 1, the zero-shot accuracy before the next task's first step; NaN elsewhere.
+    """
     initial: NDArray[np.float64]
+    """[M, T], accuracies of the untrained network; NaN where transfer is not measured."""
     within: NDArray[np.float64]
+    """[M, T, 11], accuracy on the current task after b = 0…10 mini-batches; NaN past the task's last batch, and where
+    transfer is not measured.
+    """
     violations: NDArray[np.float64]
+    """[M, T], share of steps at which the gradient was projected; NaN without a reference gradient."""
     diverged_task: NDArray[np.int64]
+    """[M], the task in which the loss or a parameter first was not finite; -1 where it never was."""
     diverged_step: NDArray[np.int64]
+    """[M], the step of that task; -1 where there is none."""
     steps: NDArray[np.int64]
+    """[M], SGD steps of the whole run."""
     fingerprints: NDArray[np.str_]
+    """[M], hash of the final parameters."""
     params: NDArray[np.object_]
+    """M arrays, the final parameters, with the engine's padding; None in a result from elsewhere."""
     saved: int = 0
+    """Steps of one learner that were not taken, as learners share their first task."""
     note: str = ""
+    """Lines for the user where not everything went as asked, else empty."""
 
     @classmethod
     def empty(cls, learners: int, tasks: int) -> "CohortResult":
@@ -172,6 +178,6 @@ class CohortResult:
             diverged_task=np.full(learners, -1),
             diverged_step=np.full(learners, -1),
             steps=np.zeros(learners, dtype=np.int64),
-            fingerprints=np.full(learners, "", dtype="U16"),
+            fingerprints=np.full(learners, "", dtype="U16"),  # as many characters as `fingerprint` has
             params=np.full(learners, None, dtype=object),
         )

@@ -28,11 +28,15 @@ class Hyperparameter:
     default: Value = None
     """Where nobody gives a value; None: somebody must."""
     low: float = 0.0
+    """The smallest number."""
     high: float = LARGEST
+    """The largest number, itself allowed."""
     closed: bool = True
     """Whether `low` itself is allowed."""
     whole: bool = False
+    """Whether it must be an integer."""
     choices: tuple[str, ...] = ()
+    """The words that it may be, instead of a number; () for a number."""
     all_for_none: bool = False
     """Whether None is a value, which users write as `all`."""
     search_low: float | None = None
@@ -101,6 +105,7 @@ class Hyperparameters:
     """Values of the hyperparameters of one method, as attributes; frozen, hashable, picklable."""
 
     def __init__(self, **values: Value) -> None:
+        # Past `__setattr__`, which refuses.
         vars(self).update(values)
 
     @classmethod

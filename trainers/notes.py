@@ -41,9 +41,9 @@ def heard_by(listener: Listener) -> Iterator[None]:
 
 
 def first_line(error: BaseException) -> str:
-    """What a foreign error says, in one line; its name where it says nothing.
+    r"""What a foreign error says, in one line; its name where it says nothing.
 
-    >>> first_line(ValueError("no\\nmore")), first_line(KeyboardInterrupt())
+    >>> first_line(ValueError("no\nmore")), first_line(KeyboardInterrupt())
     ('no', 'KeyboardInterrupt')
     """
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

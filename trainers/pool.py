@@ -66,6 +66,7 @@ class Pool:
 
     def remember(self, task: int) -> None:
         """Copies examples of the finished task into the memory, where the next task reads them."""
+        # Nothing comes after the last task that could read it.
         if self.capacity == 0 or task == len(self._stream.tasks) - 1:
             return
         if self._memory == RESERVOIR:

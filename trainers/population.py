@@ -224,6 +224,7 @@ class _Run:
         learners.reset()
         done = 0
         while done < engine.steps:
+            # One by one while the learning curve has points: each is tested after a single step.
             curve = self._transfer and done < LEARNING_CURVE_BATCHES
             last = min(done + (1 if curve else self._stride), engine.steps)
             started = time.monotonic()

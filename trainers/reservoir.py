@@ -36,6 +36,7 @@ class Reservoir:
 
     def settle(self) -> tuple[Indices, Indices]:
         """(slots whose example has changed, the rows where the new ones stand); from now on they stand in the slots."""
+        # Such slots point behind the memory, never at each other, so that they can be copied in any order.
         changed = np.flatnonzero(self._rows != np.arange(self._capacity))
         rows = self._rows[changed]
         self._rows[changed] = changed
@@ -46,5 +47,6 @@ class Reservoir:
         if self._stored < self._capacity:
             self._rows[self._stored] = row
             self._stored += 1
+        # Of n examples seen, the newest is stored with probability capacity/n, in a slot drawn at once.
         elif (slot := int(rng.integers(self._seen))) < self._capacity:
             self._rows[slot] = row

@@ -32,6 +32,7 @@ class Segment:
 
     @property
     def reference(self) -> int:
+        """Examples of all reference batches of a step."""
         return sum(self.parts)
 
 
@@ -58,6 +59,7 @@ def reference_batches(seed: int, task: int, stored: int, batch: int | None, step
     replacement over all previous tasks together (A-GEM, Algorithm 2).
     """
     if batch is None or stored <= batch:
+        # One row seen from every step: nothing is repeated in memory.
         return np.broadcast_to(np.arange(stored), (steps, stored))
     rng = generator(seed, "reference", task)
     draws = np.empty((steps, batch), dtype=np.int64)

@@ -28,17 +28,22 @@ class Reference(NamedTuple):
     """Examples and batches of references in all steps of a task."""
 
     examples: int
+    """Summed over the steps."""
     batches: int
+    """Passes of their own; 0 where they pass with the mini-batches."""
 
 
 class RunFlop(NamedTuple):
-    """Of one learner, by the stream's tasks: all training on it, and all tests from its start to the next one's."""
+    """FLOP of one learner, by the stream's tasks."""
 
     training: tuple[float, ...]
+    """All training on the task."""
     tests: tuple[float, ...]
+    """All tests from the task's start to the next one's."""
 
     @property
     def total(self) -> float:
+        """The FLOP of the whole run: all training and all tests."""
         return sum(self.training) + sum(self.tests)
 
 
@@ -59,6 +64,7 @@ def run_flop(learner: Learner, stream: TaskStream, architecture: Architecture, t
 
 def steps_of(learner: Learner, stream: TaskStream) -> list[int]:
     """Steps of each of the stream's tasks."""
+    # Rounded up: a last mini-batch that is short is a step, too.
     return [-(-stream.size(learner.seed, task) // learner.hyperparameters.batch_size) for task in stream.tasks]
 
 
@@ -76,6 +82,7 @@ def references(learner: Learner, stream: TaskStream) -> list[Reference]:
         drawn = stored if draw is None else min(draw, stored)
         batches = (task if kind == PER_TASK else 1) if drawn else 0
         found.append(Reference(steps * drawn, steps * batches))
+        # A task with fewer examples than places is stored whole.
         stored += min(place, size)
     return found
 

@@ -14,15 +14,16 @@ from trainers.networks.resnet import BLOCKS, Convolution, ResNet
 
 
 class Work(NamedTuple):
-    """FLOP of one example: of the forward pass, and of the backward pass that makes the gradient of the parameters.
-
-    A multiplication and an addition are two. fixed: of both passes of a batch besides, however many examples it has.
-    """
+    """FLOP of a network; a multiplication and an addition are two."""
 
     forward: float
+    """Of one example's forward pass."""
     backward: float
+    """Of its backward pass, which makes the gradient of the parameters."""
     fixed_forward: float = 0.0
+    """Of a batch's forward pass besides, however many examples it has."""
     fixed_backward: float = 0.0
+    """Of a batch's backward pass besides."""
 
     def plus(self, forward: float, backward: float = 0.0) -> "Work":
         """With more to do for each example."""
@@ -47,6 +48,7 @@ def work_of(net: Network, size: int = 0) -> Work:
 def mlp_work(sizes: Sequence[int]) -> Work:
     """Of a multilayer perceptron; its images need no gradient."""
     first, *later = (2.0 * k * n for k, n in pairwise(sizes))
+    # Backward, each layer makes the gradient of its weights, and all but the first that of their inputs.
     return Work(first + sum(later), first + 2 * sum(later))
 
 

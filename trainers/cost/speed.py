@@ -36,25 +36,29 @@ WARM_UP = {"cpu": 1, "cuda": 64}  # steps: compiling, first use of libraries; on
 
 
 class Took(NamedTuple):
-    """A call of the engine: when it began and ended, in seconds of a monotonic clock, and its steps of one learner."""
+    """A call of the engine."""
 
     begin: float
+    """Seconds of a monotonic clock."""
     end: float
+    """Seconds of the same clock."""
     steps: int
+    """Its steps of one learner, summed over the learners."""
 
 
 class Rates(NamedTuple):
-    """Steps of one learner per second of all threads together, one of each of `windows` of equal length.
-
-    task: the stream's task, counted from 0, whose steps were taken. learners: trained in lockstep by each thread, so
-    many as fit. threads: at a time. seconds: that all windows lasted together.
-    """
+    """How fast the steps of a task were."""
 
     windows: tuple[float, ...]
+    """Steps of one learner per second of all threads together, one rate of each window; windows are equally long."""
     task: int
+    """The stream's task, counted from 0, whose steps were taken."""
     learners: int
+    """Trained in lockstep by each thread, so many as fit."""
     threads: int
+    """At a time."""
     seconds: float
+    """That all windows lasted together."""
 
 
 class _Over(Exception):
@@ -102,6 +106,7 @@ def rates_of(took: Sequence[Sequence[Took]]) -> tuple[float, tuple[float, ...]]:
     >>> rates_of([[Took(0, 2, 10), Took(2, 4, 30)], [Took(0, 2, 20), Took(2, 4, 20)]])
     (4, (15.0, 25.0))
     """
+    # From the last thread's first call to the end of the one that stops first: all are at work.
     begin, end = max(one[0].begin for one in took), min(one[-1].end for one in took)
     count = max(1, min(WINDOWS, *(len(one) for one in took)))
     length = (end - begin) / count
@@ -200,9 +205,11 @@ class _Measured:
                 at = 0
                 learners.reset()
                 for array, values in zip(arrays, start, strict=True):
+                    # In place: recorded graphs go on reading these addresses.
                     array.copy_(values)
             until, started = min(at + stride, steps), now()
             self._engine.train(learners, at, until)
+            # Reading it waits for the device, as the training loop does: the steps have ended then.
             bad = bool((learners.first_bad.cpu() >= 0).all())
             ended = now()
             clock.took[self._thread].append(Took(started, ended, (until - at) * count))

@@ -16,13 +16,12 @@ WHOLE, ARRAY = 40, 6.5  # a penalty's whole gradient, and each array beside it
 
 
 class LaterSteps(NamedTuple):
-    """The steps after the first task, which learners of a seed share; of a single task, its own.
-
-    steps: of one learner. each: what one takes, in FLOP, on average.
-    """
+    """The steps after the first task, which learners of a seed share; of a single task, its own."""
 
     steps: int
+    """Of one learner."""
     each: float
+    """What one takes, in FLOP, on average."""
 
 
 def later_steps(learner: Learner, stream: TaskStream, architecture: Architecture) -> LaterSteps:

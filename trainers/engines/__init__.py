@@ -15,8 +15,10 @@ from trainers.streams.base import ImageStream, PixelStream, TaskStream
 def make_engine(
     cohort: Cohort, seeds: tuple[int, ...], stream: TaskStream, architecture: Architecture, path: NumericPath
 ) -> Engine:
-    """The engine that a numeric path names, or the method's own, for learners of these seeds that are alike in all
-    that is not per learner. Numba is imported where it is needed only.
+    """The engine that a numeric path names, or the method's own.
+
+    For learners of these seeds that are alike in all that is not per learner. Numba is imported where it is needed
+    only.
     """
     grows = isinstance(cohort.declared.rule, Columns)
     if architecture.network != "mlp":

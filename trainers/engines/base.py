@@ -15,20 +15,20 @@ from trainers.methods.penalty import State
 
 @dataclass(frozen=True)
 class Learners:
-    """M learners on the way: what changes while they train, and what tells them apart.
-
-    params [M, D]; seed [M], each an index into the engine's seeds; own, float64 [M] each: the hyperparameters in which
-    they may differ, by name; first_bad [M], the step of this task at which the loss first was not finite,
-    -1 where it never was; projected [M], how often g was projected; state, the arrays [M, D] of a penalty and the
-    network's statistics [M, …].
-    """
+    """M learners on the way: what changes while they train, and what tells them apart."""
 
     params: Tensor
+    """[M, D]."""
     seed: Tensor
+    """[M], each an index into the engine's seeds."""
     own: Mapping[str, Tensor]
+    """The hyperparameters in which they may differ, by name; float64 [M] each."""
     first_bad: Tensor
+    """[M], the step of this task at which the loss first was not finite; -1 where it never was."""
     projected: Tensor
+    """[M], how often g was projected in this task."""
     state: State
+    """The arrays [M, D] of a penalty and the network's statistics [M, …]."""
 
     @classmethod
     def of(cls, params: Tensor, seed: Tensor, own: Mapping[str, Sequence[float]], state: State) -> "Learners":
@@ -49,6 +49,7 @@ class Learners:
 
     def reset(self) -> None:
         """Forgets what was counted in the task before."""
+        # In place: recorded graphs and views of these arrays stay good.
         self.first_bad.fill_(-1)
         self.projected.zero_()
 

@@ -42,6 +42,7 @@ class Kept:
     def save(self, content: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Keeps the arrays instead of what is kept there. A full or forbidden disk is no reason to stop."""
         buffer = io.BytesIO()
+        # No pickles: what is read back could run code. A buffer, as the seal is of the whole content.
         np.savez(buffer, allow_pickle=False, **arrays)
         with suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -59,6 +60,7 @@ class Kept:
         return self._folder / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.kept", text
 
     def _prune(self) -> None:
+        # Newest first: what goes beyond the limit is what was not used for longest, by the times that `load` sets.
         files = sorted(((path.stat(), path) for path in self._folder.iterdir()), key=lambda pair: -pair[0].st_mtime)
         total = 0
         for stat, path in files:

@@ -17,6 +17,7 @@ HEADER = 65  # bytes: the checksum in hexadecimal, and a line's end
 
 def write(path: Path, mark: str, content: bytes | memoryview) -> None:
     """Replaces the file, never by half of it. mark: one line that says what the content is. Raises OSError."""
+    # In the same folder: a rename replaces a file at once only within a file system.
     handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -39,53 +39,60 @@ RESERVOIR = "reservoir"
 
 
 class Products(NamedTuple):
-    """Inner products of the two flattened gradients over all parameters.
-
-    share: the mini-batch's share of all examples of the step, those of the reference batch included.
-    """
+    """Inner products of the two flattened gradients over all parameters."""
 
     gg: Number
+    """‖g‖²."""
     gr: Number
+    """g·g_ref."""
     rr: Number
+    """‖g_ref‖²."""
     share: Number = 0.5
+    """The mini-batch's share of all examples of the step, those of the reference batch included."""
 
 
 class Angle(NamedTuple):
     """Norms and cosine of the two gradients; harmless ones where a gradient vanishes."""
 
-    usable: Number  # condition: both gradients are long enough to have a direction
+    usable: Number
+    """Condition: both gradients are long enough to have a direction."""
     g_norm: Number
+    """‖g‖; 1 where it vanishes."""
     r_norm: Number
+    """‖g_ref‖; 1 where it vanishes."""
     cosine: Number
+    """ĝ·ĝ_ref; without meaning where not `usable`."""
 
 
 class Mix(NamedTuple):
     """Coefficients of the direction a·g + b·g_ref and whether it was projected."""
 
     a: Number
+    """Of g."""
     b: Number
+    """Of g_ref."""
     projected: Number
+    """Condition: the constraint was violated."""
 
 
 class Mixing(NamedTuple):
-    """A rule without state: `mix(products, values)`; not asked on steps without a reference batch.
+    """A rule without state."""
 
-    values: those that are per learner are Numbers, as the products are.
-    together: both batches are to pass through the network as one, of which the gradient is the mean over all examples.
+    mix: Callable[[Products, Hyperparameters], Mix]
+    """mix(products, values), not asked on steps without a reference batch; values: those that are per learner are
+    Numbers, as the products are.
+    """
+    together: bool = False
+    """Both batches are to pass through the network as one, of which the gradient is the mean over all examples.
     Without batch normalisation that is the same as their mix, and need not be done.
     """
 
-    mix: Callable[[Products, Hyperparameters], Mix]
-    together: bool = False
-
 
 class Projection(NamedTuple):
-    """A rule with one reference gradient for each previous task.
-
-    direction(g [M, D], references [M, t, D], values) -> (direction [M, D], whether it was projected [M])
-    """
+    """A rule with one reference gradient for each previous task."""
 
     direction: Callable[[Tensor, Tensor, Hyperparameters], tuple[Tensor, Tensor]]
+    """direction(g [M, D], references [M, t, D], values) -> (direction [M, D], whether it was projected [M])."""
 
 
 class Columns(NamedTuple):

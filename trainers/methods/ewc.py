@@ -27,15 +27,18 @@ if TYPE_CHECKING:
 
 
 def observe(state: State, step: Step, direction: Tensor) -> None:
+    """Adds the square of the mini-batch's gradient to the sum for the next Fisher estimate."""
     gather_squares(state, step)
 
 
 def refresh(state: State, params: Tensor, values: Hyperparameters) -> None:
+    """Takes the mean of the squares since the last refresh into the Fisher estimate, and starts them anew."""
     refresh_fisher(state, values)
     state["squares"].zero_()
 
 
 def finish(state: State, end: TaskEnd) -> None:
+    """Takes the Fisher estimate, scaled to [0, 1], as the importance; squares of an unfinished mean are dropped."""
     state["importance"].copy_(normalised(state["fisher"], end.real))
     state["squares"].zero_()
 

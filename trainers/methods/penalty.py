@@ -49,47 +49,51 @@ PENALTY_FORM = Hyperparameter(
 
 
 class Step(NamedTuple):
-    """One step of M learners: parameters before it and gradient of the unpenalised loss [M, D].
-
-    values: those that are per learner are numbers of one learner or tensors [M], which `column` takes.
-    """
+    """One step of M learners."""
 
     params: Tensor
+    """[M, D], before the step."""
     g: Tensor
+    """[M, D], gradient of the unpenalised loss."""
     values: Hyperparameters
+    """Those that are per learner are numbers of one learner or tensors [M], which `column` takes."""
 
 
 class TaskEnd(NamedTuple):
-    """The end of a task: params [M, D]; real [D], False where a row is padding; examples, how many the task showed.
-
-    values: those that are per learner are tensors [M].
-
-    sensitivities(): for every mini-batch of the task the gradient [M, D] of Σ ‖logits‖² over its examples, in a buffer
-    that is used again.
-    """
+    """The end of a task."""
 
     first: bool
+    """Whether it is the first task of the stream."""
     params: Tensor
+    """[M, D]."""
     real: Tensor
+    """[D], False where a row is padding."""
     examples: int
+    """How many the task showed."""
     values: Hyperparameters
+    """Those that are per learner are tensors [M]."""
     sensitivities: Callable[[], Iterator[Tensor]]
+    """For every mini-batch of the task the gradient [M, D] of Σ ‖logits‖² over its examples, in a buffer that is used
+    again.
+    """
 
 
 @dataclass(frozen=True)
 class Penalty:
-    """arrays: names of the state's arrays besides anchor and importance.
-
-    observe(state, step, direction) sees every step; refresh(state, params, values) comes every `fisher_every` steps,
-    before the step; a penalty that has it finds no importance without. finish(state, end) comes after every task but
-    the last, before θ* moves. looks_back: whether finish goes through the task's mini-batches once more.
-    """
+    """A rule that pulls parameters back to θ*, each by its importance."""
 
     arrays: tuple[str, ...]
+    """Names of the state's arrays besides anchor and importance."""
     finish: Callable[[State, TaskEnd], None]
+    """finish(state, end) comes after every task but the last, before θ* moves."""
     observe: Callable[[State, Step, Tensor], None] | None = None
+    """observe(state, step, direction) sees every step."""
     refresh: Callable[[State, Tensor, Hyperparameters], None] | None = None
+    """refresh(state, params, values) comes every `fisher_every` steps, before the step; a penalty that has it finds no
+    importance without.
+    """
     looks_back: bool = False
+    """Whether finish goes through the task's mini-batches once more."""
 
     @property
     def kept(self) -> int:
@@ -137,6 +141,8 @@ def refresh_fisher(state: State, values: Hyperparameters) -> None:
 
 def normalised(values: Tensor, real: Tensor) -> Tensor:
     """Shifted and scaled to [0, 1] over each member's parameters together; padding stays zero."""
+    # Padding is kept out of both: its zeros could be the lowest.
     lowest = values.where(real, math.inf).amin(dim=1, keepdim=True)
     highest = values.where(real, -math.inf).amax(dim=1, keepdim=True)
+    # Where all values are alike, 0/1e-32 is 0; 1e-32 is lost beside any other difference.
     return ((values - lowest) / (highest - lowest + 1e-32)).mul_(real)

@@ -11,7 +11,7 @@ TOLERANCE = 1e-12  # of the largest entry of the matrix: what counts as zero
 
 
 def solve(matrix: Array, linear: Array, lowest: float) -> Array:
-    """argmin ½ vᵀPv + qᵀv subject to v >= lowest, for each of M problems: P [M, n, n], q [M, n] -> [M, n].
+    """Returns argmin ½ vᵀPv + qᵀv subject to v >= lowest, of M problems: P [M, n, n], q [M, n] -> [M, n].
 
     Block principal pivoting (Júdice & Pires, 1994): every variable is either at its bound or free. The free ones come
     from a linear system; those on the wrong side of their condition change places, all of them while that lowers their
@@ -29,6 +29,7 @@ def solve(matrix: Array, linear: Array, lowest: float) -> Array:
     patience = np.full(len(linear), PATIENCE)
     best = np.zeros(linear.shape)
     for _ in range(MOST_EXCHANGES * count):
+        # Rows of the identity hold the others at their bound, so that all problems have systems of one size.
         both = free[:, :, None] & free[:, None, :]
         system = np.where(both, matrix, np.eye(count))
         above = np.linalg.solve(system, np.where(free, -shifted, 0.0)[..., None])[..., 0]
@@ -41,6 +42,7 @@ def solve(matrix: Array, linear: Array, lowest: float) -> Array:
             break
         fewest = np.where(fewer, number, fewest)
         patience = np.where(fewer, PATIENCE, patience - 1)
+        # The last True of each row is the first of the row turned round.
         last = np.arange(count) == (count - 1 - wrong[:, ::-1].argmax(axis=1))[:, None]
         free ^= np.where((patience < 0)[:, None], wrong & last, wrong)
     return lowest + best

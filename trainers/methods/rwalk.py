@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 
 def observe(state: State, step: Step, direction: Tensor) -> None:
+    """Adds the step to the squares of the Fisher estimate and to the path."""
     gather_squares(state, step)
     gather_path(state, step, direction)
 
@@ -65,9 +66,11 @@ class Walk(Penalty):
 
     @property
     def kept(self) -> int:
+        """Arrays of the parameters' size in the state, θ_Δ among them."""
         return super().kept + 1
 
     def start(self, params: Tensor) -> State:
+        """Returns the state of untrained networks, with θ_Δ."""
         return super().start(params) | {"since": params.clone()}
 
 

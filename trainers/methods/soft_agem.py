@@ -33,6 +33,7 @@ def mix(products: Products, values: Hyperparameters) -> Mix:
     otherwise = 1.0 if values.satisfied == "raw" else 1 / between.g_norm
     soft = choose(between.usable & (between.cosine < threshold), when, otherwise)
     hard = agem.mix(products, values)
+    # Both are always made: of a batch of learners some may have ε = 0.
     return Mix(*(where(values.epsilon == 0, h, s) for h, s in zip(hard, soft, strict=True)))
 
 

@@ -19,7 +19,9 @@ class Head(Protocol):
     """outputs: logits of an example."""
 
     @property
-    def outputs(self) -> int: ...
+    def outputs(self) -> int:
+        """The logits of an example."""
+        ...
 
     def shapes(self, features: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """Names and shapes of its parameters."""
@@ -42,9 +44,11 @@ class Linear:
     random_bias: bool
 
     def shapes(self, features: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Returns the shapes of weight [outputs, F] and bias [outputs], named as in torchvision."""
         return ("fc.weight", (self.outputs, features)), ("fc.bias", (self.outputs,))
 
     def init(self, views: Views, rng: np.random.Generator) -> None:
+        """Draws the weights, and the biases where they are random; otherwise they stay zero."""
         weight, bias = views["fc.weight"][0], views["fc.bias"][0]
         bound = weight.shape[1] ** -0.5
         weight.copy_(uniform(rng, weight.shape, bound))
@@ -52,6 +56,7 @@ class Linear:
             bias.copy_(uniform(rng, bias.shape, bound))
 
     def logits(self, views: Views, features: Tensor) -> Tensor:
+        """Returns features·weightᵀ + bias, [M, B, outputs]."""
         return torch.baddbmm(views["fc.bias"][:, None], features, views["fc.weight"].mT)
 
 
@@ -67,17 +72,21 @@ class JointEmbedding:
 
     @property
     def outputs(self) -> int:
+        """The logits of an example: rows of the attributes."""
         return len(self._attributes)
 
     def shapes(self, features: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """Returns the shapes of W [A, F] and b [outputs]."""
         return ("embedding.weight", (self._attributes.shape[1], features)), ("embedding.bias", (self.outputs,))
 
     def init(self, views: Views, rng: np.random.Generator) -> None:
+        """Draws W truncated normal (σ = 0.1), and sets b to 0.1."""
         weight = views["embedding.weight"][0]
         weight.copy_(torch.from_numpy(truncated_normal(rng, tuple(weight.shape))))
         views["embedding.bias"].fill_(JOINT_BIAS_START)
 
     def logits(self, views: Views, features: Tensor) -> Tensor:
+        """Returns features·(A W)ᵀ + b, [M, B, outputs]."""
         weight = views["embedding.weight"]
         if weight.device not in self._on:  # once: what copies from the host cannot be captured in a CUDA graph
             self._on[weight.device] = self._attributes.to(weight.device)

@@ -26,7 +26,7 @@ def one_hot(labels: Tensor, like: Tensor) -> Tensor:
 
 
 def output_delta(p: Tensor, target: Tensor, subtracted: bool) -> Tensor:
-    """p − target in place: the gradient of each example's cross-entropy by its logits.
+    """Turns p into p − target, in place: the gradient of each example's cross-entropy by its logits.
 
     p […, outputs] are probabilities, target, broadcast to them, is one-hot. subtracted: as published results were
     computed, and not by the sum of the other probabilities.

@@ -131,6 +131,7 @@ class MLP:
         self, layers: list[Layer], outputs: list[Tensor], delta: Tensor, parts: Sequence[int], into: list[list[Layer]]
     ) -> None:
         """From the gradient by the logits, delta [M, B, classes], to those by the parameters, for each part."""
+        # The padding's gradient is zero, and so stay its parameters.
         delta = torch.nn.functional.pad(delta, (0, self.widths[-1] - self.sizes[-1]))
         ends = list(itertools.accumulate(parts))
         slices = [slice(end - size, end) for size, end in zip(parts, ends, strict=True)]
@@ -140,4 +141,5 @@ class MLP:
                 torch.sum(delta[:, part], dim=1, out=gradient[index].bias)
             if index:
                 delta = torch.bmm(delta, layers[index].weight.mT)
+                # In place: zero where the ReLU was shut.
                 torch.ops.aten.threshold_backward(delta, outputs[index], 0, grad_input=delta)

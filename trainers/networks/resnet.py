@@ -65,14 +65,17 @@ class ResNet:
 
     @property
     def row(self) -> int:
+        """Length of a row of parameters, with padding."""
         return self.layout.row
 
     @property
     def real(self) -> Tensor:
+        """[row], False where a row is padding."""
         return self.layout.real
 
     @cached_property
     def stem(self) -> Convolution:
+        """The first convolution, of the images."""
         kernel, stride = (7, 2) if self.large else (3, 1)
         return Convolution("conv1", "bn1", 3, self.widths[0], kernel, stride)
 
@@ -149,6 +152,7 @@ class ResNet:
             with torch.enable_grad():
                 logits = self._forward(leaves, statistics["statistics"], x[:, part], training=True)
                 losses = cross_entropy(logits, labels[:, part], masks, row_weight[:, part, 0], self.subtracted)
+                # Zeroed first: autograd writes no gaps between parameters, and the buffers come without values.
                 gradient_of(losses.sum(), leaves, self.layout.views(into[number].zero_()))
             loss += losses.detach()
         return loss
@@ -216,6 +220,7 @@ class Layers:
         return functional.max_pool2d(h, 3, 2, 1) if net.large else h
 
     def block(self, block: Block, x: Tensor, beside: Tensor | None = None) -> Tensor:
+        """Returns the output [B, M·C, H, W] of a residual block, behind its last ReLU."""
         h = self.normalised(block.first, x).relu_()
         h = self.normalised(block.second, h)
         h = h + (x if block.shortcut is None else self.normalised(block.shortcut, x))

@@ -97,7 +97,7 @@ def _imagenet() -> dict[str, Tensor]:
 
 
 def _drop_damaged(path: Path) -> None:
-    """torch compares a file with the hash at the end of its name when it downloads it, and never again."""
+    """Removes a damaged download: torch compares a file with the hash in its name when it downloads it, never again."""
     if not path.is_file():
         return
     with open(path, "rb") as file:

@@ -159,11 +159,11 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 
 def in_one_line(error: BaseException) -> str:
-    """An error's type and message, whatever they are.
+    r"""An error's type and message, whatever they are.
 
     >>> in_one_line(SystemExit(0)), in_one_line(KeyboardInterrupt()), in_one_line(KeyError("x"))
     ('SystemExit: 0', 'KeyboardInterrupt', "KeyError: 'x'")
-    >>> in_one_line(ValueError("two\\nlines"))
+    >>> in_one_line(ValueError("two\nlines"))
     'ValueError: two lines'
     """
     try:
@@ -181,6 +181,7 @@ def _place(error: BaseException, source: Source) -> str:
         frames.append((error.filename, error.lineno or 0, {}))
     for path, number, names in reversed(frames):
         if name := source.name(path):
+            # A file that changed since it was last shown would be quoted with its old lines.
             linecache.checkcache(path)
             linecache.lazycache(path, names)  # the module's loader has the lines of what lies in a zip
             line = " ".join(linecache.getline(path, number).split())

@@ -28,12 +28,14 @@ class SourceError(Exception):
 
 @dataclass(frozen=True)
 class Source:
-    """The files that belong to a module. hashes: SHA-256 by name, sorted; a name is relative to the folder in which
-    the module lies, so that it is the same wherever that is. paths: the name of each file by its path on this machine.
-    """
+    """The files that belong to a module."""
 
     hashes: Mapping[str, str]
+    """SHA-256 by name, sorted; a name is relative to the folder in which the module lies, so that it is the same
+    wherever that is.
+    """
     paths: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """The name of each file by its path on this machine."""
 
     def name(self, path: str) -> str | None:
         """The name of one of the files, or of what lies in one of them, a zip; None of what is none of them."""

@@ -49,7 +49,9 @@ class StreamRequest:
     source: Mapping[str, str] | None = None
 
     def open(self) -> TaskStream:
-        """Raises DataError when the data can neither be read nor downloaded, or the sizes do not fit them, and
+        """Opens the stream, and downloads what it lacks.
+
+        Raises DataError when the data can neither be read nor downloaded, or the sizes do not fit them, and
         ForeignError where a user's own module cannot be imported or its factory fails.
         """
         if self.dataset in PERMUTED:

@@ -19,20 +19,26 @@ class DataError(Exception):
 
 
 class Examples(NamedTuple):
-    """inputs [n, …] as they are stored: bytes of pixels, or positions in a set of images; labels [n]."""
+    """Examples as they are stored."""
 
     inputs: NDArray[Any]
+    """[n, …], bytes of pixels, or positions in a set of images."""
     labels: Labels
+    """[n]."""
 
 
 @dataclass(frozen=True)
 class Images:
-    """A labelled image set. Pixels stay bytes; networks see `byte / largest`, in [0, 1]."""
+    """A labelled image set. Raises DataError where images and labels do not fit each other."""
 
     train: Examples
+    """The training set; pixels stay bytes."""
     test: Examples
+    """The test set, alike."""
     classes: int
+    """Labels lie in 0…classes−1."""
     largest: float
+    """What bytes are divided by: networks see `byte / largest`, in [0, 1]."""
 
     def __post_init__(self) -> None:
         for part, (inputs, labels) in (("training", self.train), ("test", self.test)):
@@ -58,20 +64,22 @@ class Images:
 
 
 class TaskStream(Protocol):
-    """Tasks numbered as in the whole stream, so that D^CV and D^EV never share a permutation, a class or a draw.
-
-    tasks: their numbers. classes: of one task, each of which has its quota in the memory. outputs: of the network;
-    labels lie in 0…outputs−1.
-    """
+    """Tasks numbered as in the whole stream, so that D^CV and D^EV never share a permutation, a class or a draw."""
 
     @property
-    def tasks(self) -> range: ...
+    def tasks(self) -> range:
+        """The numbers of its tasks, as in the whole stream."""
+        ...
 
     @property
-    def classes(self) -> int: ...
+    def classes(self) -> int:
+        """Classes of one task, each of which has its quota in the memory."""
+        ...
 
     @property
-    def outputs(self) -> int: ...
+    def outputs(self) -> int:
+        """Outputs of the network; labels lie in 0…outputs−1."""
+        ...
 
     def size(self, seed: int, task: int) -> int:
         """Training examples that the task shows."""
@@ -102,10 +110,14 @@ class PixelStream(TaskStream, Protocol):
     """Inputs are bytes [n, P]: what a multilayer perceptron takes. Networks see `byte / largest`."""
 
     @property
-    def inputs(self) -> int: ...
+    def inputs(self) -> int:
+        """P, the pixels of an example."""
+        ...
 
     @property
-    def largest(self) -> float: ...
+    def largest(self) -> float:
+        """What bytes are divided by."""
+        ...
 
     @property
     def density(self) -> float:
@@ -116,22 +128,28 @@ class PixelStream(TaskStream, Protocol):
 class ImageStream(TaskStream, Protocol):
     """Inputs are positions [n] in one set of images, `pixels`: what a residual network takes.
 
-    pixels [N, H, W, 3], bytes, perhaps mapped from a file; networks see `pixels / 255 − mean`, mean broadcastable to
-    [H, W, 3]. attributes [outputs, A]: of each output's class, for a joint embedding, else None. balanced: whether
-    accuracy on a task is the mean of its classes' accuracies.
+    Networks see `pixels / 255 − mean`.
     """
 
     @property
-    def pixels(self) -> Pixels: ...
+    def pixels(self) -> Pixels:
+        """[N, H, W, 3], bytes, perhaps mapped from a file."""
+        ...
 
     @property
-    def mean(self) -> NDArray[np.float32]: ...
+    def mean(self) -> NDArray[np.float32]:
+        """What is subtracted from `pixels / 255`; broadcastable to [H, W, 3]."""
+        ...
 
     @property
-    def attributes(self) -> NDArray[np.float32] | None: ...
+    def attributes(self) -> NDArray[np.float32] | None:
+        """[outputs, A], of each output's class, for a joint embedding, else None."""
+        ...
 
     @property
-    def balanced(self) -> bool: ...
+    def balanced(self) -> bool:
+        """Whether accuracy on a task is the mean of its classes' accuracies."""
+        ...
 
     def heads(self, seed: int) -> Labels:
         """[outputs], the task that each output belongs to, −1 where it is none of this stream's."""

@@ -97,4 +97,5 @@ def _hash(row: NDArray[Any]) -> bytes:
 
 
 def _joined(digests: Iterable[bytes]) -> Hashes:
+    # Little-endian whatever the machine, so that hashes and what is made of them can be compared between machines.
     return np.frombuffer(b"".join(digests), np.dtype("<u8")).astype(np.uint64)

@@ -33,43 +33,55 @@ class PermutedStream:
 
     @property
     def inputs(self) -> int:
+        """Pixels of an image."""
         return int(self._images.train.inputs.shape[1])
 
     @property
     def classes(self) -> int:
+        """Classes of one task, which all tasks share."""
         return self._images.classes
 
     @property
     def outputs(self) -> int:
+        """Outputs of the network: one for each class."""
         return self.classes
 
     @property
     def largest(self) -> float:
+        """The largest value of a pixel; networks see `byte / largest`."""
         return self._images.largest
 
     @cached_property
     def density(self) -> float:
+        """Share of pixels that are not zero, from a sample."""
         sample = self._images.train.inputs[:DENSITY_SAMPLE]
         return float(np.count_nonzero(sample) / sample.size)
 
     def permutation(self, seed: int, task: int) -> NDArray[np.int64]:
+        """Returns where each pixel [P] of the task comes from."""
         return generator(seed, "permutation", task).permutation(self.inputs)
 
     def size(self, seed: int, task: int) -> int:
+        """Returns how many training examples the task shows: as many in every task."""
         return self.examples
 
     def order(self, seed: int, task: int) -> NDArray[np.int64]:
+        """Returns positions of the training examples that the task shows, in its order."""
         return training_order(seed, task, self.available, self.examples)
 
     def train(self, seed: int, task: int, order: NDArray[np.int64]) -> Examples:
+        """Returns the training examples at `order`, their pixels [n, P] permuted."""
         inputs, labels = self._images.train
+        # Rows first: the other way round the whole training set would be copied.
         return Examples(inputs[order][:, self.permutation(seed, task)], labels[order])
 
     def test(self, seed: int, task: int) -> Examples:
+        """Returns the whole test set, its pixels [n, P] permuted."""
         inputs, labels = self._images.test
         return Examples(inputs[:, self.permutation(seed, task)], labels)
 
     def room(self, rows: int) -> NDArray[np.uint8]:
+        """Returns zeros [rows, P] for bytes of pixels."""
         return np.zeros((rows, self.inputs), dtype=np.uint8)
 
     def contents(self, seed: int, task: int) -> Hashes:
@@ -82,6 +94,7 @@ class PermutedStream:
         return hash_rows(self._images.alike[None])
 
     def describe(self) -> dict[str, Any]:
+        """Returns JSON-able facts that, with a seed, determine every example of the stream."""
         return {
             "kind": "permuted pixels",
             "images": self._fingerprint,

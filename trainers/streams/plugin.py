@@ -46,8 +46,9 @@ def open_own(
 
 
 class OwnStream(Foreign):
-    """A user's stream. What it raises is a ForeignError, and so is what it returns where nothing could be trained on
-    it; its source is a part of what describes it.
+    """A user's stream, whose source is a part of what describes it.
+
+    What it raises is a ForeignError, and so is what it returns where nothing could be trained on it.
     """
 
     def _guarded(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:

@@ -48,22 +48,27 @@ class BatchedEngine:
         self.steps, self.reference = 0, False
 
     def start(self) -> Tensor:
+        """Returns the parameters [S, D] of the untrained networks, one of each seed, on the device."""
         return start_rows(self._net, self._seeds, self._stream.tasks, self._pretrained).to(self._device)
 
     def state(self, params: Tensor) -> State:
+        """Returns a penalty's arrays [M, D] and the network's statistics [M, …], as of untrained networks."""
         kept = self._rule.start(params) if isinstance(self._rule, Penalty) else {}
         return kept | self._net.statistics(params)
 
     def load_task(self, task: int) -> None:
+        """Puts the task's examples and schedules of all seeds on the device, and forgets the last task's graphs."""
         schedules = [pool.load_task(task) for pool in self._pools]
         self._feed.load()
         self._segments = [_Segment(parts, self._device) for parts in zip(*schedules, strict=True)]
         self.steps = sum(segment.steps for segment in self._segments)
         self.reference = self._segments[-1].reference > 0
+        # A graph holds the addresses of the arrays that it was recorded with, the last task's rows among them.
         self._graphs.clear()
         self._warm.clear()
 
     def train(self, learners: Learners, first: int, last: int) -> None:
+        """Takes the steps first…last−1 with every learner, in place; raises PrecisionError."""
         set_precision(self._path)
         for begin, end in self._between_refreshes(learners, first, last):
             for number, start, steps in steps_between([segment.steps for segment in self._segments], begin, end):
@@ -86,6 +91,7 @@ class BatchedEngine:
         yield begin, last
 
     def finish(self, learners: Learners, first: bool) -> None:
+        """Ends the loaded task for a penalty: the importance is found anew, and θ* moves."""
         set_precision(self._path)
         if isinstance(self._rule, Penalty):
             sensitivities = partial(self._sensitivities, learners)
@@ -96,7 +102,7 @@ class BatchedEngine:
             self._rule.end_task(learners.state, end)
 
     def _sensitivities(self, learners: Learners) -> Iterator[Tensor]:
-        gradient = torch.empty_like(learners.params)
+        gradient = torch.empty_like(learners.params)  # one for all mini-batches: who asks is done with it at the next
         for segment in self._segments:
             for step in range(segment.steps):
                 rows = segment.rows[:, step, : segment.current]
@@ -107,10 +113,12 @@ class BatchedEngine:
                 yield gradient
 
     def remember(self, task: int) -> None:
+        """Writes examples of the finished task into every seed's memory."""
         for pool in self._pools:
             pool.remember(task)
 
     def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
+        """Returns each learner's accuracy [M] on the task's test set, in [0, 1]."""
         set_precision(self._path)
         labels = self._feed.labels(task)
         hits = torch.empty(len(learners.params), labels.shape[1], dtype=torch.bool, device=self._device)
@@ -126,10 +134,12 @@ class BatchedEngine:
     def _turns(self, learners: Learners) -> list[slice]:
         """The members that are trained in one batch of products: all at once, or one after another."""
         count = len(learners.params)
+        # One after another, products have the same shapes in any cohort, and so the same rounding.
         return [slice(row, row + 1) for row in range(count)] if self._one_by_one else [slice(count)]
 
     def _advance(self, learners: Learners, number: int, steps: int, start: int) -> None:
         """Takes steps of one segment: as many as possible from a graph, the rest one by one."""
+        # The parameters' address tells graphs apart, as it is recorded with them: other learners need one of their own.
         per_graph, key = self._graph_steps, (learners.params.data_ptr(), number)
         if self._device.type == "cuda" and per_graph > 1:
             if key not in self._warm:  # a first step outside of the graph sets up the libraries
@@ -157,6 +167,7 @@ class BatchedEngine:
     def _one_step(self, learners: Learners, number: int, start: int) -> None:
         """One step of every learner, without a look at any value: what a CUDA graph can hold."""
         segment = self._segments[number]
+        # The number is read on the device, so that one recorded graph takes the next steps each time it is replayed.
         rows = segment.rows.index_select(1, self._step)[:, 0]
         for turn in self._turns(learners):
             self._step_of(learners.part(turn), segment, rows, start)
@@ -170,6 +181,7 @@ class BatchedEngine:
         gradients = [torch.empty_like(params) for _ in sizes]  # the network writes all of them
         loss = self._net.gradients(params, learners.state, batch, weight[learners.seed], sizes, gradients)
         bad = (learners.first_bad < 0) & ~torch.isfinite(loss)
+        # By torch.where and in place: a graph can neither branch on a value nor write to a new address.
         learners.first_bad.copy_(torch.where(bad, self._step + start, learners.first_bad))
         self._update(learners, segment, gradients[0], gradients[1:])
 
@@ -178,11 +190,12 @@ class BatchedEngine:
         return self._net.normalises and isinstance(self._rule, Mixing) and self._rule.together
 
     def _update(self, learners: Learners, segment: "_Segment", g: Tensor, references: list[Tensor]) -> None:
-        """params −= rate · the rule's direction."""
+        """Subtracts rate · the rule's direction from the parameters, in place."""
         params, rule, values = learners.params, self._rule, learners.values(self._shared)
         rate = column(values.lr)
         if isinstance(rule, Penalty):
             params.addcmul_(rule.direction(learners.state, Step(params, g, values)), -rate)
+        # Without a reference batch, as in a first task, every rule but a penalty is plain SGD.
         elif not references:
             params.addcmul_(g, -rate)
         elif isinstance(rule, Projection):
@@ -201,6 +214,7 @@ class BatchedEngine:
         """Steps in one graph: as many as lie between two refreshes; one, so none, where the CPU takes part."""
         if isinstance(self._rule, Projection):
             return 1
+        # A refresh ends a run of steps, so a graph longer than `fisher_every` would never be used.
         refreshed = isinstance(self._rule, Penalty) and self._rule.refresh is not None
         return min(GRAPH_STEPS, self._shared.fisher_every) if refreshed else GRAPH_STEPS
 
@@ -222,7 +236,7 @@ class _Segment:
             taken = into = 0
             for wide, size in zip((self.current, *self.parts), (self.current, *segment.parts), strict=True):
                 rows[seed, :, into : into + size] = segment.rows[:, taken : taken + size]
-                weight[seed, into : into + size] = 1 / max(size, 1)
+                weight[seed, into : into + size] = 1 / max(size, 1)  # of no rows there is no mean
                 taken, into = taken + size, into + wide
         self.rows, self.row_weight = torch.from_numpy(rows).to(device), torch.from_numpy(weight).to(device)
 

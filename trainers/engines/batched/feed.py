@@ -55,14 +55,17 @@ class PixelFeed:
         self._tests: dict[int, tuple[Tensor, Tensor]] = {}
 
     def load(self) -> None:
+        """Uploads the inputs [S, rows, P], as bytes, and the labels [S, rows] of all pools."""
         self._inputs = self._upload([pool.inputs for pool in self._pools])
         self._labels = self._upload([pool.labels for pool in self._pools])
 
     def batch(self, rows: Tensor, seed: Tensor) -> Batch:
+        """Returns inputs [M, B, P] in [0, 1] and labels [M, B]; all outputs are allowed."""
         mine = rows[seed]
         return Batch(self._scale(self._inputs[seed[:, None], mine]), self._labels[seed[:, None], mine], None)
 
     def test(self, task: int, part: slice, seed: Tensor) -> Batch:
+        """Returns inputs [M, n, P] and labels [M, n] of a part of the test set, which is uploaded once a task."""
         if task not in self._tests:
             tests = [pool.test(task) for pool in self._pools]
             self._tests[task] = (self._upload([t.inputs for t in tests]), self._upload([t.labels for t in tests]))
@@ -70,6 +73,7 @@ class PixelFeed:
         return Batch(self._scale(inputs[:, part])[seed], labels[:, part][seed], None)
 
     def labels(self, task: int) -> NDArray[np.int64]:
+        """Returns the labels [S, n] of the task's test set."""
         return np.stack([pool.test(task).labels for pool in self._pools])
 
     def _scale(self, stored: Tensor) -> Tensor:
@@ -94,17 +98,21 @@ class ImageFeed:
         self._uploaded = None if device.type == "cpu" else _uploaded(stream.pixels, device)
 
     def load(self) -> None:
+        """Uploads the pool's positions [rows] and labels [rows]."""
         self._positions = torch.from_numpy(self._pool.inputs).to(self._device)
         self._labels = torch.from_numpy(self._pool.labels).to(self._device)
 
     def batch(self, rows: Tensor, seed: Tensor) -> Batch:
+        """Returns images [1, B, H, W, 3], labels [1, B] and the outputs allowed for each of them."""
         return self._batch(self._positions[rows[0]], self._labels[rows])
 
     def test(self, task: int, part: slice, seed: Tensor) -> Batch:
+        """Returns a part of the test set, in the shapes of a batch."""
         positions, labels = (torch.from_numpy(values[part]).to(self._device) for values in self._pool.test(task))
         return self._batch(positions, labels[None])
 
     def labels(self, task: int) -> NDArray[np.int64]:
+        """Returns the labels [1, n] of the task's test set."""
         return self._pool.test(task).labels[None]
 
     def _batch(self, positions: Tensor, labels: Tensor) -> Batch:

@@ -47,9 +47,11 @@ class GrowingEngine(ABC):
 
     @property
     def steps(self) -> int:
+        """The steps of the loaded task."""
         return sum(len(segment.rows) for segment in self._segments)
 
     def start(self) -> Tensor:
+        """Returns the untrained columns of all tasks [S, D], one row for each seed, on the device."""
         first, *others = self._stream.tasks
         rows = []
         for seed in self._seeds:
@@ -58,6 +60,7 @@ class GrowingEngine(ABC):
         return torch.from_numpy(np.stack(rows)).to(self._device)
 
     def load_task(self, task: int) -> None:
+        """Makes the task's column the newest one, and its training set and batches ready."""
         self._task = task
         # Without a memory the schedule names the same rows for every seed; what the rows hold is the seed's.
         schedules = [pool.load_task(task) for pool in self._pools]
@@ -70,6 +73,7 @@ class GrowingEngine(ABC):
         """Nothing: what was learnt of a task stays in its column."""
 
     def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
+        """Returns each learner's accuracy [M] on the task, in [0, 1], by the task's own column."""
         set_precision(self._path)
         return np.array([self._accuracy(learners, row, task) for row in range(len(learners.params))])
 
@@ -98,5 +102,6 @@ def note_bad(first_bad: Tensor, loss: Tensor, start: int) -> None:
     first_bad []; loss [steps], of the steps from `start` on.
     """
     bad = ~torch.isfinite(loss)
+    # The first maximum of 0s and 1s is the first 1. No value is fetched from a GPU.
     found = torch.where(bad.any(), bad.int().argmax() + start, -1)
     first_bad.copy_(torch.where(first_bad < 0, found, first_bad))

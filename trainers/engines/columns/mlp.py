@@ -56,16 +56,19 @@ class ColumnsEngine(GrowingEngine):
         return {}
 
     def load_task(self, task: int) -> None:
+        """Makes the task ready, and forgets what frozen columns made of the last block."""
         self._block = (-1, -1)
         super().load_task(task)
 
     def train(self, learners: Learners, first: int, last: int) -> None:
+        """Takes the steps first…last−1 with every learner's newest column, in place; raises PrecisionError."""
         set_precision(self._path)
         rates: list[float] = learners.own["lr"].tolist()
         seeds: list[int] = learners.seed.tolist()
         members = [self._net.columns(row)[: self._task + 1] for row in learners.params]
         for number, start, steps in steps_between([len(segment.rows) for segment in self._segments], first, last):
             rows = self._segments[number].rows
+            # Blocks begin at the same steps however few are asked for, as products of another size round differently.
             for begin in range(steps.start // BLOCK * BLOCK, steps.stop, BLOCK):
                 wanted = range(max(steps.start - begin, 0), min(steps.stop - begin, BLOCK))
                 block = [self._batches(pool, rows[begin : begin + BLOCK]) for pool in self._pools]
@@ -145,7 +148,9 @@ class _Newest:
 
     def __init__(self, net: Columns, column: Column, number: int, rate: float, ones: Tensor) -> None:
         self._column, self._ones = column, ones
+        # A stored bias is the sum of number + 1, each of which takes the step: `networks/progressive/mlp.py`.
         self._bias_rate = -rate * (number + 1) / len(ones)
+        # So is the first layer's weight, of matrices that all see the image.
         self._rates = [self._bias_rate, *[-rate / len(ones)] * (len(column) - 1)]
         self._above = net.own([layer.weight.T for layer in column[1:]], number)  # what the column itself feeds
 

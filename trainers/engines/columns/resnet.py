@@ -37,6 +37,7 @@ class ResNetColumnsEngine(GrowingEngine):
         self._balanced, self._pretrained = stream.balanced, architecture.pretrained
 
     def start(self) -> Tensor:
+        """Returns all columns [1, D], from pretrained weights where there are some; raises DataError."""
         rows = super().start()
         if self._pretrained is not None:
             for number in range(self._net.count):
@@ -44,13 +45,16 @@ class ResNetColumnsEngine(GrowingEngine):
         return rows
 
     def state(self, params: Tensor) -> State:
+        """Returns the moving averages of all columns, [M, S]."""
         return self._net.statistics(params)
 
     def load_task(self, task: int) -> None:
+        """Makes the task's training set and batches ready on the device."""
         super().load_task(task)
         self._feed.load()
 
     def train(self, learners: Learners, first: int, last: int) -> None:
+        """Takes the steps first…last−1 with every learner's newest column, in place; raises PrecisionError."""
         set_precision(self._path)
         rates: list[float] = learners.own["lr"].tolist()
         members = [learners.part(slice(row, row + 1)) for row in range(len(rates))]
@@ -62,6 +66,7 @@ class ResNetColumnsEngine(GrowingEngine):
                     kept = member.state["statistics"]
                     loss, found = self._net.gradients(member.params, kept, self._task, x, labels, allowed)
                     for view, gradient in found:
+                        # The views lie in the learner's row; all gradients are there before the first of them moves.
                         view.sub_(gradient, alpha=rate)
                     note_bad(member.first_bad[0], loss, start + step)
 

@@ -49,26 +49,33 @@ class CompiledEngine:
 
     @property
     def steps(self) -> int:
+        """The steps of the loaded task."""
         return sum(len(segment.rows) for segment in self._segments)
 
     @property
     def reference(self) -> bool:
+        """Whether the loaded task's last steps have a reference batch."""
         return self._segments[-1].reference > 0
 
     def start(self) -> Tensor:
+        """Returns the parameters [1, D] of the seed's untrained network."""
         return torch.from_numpy(self._net.init(generator(self._seed, "init", self._stream.tasks.start)))[None]
 
     def state(self, params: Tensor) -> State:
+        """Returns a penalty's arrays [M, D] of untrained networks; nothing for other rules."""
         return self._rule.start(params) if isinstance(self._rule, Penalty) else {}
 
     def load_task(self, task: int) -> None:
+        """Makes the task's batches ready; its examples are prepared at the first step."""
         self._segments = self._pool.load_task(task)
         self._inputs = None  # made when the first step asks for it: a shared first task has none
 
     def remember(self, task: int) -> None:
+        """Writes examples of the finished task into the memory."""
         self._pool.remember(task)
 
     def train(self, learners: Learners, first: int, last: int) -> None:
+        """Takes the steps first…last−1 with every learner, in place; raises PrecisionError."""
         set_precision(self._path)
         members = [
             _Member(learners, row, self._passes.layers(learners.params[row]), self._shared)
@@ -80,6 +87,7 @@ class CompiledEngine:
                 self._step(members, segment, segment.rows[step], start + step)
 
     def finish(self, learners: Learners, first: bool) -> None:
+        """Ends the loaded task for a penalty: the importance is found anew, and θ* moves."""
         set_precision(self._path)
         if isinstance(self._rule, Penalty):
             values, sensitivities = learners.values(self._shared), partial(self._sensitivities, learners)
@@ -87,6 +95,7 @@ class CompiledEngine:
             self._rule.end_task(learners.state, end)
 
     def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
+        """Returns the share of the task's test set that each learner classifies correctly, [M]."""
         set_precision(self._path)
         test = self._pool.test(task)
         if task not in self._tests:
@@ -114,10 +123,12 @@ class CompiledEngine:
 
     def _mix(self, members: list["_Member"], segment: Segment, rows: Indices, step: int) -> None:
         passes, batch = self._passes, self._passes.batch(len(rows), segment.current)
+        # Once for all learners, who share a seed and so the batch.
         inputs, labels = self._take(rows, segment.current)
         for member in members:
             member.note(passes.forward(member.layers, batch, inputs, labels), step)
             products = passes.backward(member.layers, batch, inputs, passes.g_ref)
+            # Plain SGD, where no rule mixes the two.
             a, b = 1.0, 0.0
             if segment.reference and isinstance(self._rule, Mixing):
                 a, b, hit = self._rule.mix(products, member.values)
@@ -127,6 +138,7 @@ class CompiledEngine:
     def _penalise(self, members: list["_Member"], rule: Penalty, rows: Indices, step: int) -> None:
         inputs, labels = self._take(rows, 0)
         g = self._room(1)
+        # Views of g: what the backward pass writes layer by layer is the whole gradient.
         into = self._passes.layers(g[0])
         for member in members:
             if rule.refresh and is_due(step, self._shared.fisher_every):
@@ -143,6 +155,7 @@ class CompiledEngine:
         for member in members:
             loss = 0.0
             for part, layers in zip(batches, into, strict=True):
+                # All of it as a reference batch, whose gradient is written out; that of a current one never is.
                 inputs, labels = self._take(part, 0)
                 loss += self._passes.gradient(member.layers, inputs, labels, layers)
             member.note(loss, step)
@@ -158,6 +171,7 @@ class CompiledEngine:
                 inputs, labels = self._take(rows[: segment.current], 0)
                 for member, into in pairs:
                     self._passes.sensitivity(member, inputs, len(labels), into)
+                # The same buffer each time: who asks is done with it at the next.
                 yield gradient
 
     def _room(self, gradients: int) -> Tensor:

@@ -25,10 +25,12 @@ class Layer(NamedTuple):
 
     @classmethod
     def of(cls, weight: Tensor, bias: Tensor) -> "Layer":
+        """Returns the layer with both views of the same memory."""
         return cls(weight, bias, weight.numpy(), bias.numpy())
 
     @property
     def arrays(self) -> tuple[Floats, Floats]:
+        """The weight and the bias as arrays, which is what kernels take."""
         return self.weight_array, self.bias_array
 
 
@@ -44,7 +46,7 @@ class Inputs(Protocol):
         ...
 
     def forward(self, layer: Layer, out: Tensor) -> None:
-        """out [B, N] = ReLU(x·weight + bias)."""
+        """Writes ReLU(x·weight + bias) into out [B, N]."""
         ...
 
     def products(self, delta: Floats, g_ref: Layer) -> tuple[float, float, float]:
@@ -65,19 +67,24 @@ class DenseInputs:
         self._current = 0
 
     def take(self, rows: Rows) -> None:
+        """Gathers these examples as float32 rows [B, P]."""
+        # Grows to the largest batch so far and is used again: no step allocates.
         if len(self._buffer) < len(rows):
             self._buffer = torch.empty(len(rows), self._examples.shape[1])
         self._x = self._buffer[: len(rows)]
         kernels.gather(rows, self._examples, self._scale, self._x.numpy())
 
     def split(self, current: int) -> None:
+        """Cuts the batch into the examples of g and, transposed for its product, those of g_ref."""
         self._current, self._now, self._ref = current, self._x[:current].numpy(), self._x[current:].T
 
     def forward(self, layer: Layer, out: Tensor) -> None:
+        """Writes ReLU(x·weight + bias) into out [B, N]."""
         self._products.affine(self._x, layer.weight, layer.bias, out)
         out.relu_()
 
     def products(self, delta: Floats, g_ref: Layer) -> tuple[float, float, float]:
+        """Makes g_ref by a matrix product, and returns (‖g‖², g·g_ref, ‖g_ref‖²) over this layer."""
         self._products.product(self._ref, torch.from_numpy(delta[self._current :]), g_ref.weight)
         found: tuple[float, float, float] = kernels.layer_products(
             self._now, delta, self._current, g_ref.weight_array, g_ref.bias_array
@@ -85,6 +92,7 @@ class DenseInputs:
         return found
 
     def update(self, layer: Layer, g_ref: Layer, b: np.float32, delta: Floats, a: np.float32) -> None:
+        """Adds b·g_ref + a·g to the layer."""
         kernels.update_layer(layer.arrays, g_ref.arrays, b, self._now, delta, a)
 
 
@@ -96,13 +104,16 @@ class SparseInputs:
         self._now = self._ref = sparse.ByPixel.empty(self._pixels, 0)
 
     def take(self, rows: Rows) -> None:
+        """Names these examples; nothing is gathered."""
         self._rows = rows
 
     def split(self, current: int) -> None:
+        """Turns the examples of g and of g_ref into lists by pixel, once for all learners."""
         now, ref = self._rows[:current], self._rows[current:]
         self._current = current
         self._now = self._sorted(now, self._now)
         self._ref = self._sorted(ref, self._ref)
+        # Of the inputs alone, so that all learners share it; ‖g‖² needs no more of them.
         self._gram: Floats = sparse.gram(*self._now, current)
 
     def _sorted(self, rows: Rows, into: sparse.ByPixel) -> sparse.ByPixel:
@@ -113,13 +124,16 @@ class SparseInputs:
         return into
 
     def forward(self, layer: Layer, out: Tensor) -> None:
+        """Writes ReLU(x·weight + bias) into out [B, N], from the non-zero pixels."""
         sparse.forward(self._rows, self._examples, *layer.arrays, out.numpy())
 
     def products(self, delta: Floats, g_ref: Layer) -> tuple[float, float, float]:
+        """Writes g_ref row by row, and returns (‖g‖², g·g_ref, ‖g_ref‖²) over this layer."""
         found: tuple[float, float, float] = sparse.layer_products(
             self._now, self._gram, self._ref, delta, self._current, *g_ref.arrays
         )
         return found
 
     def update(self, layer: Layer, g_ref: Layer, b: np.float32, delta: Floats, a: np.float32) -> None:
+        """Adds b·g_ref + a·g to the layer."""
         sparse.update_layer(layer.arrays, g_ref.arrays, b, self._now, delta, a)

@@ -33,6 +33,7 @@ def output_delta(logits, labels, classes, current, delta, subtracted):  # type: 
     rows = logits.shape[0]
     for i in range(rows):
         weight = np.float32(1) / np.float32(current if i < current else rows - current)
+        # Less the row's highest logit, so that no exponential overflows.
         highest = logits[i, 0]
         for c in range(1, classes):
             highest = max(highest, logits[i, c])
@@ -40,6 +41,7 @@ def output_delta(logits, labels, classes, current, delta, subtracted):  # type: 
         for c in range(classes):
             delta[i, c] = np.exp(logits[i, c] - highest)
             total += delta[i, c]
+        # The sum of the others is −(p_y − 1) without its rounding: see `networks.losses`.
         others = ZERO
         for c in range(classes):
             delta[i, c] *= weight / total
@@ -66,6 +68,7 @@ def mask(delta, hidden):  # type: ignore[no-untyped-def]
     """Zeroes delta where the ReLU was shut."""
     for i in range(delta.shape[0]):
         for j in range(delta.shape[1]):
+            # Asked this way round, a unit that is NaN lets its gradient pass.
             delta[i, j] = ZERO if hidden[i, j] <= ZERO else delta[i, j]
 
 
@@ -95,8 +98,10 @@ def layer_products(inputs, delta, current, g_ref, bias):  # type: ignore[no-unty
         square = ZERO
         for j in range(row.shape[0]):
             square += row[j] * row[j]
+        # A row's sum is float32, for the vectors; that over the rows float64, for its rounding.
         rr += float(square)
         for i in range(current):
+            # Zeros, of pixels and of units that are shut, spare a whole row each.
             if inputs[i, k] != ZERO:
                 gr += inputs[i, k] * dot(delta[i], row)
     return squared_norm(gram(inputs), delta, current), gr, rr
@@ -104,6 +109,7 @@ def layer_products(inputs, delta, current, g_ref, bias):  # type: ignore[no-unty
 
 @compiled
 def dot(one, other):  # type: ignore[no-untyped-def]
+    """The inner product of two rows, in float32."""
     product = ZERO
     for j in range(one.shape[0]):
         product += one[j] * other[j]
@@ -116,6 +122,7 @@ def squared_norm(inputs_gram, delta, current):  # type: ignore[no-untyped-def]
     total = 0.0
     for i in range(current):
         for k in range(i + 1):
+            # The matrix is symmetric: what lies off its diagonal counts twice. The 1 stands for the bias.
             total += (inputs_gram[i, k] + np.float32(1)) * dot(delta[i], delta[k]) * (1 if i == k else 2)
     return total
 
@@ -149,7 +156,7 @@ def update_layer(layer, reference, b, inputs, delta, a):  # type: ignore[no-unty
     update_bias(bias, g_ref_bias, b, delta, a)
     for k in range(weight.shape[0]):
         row = weight[k]
-        if b != ZERO:
+        if b != ZERO:  # g_ref may be of an earlier step, and 0 · NaN is NaN
             for j in range(row.shape[0]):
                 row[j] += b * g_ref[k, j]
         for i in range(inputs.shape[0]):
@@ -161,6 +168,7 @@ def update_layer(layer, reference, b, inputs, delta, a):  # type: ignore[no-unty
 
 @compiled
 def update_bias(bias, g_ref, b, delta, a):  # type: ignore[no-untyped-def]
+    """Adds b·g_ref + a·g to a bias [N]; g is the sum of delta's rows, and g_ref is not read where b is zero."""
     for j in range(bias.shape[0]):
         total = ZERO
         for i in range(delta.shape[0]):

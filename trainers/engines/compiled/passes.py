@@ -21,6 +21,7 @@ class Passes:
     def __init__(self, net: MLP, largest: float, path: NumericPath) -> None:
         self._net, self._sparse = net, path.sparse
         self._multiply = PRODUCTS[path.products]
+        # What a network sees of each byte: a table spares a division for every pixel of every batch.
         self._scale = (torch.arange(256, dtype=torch.float32) / largest).numpy()
         self._room = Room(net, 0)
         self._batches: dict[tuple[int, int], Batch] = {}
@@ -40,6 +41,7 @@ class Passes:
         """One room, made for the largest batch so far, is used for all; batches are views of it."""
         if rows > self._room.rows:
             self._room = Room(self._net, rows)
+            # They are views of the room that has just been replaced.
             self._batches.clear()
         if (rows, current) not in self._batches:
             self._batches[rows, current] = Batch(self._room, rows, current)
@@ -82,11 +84,12 @@ class Passes:
                 kernels.mask(batch.delta_array[number - 1], batch.hidden_array[number - 1])
             elif batch.reference:
                 found.append(inputs.products(delta, reference))
+        # Each layer has its own sums, added in the same order in every step.
         gg, gr, rr = map(sum, zip(*found, strict=True)) if found else (0.0, 0.0, 0.0)
         return Products(gg, gr, rr, batch.current / (batch.current + batch.reference))
 
     def update(self, member: list[Layer], batch: "Batch", inputs: Inputs, of_g: float, of_ref: float) -> None:
-        """params += of_g·g + of_ref·g_ref."""
+        """Adds of_g·g + of_ref·g_ref to the parameters, in place."""
         a, b = np.float32(of_g), np.float32(of_ref)
         inputs.update(member[0], self.g_ref[0], b, batch.delta_now[0], a)
         for number in range(1, len(member)):

@@ -67,17 +67,21 @@ def sort_by_pixel(rows, examples, start, example, value):  # type: ignore[no-unt
     """Writes the examples `rows` of a `Sparse` as `ByPixel` into the last three."""
     starts, pixel, given = examples
     last = starts.shape[1] - 1
+    # A counting sort. First, how many examples each pixel is not zero in, one place further on …
     start[:] = 0
     for row in rows:
         for at in range(starts[row, 0], starts[row, last]):
             start[pixel[at] + 1] += 1
+    # … then where each pixel begins …
     for p in range(1, start.shape[0]):
         start[p] += start[p - 1]
     for i in range(rows.shape[0]):
         for at in range(starts[rows[i], 0], starts[rows[i], last]):
             p = pixel[at]
+            # … then each example into the next free place of its pixel, in the order of the batch …
             example[start[p]], value[start[p]] = i, given[at]
             start[p] += 1
+    # … which has moved every beginning to its end, the beginning of the next one: back by one place.
     for p in range(start.shape[0] - 1, 0, -1):
         start[p] = start[p - 1]
     start[0] = 0
@@ -85,7 +89,7 @@ def sort_by_pixel(rows, examples, start, example, value):  # type: ignore[no-unt
 
 @compiled
 def _add_rows(into, source, index, factor, at, end):  # type: ignore[no-untyped-def]
-    """into += Σ factor[i] · source[index[i]] for i in at … end−1, four rows at a time to spare reads of `into`."""
+    """Adds Σ factor[i] · source[index[i]], i in at … end−1, to `into`; four rows at a time to spare reads of it."""
     width = into.shape[0]
     while at + 4 <= end:
         f0, f1, f2, f3 = factor[at], factor[at + 1], factor[at + 2], factor[at + 3]
@@ -102,7 +106,10 @@ def _add_rows(into, source, index, factor, at, end):  # type: ignore[no-untyped-
 
 @compiled
 def forward(rows, examples, weight, bias, out):  # type: ignore[no-untyped-def]
-    """out [B, N] = ReLU(x·weight + bias) for the examples `rows` of a `Sparse`; goes over the pixels block by block."""
+    """Writes ReLU(x·weight + bias) for the examples `rows` of a `Sparse` into out [B, N].
+
+    Goes over the pixels block by block.
+    """
     starts, pixel, value = examples
     blocks = starts.shape[1] - 1
     for block in range(blocks):
@@ -113,6 +120,7 @@ def forward(rows, examples, weight, bias, out):  # type: ignore[no-untyped-def]
             _add_rows(o, weight, pixel, value, starts[rows[i], block], starts[rows[i], block + 1])
             if block == blocks - 1:
                 for j in range(o.shape[0]):
+                    # NaN is not below zero and passes on, so that a diverged learner has a loss of NaN.
                     o[j] = ZERO if o[j] < ZERO else o[j]
 
 

@@ -97,6 +97,7 @@ def _write(
             digest.update(block)
             if progress:
                 progress(members.start + len(readable), len(kept))
+        # On the disk before the facts, whose checksum vouches for it.
         file.flush()
         os.fsync(file.fileno())
     checksum = digest.hexdigest()

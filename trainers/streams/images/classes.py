@@ -63,38 +63,46 @@ class ClassStream(ABC):
 
     @property
     def outputs(self) -> int:
+        """Output units: one for each class of the images, unless a kind of stream has more."""
         return len(self._images.classes)
 
     @property
     def attributes(self) -> NDArray[np.float32] | None:
+        """[outputs, A], of each output's class, repeated for every block of outputs; None without an embedding."""
         table = self._images.attributes
         if not self._embedding or table is None:
             return None
         return np.tile(table, (self.outputs // len(table), 1))
 
     def heads(self, seed: int) -> Labels:
+        """Returns the task [outputs] that each output belongs to, −1 where it is none of this stream's."""
         units = np.full(self.outputs, -1, dtype=np.int64)
         for place, (task, classes) in enumerate(zip(self.tasks, self._cut(seed).classes, strict=True)):
             units[self._units(place, classes)] = task
         return units
 
     def size(self, seed: int, task: int) -> int:
+        """Returns how many training images the task shows."""
         available = self._available(seed, task)
         return available if self._at_most is None else min(self._at_most, available)
 
     def order(self, seed: int, task: int) -> Labels:
+        """Returns places among the task's training images, in the order in which it shows them."""
         return training_order(seed, task, self._available(seed, task), self.size(seed, task))
 
     def train(self, seed: int, task: int, order: Labels) -> Examples:
+        """Returns positions in `pixels`, and output units, of the task's training images at `order`."""
         place = self.tasks.index(task)
         return self._examples(place, self._cut(seed).train[place][order])
 
     def test(self, seed: int, task: int) -> Examples:
+        """Returns positions in `pixels`, and output units, of the whole test set, class by class."""
         place = self.tasks.index(task)
         classes = self._cut(seed).classes[place]
         return self._examples(place, np.concatenate([self._images.test_of[label] for label in classes]))
 
     def room(self, rows: int) -> Labels:
+        """Returns zeros [rows] for positions."""
         return np.zeros(rows, dtype=np.int64)
 
     def contents(self, seed: int, task: int) -> Hashes:
@@ -163,6 +171,7 @@ def _chunks(images: ImageSet, classes: Labels) -> tuple[Labels, ...]:
             of_class = images.train_of[label]
             size = len(of_class) // occurs[label]
             parts.append(of_class[seen[label] * size : (seen[label] + 1) * size])
+        # Counts each once: the classes of a task are distinct.
         seen[row] += 1
         tasks.append(np.concatenate(parts))
     return tuple(tasks)

@@ -13,23 +13,26 @@ from trainers.streams.hashes import PixelHashes
 
 @dataclass(frozen=True)
 class ImageSet:
-    """pixels [N, H, W, 3], bytes, perhaps mapped from a file; labels [N], classes numbered as the dataset does;
-    test [N], True for the test set; unused [N], True for images of neither set.
-
-    classes: their names. attributes [classes, A], float32, of length 1 each, for joint embeddings; None without.
-    mean [H, W, 3]: of the training images' pixels / 255. fingerprint: a hash of every pixel and label. hashed: the file
-    that keeps the hashes of single images, None for none.
-    """
+    """N labelled images of one size. Raises DataError where a class has no training or no test image."""
 
     pixels: Pixels
+    """[N, H, W, 3], bytes, perhaps mapped from a file."""
     labels: Labels
+    """[N], classes numbered as the dataset does."""
     test: NDArray[np.bool_]
+    """[N], True for the test set."""
     unused: NDArray[np.bool_]
+    """[N], True for images of neither set."""
     classes: tuple[str, ...]
+    """Their names."""
     attributes: NDArray[np.float32] | None
+    """[classes, A], of length 1 each, for joint embeddings; None without."""
     mean: NDArray[np.float32]
+    """[H, W, 3], of the training images' pixels / 255."""
     fingerprint: str
+    """A hash of every pixel and label."""
     hashed: Path | None = None
+    """The file that keeps the hashes of single images, None for none."""
 
     def __post_init__(self) -> None:
         for part, members in (("training", self._training), ("test", self.test)):

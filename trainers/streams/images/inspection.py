@@ -20,18 +20,22 @@ class PerClass(NamedTuple):
 
 
 class Inspection(NamedTuple):
-    """counts, per_class: by part, all parts that have images. corrupt: names of images that cannot be decoded; reasons:
-    why, by name. differences: one line for each count that is not the official one. attributes: columns, None without.
-    """
+    """What was found in a dataset of images."""
 
     where: str
     classes: int
     counts: dict[str, int]
+    """Images by part, of all parts that have some."""
     per_class: dict[str, PerClass]
+    """By part, as `counts`."""
     corrupt: list[str]
+    """Names of images that cannot be decoded."""
     reasons: dict[str, str]
+    """Why, by name."""
     differences: list[str]
+    """One line for each count that is not the official one."""
     attributes: int | None
+    """Their columns; None without."""
 
 
 def inspect(source: Source, size: int, cache: Path, progress: Progress | None = None) -> Inspection:

@@ -35,6 +35,7 @@ class ReoccurringStream(ClassStream):
 
     @property
     def outputs(self) -> int:
+        """Output units: a block of all classes for each task of the stream."""
         return len(self.tasks) * len(self._images.classes)
 
     def _needed(self) -> int:

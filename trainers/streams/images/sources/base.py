@@ -93,10 +93,10 @@ def is_image(name: str) -> bool:
 
 
 def some(names: Sequence[str]) -> str:
-    """The first few names, for a message of one line that every terminal can show.
+    r"""The first few names, for a message of one line that every terminal can show.
 
-    >>> some(["a", "b\\n", "c", "d"])
-    'a, b\\\\n, c, …'
+    >>> some(["a", "b\n", "c", "d"])
+    'a, b\\n, c, …'
     """
     return ", ".join(map(printable, names[:MOST_NAMED])) + (", …" if len(names) > MOST_NAMED else "")
 

@@ -30,8 +30,9 @@ BROKEN = (  # what zipfile and its decompressors raise, beside OSError
 
 
 class Tree(Protocol):
-    """Names have slashes between and begin at the tree's top, ""; hidden files and folders do not exist, nor does what
-    lies outside.
+    """Files and folders under a top, "", at which names begin; they have slashes between.
+
+    Hidden files and folders do not exist, nor does what lies outside.
     """
 
     @property
@@ -48,8 +49,9 @@ class Tree(Protocol):
         ...
 
     def read(self, name: str, most: int = LARGEST_FILE) -> bytes:
-        """A file's bytes. Raises DataError, and Damaged where this file cannot be read but others can: it is no regular
-        one, has more than `most` bytes, or is a damaged or encrypted member of an archive.
+        """A file's bytes. Raises DataError, and Damaged where this file cannot be read but others can.
+
+        That is one that is not regular, has more than `most` bytes, or is a damaged or encrypted member of an archive.
         """
         ...
 
@@ -71,15 +73,19 @@ class FolderTree:
 
     @property
     def where(self) -> str:
+        """The folder's path, for people."""
         return printable(str(self._root))
 
     def folders(self, under: str) -> list[str]:
+        """Returns the sorted names of the folders directly in a folder."""
         return self._list(under)[0]
 
     def files(self, under: str) -> list[str]:
+        """Returns the sorted names of the files directly in a folder."""
         return self._list(under)[1]
 
     def read(self, name: str, most: int = LARGEST_FILE) -> bytes:
+        """Returns a regular file's bytes; raises Damaged where it is none or too large, DataError where it fails."""
         try:
             return read_regular(self._root / name, most)
         except Unfit as error:
@@ -88,6 +94,7 @@ class FolderTree:
             raise DataError(f"cannot read {self._root / name}: {error.strerror}") from error
 
     def stamp(self, name: str) -> tuple[int, int]:
+        """Returns size and time of change in nanoseconds; raises DataError."""
         try:
             found = os.stat(self._root / name)
         except OSError as error:
@@ -95,11 +102,13 @@ class FolderTree:
         return found.st_size, found.st_mtime_ns
 
     def below(self, folder: str) -> "FolderTree":
+        """Returns the tree that begins at a folder directly in this one."""
         return FolderTree(self._root / folder)
 
     def _list(self, under: str) -> tuple[list[str], list[str]]:
         if under and any(not part or _hidden(part) for part in under.split("/")):  # "..", if a list of images says so
             return [], []
+        # Listed once: sources ask for the same folders again and again.
         if under not in self._seen:
             folders: list[str] = []
             files: list[str] = []
@@ -137,15 +146,19 @@ class ZipTree:
 
     @property
     def where(self) -> str:
+        """The zip file's path and the folder in it, for people."""
         return printable(f"{self._path}/{self._top}".rstrip("/"))
 
     def folders(self, under: str) -> list[str]:
+        """Returns the sorted names of the folders directly in a folder."""
         return sorted(self._inside.get(_join(self._top, under), (set(), set()))[0])
 
     def files(self, under: str) -> list[str]:
+        """Returns the sorted names of the files directly in a folder."""
         return sorted(self._inside.get(_join(self._top, under), (set(), set()))[1])
 
     def read(self, name: str, most: int = LARGEST_FILE) -> bytes:
+        """Returns a member's bytes; raises Damaged where it is too large, encrypted or damaged, else DataError."""
         member = self._members[_join(self._top, name)]
         if member.file_size > most:
             raise Damaged(too_large(member.file_size, most))
@@ -164,10 +177,13 @@ class ZipTree:
             raise DataError(f"cannot read {name} in {self.where}: there is too little memory") from error
 
     def stamp(self, name: str) -> tuple[int, int]:
+        """Returns a member's unpacked size and CRC."""
         member = self._members[_join(self._top, name)]
         return member.file_size, member.CRC
 
     def below(self, folder: str) -> "ZipTree":
+        """Returns the tree that begins at a folder, on the same open file."""
+        # Not opened again: all trees of one zip file share its handle and its table of members.
         tree = object.__new__(ZipTree)
         tree.__dict__.update(self.__dict__ | {"_top": _join(self._top, folder)})
         return tree
