@@ -4,6 +4,7 @@ import inspect
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -195,10 +196,10 @@ def upgrade(folder: Out = RUNS, storage: Storage = None, as_json: Json = False) 
     """Bring a ledger up to date: its tables, and what `list` shows; an SQLite file is copied beside itself first."""
     from epsearch.findings.upgrade import upgrade
 
-    found = upgrade(_url(folder, storage), folder)
-    shown = found.told or f"the ledger {found.ledger} has schema version {found.version}: it is up to date"
-    summed_up = f"; {found.summed_up} studies summed up for `epsearch list`" if found.summed_up else ""
-    _print(Text(shown + summed_up), found._asdict(), as_json, soft_wrap=True)
+    found = upgrade(_url(folder, storage), folder, partial(err.print, soft_wrap=True))
+    done = f"; {found.summed_up} studies summed up for `epsearch list`" if found.summed_up else ""
+    shown = f"the ledger {found.ledger} has schema version {found.version}: it is up to date{done}"
+    _print(Text(shown), found._asdict(), as_json, soft_wrap=True)
 
 
 datasets = typer.Typer(help="List the known datasets; decode the images of one, or check them.", add_completion=False)

@@ -40,18 +40,19 @@ __all__ = [
 Array = NDArray[np.float64]
 
 PERCENT = "%"
+"""Unit of metrics that are printed in percent."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric's declaration."""
+    """The declaration of a metric."""
 
     measure: Callable[[RunRecord], NDArray[np.float64]]
-    """Its value for a run that did not diverge, a fraction."""
+    """Returns its value for a run that did not diverge, a fraction."""
     digits: int
     """Decimals printed: hundredths of a percent, thousandths of a fraction."""
     unit: str = ""
-    """PERCENT where tables print it so; else it is printed as a fraction."""
+    """PERCENT for a metric that is printed in percent; "" for a fraction."""
 
     def of(self, record: RunRecord) -> float:
         """Returns the value in the units of the tables; NaN for a run that diverged."""

@@ -28,7 +28,8 @@ def environment(tmp_path_factory):
     uv = os.environ.get("UV") or shutil.which("uv")
 
     def run(*arguments):
-        subprocess.run([uv, *arguments], cwd=ROOT, check=True, timeout=HANGS)
+        # In a session of its own: in the background of a terminal uv, which looks for one, would be stopped.
+        subprocess.run([uv, *arguments], cwd=ROOT, check=True, timeout=HANGS, start_new_session=True)
 
     tested = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["uv"]
     (folder / "tested.txt").write_text("\n".join(tested["constraint-dependencies"]), encoding="utf-8")

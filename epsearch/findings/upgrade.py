@@ -1,5 +1,6 @@
 """A ledger of an older version is brought up to date."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -24,12 +25,15 @@ class Upgraded(NamedTuple):
     """Studies of which there was no summary."""
 
 
-def upgrade(storage: LedgerUrl, out: Path) -> Upgraded:
+def upgrade(storage: LedgerUrl, out: Path, tell: Callable[[str], None]) -> Upgraded:
     """Brings a ledger up to the schema of this version, with a summary of every study. Raises UsageError.
 
-    A study without a summary is gone through again, which takes seconds where a strategy fits processes.
+    A study without a summary is gone through again, which takes seconds where a strategy fits processes; what has been
+    done to the tables is told before.
     """
     with opened(storage, open_it=upgrade_store) as store:
+        if store.told:
+            tell(store.told)
         there, count = store.summaries(), 0
         for row in store.studies():
             if row.name not in there:

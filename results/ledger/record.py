@@ -1,4 +1,4 @@
-"""The record of one member: the raw accuracies, so that any metric can be computed later; and of a study, in short."""
+"""The record of one member, with raw accuracies so that any metric can be computed later; the summary of a study."""
 
 from __future__ import annotations
 
@@ -106,18 +106,18 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class Summary:
-    """What `epsearch list` shows of a study's members, so that it need not look at them."""
+    """What `epsearch list` shows of a study, stored so that the command need not read its records."""
 
     name: str
-    """Of the study."""
+    """The study's name."""
     study: str
-    """`StudyRow.checksum` of the study as it was when this was found."""
+    """`StudyRow.checksum` of the study when this was computed; a summary with another one is out of date."""
     status: str
-    """Finished, or how far it is."""
+    """Finished, or the progress so far."""
     chosen: Mapping[str, Any] | None
-    """Name of each searched hyperparameter -> the best value so far; None without one."""
+    """The best point so far, name of each searched hyperparameter -> value; None without one."""
     score: float | None
-    """Mean A_T of that, fraction in [0, 1]."""
+    """Mean A_T of the best point, fraction in [0, 1]; None without one."""
     inert: bool
     """Whether all values score the same bit for bit, so that none is the best."""
 

@@ -154,14 +154,14 @@ def to_certificate(row: Row[Any]) -> Certificate:
 
 
 def summary_to_row(summary: Summary) -> dict[str, Any]:
-    """The summary as a sealed row of `summaries`. ValueError or TypeError where a value is no JSON."""
+    """Returns a summary as a row of `summaries` with its checksum. ValueError or TypeError for what JSON lacks."""
     found = asdict(summary)
     key = {name: found.pop(name) for name in ("name", "study")}
     return seal(key | {"summary": mapping_to_json(found)})
 
 
 def to_summary(row: Row[Any]) -> Summary:
-    """The summary of one row of `summaries`. Raises Damaged, also where another version has other fields."""
+    """Returns the summary of one row of `summaries`. Raises Damaged, also for the fields of another version."""
     values = unseal(summaries, row)
     try:
         return Summary(values["name"], values["study"], **json_object("summary", values["summary"]))

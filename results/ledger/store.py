@@ -46,7 +46,7 @@ class StudyRow:
     created: str
     """Time at which it was stored first, ISO-8601, UTC."""
     checksum: str = ""
-    """Of the row: it changes whenever the study does."""
+    """Checksum of the row, which changes with the study; "" where the row is damaged."""
     damage: str = ""
     """Why the row cannot be used; "" where it can."""
 
@@ -128,7 +128,7 @@ class Store:
 
     @tried_again
     def sum_up(self, summary: Summary) -> None:
-        """Writes a study's summary in place of the one before, unless the study has become another one since."""
+        """Replaces a study's summary, unless the study has been changed since the summary was computed."""
         with self._transaction("write to") as connection:
             _sum_up(connection, summary)
 
@@ -195,7 +195,7 @@ class Store:
 
     @tried_again
     def summaries(self) -> dict[str, Summary]:
-        """Returns study -> its summary, without those that are damaged, or of what a study was before it changed."""
+        """Returns study -> its summary, without damaged summaries and those of a study before it was changed."""
         now = {study.name: study.checksum for study in self.studies()}
         found = (summary for _, summary in self._sound(schema.summaries, schema.to_summary))
         return {summary.name: summary for summary in found if now.get(summary.name) == summary.study}
@@ -292,7 +292,7 @@ def _insert_new(connection: Connection, table: Table, rows: list[Values], key: C
 
 
 def _insertion(connection: Connection, table: Table) -> postgresql.Insert | sqlite.Insert:
-    """Of the database's own kind, which knows what to do about conflicts."""
+    """Returns an INSERT of the database's own dialect, which has a clause for existing keys."""
     return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
 
 

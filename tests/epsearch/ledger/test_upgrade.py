@@ -48,10 +48,11 @@ def test_a_run_brings_it_up_to_date_and_says_where_it_lies_as_it_was(epsearch, o
 def test_the_command_brings_it_up_to_date(epsearch, out):
     before = results(out)
     answer = epsearch("db", "upgrade", "--json")
-    assert answer.status == 0 and answer.err == ""
+    assert answer.status == 0 and answer.err == answer.json["told"] + "\n"
     assert answer.json["version"] == VERSION and answer.json["told"].endswith(f"it lies in {out}/epsearch.sqlite.v3")
     assert version(out) == [(VERSION,)] and results(out) == before
     assert epsearch("db", "upgrade", "--json").json["told"] == ""
+    assert epsearch("db", "upgrade").err == ""
     assert epsearch("db", "upgrade").out.endswith(f"has schema version {VERSION}: it is up to date\n")
     assert len(list(out.glob("epsearch.sqlite.v*"))) == 1
 
