@@ -5,7 +5,7 @@ is written. Names are imported when they are first used: importing epsearch alon
 
 ROOMS lists the modules and folders from the doors down; each imports only what stands behind it.
 
-cli, arguments, terminal, doctor  what people type and read; nothing below them prints
+cli, arguments, terminal, doctor  what people type and read; nothing below them knows rich
 api                               the functions behind every door
 findings                          what stands in a ledger, as reports take it
 session                           one training: ledger, runner, progress; the plan of what is ahead

@@ -1,4 +1,4 @@
-"""The functions behind the command line (and any other door): open, run, resume, report, list, show."""
+"""Functions behind the command line and any other door: run, extend, report, set side by side, list datasets."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

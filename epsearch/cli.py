@@ -1,4 +1,4 @@
-"""The command line: every command parses, calls one function of `api`, and prints."""
+"""The command line: every command parses, calls one function of a room below, and prints."""
 
 import inspect
 import json

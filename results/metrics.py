@@ -50,7 +50,7 @@ class Metric:
     measure: Callable[[RunRecord], NDArray[np.float64]]
     """Returns its value for a run that did not diverge, a fraction."""
     digits: int
-    """Decimals printed: hundredths of a percent, thousandths of a fraction."""
+    """Decimals that tables and sentences print."""
     unit: str = ""
     """PERCENT for a metric that is printed in percent; "" for a fraction."""
 

@@ -163,7 +163,7 @@ class Hyperparameters:
 
 LR = Hyperparameter(
     "lr",
-    "Learning rate. [default: the dataset's, 0.1]",
+    "Learning rate. [default: the dataset's]",
     default=0.1,
     closed=False,
     per_learner=True,
@@ -174,7 +174,7 @@ LR = Hyperparameter(
 )
 BATCH_SIZE = Hyperparameter(
     "batch_size",
-    "Examples of one SGD step. [default: 10]",
+    "Examples of one SGD step. [default: the dataset's]",
     default=10,
     low=1,
     high=MOST,

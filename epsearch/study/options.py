@@ -105,11 +105,11 @@ FIRST: tuple[Option, ...] = (
         "Memory sizes to compare, examples per class and task. [default: the dataset's, like 25,50,100]",
         show=list,
     ),
-    Option("repeats", 5, of.whole("repeats", 1, limits.ROUNDS), "Rounds of the search."),
+    Option("repeats", None, of.whole("repeats", 1, limits.ROUNDS), "Rounds of the search. [default: the dataset's]"),
     Option(
         "points", None, of.whole("points", 3, limits.VALUES), "Values tried in each round. [default: the dataset's]"
     ),
-    Option("seeds", None, of.seeds, "A count, a list 0,1,2 or a range 0..4. [default: 5]", show=list),
+    Option("seeds", None, of.seeds, "A count, a list 0,1,2 or a range 0..4. [default: the dataset's]", show=list),
     Option(
         "eval_seeds",
         None,
@@ -122,13 +122,13 @@ FIRST: tuple[Option, ...] = (
         "cv_tasks",
         None,
         of.whole("cv-tasks", 1, limits.TASKS),
-        "Tasks of the search, the first of the stream. [default: 3]",
+        "Tasks of the search, the first of the stream. [default: the dataset's]",
     ),
     Option(
         "tasks",
         None,
         of.whole("tasks", 2, limits.TASKS),
-        "Tasks of the whole stream; the rest is for evaluation. [default: 20]",
+        "Tasks of the whole stream; the rest is for evaluation. [default: the dataset's]",
     ),
     Option(
         "classes_per_task",
@@ -144,7 +144,7 @@ FIRST: tuple[Option, ...] = (
     ),
     Option(
         "network",
-        "mlp",
+        None,
         of.one_of("network", *NETWORKS),
         "mlp for pixels; reduced_resnet18 or resnet18 for images. [default: the dataset's]",
     ),

@@ -19,6 +19,7 @@ from results.labels import (
     strategy_label,
 )
 from results.ledger.record import RunRecord
+from results.metrics import METRICS
 from results.pages.search_evaluation import metric_text
 from results.pages.search_trust import KIND_LABELS, looks_text
 from results.points import parameter_label, value_text
@@ -28,6 +29,8 @@ from results.verdict import equivalence, wording
 from results.verdict.answer import answer
 from results.verdict.assessment import trust
 from results.verdict.peak import is_inert
+
+DIGITS = METRICS["A_T"].digits
 
 
 def overview(results: SearchResults) -> str:
@@ -136,10 +139,14 @@ def _headlines(results: SearchResults) -> Iterator[tuple[str, str, str]]:
         yield from _score_tile(f"A_T, {STREAM_LABELS['eval']}", results.evaluation_of(results.chosen), "")
     pair = baseline_pair(results, evaluation=True)
     if pair.n:
-        error = f" ± {number_text(pair.error, 2)}" if pair.n > 1 else ""
+        error = f" ± {number_text(pair.error, DIGITS)}" if pair.n > 1 else ""
         of = f"higher in {pair.wins} of {count_text(pair.n, 'seed')}"
         detail = f"percentage points, paired{', ± standard error' if error else ''}; {of}"
-        yield f"A_T minus {wording.baseline_name(results)}'s, evaluation", f"{signed_text(pair.mean, 2)}{error}", detail
+        yield (
+            f"A_T minus {wording.baseline_name(results)}'s, evaluation",
+            f"{signed_text(pair.mean, DIGITS)}{error}",
+            detail,
+        )
 
 
 def _detail(results: SearchResults) -> str:

@@ -26,6 +26,8 @@ from results.verdict import wording
 from results.verdict.assessment import trust
 from results.verdict.peak import is_inert
 
+DIGITS = METRICS["A_T"].digits
+
 LEVEL = 0.05
 """p-values below this are significant."""
 MOST_LISTED = 6
@@ -55,7 +57,7 @@ def _choice(results: SearchResults) -> str:
     if results.chosen == results.baseline:
         chosen += ", which is plain A-GEM" if wording.is_agem(results) else ", which is the baseline"
     if not members:
-        return f"{chosen}, {best}: mean A_T {number_text(100 * results.chosen_score, 2)} % on the {stream}."
+        return f"{chosen}, {best}: mean A_T {number_text(100 * results.chosen_score, DIGITS)} % on the {stream}."
     size = f"{count_text(members[0].tasks, 'task')}, {_seeds(members)}"
     return f"{chosen}, {best}: A_T {_metric(members, 'A_T')} % on the {stream} ({size}{spread})."
 
@@ -244,9 +246,9 @@ def _points(pair: Paired) -> str:
     """Returns a mean paired difference of A_T in percentage points, in words."""
     if not pair.n:
         return "no seed measured for both"
-    error = f" ± {number_text(pair.error, 2)}" if math.isfinite(pair.error) else ""
+    error = f" ± {number_text(pair.error, DIGITS)}" if math.isfinite(pair.error) else ""
     kind = "mean of the paired differences ± its standard error; " if error else "one pair, no standard error; "
-    difference = f"{signed_text(pair.mean, 2)}{error}"
+    difference = f"{signed_text(pair.mean, DIGITS)}{error}"
     return f"{difference} percentage points of A_T ({kind}higher in {pair.wins} of {pair.n})"
 
 

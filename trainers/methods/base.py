@@ -101,7 +101,7 @@ class Columns(NamedTuple):
 
 MEMORY = Hyperparameter(
     "memory",
-    "Examples kept per class and task. [default: 25]",
+    "Examples kept per class and task. [default: the dataset's]",
     default=25,
     high=MOST,
     whole=True,

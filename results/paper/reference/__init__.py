@@ -42,8 +42,6 @@ METHODS = {
     "prognn": "PROGNN",
 }
 
-"""The ε the paper reports; it gives none for the other streams."""
-
 FOOTNOTES = {
     # Found by comparing the tables with each other, with the paper's text, and with the definitions of the metrics.
     ("permuted_mnist", "van"): ("F_T = 0.21 is impossible with BWT = −50.68, because F_T >= −BWT; probably 0.51.",),
