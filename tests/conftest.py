@@ -55,6 +55,11 @@ def pytest_collection_finish():
     gc.enable()
 
 
+def pytest_unconfigure():
+    """Libraries that look for what was not given back at the end would otherwise list what was frozen."""
+    gc.unfreeze()
+
+
 @pytest.fixture(scope="session")
 def ray_address():
     """HOST:PORT of a Ray of two cores on this machine, started once for all tests that join it; see `ray_head.py`."""
