@@ -23,7 +23,7 @@ from epsearch.preparation import growth
 from epsearch.preparation.build import build
 from epsearch.preparation.data import open_evaluation
 from epsearch.session.session import make_loop, sum_up
-from epsearch.study.disjointness import Proof
+from epsearch.study.disjointness import Disjointness
 from epsearch.study.kinds import Search
 from results.ledger.store import Store
 from trainers.cohort import CohortResult
@@ -51,7 +51,7 @@ def make(out: Path, name: str, strategy: str, rate: float) -> None:
     study = build(Search, given | {"numeric_path": "cpu-float32-mkl", "dataset": "permuted_digits"})
     images = open_evaluation(study)[0].describe()
     with Store.open(study.storage) as store:
-        growth.keep(store, study, images, Proof(), extend=False)
+        growth.keep(store, study, images, Disjointness(), extend=False)
         loop = make_loop(study, images, store)
         sum_up(loop, store.study(study.name))
         while not loop.done:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 Value: TypeAlias = float | int | str
 """One value of a hyperparameter."""
-Setting: TypeAlias = tuple[Value, ...]
+Point: TypeAlias = tuple[Value, ...]
 """A point: one value for each searched hyperparameter, in the order of their names."""
 
 EPSILON = "epsilon"
@@ -49,8 +49,8 @@ def matches(found: Sequence[Value | None], wanted: Sequence[Value]) -> bool:
 
 
 def group(
-    records: Iterable[RunRecord], names: Sequence[str], settings: Iterable[Setting]
-) -> dict[Setting, tuple[RunRecord, ...]]:
+    records: Iterable[RunRecord], names: Sequence[str], settings: Iterable[Point]
+) -> dict[Point, tuple[RunRecord, ...]]:
     """Returns point -> its records, in their order.
 
     A record whose method does not use one of the hyperparameters belongs to every point that agrees in the others.

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from results.ledger.certificate import Certificate
 from results.ledger.record import RunRecord
-from results.points import EPSILON, Setting, Value, group, is_agem, is_number
+from results.points import EPSILON, Point, Value, group, is_agem, is_number
 
-__all__ = ["Look", "Race", "SearchResults", "SearchRound", "Setting", "Value"]
+__all__ = ["Evaluated", "Point", "Race", "SearchResults", "SearchRound", "Value"]
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class SearchRound:
 
     number: int
     """Counts the rounds from 1."""
-    settings: tuple[Setting, ...]
+    settings: tuple[Point, ...]
     """The points, in the order of their suggestions."""
     scores: tuple[float | None, ...]
     """Mean A_T over the seeds, fraction in [0, 1]; None for a point without a score (a member diverged)."""
@@ -51,7 +51,7 @@ class Race(NamedTuple):
     """Largest probability of dropping the best point of a round, in (0, 1)."""
 
 
-class Look(NamedTuple):
+class Evaluated(NamedTuple):
     """One choice that was evaluated on the evaluation stream."""
 
     setting: str
@@ -77,11 +77,11 @@ class SearchResults:
     """Our name: "soft_agem", "ewc", …"""
     score_on: str
     """The stream whose scores made the choice: "cv" or "eval"."""
-    chosen: Setting
+    chosen: Point
     """The point that the search chose."""
     chosen_score: float
     """Its mean A_T over the seeds, fraction in [0, 1]."""
-    baseline: Setting | None
+    baseline: Point | None
     """The point that the choice is compared with: ε = 0 in a search of ε (in ε-SOFT-GEM that is A-GEM), else the
     published values; None where there are none."""
     domain: tuple[tuple[float, float] | None, ...]
@@ -117,7 +117,7 @@ class SearchResults:
     may not differ either."""
     race: Race | None = None
     """None for a search without a race."""
-    looks: tuple[Look, ...] = ()
+    looks: tuple[Evaluated, ...] = ()
     """Every choice that was evaluated on this evaluation stream so far, oldest first."""
     seal: str = ""
     """A sentence of proof that search and evaluation share no task; "" where there is none."""
@@ -131,7 +131,7 @@ class SearchResults:
                 raise ValueError(f"{name} must have {len(self.parameters)} values, got {len(values)}")
 
     @cached_property
-    def settings(self) -> tuple[Setting, ...]:
+    def settings(self) -> tuple[Point, ...]:
         """Every point with a member in the search: ascending in a search of one number, else as first tried."""
         tried = dict.fromkeys(setting for r in self.rounds for setting in r.settings)
         found = [setting for setting in tried if self.members_of(setting)]
@@ -158,22 +158,22 @@ class SearchResults:
         return any(r.span is not None for r in self.rounds)
 
     @property
-    def evaluated(self) -> tuple[Setting, ...]:
+    def evaluated(self) -> tuple[Point, ...]:
         """The chosen point and the baseline, the chosen first; only one where they are the same."""
         return tuple(dict.fromkeys(s for s in (self.chosen, self.baseline) if s is not None))
 
-    def members_of(self, setting: Setting) -> tuple[RunRecord, ...]:
+    def members_of(self, setting: Point) -> tuple[RunRecord, ...]:
         """Returns the point's members in the search."""
         return self._searched.get(setting) or self.select(self.search, setting)
 
-    def evaluation_of(self, setting: Setting) -> tuple[RunRecord, ...]:
+    def evaluation_of(self, setting: Point) -> tuple[RunRecord, ...]:
         """Returns the point's members in the evaluation."""
         return self.select(self.evaluation, setting)
 
-    def select(self, records: Sequence[RunRecord], setting: Setting) -> tuple[RunRecord, ...]:
+    def select(self, records: Sequence[RunRecord], setting: Point) -> tuple[RunRecord, ...]:
         """Returns those of the records that belong to the point."""
         return group(records, self.parameters, (setting,))[setting]
 
     @cached_property  # grouped once for all points: the report asks for the members of each many times
-    def _searched(self) -> dict[Setting, tuple[RunRecord, ...]]:
+    def _searched(self) -> dict[Point, tuple[RunRecord, ...]]:
         return group(self.search, self.parameters, dict.fromkeys(s for r in self.rounds for s in r.settings))

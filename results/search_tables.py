@@ -12,7 +12,7 @@ from results.ledger.certificate import Certificate
 from results.ledger.record import RunRecord
 from results.metrics import METRICS, mean_std, summarize
 from results.paper.reference import printed_row
-from results.points import AGEM, EPSILON, SOFT_AGEM, Setting, setting_label
+from results.points import AGEM, EPSILON, SOFT_AGEM, Point, setting_label
 from results.search import SearchResults
 from results.statistics.paired import Paired, paired
 
@@ -45,7 +45,7 @@ def baseline_pair(results: SearchResults, metric: str = "A_T", evaluation: bool 
     return compare(members(results.chosen), members(results.baseline), metric)
 
 
-def by_setting(groups: Mapping[Setting, Sequence[RunRecord]], names: Sequence[str]) -> pd.DataFrame:
+def by_setting(groups: Mapping[Point, Sequence[RunRecord]], names: Sequence[str]) -> pd.DataFrame:
     """Returns one row a point, in order, with the mean and spread of every metric.
 
     Columns: one for each of `names`, n (seeds averaged), diverged, then <metric>_mean and <metric>_std (see
@@ -149,7 +149,7 @@ def _ranks(winners: tuple[int, int] | None, scores: tuple[float | None, ...]) ->
     return ranks
 
 
-def _short_label(results: SearchResults, setting: Setting) -> str:
+def _short_label(results: SearchResults, setting: Point) -> str:
     if len(results.parameters) == 1:
         return setting_label(results.method, results.parameters, setting)
     return "chosen point" if setting == results.chosen else "baseline"

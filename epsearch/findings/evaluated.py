@@ -7,13 +7,13 @@ from typing import Any
 from epsearch.loop.search import SearchLoop
 from results.labels import settings_text
 from results.ledger.store import Store
-from results.search import Look
+from results.search import Evaluated
 from trainers.methods import METHODS, hyperparameters
 
 NOT_A_CHOICE = ("seed", "numeric_path", "transfer", "protocol", "stream")
 
 
-def looks(loop: SearchLoop, store: Store) -> tuple[Look, ...]:
+def looks(loop: SearchLoop, store: Store) -> tuple[Evaluated, ...]:
     """Every choice of this method evaluated on this very stream, by whatever command, oldest first.
 
     Choices differ in any hyperparameter, not in the seed. A baseline is none: nothing was selected for it. Where
@@ -31,7 +31,7 @@ def looks(loop: SearchLoop, store: Store) -> tuple[Look, ...]:
         if same and (_choice(content) == _choice(mine) or not _is_baseline(content, baseline, methods)):
             found.setdefault(_choice(content), (content, created))
     return tuple(
-        Look(_text(content, mine, loop), created, choice == _choice(mine))
+        Evaluated(_text(content, mine, loop), created, choice == _choice(mine))
         for choice, (content, created) in found.items()
     )
 

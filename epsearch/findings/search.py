@@ -9,7 +9,7 @@ from epsearch.loop.search import SearchLoop
 from epsearch.session.session import unfinished
 from epsearch.study.description import Study
 from results.points import setting, setting_text
-from results.search import Look, Race, SearchResults, SearchRound
+from results.search import Evaluated, Race, SearchResults, SearchRound
 from search_spaces.space import Parameter
 from trainers.numeric_path import NumericPath
 
@@ -19,7 +19,7 @@ from trainers.numeric_path import NumericPath
 TOLERANCE = 0.02
 
 
-def search_results(loop: SearchLoop, facts: Mapping[str, str], seen: tuple[Look, ...] = ()) -> SearchResults:
+def search_results(loop: SearchLoop, facts: Mapping[str, str], seen: tuple[Evaluated, ...] = ()) -> SearchResults:
     """What the ledger knows of a study, in the shape the report takes. Needs one finished round."""
     best, study, space = loop.best, loop.study, loop.study.space
     if best is None and loop.done:

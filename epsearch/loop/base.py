@@ -15,7 +15,7 @@ from epsearch.failures.errors import TrainingFailed, UsageError
 from epsearch.loop.content import content, measures_transfer, records
 from epsearch.loop.jobs import Certify, Job, JobResult, Run
 from epsearch.study.description import Study
-from epsearch.study.disjointness import Proof
+from epsearch.study.disjointness import Disjointness
 from results.ledger.certificate import Certificate
 from results.ledger.record import RunRecord, Summary, content_key
 from results.ledger.store import Store
@@ -66,7 +66,7 @@ class Loop(ABC):
         self.saved = 0  # member-steps not taken since, as members share their first task
         self.notes: list[str] = []  # lines that workers have for the user
         self.damaged: dict[str, str] = dict(known.damaged)  # records that could not be used; some trained again since
-        self.proof = Proof()  # that the search has seen nothing of the evaluation, as the ledger keeps it
+        self.proof = Disjointness()  # that the search has seen nothing of the evaluation, as the ledger keeps it
         self.row = ""  # checksum of the study's row in the ledger; with one, its summary there is kept up to date
         self._images, self._store = dict(images), store
         self._jobs: dict[int, Job] = {}

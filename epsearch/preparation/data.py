@@ -7,7 +7,7 @@ from epsearch.failures.errors import UsageError
 from epsearch.preparation.images import decode_for
 from epsearch.preparation.rules import RULES
 from epsearch.study.description import Study
-from epsearch.study.disjointness import Proof
+from epsearch.study.disjointness import Disjointness
 from epsearch.study.limits import LARGE
 from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
 from trainers.streams import DataError
@@ -22,7 +22,7 @@ class Prepared(NamedTuple):
     """That of the evaluation."""
     images: dict[str, Any]
     """What determines results besides the members."""
-    proof: Proof
+    proof: Disjointness
     """That its tasks share nothing with those of the cross-validation, where a command trains on both."""
 
 
@@ -44,20 +44,20 @@ def say_size(study: Study, events: Events) -> None:
         events.note(f"a large study, up to {told}: getting ready takes a while")
 
 
-def open_evaluation(study: Study) -> tuple[TaskStream, Proof]:
+def open_evaluation(study: Study) -> tuple[TaskStream, Disjointness]:
     """The evaluation stream, after everything about it has been checked, and the proof that it was sealed.
 
     Proved is that its tasks share nothing with those of the cross-validation, where a command trains on both.
     """
     stream = _opened(study, "eval")
     if not study.searches:
-        return stream, Proof()
+        return stream, Disjointness()
     searched = _opened(study, "cv")
     RULES[study.kind].check_on(study, searched if study.scored == "cv" else stream)
     found = seal(searched, stream, study.stream_seeds("cv"), study.stream_seeds("eval"))
     if not found.sound and found.what == PERMUTATIONS:
         raise UsageError(f"cross-validation and evaluation must not share tasks on {study.dataset}: {found.sentence}")
-    return stream, Proof(found.sound, found.sentence)
+    return stream, Disjointness(found.sound, found.sentence)
 
 
 def _opened(study: Study, phase: str) -> TaskStream:

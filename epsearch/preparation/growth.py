@@ -10,7 +10,7 @@ from epsearch.failures.errors import UsageError
 from epsearch.ledger.damage import Unreadable, reading
 from epsearch.preparation.build import restore
 from epsearch.study.description import Study
-from epsearch.study.disjointness import Proof
+from epsearch.study.disjointness import Disjointness
 from epsearch.study.kinds import ASKED, Search
 from results.ledger.errors import StoreUnavailable, conflict
 from results.ledger.store import Store, StoreError, StudyRow
@@ -30,7 +30,7 @@ class Stored(NamedTuple):
     study: Study
     earlier: tuple[Search, ...]
     """What it was before, oldest first."""
-    proof: Proof
+    proof: Disjointness
     """Whether search and evaluation are apart, as the ledger keeps it."""
     images: Mapping[str, Any]
     """The stream's description of itself."""
@@ -55,13 +55,13 @@ def read(row: StudyRow, storage: LedgerUrl, out: Path) -> Stored:
         return Stored(
             one(row.config["study"]),
             tuple(cast(Search, study) for study in earlier),  # no others grow
-            Proof(**row.config["seal"]),
+            Disjointness(**row.config["seal"]),
             row.config["stream"],
         )
 
 
 def keep(
-    store: Store, study: Study, images: Mapping[str, Any], proof: Proof, extend: bool, write: bool = True
+    store: Store, study: Study, images: Mapping[str, Any], proof: Disjointness, extend: bool, write: bool = True
 ) -> tuple[Search, ...]:
     """Writes the study down, or finds it there, or lets it grow; returns what it was before. Raises UsageError."""
     described = _described(study, images, proof)
@@ -94,7 +94,7 @@ def keep(
         raise UsageError(str(error)) from error
 
 
-def _described(study: Study, images: Mapping[str, Any], proof: Proof) -> dict[str, Any]:
+def _described(study: Study, images: Mapping[str, Any], proof: Disjointness) -> dict[str, Any]:
     """What identifies the study, as the ledger has it: tuples are lists there."""
     described: dict[str, Any] = {
         "study": study.identity(),

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class Proof(NamedTuple):
+class Disjointness(NamedTuple):
     """Whether search and evaluation share nothing, and a sentence about it; "" where there is nothing to prove."""
 
     sound: bool = True

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from results.figures.style import BLUE, FAINT, INK, VERMILLION, finish, has_numbers, plotly, value_axis
 from results.labels import STREAM_LABELS, subscripts
-from results.points import Setting, parameter_label, setting_text, value_text
+from results.points import Point, parameter_label, setting_text, value_text
 from results.search import SearchResults
 from results.search_tables import by_setting
 
@@ -83,7 +83,7 @@ def tables(slices: Slices) -> dict[str, pd.DataFrame]:
     return {"slices": slices.points.drop(columns="text")}
 
 
-def _kind(results: SearchResults, setting: Setting) -> str:
+def _kind(results: SearchResults, setting: Point) -> str:
     if setting == results.chosen:
         return CHOSEN
     return BASELINE if setting == results.baseline else TRIED

@@ -10,10 +10,10 @@ from results.inert import INERT
 from results.labels import MISSING, about_text, count_text, interval_text, number_text, signed_text
 from results.metrics import METRICS
 from results.points import parameter_label, setting_text, value_text
-from results.search import Look, SearchResults
+from results.search import Evaluated, SearchResults
 from results.statistics.paired import sign_flip_name
 from results.statistics.spread import Against
-from results.verdict.assessment import Trust, TrustedSetting, trust
+from results.verdict.assessment import Assessment, TrustedSetting, trust
 
 MOST_OPEN = 15
 """A table with more rows is folded."""
@@ -45,7 +45,7 @@ def looks_text(results: SearchResults) -> str:
     return looks_words(found.looks, found.look)
 
 
-def looks_words(looks: Sequence[Look], this: int = 0) -> str:
+def looks_words(looks: Sequence[Evaluated], this: int = 0) -> str:
     """Returns this warning for any choices, of which number `this` (from 1; 0: none) is the study's own."""
     if len(looks) < 2:
         return ""
@@ -58,7 +58,7 @@ def looks_words(looks: Sequence[Look], this: int = 0) -> str:
     )
 
 
-def _facts(results: SearchResults, found: Trust) -> Iterator[tuple[str, str]]:
+def _facts(results: SearchResults, found: Assessment) -> Iterator[tuple[str, str]]:
     """Yields (label, text) of what the verdict rests on."""
     if found.peak is not None:
         yield from _of_the_curve(results, found)
@@ -83,7 +83,7 @@ def _facts(results: SearchResults, found: Trust) -> Iterator[tuple[str, str]]:
         )
 
 
-def _of_the_curve(results: SearchResults, found: Trust) -> Iterator[tuple[str, str]]:
+def _of_the_curve(results: SearchResults, found: Assessment) -> Iterator[tuple[str, str]]:
     peak = found.peak
     assert peak is not None
     label = parameter_label(found.parameters[0])
@@ -102,7 +102,7 @@ def _of_the_curve(results: SearchResults, found: Trust) -> Iterator[tuple[str, s
     yield "Fitted curve", f"quadratic fitted to {of} values in {interval_text(peak.window)}{apart}; {fit}"
 
 
-def _smallest(found: Trust) -> str:
+def _smallest(found: Assessment) -> str:
     """Returns the smallest p that is possible, before and after the correction."""
     one = f"{found.smallest_p:.3g} in one comparison"
     if found.comparisons < 2:
@@ -110,7 +110,7 @@ def _smallest(found: Trust) -> str:
     return f"{one}, {found.smallest_p_holm:.3g} after Holm's correction for {found.comparisons}"
 
 
-def _header(found: Trust) -> list[tuple[str, str]]:
+def _header(found: Assessment) -> list[tuple[str, str]]:
     raced = [("adjusted", "%")] if found.race is not None else []
     compared = [("difference", "± s.e."), ("p", ""), ("p", "Holm")] if found.comparisons else []
     return [
@@ -127,7 +127,7 @@ def _header(found: Trust) -> list[tuple[str, str]]:
     ]
 
 
-def _row(found: Trust, one: TrustedSetting) -> tuple[str, list[str]]:
+def _row(found: Assessment, one: TrustedSetting) -> tuple[str, list[str]]:
     spread = one.spread
     raced = [number_text(one.adjusted, DIGITS)] if found.race is not None else []
     cells = [
@@ -158,7 +158,7 @@ def _between(low: float, high: float) -> str:
     return f"{number_text(low, DIGITS)} to {number_text(high, DIGITS)}"
 
 
-def _remark(found: Trust) -> str:
+def _remark(found: Assessment) -> str:
     """Returns what a reader of the table has to know."""
     text = (
         f"A_T on the stream of the search, over {count_text(found.seeds, 'seed')}. Sample sd (n − 1) estimates the "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from results.labels import strategy_label
 from results.ledger.record import RunRecord
 from results.points import setting_text
-from results.search import Look, SearchResults
+from results.search import Evaluated, SearchResults
 from results.search_tables import by_seed
 from results.statistics.paired import Paired, paired
 from results.verdict.assessment import trust
@@ -94,7 +94,7 @@ def differing(studies: Sequence[SearchResults]) -> list[str]:
     return [f"{key} ({text})" if len(text) <= MOST_SHOWN else key for key, text in texts.items()]
 
 
-def all_looks(studies: Sequence[SearchResults]) -> tuple[Look, ...]:
+def all_looks(studies: Sequence[SearchResults]) -> tuple[Evaluated, ...]:
     """Returns every choice evaluated on the evaluation stream that any of the studies knows of, oldest first."""
     known = {(look.when, look.setting): look for s in studies for look in s.looks}
     return tuple(known[key] for key in sorted(known))

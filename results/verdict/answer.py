@@ -17,7 +17,7 @@ from results.labels import (
 )
 from results.ledger.record import RunRecord
 from results.metrics import METRICS
-from results.points import Setting, is_number, setting_label, setting_text, value_text
+from results.points import Point, is_number, setting_label, setting_text, value_text
 from results.points import setting as setting_of
 from results.search import SearchResults
 from results.search_tables import baseline_pair, by_setting
@@ -252,7 +252,7 @@ def _points(pair: Paired) -> str:
     return f"{difference} percentage points of A_T ({kind}higher in {pair.wins} of {pair.n})"
 
 
-def _result(results: SearchResults, setting: Setting, members: Sequence[RunRecord]) -> str:
+def _result(results: SearchResults, setting: Point, members: Sequence[RunRecord]) -> str:
     label = setting_label(results.method, results.parameters, setting).replace(", ", " with ", 1)
     if results.zero_is_agem and setting == (0.0,):
         label = "A-GEM"

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from results.inert import INERT
-from results.points import Setting
-from results.search import Look, Race, SearchResults
+from results.points import Point
+from results.search import Evaluated, Race, SearchResults
 from results.statistics.racing import adjusted_means
 from results.statistics.spread import Against, Spread, against, probability_best, spread
 from results.verdict.curve import Verdict
@@ -21,7 +21,7 @@ from results.verdict.peak import Peak, complete, lost, peak, table
 class TrustedSetting(NamedTuple):
     """The statistics of one tried point; A_T in percent."""
 
-    setting: Setting
+    setting: Point
     """The point."""
     diverged: int
     """Members that diverged: a point that has any has no score and cannot be the best."""
@@ -35,14 +35,14 @@ class TrustedSetting(NamedTuple):
     """Share of resamples of the seeds in which it is the best, see `spread.probability_best`."""
 
 
-class Trust(NamedTuple):
+class Assessment(NamedTuple):
     """Everything that says how far to trust a search; A_T in percent, values as they were searched."""
 
     parameters: tuple[str, ...]
     """Names of the searched hyperparameters."""
-    chosen: Setting
+    chosen: Point
     """The chosen point."""
-    baseline: Setting | None
+    baseline: Point | None
     """The point it is compared with; None without one."""
     seeds: int
     """Seeds of the search that have a record."""
@@ -52,13 +52,13 @@ class Trust(NamedTuple):
     """The curve and its confidence set, for a search of one number over an interval; else None."""
     verdict: Verdict
     """Its interval is in values of the parameter."""
-    rivals: tuple[Setting, ...]
+    rivals: tuple[Point, ...]
     """Points that cannot be told apart from the best, if they lie on no curve."""
     race: Race | None
     """As in `SearchResults`."""
     seal: str
     """As in `SearchResults`."""
-    looks: tuple[Look, ...]
+    looks: tuple[Evaluated, ...]
     """As in `SearchResults`."""
 
     @property
@@ -90,11 +90,11 @@ class Trust(NamedTuple):
 
 
 @lru_cache(maxsize=16)  # every section of the report asks for it
-def trust(results: SearchResults) -> Trust:
+def trust(results: SearchResults) -> Assessment:
     """Returns the whole assessment; the members of the search are its only data."""
     found = peak(results)
     verdict, rivals = judge(results, found)
-    return Trust(
+    return Assessment(
         parameters=results.parameters,
         chosen=results.chosen,
         baseline=results.baseline,
@@ -109,7 +109,7 @@ def trust(results: SearchResults) -> Trust:
     )
 
 
-def trust_as_json(trust: Trust) -> dict[str, Any]:
+def trust_as_json(trust: Assessment) -> dict[str, Any]:
     """Returns an assessment as JSON: NaN and infinity are null, A_T is in percent.
 
     kind, interval, text, advice, rivals (the verdict); seeds, probability_best, smallest_p, smallest_p_holm; curve
@@ -135,7 +135,7 @@ def trust_as_json(trust: Trust) -> dict[str, Any]:
     return found
 
 
-def trust_rows(trust: Trust) -> list[dict[str, Any]]:
+def trust_rows(trust: Assessment) -> list[dict[str, Any]]:
     """Returns one row a point, for a table; NaN where there is nothing.
 
     A key for each parameter, then n, diverged, mean, std, population_std, low, high, bootstrap_low, bootstrap_high,
@@ -156,7 +156,7 @@ def _settings(results: SearchResults, inert: bool) -> tuple[TrustedSetting, ...]
     )
 
 
-def _against(results: SearchResults, scores: np.ndarray) -> dict[Setting, Against]:
+def _against(results: SearchResults, scores: np.ndarray) -> dict[Point, Against]:
     """Returns point -> its comparison with the baseline; empty where the baseline was not tried."""
     if results.baseline not in results.settings:
         return {}
@@ -166,7 +166,7 @@ def _against(results: SearchResults, scores: np.ndarray) -> dict[Setting, Agains
     return {results.settings[i]: pair for i, pair in zip(others, pairs, strict=True)}
 
 
-def _row(trust: Trust, one: TrustedSetting) -> dict[str, Any]:
+def _row(trust: Assessment, one: TrustedSetting) -> dict[str, Any]:
     spread, pair = one.spread, one.against
     nan = math.nan
     difference = (nan,) * 5 if pair is None else (pair.mean, pair.error, pair.p, pair.p_holm, pair.smallest_p)
@@ -187,7 +187,7 @@ def _row(trust: Trust, one: TrustedSetting) -> dict[str, Any]:
     }
 
 
-def _setting_as_json(trust: Trust, one: TrustedSetting) -> dict[str, Any]:
+def _setting_as_json(trust: Assessment, one: TrustedSetting) -> dict[str, Any]:
     return {name: _number(v) if isinstance(v, float) else v for name, v in _row(trust, one).items()}
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from results.inert import INERT, Inert, inert
-from results.points import EPSILON, Setting, is_number, value_text
+from results.points import EPSILON, Point, is_number, value_text
 from results.search import SearchResults
 from results.statistics.confidence_set import Maximum
 from results.statistics.racing import adjusted_means
@@ -20,7 +20,7 @@ NEAR = 0.05
 """Values this close to an end, as a part of the axis, count as being at the end."""
 
 
-def judge(results: SearchResults, peak: Peak | None) -> tuple[Verdict, tuple[Setting, ...]]:
+def judge(results: SearchResults, peak: Peak | None) -> tuple[Verdict, tuple[Point, ...]]:
     """Returns the verdict, and the points that cannot be told apart from the best if there is no curve.
 
     The interval of the verdict is in values of the parameter; NaN where the points lie on no curve.
@@ -115,7 +115,7 @@ def _natural(results: SearchResults) -> tuple[str, str]:
     return lowest if ends[0] == 0 else "", "ε = 1" if ends[1] == 1 else ""
 
 
-def _at_bound(results: SearchResults, setting: Setting) -> bool:
+def _at_bound(results: SearchResults, setting: Point) -> bool:
     """Returns whether a value lies at an end of its interval that could be moved: ε cannot go below 0 or beyond 1."""
     return any(
         _near_an_end(float(value), ends, name in results.log, name == EPSILON)

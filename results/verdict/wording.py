@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from results.labels import count_text
-from results.points import Setting, parameter_label, setting_text
+from results.points import Point, parameter_label, setting_text
 from results.search import SearchResults, SearchRound
 from results.statistics.paired import RELATIVE_ZERO
 
@@ -84,9 +84,9 @@ def has_baseline(results: SearchResults) -> bool:
     return results.baseline is not None and results.baseline != results.chosen
 
 
-def higher(results: SearchResults) -> tuple[Setting, ...]:
+def higher(results: SearchResults) -> tuple[Point, ...]:
     """Returns the points that scored higher in a round than the chosen one in any round, the highest first."""
-    best: dict[Setting, float] = {}
+    best: dict[Point, float] = {}
     for one in results.rounds:
         for setting, score in zip(one.settings, one.scores, strict=True):
             if score is not None:

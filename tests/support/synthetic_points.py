@@ -11,7 +11,7 @@ import numpy as np
 
 from results.ledger.record import RunRecord
 from results.metrics import average_accuracy
-from results.points import Setting, Value
+from results.points import Point, Value
 from results.search import SearchResults, SearchRound
 from tests.support.synthetic import record, study
 
@@ -20,7 +20,7 @@ IN_CONFIG = {"lr": "learning_rate"}
 
 
 def member(
-    names: Sequence[str], setting: Setting, seed: int, tasks: int = 3, phase: str = "cv", diverged: bool = False
+    names: Sequence[str], setting: Point, seed: int, tasks: int = 3, phase: str = "cv", diverged: bool = False
 ) -> RunRecord:
     """One member with these values; of ε = 0, as A-GEM is stored: without what it does not use."""
     values = dict(zip(names, setting, strict=True))
@@ -41,13 +41,13 @@ def member(
 
 def search(
     names: tuple[str, ...],
-    settings: Sequence[Setting],
-    baseline: Setting | None = None,
+    settings: Sequence[Point],
+    baseline: Point | None = None,
     strategy: str = "grid",
     batch: int = 0,
     seeds: int = 3,
     log: tuple[str, ...] = (),
-    diverged: Sequence[Setting] = (),
+    diverged: Sequence[Point] = (),
     evaluated: bool = True,
 ) -> SearchResults:
     """A search in batches of `batch` settings (0: all in one) and the evaluation of its best."""
@@ -120,7 +120,7 @@ def _cost(name: str, value: Value) -> float:
     return 0.03 * math.log10(value / best) ** 2
 
 
-def _domain(settings: Sequence[Setting], i: int) -> tuple[float, float] | None:
+def _domain(settings: Sequence[Point], i: int) -> tuple[float, float] | None:
     values = [s[i] for s in settings]
     numbers = [float(v) for v in values if not isinstance(v, str)]
     return (min(numbers), max(numbers)) if len(numbers) == len(values) else None

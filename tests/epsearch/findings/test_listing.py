@@ -19,7 +19,7 @@ from epsearch.preparation.build import build, grow
 from epsearch.preparation.data import open_evaluation
 from epsearch.session import session
 from epsearch.session.session import make_folder, stored_loop, sum_up
-from epsearch.study.disjointness import Proof
+from epsearch.study.disjointness import Disjointness
 from epsearch.study.kinds import Comparison, MemoryStudy
 from results.ledger.store import Store
 from search_spaces import STRATEGIES
@@ -36,7 +36,7 @@ ROOT = Path(__file__).parents[3]
 
 def begun(study, store, extend=False):
     """The loop of a study that stands in the ledger, as a command that trains has it."""
-    earlier = growth.keep(store, study, open_evaluation(study)[0].describe(), Proof(), extend)
+    earlier = growth.keep(store, study, open_evaluation(study)[0].describe(), Disjointness(), extend)
     loop = make(study, store, earlier=earlier)
     sum_up(loop, store.study(study.name))
     return loop

@@ -11,7 +11,7 @@ from epsearch.loop import race
 from epsearch.preparation import growth
 from epsearch.preparation.build import grow
 from epsearch.preparation.data import open_evaluation
-from epsearch.study.disjointness import Proof
+from epsearch.study.disjointness import Disjointness
 from results.ledger.record import same_result
 from results.ledger.store import Store
 from search_spaces import STRATEGIES
@@ -248,7 +248,7 @@ class TestGrowth:
 
     def test_on_other_data_or_arithmetic_nothing_grows(self, small_study, store):
         study = small_study(name="one")
-        images, proof = {"kind": "made up", "sizes": (1, 2)}, Proof()
+        images, proof = {"kind": "made up", "sizes": (1, 2)}, Disjointness()
         growth.keep(store, study, images, proof, extend=False)
         assert growth.keep(store, study, images, proof, extend=False) == ()
         more = grow(study, {"seeds": 3})

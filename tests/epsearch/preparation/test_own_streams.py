@@ -13,7 +13,7 @@ from epsearch.preparation import growth
 from epsearch.preparation.build import build
 from epsearch.preparation.data import open_evaluation
 from epsearch.session.session import open_store, train
-from epsearch.study.disjointness import Proof
+from epsearch.study.disjointness import Disjointness
 from epsearch.study.kinds import Comparison, MemoryStudy
 from results.ledger.store import Store
 from tests.epsearch import conftest
@@ -75,7 +75,7 @@ def begin(study):
     """What the beginning of a run writes down, or refuses."""
     study.out.mkdir(exist_ok=True)
     with open_store(study.storage) as store:
-        growth.keep(store, study, open_evaluation(study)[0].describe(), Proof(), extend=False)
+        growth.keep(store, study, open_evaluation(study)[0].describe(), Disjointness(), extend=False)
 
 
 class TestSource:

@@ -10,7 +10,7 @@ from epsearch.failures.errors import UsageError
 from epsearch.preparation.build import build, grow
 from epsearch.preparation.data import prepare
 from epsearch.study import kinds, limits, parsers
-from epsearch.study.disjointness import Proof
+from epsearch.study.disjointness import Disjointness
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from epsearch.study.options import options
 from results.ledger.store import Store
@@ -190,7 +190,7 @@ def test_a_large_study_is_announced_before_it_is_looked_at(monkeypatch):
     events = Recorded()
     told = events.notes
     monkeypatch.setattr("epsearch.preparation.data.decode_for", lambda *what: told.append("the data"))
-    monkeypatch.setattr("epsearch.preparation.data.open_evaluation", lambda study: (toy(), Proof()))
+    monkeypatch.setattr("epsearch.preparation.data.open_evaluation", lambda study: (toy(), Disjointness()))
     many = build(Search, {"points": 100, "repeats": 1, "seeds": 200})
     prepare(many, events)
     line = "a large study, up to 20,000 members and 4,000 different tasks: getting ready takes a while"

@@ -15,7 +15,7 @@ from results.figures import races, tried
 from results.metrics import average_accuracy
 from results.pages.strategies import strategies_sheet, write_strategies
 from results.pages.strategies_numbers import row_labels, strategies_table
-from results.search import Look, SearchResults
+from results.search import Evaluated, SearchResults
 from tests.support.synthetic import study
 from tests.support.synthetic_points import learning_rates, mixed, search
 
@@ -128,7 +128,7 @@ def test_every_other_option_that_differs_is_told(three: list[SearchResults], tmp
 
 
 def test_looks_of_all_studies_are_told(three: list[SearchResults], tmp_path: Path) -> None:
-    old, new = Look("lr = 0.1", "2025-11-20T08:00:00", True), Look("lr = 0.2", "2025-11-21T08:00:00", True)
+    old, new = Evaluated("lr = 0.1", "2025-11-20T08:00:00", True), Evaluated("lr = 0.2", "2025-11-21T08:00:00", True)
     looked = [replace(three[0], looks=(old,)), replace(three[1], looks=(old._replace(mine=False), new)), three[2]]
     text = write_strategies(looked, tmp_path).read_text(encoding="utf-8")
     assert (

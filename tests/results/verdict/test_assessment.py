@@ -18,7 +18,7 @@ from results.pages.search import write_report
 from results.pages.search_sections import warnings
 from results.pages.search_trust import how_far
 from results.points import value
-from results.search import Look, Race, SearchResults
+from results.search import Evaluated, Race, SearchResults
 from results.statistics.spread import spread
 from results.verdict.answer import answer
 from results.verdict.assessment import trust, trust_as_json, trust_rows
@@ -26,7 +26,10 @@ from results.verdict.peak import complete, peak, table
 from tests.support.synthetic import study
 from tests.support.synthetic_points import learning_rates, mixed, search
 
-LOOKS = (Look("ε = 0.3", "2025-11-20T08:00:00+00:00", False), Look("ε = 0.135", "2025-11-21T09:00:00+00:00", True))
+LOOKS = (
+    Evaluated("ε = 0.3", "2025-11-20T08:00:00+00:00", False),
+    Evaluated("ε = 0.135", "2025-11-21T09:00:00+00:00", True),
+)
 
 
 def plain(html: str) -> str:
