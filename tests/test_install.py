@@ -52,7 +52,7 @@ def answer(environment, tmp_path, *arguments):
 
 def test_a_search_ends_with_its_report(environment, tmp_path):
     found = answer(environment, tmp_path, *SEARCH.split())
-    assert found["effort"]["trained"] > 0 and "<html" in Path(found["report"]).read_text(encoding="utf-8")
+    assert found["effort"]["trained"] > 0 and "<html" in (tmp_path / found["report"]).read_text(encoding="utf-8")
 
 
 def test_the_definitions_of_datasets_come_along(environment, tmp_path):
