@@ -7,9 +7,10 @@ import yaml
 
 from epsearch.cli import TRAINING
 from epsearch.failures.errors import UsageError
+from epsearch.loop import search
 from epsearch.preparation.build import build, grow
 from epsearch.preparation.data import prepare
-from epsearch.study import kinds, limits, parsers
+from epsearch.study import limits, parsers
 from epsearch.study.disjointness import Disjointness
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from epsearch.study.options import options
@@ -209,11 +210,11 @@ def test_images_are_prepared_within_the_bound(epsearch):
 def test_members_are_described_once_however_often_they_are_looked_at(small_study, store, monkeypatch):
     """A round of thousands of members is looked at for every cohort that comes back."""
     made = []
-    original = kinds.Search.learner
-    monkeypatch.setattr(kinds.Search, "learner", lambda *what: made.append(what[1:]) or original(*what))
+    original = search.Run
+    monkeypatch.setattr(search, "Run", lambda *what: made.append(what) or original(*what))
     loop = make(small_study(points=20, repeats=3, seeds=4, certify=0), store)
     finish(loop, TRAIN)
-    assert len(made) == len(loop.records) > 100
+    assert len(made) == len(set(made)) == len(loop.records) > 100
 
 
 def test_no_more_certificates_are_announced_than_there_are_members(small_study, store):
