@@ -105,7 +105,7 @@ def list_datasets(data_dir: Path) -> list[Dataset]:
 
 
 def _report(loop: Loop, effort: Effort | None, waiting: Patience | None = None) -> Outcome:
-    from results.ledger.files import write_atomically
+    from results.files import write_atomically
 
     # Before the pages are made, which takes a while: they could not be written.
     make_folder(loop.study.folder, _elsewhere(loop.study.storage))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from results.files import write_atomically, write_csv
 from results.ledger.errors import flatten
-from results.ledger.files import write_atomically, write_csv
 from results.ledger.record import RunRecord
 from results.metrics import METRICS, summarize
 

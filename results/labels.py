@@ -175,3 +175,14 @@ def mean_std_text(mean: float, std: float, digits: int) -> str:
     if not math.isfinite(mean):
         return MISSING
     return f"{number_text(mean, digits)} ± {number_text(std, digits)}"
+
+
+def duration_text(seconds: float) -> str:
+    """Returns seconds as a clock shows them.
+
+    >>> duration_text(0.4), duration_text(65), duration_text(3723)
+    ('0:00', '1:05', '1:02:03')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -34,22 +34,22 @@ def value(record: RunRecord, name: str) -> Value | None:
     return record.content.get("config", {}).get(IN_THE_CONFIGURATION.get(name, name))  # type: ignore[no-any-return]
 
 
-def setting(record: RunRecord, names: Sequence[str]) -> tuple[Value | None, ...]:
+def point_of(record: RunRecord, names: Sequence[str]) -> tuple[Value | None, ...]:
     """Returns the record's values of the named hyperparameters; None as in `value`."""
     return tuple(value(record, name) for name in names)
 
 
-def matches(found: Sequence[Value | None], wanted: Sequence[Value]) -> bool:
-    """Returns whether a record with the values `found` belongs to the point `wanted`; None fits every value.
+def matches(values: Sequence[Value | None], wanted: Sequence[Value]) -> bool:
+    """Returns whether a record with these values belongs to the point `wanted`; None fits every value.
 
     >>> matches((0.0, None), (0.0, "raw")), matches((0.1, "mean"), (0.1, "raw"))
     (True, False)
     """
-    return all(one is None or one == other for one, other in zip(found, wanted, strict=True))
+    return all(one is None or one == other for one, other in zip(values, wanted, strict=True))
 
 
 def group(
-    records: Iterable[RunRecord], names: Sequence[str], settings: Iterable[Point]
+    records: Iterable[RunRecord], names: Sequence[str], points: Iterable[Point]
 ) -> dict[Point, tuple[RunRecord, ...]]:
     """Returns point -> its records, in their order.
 
@@ -59,12 +59,12 @@ def group(
     exact: dict[tuple[Value | None, ...], list[RunRecord]] = {}
     loose: list[tuple[tuple[Value | None, ...], RunRecord]] = []
     for record in records:
-        found = setting(record, names)
-        if None in found:
-            loose.append((found, record))
+        values = point_of(record, names)
+        if None in values:
+            loose.append((values, record))
         else:
-            exact.setdefault(found, []).append(record)
-    return {s: (*exact.get(s, ()), *(r for found, r in loose if matches(found, s))) for s in settings}
+            exact.setdefault(values, []).append(record)
+    return {p: (*exact.get(p, ()), *(r for values, r in loose if matches(values, p))) for p in points}
 
 
 def parameter_label(name: str) -> str:
@@ -83,36 +83,36 @@ def value_text(value: Value | None) -> str:
     return epsilon_text(value) if isinstance(value, float) else str(value)
 
 
-def setting_text(names: Sequence[str], setting: Sequence[Value | None]) -> str:
+def point_text(names: Sequence[str], point: Sequence[Value | None]) -> str:
     """Returns a point in words.
 
-    >>> setting_text(("beta", "gamma"), (0.1 + 0.2, 0.1))
+    >>> point_text(("beta", "gamma"), (0.1 + 0.2, 0.1))
     'beta = 0.3, gamma = 0.1'
     """
-    return ", ".join(f"{parameter_label(n)} = {value_text(v)}" for n, v in zip(names, setting, strict=True))
+    return ", ".join(f"{parameter_label(n)} = {value_text(v)}" for n, v in zip(names, point, strict=True))
 
 
-def is_agem(method: str, names: Sequence[str], setting: Sequence[Value | None]) -> bool:
+def is_agem(method: str, names: Sequence[str], point: Sequence[Value | None]) -> bool:
     """Returns whether a point is A-GEM: ε = 0 of ε-SOFT-GEM. The ε of any other method has another meaning.
 
     >>> is_agem("soft_agem", ("lr", "epsilon"), (0.1, 0.0)), is_agem("mine", ("epsilon",), (0.0,))
     (True, False)
     """
-    return method == SOFT_AGEM and dict(zip(names, setting, strict=True)).get(EPSILON) == 0
+    return method == SOFT_AGEM and dict(zip(names, point, strict=True)).get(EPSILON) == 0
 
 
-def setting_label(method: str, names: Sequence[str], setting: Sequence[Value]) -> str:
+def point_label(method: str, names: Sequence[str], point: Sequence[Value]) -> str:
     """Returns the name of a method at one point; "A-GEM" where it is that.
 
-    >>> setting_label("soft_agem", ("epsilon",), (0.0,)), setting_label("soft_agem", ("beta", "epsilon"), (0.1, 0.0))
+    >>> point_label("soft_agem", ("epsilon",), (0.0,)), point_label("soft_agem", ("beta", "epsilon"), (0.1, 0.0))
     ('A-GEM (ε = 0)', 'A-GEM (ε = 0), beta = 0.1')
-    >>> setting_label("nobodys", ("beta",), (10.0,))
+    >>> point_label("nobodys", ("beta",), (10.0,))
     'nobodys, beta = 10'
     """
-    if not is_agem(method, names, setting):
-        return f"{method_label(method)}, {setting_text(names, setting)}"
-    known = {name: value for name, value in zip(names, setting, strict=True) if name != EPSILON}
-    others = setting_text(tuple(known), tuple(known.values()))
+    if not is_agem(method, names, point):
+        return f"{method_label(method)}, {point_text(names, point)}"
+    known = {name: value for name, value in zip(names, point, strict=True) if name != EPSILON}
+    others = point_text(tuple(known), tuple(known.values()))
     return f"A-GEM (ε = 0), {others}" if others else "A-GEM (ε = 0)"
 
 

@@ -20,24 +20,22 @@ class SearchRound:
 
     number: int
     """Counts the rounds from 1."""
-    settings: tuple[Point, ...]
+    points: tuple[Point, ...]
     """The points, in the order of their suggestions."""
     scores: tuple[float | None, ...]
     """Mean A_T over the seeds, fraction in [0, 1]; None for a point without a score (a member diverged)."""
     span: tuple[float, float] | None
     """Ends of the interval that was searched; None where the strategy has none."""
     winners: tuple[int, int] | None
-    """Positions in `settings` of the best two, in any order; None where the strategy has none or fewer succeeded."""
+    """Positions in `points` of the best two, in any order; None where the strategy has none or fewer succeeded."""
     note: str
     """Why the search departed from its plain rule or stopped; empty otherwise."""
 
     def __post_init__(self) -> None:
-        if len(self.scores) != len(self.settings):
-            raise ValueError(
-                f"scores must match settings: {len(self.settings)} of these, got {len(self.scores)} scores"
-            )
-        if self.winners is not None and not all(0 <= i < len(self.settings) for i in self.winners):
-            raise ValueError(f"winners must be positions in [0, {len(self.settings)}), got {self.winners}")
+        if len(self.scores) != len(self.points):
+            raise ValueError(f"scores must match points: {len(self.points)} of these, got {len(self.scores)} scores")
+        if self.winners is not None and not all(0 <= i < len(self.points) for i in self.winners):
+            raise ValueError(f"winners must be positions in [0, {len(self.points)}), got {self.winners}")
 
 
 class Race(NamedTuple):
@@ -54,7 +52,7 @@ class Race(NamedTuple):
 class Evaluated(NamedTuple):
     """One choice that was evaluated on the evaluation stream."""
 
-    setting: str
+    point: str
     """The point in words."""
     when: str
     """Time of the evaluation, ISO-8601."""
@@ -131,16 +129,16 @@ class SearchResults:
                 raise ValueError(f"{name} must have {len(self.parameters)} values, got {len(values)}")
 
     @cached_property
-    def settings(self) -> tuple[Point, ...]:
+    def points(self) -> tuple[Point, ...]:
         """Every point with a member in the search: ascending in a search of one number, else as first tried."""
-        tried = dict.fromkeys(setting for r in self.rounds for setting in r.settings)
-        found = [setting for setting in tried if self.members_of(setting)]
+        tried = dict.fromkeys(point for r in self.rounds for point in r.points)
+        found = [point for point in tried if self.members_of(point)]
         return tuple(sorted(found) if self.is_curve else found)
 
     @property
     def is_curve(self) -> bool:
         """Whether one numeric parameter was searched, so that A_T is a curve over it."""
-        return len(self.parameters) == 1 and all(is_number(s[0]) for r in self.rounds for s in r.settings)
+        return len(self.parameters) == 1 and all(is_number(s[0]) for r in self.rounds for s in r.points)
 
     @property
     def of_epsilon(self) -> bool:
@@ -162,18 +160,18 @@ class SearchResults:
         """The chosen point and the baseline, the chosen first; only one where they are the same."""
         return tuple(dict.fromkeys(s for s in (self.chosen, self.baseline) if s is not None))
 
-    def members_of(self, setting: Point) -> tuple[RunRecord, ...]:
+    def members_of(self, point: Point) -> tuple[RunRecord, ...]:
         """Returns the point's members in the search."""
-        return self._searched.get(setting) or self.select(self.search, setting)
+        return self._searched.get(point) or self.select(self.search, point)
 
-    def evaluation_of(self, setting: Point) -> tuple[RunRecord, ...]:
+    def evaluation_of(self, point: Point) -> tuple[RunRecord, ...]:
         """Returns the point's members in the evaluation."""
-        return self.select(self.evaluation, setting)
+        return self.select(self.evaluation, point)
 
-    def select(self, records: Sequence[RunRecord], setting: Point) -> tuple[RunRecord, ...]:
+    def select(self, records: Sequence[RunRecord], point: Point) -> tuple[RunRecord, ...]:
         """Returns those of the records that belong to the point."""
-        return group(records, self.parameters, (setting,))[setting]
+        return group(records, self.parameters, (point,))[point]
 
     @cached_property  # grouped once for all points: the report asks for the members of each many times
     def _searched(self) -> dict[Point, tuple[RunRecord, ...]]:
-        return group(self.search, self.parameters, dict.fromkeys(s for r in self.rounds for s in r.settings))
+        return group(self.search, self.parameters, dict.fromkeys(s for r in self.rounds for s in r.points))

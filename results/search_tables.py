@@ -12,7 +12,7 @@ from results.ledger.certificate import Certificate
 from results.ledger.record import RunRecord
 from results.metrics import METRICS, mean_std, summarize
 from results.paper.reference import printed_row
-from results.points import AGEM, EPSILON, SOFT_AGEM, Point, setting_label
+from results.points import AGEM, EPSILON, SOFT_AGEM, Point, point_label
 from results.search import SearchResults
 from results.statistics.paired import Paired, paired
 
@@ -45,7 +45,7 @@ def baseline_pair(results: SearchResults, metric: str = "A_T", evaluation: bool 
     return compare(members(results.chosen), members(results.baseline), metric)
 
 
-def by_setting(groups: Mapping[Point, Sequence[RunRecord]], names: Sequence[str]) -> pd.DataFrame:
+def by_point(groups: Mapping[Point, Sequence[RunRecord]], names: Sequence[str]) -> pd.DataFrame:
     """Returns one row a point, in order, with the mean and spread of every metric.
 
     Columns: one for each of `names`, n (seeds averaged), diverged, then <metric>_mean and <metric>_std (see
@@ -58,7 +58,7 @@ def by_setting(groups: Mapping[Point, Sequence[RunRecord]], names: Sequence[str]
     # By position, not by value: pandas cannot group by points of mixed types, and drops groups without rows.
     table = mean_std(frame, by=["position"]).set_index("position").reindex(range(len(groups))).reset_index(drop=True)
     counts = table[["n", "diverged"]].fillna(0).astype(int)
-    values = pd.DataFrame({name: [setting[i] for setting in groups] for i, name in enumerate(names)})
+    values = pd.DataFrame({name: [point[i] for point in groups] for i, name in enumerate(names)})
     return pd.concat([values, counts, table.drop(columns=["n", "diverged"])], axis=1)
 
 
@@ -71,12 +71,12 @@ def search_table(results: SearchResults) -> pd.DataFrame:
     """
     import pandas as pd
 
-    tried = dict.fromkeys(setting for r in results.rounds for setting in r.settings)
-    stats = by_setting({setting: results.members_of(setting) for setting in tried}, results.parameters)
+    tried = dict.fromkeys(point for r in results.rounds for point in r.points)
+    stats = by_point({point: results.members_of(point) for point in tried}, results.parameters)
     rows = [
-        (r.number, *(r.span or (math.nan, math.nan)), rank, list(tried).index(setting))
+        (r.number, *(r.span or (math.nan, math.nan)), rank, list(tried).index(point))
         for r in results.rounds
-        for setting, rank in zip(r.settings, _ranks(r.winners, r.scores), strict=True)
+        for point, rank in zip(r.points, _ranks(r.winners, r.scores), strict=True)
     ]
     table = pd.DataFrame(rows, columns=["repeat", "low", "high", "best", "position"])
     table = table.merge(stats, left_on="position", right_index=True, how="left")
@@ -94,8 +94,8 @@ def evaluation_table(results: SearchResults) -> pd.DataFrame:
     import pandas as pd
 
     groups = {s: members for s in results.evaluated if (members := results.evaluation_of(s))}
-    measured = by_setting(groups, results.parameters)
-    labels = [setting_label(results.method, results.parameters, setting) for setting in groups]
+    measured = by_point(groups, results.parameters)
+    labels = [point_label(results.method, results.parameters, point) for point in groups]
     measured.insert(0, "row", labels)
     measured.insert(1, "source", "this study")
     printed = [row for method in printed_methods(results) for row in _printed_rows(results, method)]
@@ -112,8 +112,8 @@ def evaluated_rows(results: SearchResults) -> list[tuple[str, tuple[RunRecord, .
 
     Labels are short: with several parameters they do not contain the values.
     """
-    groups = [(setting, results.evaluation_of(setting)) for setting in results.evaluated]
-    return [(_short_label(results, setting), members) for setting, members in groups if members]
+    groups = [(point, results.evaluation_of(point)) for point in results.evaluated]
+    return [(_short_label(results, point), members) for point, members in groups if members]
 
 
 def difference_table(results: SearchResults) -> pd.DataFrame:
@@ -149,10 +149,10 @@ def _ranks(winners: tuple[int, int] | None, scores: tuple[float | None, ...]) ->
     return ranks
 
 
-def _short_label(results: SearchResults, setting: Point) -> str:
+def _short_label(results: SearchResults, point: Point) -> str:
     if len(results.parameters) == 1:
-        return setting_label(results.method, results.parameters, setting)
-    return "chosen point" if setting == results.chosen else "baseline"
+        return point_label(results.method, results.parameters, point)
+    return "chosen point" if point == results.chosen else "baseline"
 
 
 def _printed_rows(results: SearchResults, method: str) -> list[dict[str, object]]:

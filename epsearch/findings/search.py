@@ -8,7 +8,7 @@ from epsearch.loop import race
 from epsearch.loop.search import SearchLoop
 from epsearch.session.session import unfinished
 from epsearch.study.description import Study
-from results.points import setting, setting_text
+from results.points import point_of, point_text
 from results.search import Evaluated, Race, SearchResults, SearchRound
 from search_spaces.space import Parameter
 from trainers.numeric_path import NumericPath
@@ -74,7 +74,7 @@ def _race(loop: SearchLoop) -> Race | None:
     if not loop.study.race:
         return None
     shares = loop.strategist.given().values()
-    return Race(sum(map(len, shares)), len(shares) * len(loop.study.seeds), race.LEVEL)
+    return Race(sum(map(len, shares)), len(shares) * len(loop.study.seeds), race.ALPHA)
 
 
 def _tolerance(study: Study) -> float:
@@ -91,6 +91,6 @@ def _notes(loop: SearchLoop) -> list[str]:
     diverged = [record for record in loop.records.values() if record.status == "diverged"]
     if diverged:
         names = loop.study.space.names
-        values = dict.fromkeys(setting_text(names, setting(record, names)) for record in diverged)
+        values = dict.fromkeys(point_text(names, point_of(record, names)) for record in diverged)
         notes.append(f"{len(diverged)} members diverged ({'; '.join(values)}); a value that loses a seed has no score.")
     return notes

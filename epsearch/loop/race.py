@@ -11,7 +11,7 @@ from results.metrics import average_accuracy
 from search_spaces.space import Point
 
 FIRST_SEEDS = 2  # fewer have no spread
-LEVEL = 0.05  # the chance, a round, that a race drops the best value
+ALPHA = 0.05  # the chance, a round, that a race drops the best value
 
 Found = Callable[[Point, int], RunRecord | None]
 
@@ -58,7 +58,7 @@ def entitled(table: Table) -> list[int]:
         running &= ~lost.any(axis=1)
         if not running.any() or np.isnan(scores[running]).any():
             break
-        dropped = separated(scores[running], looks=seeds - FIRST_SEEDS, level=LEVEL, starters=points)
+        dropped = separated(scores[running], looks=seeds - FIRST_SEEDS, level=ALPHA, starters=points)
         running[np.flatnonzero(running)[dropped]] = False
         counts[running] = known + 1
     return [int(count) for count in counts]

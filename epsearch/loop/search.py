@@ -15,7 +15,7 @@ from results.inert import all_equal
 from results.ledger.certificate import Certificate
 from results.ledger.record import RunRecord
 from results.ledger.store import Store
-from results.points import setting_text
+from results.points import point_text
 from search_spaces.space import Point, Value
 from search_spaces.strategies import STRATEGIES
 from search_spaces.strategy import Best, Round
@@ -104,7 +104,7 @@ class SearchLoop(Loop):
 
     def text(self, point: Point) -> str:
         """A point in words."""
-        return setting_text(self.study.space.names, point)
+        return point_text(self.study.space.names, point)
 
     def heading(self) -> str:
         """The strategy, its rounds, values and seeds, and the tasks of search and evaluation, in words."""

@@ -5,7 +5,7 @@ import time
 
 from epsearch.events import Events, Progress
 from epsearch.loop.base import Loop
-from epsearch.runners.speed import Speed
+from epsearch.runners.eta import Speed
 
 
 class Monitor:
@@ -75,10 +75,3 @@ class Monitor:
             eta=speed.seconds_for(to_go),
             seconds=self.seconds,
         )
-
-
-def clock(seconds: float) -> str:
-    """`1:02:03` or `2:03`."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

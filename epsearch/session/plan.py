@@ -23,7 +23,7 @@ from trainers.streams import DataError
 
 PROBE_SECONDS = 3.0
 WORTH_A_PROBE = 2e11  # FLOP: less is trained in about the time that the probe takes
-LEVEL = 0.95
+CONFIDENCE = 0.95
 
 
 def make_plan(loop: SearchLoop) -> Plan:
@@ -99,5 +99,5 @@ def _half_width(spent: NDArray[np.float64]) -> float:
         return float(spent[0]) / 2
     from scipy.stats import t
 
-    quantile = float(t.ppf((1 + LEVEL) / 2, len(spent) - 1))
+    quantile = float(t.ppf((1 + CONFIDENCE) / 2, len(spent) - 1))
     return quantile * float(np.std(spent, ddof=1)) / math.sqrt(len(spent))

@@ -1,8 +1,7 @@
 """A plan as people read it."""
 
 from epsearch.loop.ahead import Plan
-from epsearch.runners.progress import clock
-from results.labels import count_text
+from results.labels import count_text, duration_text
 from results.statistics import power
 
 GIB = 2**30
@@ -63,6 +62,6 @@ def _time(plan: Plan) -> str:
         return "less than a probe would take to measure"
     eta = plan.eta
     return (
-        f"about {clock(eta.seconds)} of training, {clock(eta.low)} to {clock(eta.high)}, with "
+        f"about {duration_text(eta.seconds)} of training, {duration_text(eta.low)} to {duration_text(eta.high)}, with "
         f"{count_text(plan.at_once, 'cohort')} at a time here (measured speed; the fewest and the most members)"
     )

@@ -22,11 +22,12 @@ from epsearch.preparation import growth
 from epsearch.preparation.arithmetic import numeric_path
 from epsearch.preparation.data import Prepared, prepare
 from epsearch.preparation.fit import fitted
-from epsearch.runners.progress import Monitor, clock
+from epsearch.runners.progress import Monitor
 from epsearch.study.description import Study
 from epsearch.study.kinds import Comparison, MemoryStudy, Search, Table
+from results.files import on_one_line, writable
+from results.labels import duration_text
 from results.ledger.errors import StoreUnavailable
-from results.ledger.files import on_one_line, writable
 from results.ledger.retry import Patience
 from results.ledger.store import Store, StoreError, StudyRow
 from results.ledger.url import LedgerUrl
@@ -223,12 +224,11 @@ def facts(loop: Loop, effort: Effort | None) -> dict[str, str]:
     found = {
         "members": f"{len(records)} in the ledger for this study",
         "SGD steps of all members": f"{sum(record.steps for record in records):,}",
-        "training time of all members": clock(sum(record.seconds for record in records)),
+        "training time of all members": duration_text(sum(record.seconds for record in records)),
     }
     if effort is not None:
-        found["last run"] = (
-            f"{effort.trained} members trained, {effort.reused} taken from the ledger, in {clock(effort.seconds)}"
-        )
+        done = f"{effort.trained} members trained, {effort.reused} taken from the ledger"
+        found["last run"] = f"{done}, in {duration_text(effort.seconds)}"
         found["SGD steps of the last run"] = (
             f"{effort.member_steps:,} taken, {effort.saved:,} saved: members of a seed share the first task"
         )

@@ -13,10 +13,10 @@ from rich.text import Text
 
 from epsearch.events import Progress
 from epsearch.loop.ahead import Plan
-from epsearch.runners.progress import clock
 from epsearch.session.plan_text import in_words
 from epsearch.study.description import Study
 from epsearch.terminal.consoles import facts
+from results.labels import duration_text
 from results.ledger.record import RunRecord
 
 PLAIN_SECONDS = 30.0  # without a terminal: a line at every new stage, and at least this often
@@ -114,8 +114,8 @@ class _Line:
             f"{now.known}/{now.wanted} members",
             now.headline,
             "– steps/s" if now.speed is None else f"{now.speed:,.0f} steps/s",
-            "ETA –" if now.eta is None else f"ETA {clock(now.eta)}",
-            f"elapsed {clock(now.seconds + time.monotonic() - self._taken)}",
+            "ETA –" if now.eta is None else f"ETA {duration_text(now.eta)}",
+            f"elapsed {duration_text(now.seconds + time.monotonic() - self._taken)}",
         )
         return Text("  ·  ".join(parts))
 

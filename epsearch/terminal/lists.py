@@ -14,7 +14,7 @@ from epsearch.ledger.damage import unused_in_words
 from epsearch.loop.base import Loop
 from epsearch.preparation.images import Prepared
 from epsearch.terminal.consoles import facts
-from results.points import setting_text
+from results.points import point_text
 from trainers.streams.images.inspection import Inspection
 from trainers.streams.images.sources.base import printable
 
@@ -50,7 +50,7 @@ def study_list(rows: Sequence[Listed]) -> RenderableType:
     """One line a study; and what to do where a study's state is not known."""
     table = Table("study", "command", "dataset", "state", "best", "A_T %", "created", box=None, header_style="bold")
     for row in rows:
-        best = "–" if row.chosen is None else setting_text(tuple(row.chosen), tuple(row.chosen.values()))
+        best = "–" if row.chosen is None else point_text(tuple(row.chosen), tuple(row.chosen.values()))
         best = "none, all are equal" if row.inert else best
         score = "–" if row.score is None else f"{100 * row.score:.2f}"
         table.add_row(row.name, row.command, row.dataset, row.status, best, score, row.created[:19].replace("T", " "))

@@ -11,20 +11,20 @@ from rich.table import Table
 from rich.text import Text
 
 from epsearch.api import Outcome
-from epsearch.runners.progress import clock
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
-from results.labels import mean_std_text
+from results.labels import duration_text, mean_std_text
 from results.metrics import METRICS
 from results.pages.comparison import comparison_sheet
 from results.pages.comparison_numbers import ComparisonResults, TableResults, comparison_table, ranking
 from results.pages.memory import memory_sheet
 from results.pages.memory_numbers import MemoryResults, memory_table
-from results.pages.search import answer, evaluation_table
 from results.pages.search_sections import warnings
 from results.pages.sheet import Line, Sheet
 from results.pages.strategies import strategies_sheet
 from results.pages.strategies_numbers import strategies_table
 from results.search import SearchResults
+from results.search_tables import evaluation_table
+from results.verdict.answer import answer
 from results.verdict.assessment import trust, trust_as_json
 
 
@@ -41,7 +41,7 @@ class Shown(NamedTuple):
 def shown(result: Outcome) -> RenderableType:
     """What was found, in words and a table, and where the report lies."""
     effort = result.effort
-    done = f"{effort.trained} members trained, {effort.reused} from the ledger, {clock(effort.seconds)}"
+    done = f"{effort.trained} members trained, {effort.reused} from the ledger, {duration_text(effort.seconds)}"
     kind = SHOWN[result.study.kind]
     parts = [*kind.parts(result.results), *(Text(note, style="yellow") for note in kind.notes(result.results))]
     parts.append(Text.assemble(("report  ", "bold"), str(result.report), f"   ({done})"))
@@ -138,7 +138,7 @@ def _search_as_json(results: SearchResults) -> dict[str, Any]:
             {
                 "number": found.number,
                 "interval": found.span,
-                "points": [dict(zip(results.parameters, one, strict=True)) for one in found.settings],
+                "points": [dict(zip(results.parameters, one, strict=True)) for one in found.points],
                 "scores": found.scores,
                 "note": found.note,
             }

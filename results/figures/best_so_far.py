@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from results.figures.style import BLUE, FAINT, finish, look, plotly
 from results.labels import STREAM_LABELS, count_text, number_text, subscripts
-from results.points import setting_text
+from results.points import point_text
 from results.search import SearchResults
 from results.verdict import wording
 
@@ -33,11 +33,11 @@ def numbers(results: SearchResults) -> BestSoFar:
     seen: set[str] = set()
     rows, names = [], []
     for r in results.rounds:
-        for setting, score in zip(r.settings, r.scores, strict=True):
-            seen |= {record.key for record in results.members_of(setting)}
+        for point, score in zip(r.points, r.scores, strict=True):
+            seen |= {record.key for record in results.members_of(point)}
             percent = float("nan") if score is None else 100 * score
             names.append(f"{wording.round_noun(r)} {r.number}")
-            rows.append((r.number, len(seen), setting_text(results.parameters, setting), percent))
+            rows.append((r.number, len(seen), point_text(results.parameters, point), percent))
     points = pd.DataFrame(rows, columns=["repeat", "members", "setting", "score"])
     best = points["score"].cummax().ffill()  # a point without a score leaves the best as it was
     return BestSoFar(results.score_on, tuple(names), points.assign(best=best))

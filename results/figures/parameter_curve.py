@@ -92,7 +92,7 @@ def _members(results: SearchResults, metric: str) -> pd.DataFrame:
     """Returns one row a round, tried value and member: repeat, <parameter>, seed, status, <metric>."""
     import pandas as pd
 
-    kept = [(r.number, s[0], record) for r in results.rounds for s in r.settings for record in results.members_of(s)]
+    kept = [(r.number, s[0], record) for r in results.rounds for s in r.points for record in results.members_of(s)]
     frame = summarize(record for _, _, record in kept)[["seed", "status", metric]]
     places = pd.DataFrame([(number, value) for number, value, _ in kept], columns=["repeat", results.parameters[0]])
     return pd.concat([places, frame], axis=1)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from results.figures.style import BLUE, FAINT, INK, VERMILLION, finish, has_numbers, plotly, value_axis
 from results.labels import STREAM_LABELS, subscripts
-from results.points import Point, parameter_label, setting_text, value_text
+from results.points import Point, parameter_label, point_text, value_text
 from results.search import SearchResults
-from results.search_tables import by_setting
+from results.search_tables import by_point
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,11 +35,11 @@ class Slices(NamedTuple):
 
 def numbers(results: SearchResults) -> Slices:
     """Returns every tried point with its mean over the seeds that did not diverge."""
-    groups = {setting: results.members_of(setting) for setting in results.settings}
-    table = by_setting(groups, results.parameters)
+    groups = {point: results.members_of(point) for point in results.points}
+    table = by_point(groups, results.parameters)
     points = table[[*results.parameters, "n", "diverged", "A_T_mean", "A_T_std"]].assign(
-        kind=[_kind(results, setting) for setting in groups],
-        text=[setting_text(results.parameters, setting) for setting in groups],
+        kind=[_kind(results, point) for point in groups],
+        text=[point_text(results.parameters, point) for point in groups],
     )
     return Slices(results.score_on, results.parameters, results.log, points)
 
@@ -83,10 +83,10 @@ def tables(slices: Slices) -> dict[str, pd.DataFrame]:
     return {"slices": slices.points.drop(columns="text")}
 
 
-def _kind(results: SearchResults, setting: Point) -> str:
-    if setting == results.chosen:
+def _kind(results: SearchResults, point: Point) -> str:
+    if point == results.chosen:
         return CHOSEN
-    return BASELINE if setting == results.baseline else TRIED
+    return BASELINE if point == results.baseline else TRIED
 
 
 def _add_points(figure: Any, slices: Slices, name: str, kind: str, row: int, col: int) -> None:

@@ -10,7 +10,7 @@ from results.figures.style import INK, finish, has_numbers, legend_beside, look,
 from results.labels import STREAM_LABELS, subscripts
 from results.points import parameter_label, value_text
 from results.search import SearchResults
-from results.search_tables import by_setting
+from results.search_tables import by_point
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,8 +37,8 @@ def numbers(studies: Sequence[tuple[str, SearchResults]]) -> Tried:
     shared = [n for n in studies[0][1].parameters if all(n in s.parameters for _, s in studies)]
     frames = []
     for place, (label, study) in enumerate(studies):
-        groups = {setting: study.members_of(setting) for setting in study.settings}
-        table = by_setting(groups, study.parameters)[[*shared, "n", "A_T_mean", "A_T_std"]]
+        groups = {point: study.members_of(point) for point in study.points}
+        table = by_point(groups, study.parameters)[[*shared, "n", "A_T_mean", "A_T_std"]]
         frames.append(table.assign(row=label, place=place, chosen=[s == study.chosen for s in groups]))
     points = pd.concat(frames, ignore_index=True)[["row", "place", "chosen", *shared, "n", "A_T_mean", "A_T_std"]]
     log = {name for _, study in studies for name in study.log}

@@ -12,8 +12,8 @@ from typing import Any
 from sqlalchemy import URL, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
+from results.files import on_one_line
 from results.ledger.errors import StoreError, StoreGone, StoreUnavailable
-from results.ledger.files import on_one_line
 from results.ledger.url import LedgerUrl, without_passwords
 
 ALLOWED = "allowed: sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME"

@@ -14,9 +14,9 @@ from urllib.parse import quote
 
 from sqlalchemy import Connection
 
+from results.files import on_one_line
 from results.ledger import schema
 from results.ledger.errors import StoreUnavailable
-from results.ledger.files import on_one_line
 
 
 def add_summaries(connection: Connection) -> None:

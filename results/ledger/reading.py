@@ -15,8 +15,8 @@ from urllib.parse import quote
 from sqlalchemy import URL, Engine, create_engine
 from sqlalchemy.pool import StaticPool
 
+from results.files import writable
 from results.ledger.database import check_file, parse, server, sqlite, tolerate
-from results.ledger.files import writable
 from results.ledger.url import LedgerUrl
 
 LEFT_BEHIND = ("-wal", "-journal")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from results.export import export_runs
 from results.figures import curves, transfer
+from results.files import write_atomically, write_csv
 from results.labels import count_text, dataset_label, number_text
-from results.ledger.files import write_atomically, write_csv
 from results.metrics import METRICS
 from results.pages.cells import count_cell, label_cell, metric_cell, metric_header, remarks, warnings
 from results.pages.comparison_numbers import ComparisonResults, Ranking, comparison_table, ranking, row_notes

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from results.export import export_runs
 from results.figures import memory_panels
+from results.files import write_atomically, write_csv
 from results.labels import count_text, dataset_label
-from results.ledger.files import write_atomically, write_csv
 from results.pages.cells import count_cell, label_cell, metric_cell, metric_header, remarks, warnings
 from results.pages.memory_numbers import MEMORY_METRICS, MemoryResults, memory_notes, memory_table
 from results.pages.sheet import Line, Sheet, as_html, as_latex, as_markdown, numbered

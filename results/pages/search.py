@@ -8,18 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from results.export import export_runs
 from results.figures import best_so_far, curves, parameter_curve, shrinking, slices
+from results.files import write_atomically, write_csv
 from results.labels import STREAM_LABELS, dataset_label, method_label, strategy_label
-from results.ledger.files import write_atomically, write_csv
-from results.search import SearchResults, SearchRound
+from results.search import SearchResults
 from results.search_tables import certificates_table, difference_table, evaluated_rows, evaluation_table, search_table
 from results.verdict import wording
-from results.verdict.answer import answer
-from results.verdict.assessment import trust, trust_as_json, trust_rows
+from results.verdict.assessment import trust, trust_rows
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["SearchResults", "SearchRound", "answer", "evaluation_table", "trust", "trust_as_json", "write_report"]
 
 
 def write_report(results: SearchResults, folder: Path) -> Path:

@@ -47,7 +47,7 @@ def evaluation(results: SearchResults) -> str:
 
 
 def metric_text(row: pd.Series, metric: str) -> str:
-    """Returns mean ± standard deviation of a metric in a row of `by_setting`."""
+    """Returns mean ± standard deviation of a metric in a row of `by_point`."""
     return mean_std_text(float(row[f"{metric}_mean"]), float(row[f"{metric}_std"]), METRICS[metric].digits)
 
 

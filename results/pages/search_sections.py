@@ -24,7 +24,7 @@ from results.pages.search_evaluation import metric_text
 from results.pages.search_trust import KIND_LABELS, looks_text
 from results.points import parameter_label, value_text
 from results.search import SearchResults
-from results.search_tables import baseline_pair, by_setting, search_table
+from results.search_tables import baseline_pair, by_point, search_table
 from results.verdict import equivalence, wording
 from results.verdict.answer import answer
 from results.verdict.assessment import trust
@@ -89,9 +89,9 @@ def _selected(results: SearchResults) -> str:
 
 def _different(results: SearchResults) -> str:
     if len(results.parameters) > 1:
-        return count_text(len(results.settings), "different point")
+        return count_text(len(results.points), "different point")
     of = f" of {wording.subject(results)}"
-    return count_text(len(results.settings), "different value") + of
+    return count_text(len(results.points), "different value") + of
 
 
 def _domains(results: SearchResults) -> Iterator[tuple[str, str]]:
@@ -99,7 +99,7 @@ def _domains(results: SearchResults) -> Iterator[tuple[str, str]]:
     for i, (name, ends) in enumerate(zip(results.parameters, results.domain, strict=True)):
         of = "" if results.of_epsilon else f" of {parameter_label(name)}"
         if ends is None:
-            tried = dict.fromkeys(setting[i] for r in results.rounds for setting in r.settings)
+            tried = dict.fromkeys(point[i] for r in results.rounds for point in r.points)
             yield f"Choices{of}", ", ".join(map(value_text, tried))
         else:
             scale = ", logarithmic" if name in results.log else ""
@@ -159,7 +159,7 @@ def _detail(results: SearchResults) -> str:
 def _score_tile(label: str, members: Sequence[RunRecord], remark: str) -> Iterator[tuple[str, str, str]]:
     if members:
         size = f"{count_text(members[0].tasks, 'task')}, {count_text(len(members), 'seed')}"
-        yield label, f"{metric_text(by_setting({(): members}, ()).iloc[0], 'A_T')} %", f"{size}{remark}"
+        yield label, f"{metric_text(by_point({(): members}, ()).iloc[0], 'A_T')} %", f"{size}{remark}"
 
 
 def _search_rows(results: SearchResults) -> Iterator[tuple[str, list[str]]]:
@@ -169,12 +169,12 @@ def _search_rows(results: SearchResults) -> Iterator[tuple[str, list[str]]]:
         note = f" — {r.note}" if r.note else ""
         yield "group", [f"{wording.heading(wording.round_noun(r))} {r.number}{span}{note}"]
         rows = table[table["repeat"] == r.number]
-        for setting, (_, row) in zip(r.settings, rows.iterrows(), strict=True):
+        for point, (_, row) in zip(r.points, rows.iterrows(), strict=True):
             cells = [metric_text(row, metric) for metric in ("A_T", "F_T", "a_1", "a_t")]
             rank = "" if is_inert(results) else {1: "best", 2: "second"}.get(int(row["best"]), "")
-            kind = "chosen" if setting == results.chosen else ""
-            values = [value_text(value) for value in setting]
-            values[0] += " (A-GEM)" if results.zero_is_agem and setting[0] == 0 else ""
+            kind = "chosen" if point == results.chosen else ""
+            values = [value_text(value) for value in point]
+            values[0] += " (A-GEM)" if results.zero_is_agem and point[0] == 0 else ""
             yield kind, [*values, *cells, str(int(row["n"])), str(int(row["diverged"]) or MISSING), rank]
 
 

@@ -9,11 +9,11 @@ from results.html import page
 from results.inert import INERT
 from results.labels import MISSING, about_text, count_text, interval_text, number_text, signed_text
 from results.metrics import METRICS
-from results.points import parameter_label, setting_text, value_text
+from results.points import parameter_label, point_text, value_text
 from results.search import Evaluated, SearchResults
 from results.statistics.paired import sign_flip_name
 from results.statistics.spread import Against
-from results.verdict.assessment import Assessment, TrustedSetting, trust
+from results.verdict.assessment import Assessment, TrustedPoint, trust
 
 MOST_OPEN = 15
 """A table with more rows is folded."""
@@ -33,9 +33,9 @@ def how_far(results: SearchResults) -> str:
     found = trust(results)
     label = KIND_LABELS.get(found.verdict.kind, found.verdict.kind)
     banner = page.banner(found.verdict.kind, label, found.verdict.text, found.verdict.advice)
-    table = page.table(_header(found), (_row(found, one) for one in found.settings))
+    table = page.table(_header(found), (_row(found, one) for one in found.points))
     heading = f"Every tried {'value' if len(found.parameters) == 1 else 'point'}"
-    folded = page.folded(heading, table + page.small(_remark(found)), len(found.settings) <= MOST_OPEN)
+    folded = page.folded(heading, table + page.small(_remark(found)), len(found.points) <= MOST_OPEN)
     return page.section("How far to trust it", banner, page.facts(dict(_facts(results, found))), folded)
 
 
@@ -50,7 +50,7 @@ def looks_words(looks: Sequence[Evaluated], this: int = 0) -> str:
     if len(looks) < 2:
         return ""
     first = f"This choice is number {this} of the {len(looks)}" if this else f"There are {len(looks)} choices"
-    others = "; ".join(f"{one.setting} ({one.when[:10]})" for i, one in enumerate(looks, 1) if i != this)
+    others = "; ".join(f"{one.point} ({one.when[:10]})" for i, one in enumerate(looks, 1) if i != this)
     return (
         f"{first} that were evaluated on this evaluation stream. {'The others' if this else 'They are'}: {others}. "
         "Picking one of them by these figures is a selection on the evaluation stream, and the figures of the best of "
@@ -79,7 +79,7 @@ def _facts(results: SearchResults, found: Assessment) -> Iterator[tuple[str, str
     if found.looks:
         yield (
             "Choices evaluated on this evaluation stream",
-            "; ".join(f"{one.setting} ({one.when[:10]}{', this study' * one.mine})" for one in found.looks),
+            "; ".join(f"{one.point} ({one.when[:10]}{', this study' * one.mine})" for one in found.looks),
         )
 
 
@@ -127,11 +127,11 @@ def _header(found: Assessment) -> list[tuple[str, str]]:
     ]
 
 
-def _row(found: Assessment, one: TrustedSetting) -> tuple[str, list[str]]:
+def _row(found: Assessment, one: TrustedPoint) -> tuple[str, list[str]]:
     spread = one.spread
     raced = [number_text(one.adjusted, DIGITS)] if found.race is not None else []
     cells = [
-        *map(value_text, one.setting),
+        *map(value_text, one.point),
         f"{spread.n}" + (f" ({one.diverged} diverged)" if one.diverged else ""),
         number_text(spread.mean, DIGITS),
         *raced,
@@ -142,7 +142,7 @@ def _row(found: Assessment, one: TrustedSetting) -> tuple[str, list[str]]:
         *(_against(one.against) if found.comparisons else ()),
         number_text(100 * one.probability, 0) if found.seeds > 1 else MISSING,
     ]
-    return "chosen" if one.setting == found.chosen else "", cells
+    return "chosen" if one.point == found.chosen else "", cells
 
 
 def _against(pair: Against | None) -> tuple[str, ...]:
@@ -167,7 +167,7 @@ def _remark(found: Assessment) -> str:
     )
     if not found.comparisons or found.baseline is None:
         return text
-    name = setting_text(found.parameters, found.baseline)
+    name = point_text(found.parameters, found.baseline)
     return (
         f"{text} Differences are to {name}, paired by seed; p: {sign_flip_name(found.seeds)}, then with Holm's "
         f"correction for all {found.comparisons} comparisons."

@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from results.figures import races, tried
+from results.files import write_atomically, write_csv
 from results.labels import (
     MISSING,
     STREAM_LABELS,
@@ -22,7 +23,6 @@ from results.labels import (
     signed_text,
     strategy_label,
 )
-from results.ledger.files import write_atomically, write_csv
 from results.metrics import METRICS
 from results.pages.search_trust import KIND_LABELS, looks_words
 from results.pages.sheet import Cell, Line, Sheet, as_html, as_latex, as_markdown

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from results.labels import strategy_label
 from results.ledger.record import RunRecord
-from results.points import setting_text
+from results.points import point_text
 from results.search import Evaluated, SearchResults
 from results.search_tables import by_seed
 from results.statistics.paired import Paired, paired
@@ -96,7 +96,7 @@ def differing(studies: Sequence[SearchResults]) -> list[str]:
 
 def all_looks(studies: Sequence[SearchResults]) -> tuple[Evaluated, ...]:
     """Returns every choice evaluated on the evaluation stream that any of the studies knows of, oldest first."""
-    known = {(look.when, look.setting): look for s in studies for look in s.looks}
+    known = {(look.when, look.point): look for s in studies for look in s.looks}
     return tuple(known[key] for key in sorted(known))
 
 
@@ -133,9 +133,9 @@ def _row(study: SearchResults, first: SearchResults) -> dict[str, object]:
     return {
         "study": study.name,
         "strategy": study.strategy,
-        "settings": len(study.settings),
+        "settings": len(study.points),
         "members": len({r.key for r in study.search}),
-        "chosen": setting_text(study.parameters, study.chosen),
+        "chosen": point_text(study.parameters, study.chosen),
         "kind": found.kind,
         "low": found.low,
         "high": found.high,

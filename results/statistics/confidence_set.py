@@ -19,7 +19,7 @@ from results.statistics.racing import leader
 from results.statistics.slope_tests import NOTHING, Open, open_points, open_rivals, open_slopes
 from results.statistics.window import LocalFit, Window, local_fit
 
-LEVEL = 0.95
+CONFIDENCE = 0.95
 """Confidence of the set."""
 
 
@@ -67,7 +67,7 @@ def best_interval(
     *,
     apart: Collection[int] = (),
 ) -> Maximum:
-    """Returns the confidence set of the maximum on [low, high] for x [K] and scores [K, R], with confidence `LEVEL`.
+    """Returns the confidence set of the maximum on [low, high] for x [K] and scores [K, R], at `CONFIDENCE`.
 
     x      on a scale on which the curve resembles a parabola: pass the logarithm of a learning rate
     apart  indices of x with another formula (ε = 0 is A-GEM): never part of the curve; each of them extends the set to
@@ -124,13 +124,13 @@ def _search(
     scored = ~np.isnan(scores).all(axis=1)
     local = local_fit(x, scores, _usual(scores, apart))
     if local is None:
-        found = open_points(x, scores, ends, LEVEL)
+        found = open_points(x, scores, ends, CONFIDENCE)
         # A best value that lies apart has no neighbours: the next values follow another formula.
         near = {found.low, found.high} - {*x[list(apart)].tolist()}
         return None, found.to_neighbours(x[scored], ends) if near else found
     window = local.window
     # Beyond the window only as far as the next tried values: a fitted parabola may not be extrapolated further.
-    found = open_slopes(local.fit, *_reach(x[_usual(scores, apart)], window, ends), ends, LEVEL)
+    found = open_slopes(local.fit, *_reach(x[_usual(scores, apart)], window, ends), ends, CONFIDENCE)
     found = found if window.whole else found.to_neighbours(x[scored], ends)
     # The top that `open_slopes` includes may lie beyond the window; the best within it belongs to the set, too.
     best = local.fit.best(window.low, window.high)
@@ -148,7 +148,7 @@ def _in_seeds(found: Open, seeds: int, local: LocalFit | None) -> float:
 
 def _rivals(x: np.ndarray, scores: np.ndarray, local: LocalFit, rows: np.ndarray, ends: tuple[float, float]) -> Open:
     best = local.fit.best(local.window.low, local.window.high)
-    return open_rivals(local.fit, best, x, scores, rows, ends, LEVEL)
+    return open_rivals(local.fit, best, x, scores, rows, ends, CONFIDENCE)
 
 
 def _worse_ends(
@@ -171,7 +171,7 @@ def _curve(usual: np.ndarray, local: LocalFit, ends: tuple[float, float]) -> Cur
     drawn = resamples(len(fit.seeds))
     tops = fit.highest(fit.resampled(drawn.counts), *_reach(usual, local.window, ends))
     there = ~np.isnan(tops)
-    tails = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+    tails = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
     below, above = (weighted_quantile(tops[there], drawn.weights[there], tail) for tail in tails)
     return Curve(fit.best(local.window.low, local.window.high), below, above)
 

@@ -14,9 +14,9 @@ from results.labels import count_text, number_text
 from results.statistics.anova import residuals
 from results.statistics.paired import MOST_FLIPS, smallest_sign_flip_p
 
-LEVEL = 0.05
+ALPHA = 0.05
 """Error rate of the tests and intervals."""
-LEAST_FOR_A_TEST = next(n for n in range(2, 20) if smallest_sign_flip_p(n) < LEVEL)
+LEAST_FOR_A_TEST = next(n for n in range(2, 20) if smallest_sign_flip_p(n) < ALPHA)
 """Fewest seeds with which the sign-flip test can reach that level."""
 
 
@@ -48,7 +48,7 @@ def resolution(seeds: int, scores: NDArray[np.float64]) -> Resolution:
     """
     from scipy.stats import t
 
-    half = float(t.ppf(1 - LEVEL / 2, seeds - 1)) / math.sqrt(seeds) if seeds > 1 else math.inf
+    half = float(t.ppf(1 - ALPHA / 2, seeds - 1)) / math.sqrt(seeds) if seeds > 1 else math.inf
     inert = all_equal(scores)
     return Resolution(seeds, smallest_sign_flip_p(seeds), math.nan if inert else paired_noise(scores), half, inert)
 
@@ -79,9 +79,9 @@ def in_words(found: Resolution) -> Iterator[str]:
         yield "One seed gives no measure of noise: no difference can be detected."
         return
     seeds = count_text(found.seeds, "seed")
-    if found.smallest_p >= LEVEL:
+    if found.smallest_p >= ALPHA:
         yield (
-            f"{seeds} cannot reach p < {LEVEL} in an exact two-sided paired test, however large the difference "
+            f"{seeds} cannot reach p < {ALPHA} in an exact two-sided paired test, however large the difference "
             f"(smallest p = {found.smallest_p:.4g}); {LEAST_FOR_A_TEST} seeds can."
         )
     else:

@@ -81,7 +81,7 @@ def separated(scores: np.ndarray, looks: int, level: float = 0.05, starters: int
         raise ValueError(f"looks must be >= 1 and level in (0, 1), got {looks} and {level}")
     began = len(scores) if starters is None else starters
     if began < len(scores):
-        raise ValueError(f"starters must be >= the {len(scores)} settings of the table, got {began}")
+        raise ValueError(f"starters must be >= the {len(scores)} points of the table, got {began}")
     table = np.asarray(scores, dtype=np.float64)
     seeds = table[:, ~np.isnan(table).all(axis=0)]
     # Only points still in the race have a score of the latest seed.

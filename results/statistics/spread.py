@@ -16,7 +16,7 @@ from results.statistics.bootstrap import SEED, resamples
 from results.statistics.paired import RELATIVE_ZERO, holm, sign_flip_p, smallest_sign_flip_p, student_quantile
 from results.statistics.racing import differences_to_leader
 
-LEVEL = 0.95
+CONFIDENCE = 0.95
 """Confidence of the intervals."""
 
 
@@ -61,7 +61,7 @@ class Against(NamedTuple):
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Returns mean, standard deviations and intervals of confidence `LEVEL` over the seeds; NaN values are left out.
+    """Returns mean, standard deviations and intervals at `CONFIDENCE` over the seeds; NaN values are left out.
 
     t interval: mean ± t(n−1)·s/√n. Bootstrap: bias-corrected and accelerated (Efron 1987) with 9,999 resamples of a
     fixed generator. One value has no spread: std and intervals are NaN. Equal values have the spread 0, and every
@@ -85,7 +85,7 @@ def spread(values: Sequence[float]) -> Spread:
     unit = float(np.abs(kept).max())
     std, population = (unit * float((kept / unit).std(ddof=ddof)) for ddof in (1, 0))
     below, above = (mean + std * edge for edge in _bootstrap((kept - mean) / std))
-    half = student_quantile((1 + LEVEL) / 2, n - 1) * std / math.sqrt(n)
+    half = student_quantile((1 + CONFIDENCE) / 2, n - 1) * std / math.sqrt(n)
     return Spread(n, mean, std, population, mean - half, mean + half, below, above)
 
 
@@ -143,7 +143,7 @@ def _bootstrap(values: np.ndarray) -> tuple[float, float]:
     from scipy.stats import bootstrap
 
     generator = np.random.default_rng(SEED)
-    interval = bootstrap((values,), np.mean, confidence_level=LEVEL, rng=generator).confidence_interval
+    interval = bootstrap((values,), np.mean, confidence_level=CONFIDENCE, rng=generator).confidence_interval
     return float(interval.low), float(interval.high)
 
 

@@ -17,10 +17,9 @@ from results.labels import (
 )
 from results.ledger.record import RunRecord
 from results.metrics import METRICS
-from results.points import Point, is_number, setting_label, setting_text, value_text
-from results.points import setting as setting_of
+from results.points import Point, is_number, point_label, point_of, point_text, value_text
 from results.search import SearchResults
-from results.search_tables import baseline_pair, by_setting
+from results.search_tables import baseline_pair, by_point
 from results.statistics.paired import Paired, sign_flip_name, sign_flip_p, smallest_sign_flip_p
 from results.verdict import wording
 from results.verdict.assessment import trust
@@ -28,7 +27,7 @@ from results.verdict.peak import is_inert
 
 DIGITS = METRICS["A_T"].digits
 
-LEVEL = 0.05
+ALPHA = 0.05
 """p-values below this are significant."""
 MOST_LISTED = 6
 """Points that are listed by name; of the others only the number is given."""
@@ -53,7 +52,7 @@ def _choice(results: SearchResults) -> str:
     inert = is_inert(results)
     tried = f"{wording.tried(results)} tried in {wording.rounds(results)}"
     best = f"by the rule for ties among the {tried}" if inert else f"{_rank(results)} {tried}{_highest(results)}"
-    chosen = f"The search {'kept' if inert else 'chose'} {setting_text(results.parameters, results.chosen)}"
+    chosen = f"The search {'kept' if inert else 'chose'} {point_text(results.parameters, results.chosen)}"
     if results.chosen == results.baseline:
         chosen += ", which is plain A-GEM" if wording.is_agem(results) else ", which is the baseline"
     if not members:
@@ -74,7 +73,7 @@ def _highest(results: SearchResults) -> str:
     higher = wording.higher(results)
     if not higher:
         return ""
-    named = setting_text(results.parameters, higher[0])
+    named = point_text(results.parameters, higher[0])
     return f" (the highest mean of a round is that of {named})"
 
 
@@ -98,7 +97,7 @@ def _against_baseline(results: SearchResults) -> str:
     # With two values, or after a choice by other rules, the choice is not the maximum of many means.
     selected = (
         f"The chosen {subject} is the maximum of noisy means, so the selection itself biases this difference upwards"
-        if len(results.settings) > 2 and not wording.higher(results)
+        if len(results.points) > 2 and not wording.higher(results)
         else f"The same data chose the {subject}, so the selection itself biases this difference upwards"
     )
     if results.of_epsilon:
@@ -171,7 +170,7 @@ def _verdict(results: SearchResults) -> tuple[str, str]:
 def _share(results: SearchResults) -> str:
     """Returns how often the chosen point is the best of the tried ones in resamples of the seeds."""
     found = trust(results)
-    if found.seeds < 2 or math.isnan(found.probability) or len(results.settings) < 2:
+    if found.seeds < 2 or math.isnan(found.probability) or len(results.points) < 2:
         return ""
     share = f"{100 * found.probability:.0f} %"
     drawn = f"bootstrap resamples of the {found.seeds} seeds"
@@ -211,7 +210,7 @@ def _diverged(results: SearchResults) -> str:
     broken = [r for r in members if r.status != "ok"]
     if not broken:
         return ""
-    found = dict.fromkeys(setting_of(r, results.parameters) for r in broken)
+    found = dict.fromkeys(point_of(r, results.parameters) for r in broken)
     # Numbers before words, which Python cannot compare with each other.
     listed = sorted(found, key=lambda s: [(not is_number(v), v) for v in s])  # type: ignore[arg-type]
     return f"{len(broken)} of {count_text(len(members), 'member')} diverged ({_listed(results, listed)}); {COUNTED}"
@@ -220,14 +219,14 @@ def _diverged(results: SearchResults) -> str:
 COUNTED = "they are counted but not averaged."
 
 
-def _listed(results: SearchResults, settings: list[tuple[Any, ...]]) -> str:
+def _listed(results: SearchResults, points: list[tuple[Any, ...]]) -> str:
     """Returns a few points, and how many more there are: "ε = 0.5, 0.6 and 3 more"."""
-    shown = settings[:MOST_LISTED]
+    shown = points[:MOST_LISTED]
     if len(results.parameters) == 1:
         text = f"{wording.subject(results)} = {', '.join(value_text(s[0]) for s in shown)}"
     else:
-        text = "; ".join(setting_text(results.parameters, s) for s in shown)
-    return text + (f" and {len(settings) - len(shown)} more" if len(settings) > len(shown) else "")
+        text = "; ".join(point_text(results.parameters, s) for s in shown)
+    return text + (f" and {len(points) - len(shown)} more" if len(points) > len(shown) else "")
 
 
 def _test(pair: Paired) -> str:
@@ -236,9 +235,9 @@ def _test(pair: Paired) -> str:
         return ""
     smallest = smallest_sign_flip_p(pair.n)
     text = f"{wording.heading(sign_flip_name(pair.n))}: p = {sign_flip_p(pair.differences):.3g}"
-    if smallest >= LEVEL:
+    if smallest >= ALPHA:
         bound = f"the smallest possible p is 2/2^{pair.n} = {smallest:.4g}"
-        return f"{text}; {pair.n} seeds cannot reach p < {LEVEL}, because {bound}."
+        return f"{text}; {pair.n} seeds cannot reach p < {ALPHA}, because {bound}."
     return f"{text} ({pair.n} seeds, one comparison)."
 
 
@@ -252,16 +251,16 @@ def _points(pair: Paired) -> str:
     return f"{difference} percentage points of A_T ({kind}higher in {pair.wins} of {pair.n})"
 
 
-def _result(results: SearchResults, setting: Point, members: Sequence[RunRecord]) -> str:
-    label = setting_label(results.method, results.parameters, setting).replace(", ", " with ", 1)
-    if results.zero_is_agem and setting == (0.0,):
+def _result(results: SearchResults, point: Point, members: Sequence[RunRecord]) -> str:
+    label = point_label(results.method, results.parameters, point).replace(", ", " with ", 1)
+    if results.zero_is_agem and point == (0.0,):
         label = "A-GEM"
     return f"{label} reaches A_T {_metric(members, 'A_T')} % and F_T {_metric(members, 'F_T')}"
 
 
 def _metric(members: Sequence[RunRecord], metric: str) -> str:
     """Returns mean ± standard deviation; the mean alone for one member, which has no spread."""
-    row = by_setting({(): members}, ()).iloc[0]
+    row = by_point({(): members}, ()).iloc[0]
     if len(members) == 1:
         return number_text(float(row[f"{metric}_mean"]), METRICS[metric].digits)
     return mean_std_text(float(row[f"{metric}_mean"]), float(row[f"{metric}_std"]), METRICS[metric].digits)

@@ -18,10 +18,10 @@ from results.verdict.judge import judge
 from results.verdict.peak import Peak, complete, lost, peak, table
 
 
-class TrustedSetting(NamedTuple):
+class TrustedPoint(NamedTuple):
     """The statistics of one tried point; A_T in percent."""
 
-    setting: Point
+    point: Point
     """The point."""
     diverged: int
     """Members that diverged: a point that has any has no score and cannot be the best."""
@@ -46,7 +46,7 @@ class Assessment(NamedTuple):
     """The point it is compared with; None without one."""
     seeds: int
     """Seeds of the search that have a record."""
-    settings: tuple[TrustedSetting, ...]
+    points: tuple[TrustedPoint, ...]
     """Every tried point, in the order of the study."""
     peak: Peak | None
     """The curve and its confidence set, for a search of one number over an interval; else None."""
@@ -64,23 +64,23 @@ class Assessment(NamedTuple):
     @property
     def probability(self) -> float:
         """Share of resamples in which the chosen point is the best of the tried ones; NaN where it was not tried."""
-        found = [one.probability for one in self.settings if one.setting == self.chosen]
+        found = [one.probability for one in self.points if one.point == self.chosen]
         return found[0] if found else math.nan
 
     @property
     def comparisons(self) -> int:
         """The number of points that share a seed with the baseline."""
-        return sum(one.against is not None and one.against.n > 0 for one in self.settings)
+        return sum(one.against is not None and one.against.n > 0 for one in self.points)
 
     @property
     def smallest_p(self) -> float:
         """The smallest p that the seeds allow in any comparison with the baseline; NaN without a comparison."""
-        return min((one.against.smallest_p for one in self.settings if one.against and one.against.n), default=math.nan)
+        return min((one.against.smallest_p for one in self.points if one.against and one.against.n), default=math.nan)
 
     @property
     def smallest_p_holm(self) -> float:
         """The same after Holm's correction for the number of comparisons."""
-        pairs = [one.against for one in self.settings if one.against and one.against.n]
+        pairs = [one.against for one in self.points if one.against and one.against.n]
         return min((pair.smallest_p_holm for pair in pairs), default=math.nan)
 
     @property
@@ -99,7 +99,7 @@ def trust(results: SearchResults) -> Assessment:
         chosen=results.chosen,
         baseline=results.baseline,
         seeds=len({r.seed for r in results.search}),
-        settings=_settings(results, verdict.kind == INERT),
+        points=_points(results, verdict.kind == INERT),
         peak=found,
         verdict=verdict,
         rivals=rivals,
@@ -121,13 +121,13 @@ def trust_as_json(trust: Assessment) -> dict[str, Any]:
         "interval": _ends(verdict.low, verdict.high),
         "text": verdict.text,
         "advice": verdict.advice,
-        "rivals": [list(setting) for setting in trust.rivals],
+        "rivals": [list(point) for point in trust.rivals],
         "seeds": trust.seeds,
         "probability_best": _number(trust.probability),
         "smallest_p": _number(trust.smallest_p),
         "smallest_p_holm": _number(trust.smallest_p_holm),
         "curve": None if trust.peak is None else _curve_as_json(trust.peak),
-        "tests": [_setting_as_json(trust, one) for one in trust.settings],
+        "tests": [_point_as_json(trust, one) for one in trust.points],
         "race": None if trust.race is None else trust.race._asdict(),
         "seal": trust.seal,
         "looks": [look._asdict() for look in trust.looks],
@@ -141,37 +141,37 @@ def trust_rows(trust: Assessment) -> list[dict[str, Any]]:
     A key for each parameter, then n, diverged, mean, std, population_std, low, high, bootstrap_low, bootstrap_high,
     adjusted_mean, difference, standard_error, p, p_holm, smallest_p, probability_best.
     """
-    return [_row(trust, one) for one in trust.settings]
+    return [_row(trust, one) for one in trust.points]
 
 
-def _settings(results: SearchResults, inert: bool) -> tuple[TrustedSetting, ...]:
+def _points(results: SearchResults, inert: bool) -> tuple[TrustedPoint, ...]:
     """Returns the statistics of all points; of an inert search without tests and probabilities, which mean nothing."""
     scores, whole = table(results), complete(results)
     pairs = {} if inert else _against(results, scores)
     adjusted = adjusted_means(whole)
     probable = np.full(len(whole), math.nan) if inert else probability_best(whole)
     return tuple(
-        TrustedSetting(s, lost(results, s), spread(row.tolist()), float(a), pairs.get(s), float(p))
-        for s, row, a, p in zip(results.settings, scores, adjusted, probable, strict=True)
+        TrustedPoint(s, lost(results, s), spread(row.tolist()), float(a), pairs.get(s), float(p))
+        for s, row, a, p in zip(results.points, scores, adjusted, probable, strict=True)
     )
 
 
 def _against(results: SearchResults, scores: np.ndarray) -> dict[Point, Against]:
     """Returns point -> its comparison with the baseline; empty where the baseline was not tried."""
-    if results.baseline not in results.settings:
+    if results.baseline not in results.points:
         return {}
-    base = results.settings.index(results.baseline)
+    base = results.points.index(results.baseline)
     others = [i for i in range(len(scores)) if i != base]
     pairs = against(scores[others], scores[base].tolist()) if others else ()
-    return {results.settings[i]: pair for i, pair in zip(others, pairs, strict=True)}
+    return {results.points[i]: pair for i, pair in zip(others, pairs, strict=True)}
 
 
-def _row(trust: Assessment, one: TrustedSetting) -> dict[str, Any]:
+def _row(trust: Assessment, one: TrustedPoint) -> dict[str, Any]:
     spread, pair = one.spread, one.against
     nan = math.nan
     difference = (nan,) * 5 if pair is None else (pair.mean, pair.error, pair.p, pair.p_holm, pair.smallest_p)
     return {
-        **dict(zip(trust.parameters, one.setting, strict=True)),
+        **dict(zip(trust.parameters, one.point, strict=True)),
         "n": spread.n,
         "diverged": one.diverged,
         "mean": spread.mean,
@@ -187,7 +187,7 @@ def _row(trust: Assessment, one: TrustedSetting) -> dict[str, Any]:
     }
 
 
-def _setting_as_json(trust: Assessment, one: TrustedSetting) -> dict[str, Any]:
+def _point_as_json(trust: Assessment, one: TrustedPoint) -> dict[str, Any]:
     return {name: _number(v) if isinstance(v, float) else v for name, v in _row(trust, one).items()}
 
 

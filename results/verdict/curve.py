@@ -10,7 +10,7 @@ import numpy as np
 from results.inert import INERT, inert
 from results.labels import count_text, epsilon_text
 from results.statistics.anova import no_difference
-from results.statistics.confidence_set import LEVEL, Maximum
+from results.statistics.confidence_set import CONFIDENCE, Maximum
 from results.statistics.curve import FEWEST_POINTS
 from results.statistics.rivals import rivals
 
@@ -81,10 +81,9 @@ def verdict(
         return _flat(found, scores, label, seeds)
     if found.at_low or found.at_high:
         return _edge(found, label, natural, span, seeds)
-    text = (
-        f"The best {label} lies in {span} with {100 * LEVEL:.0f} % confidence ({seeds}); best estimate {_best(found)}."
-    )
-    return Verdict("resolved", found.low, found.high, text, f"Take {label} = {_best(found)}.")
+    best = _best(found)
+    text = f"The best {label} lies in {span} with {100 * CONFIDENCE:.0f} % confidence ({seeds}); best estimate {best}."
+    return Verdict("resolved", found.low, found.high, text, f"Take {label} = {best}.")
 
 
 def _flat(found: Maximum, scores: np.ndarray, label: str, seeds: str) -> Verdict:
@@ -96,11 +95,11 @@ def _flat(found: Maximum, scores: np.ndarray, label: str, seeds: str) -> Verdict
     text, ends = f"{seeds} cannot determine the best {label}: ", "" if any(closed) else ", both ends included"
     # The middle half: next to the ends, values are naturally hard to distinguish from them.
     quarter = len(usual) // 4
-    inner = rivals(usual, LEVEL).worse[quarter : len(usual) - quarter]
+    inner = rivals(usual, CONFIDENCE).worse[quarter : len(usual) - quarter]
     if len(inner) and inner.all():  # a single value among many may be worse for other reasons
         text += f"it may lie near either end of {span}, while the values between are significantly worse."
         advice = "Take the better end, or search near each end separately."
-    elif no_difference(usual) <= 1 - LEVEL:
+    elif no_difference(usual) <= 1 - CONFIDENCE:
         text += f"it may lie anywhere in {span}{ends}, although the values differ significantly."
         advice = "Take the best tried value."
     else:
@@ -119,7 +118,7 @@ def _edge(found: Maximum, label: str, natural: tuple[str, str], span: str, seeds
     """Returns the verdict with one open end; the advice depends on whether that end can be crossed."""
     side, value, name = ("low", found.low, natural[0]) if found.at_low else ("high", found.high, natural[1])
     end = epsilon_text(value)
-    text = f"The best {label} lies in {span} with {100 * LEVEL:.0f} % confidence ({seeds}): "
+    text = f"The best {label} lies in {span} with {100 * CONFIDENCE:.0f} % confidence ({seeds}): "
     text += f"at the {side} end or too close to be distinguished from it."
     if found.worse_ends[side == "high"]:
         advice = f"{name or f'{label} = {end}'} itself is significantly worse: try values closer to {end}."

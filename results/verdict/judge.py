@@ -27,18 +27,18 @@ def judge(results: SearchResults, peak: Peak | None) -> tuple[Verdict, tuple[Poi
     """
     scores = complete(results)
     if nothing := _inert(results, scores):
-        others = tuple(s for s, row in zip(results.settings, scores, strict=True) if not np.isnan(row).all())
+        others = tuple(s for s, row in zip(results.points, scores, strict=True) if not np.isnan(row).all())
         return Verdict(INERT, math.nan, math.nan, *nothing), tuple(s for s in others if s != results.chosen)
     if peak is not None:
         return _on_the_curve(results, peak, scores), ()
     found = verdict_of_settings(
         scores,
         _diverged(results),
-        at_bound=np.array([_at_bound(results, setting) for setting in results.settings], dtype=bool),
+        at_bound=np.array([_at_bound(results, point) for point in results.points], dtype=bool),
         label="value" if len(results.parameters) == 1 else "point",
         members=_members(results),
     )
-    rivals = tuple(results.settings[k] for k in found.rivals)
+    rivals = tuple(results.points[k] for k in found.rivals)
     return Verdict(found.kind, math.nan, math.nan, found.text, found.advice), rivals
 
 
@@ -73,7 +73,7 @@ def _on_the_curve(results: SearchResults, peak: Peak, scores: np.ndarray) -> Ver
 def _inside(results: SearchResults, peak: Peak, scores: np.ndarray) -> str:
     """Returns the advice for a chosen value that lies outside a resolved interval."""
     label, means = wording.subject(results), adjusted_means(scores)
-    values = [float(setting[0]) for setting in results.settings]
+    values = [float(point[0]) for point in results.points]
     tried = [k for k, v in enumerate(values) if peak.low <= v <= peak.high and not math.isnan(means[k])]
     if tried:
         best = values[max(tried, key=lambda k: float(means[k]))]
@@ -97,13 +97,13 @@ def _chosen_or_end(results: SearchResults, found: Maximum, names: tuple[str, str
 def _diverged(results: SearchResults) -> np.ndarray:
     """Returns bool [K, R]: the members that diverged, a row a point and a column a seed."""
     seeds = sorted({r.seed for r in results.search})
-    rows = [{r.seed for r in results.members_of(s) if r.status != "ok"} for s in results.settings]
+    rows = [{r.seed for r in results.members_of(s) if r.status != "ok"} for s in results.points]
     return np.array([[seed in row for seed in seeds] for row in rows], dtype=bool).reshape(len(rows), len(seeds))
 
 
 def _members(results: SearchResults) -> int:
     """Returns the number of members, counted once for every point to which they belong."""
-    return sum(len(results.members_of(setting)) for setting in results.settings)
+    return sum(len(results.members_of(point)) for point in results.points)
 
 
 def _natural(results: SearchResults) -> tuple[str, str]:
@@ -115,11 +115,11 @@ def _natural(results: SearchResults) -> tuple[str, str]:
     return lowest if ends[0] == 0 else "", "ε = 1" if ends[1] == 1 else ""
 
 
-def _at_bound(results: SearchResults, setting: Point) -> bool:
+def _at_bound(results: SearchResults, point: Point) -> bool:
     """Returns whether a value lies at an end of its interval that could be moved: ε cannot go below 0 or beyond 1."""
     return any(
         _near_an_end(float(value), ends, name in results.log, name == EPSILON)
-        for name, value, ends in zip(results.parameters, setting, results.domain, strict=True)
+        for name, value, ends in zip(results.parameters, point, results.domain, strict=True)
         if ends is not None and is_number(value)
     )
 

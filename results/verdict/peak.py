@@ -67,11 +67,11 @@ def peak(results: SearchResults, metric: str = "A_T") -> Peak | None:
     is not part of the curve. A value of which a seed diverged has no score.
     """
     ends, log = results.domain[0], results.parameters[0] in results.log
-    if not results.is_curve or not results.settings or ends is None or not ends[0] < ends[1]:
+    if not results.is_curve or not results.points or ends is None or not ends[0] < ends[1]:
         return None
     if is_inert(results, metric):
         return None
-    values = [float(setting[0]) for setting in results.settings]
+    values = [float(point[0]) for point in results.points]
     x = [_place(v, log) for v in values]
     sign = -1 if metric == "F_T" else 1
     apart = [i for i, value in enumerate(values) if results.zero_is_agem and value == 0]
@@ -83,13 +83,13 @@ def peak(results: SearchResults, metric: str = "A_T") -> Peak | None:
 
 @lru_cache(maxsize=16)
 def table(results: SearchResults, metric: str = "A_T") -> np.ndarray:
-    """Returns a metric [K, R] in the units of `summarize`: one row a point of `results.settings`, one column a seed.
+    """Returns a metric [K, R] in the units of `summarize`: one row a point of `results.points`, one column a seed.
 
     NaN where a member was not trained or diverged. The array is read-only, because it is cached.
     """
     values = dict(zip((r.key for r in results.search), summarize(results.search)[metric].astype(float), strict=True))
     seeds = sorted({r.seed for r in results.search})
-    rows = [{r.seed: values[r.key] for r in results.members_of(setting)} for setting in results.settings]
+    rows = [{r.seed: values[r.key] for r in results.members_of(point)} for point in results.points]
     found = np.array([[row.get(seed, math.nan) for seed in seeds] for row in rows]).reshape(len(rows), len(seeds))
     found.setflags(write=False)
     return found
@@ -98,8 +98,8 @@ def table(results: SearchResults, metric: str = "A_T") -> np.ndarray:
 def complete(results: SearchResults, metric: str = "A_T") -> np.ndarray:
     """Returns `table` with NaN in the whole row of a point of which a seed diverged: the search gives it no score."""
     found = table(results, metric).copy()
-    for row, setting in zip(found, results.settings, strict=True):
-        if lost(results, setting):
+    for row, point in zip(found, results.points, strict=True):
+        if lost(results, point):
             row[:] = math.nan
     return found
 
@@ -109,9 +109,9 @@ def is_inert(results: SearchResults, metric: str = "A_T") -> bool:
     return all_equal(complete(results, metric))
 
 
-def lost(results: SearchResults, setting: tuple[float | int | str, ...]) -> int:
+def lost(results: SearchResults, point: tuple[float | int | str, ...]) -> int:
     """Returns the number of the point's members that diverged."""
-    return sum(r.status != "ok" for r in results.members_of(setting))
+    return sum(r.status != "ok" for r in results.members_of(point))
 
 
 def _place(value: float, log: bool) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 
 from results.inert import INERT, inert
 from results.labels import count_text
-from results.statistics.confidence_set import LEVEL
+from results.statistics.confidence_set import CONFIDENCE
 from results.statistics.racing import adjusted_means
 from results.statistics.rivals import Rivals, rivals
 from results.verdict.curve import diverging, seeds_advice, stable
@@ -46,7 +46,7 @@ def verdict_of_settings(
     The kind is flat if no point is separated from the best one, edge if some are but the best or a rival is at a bound,
     else resolved.
     """
-    found = rivals(scores, LEVEL)
+    found = rivals(scores, CONFIDENCE)
     if nothing := inert(scores, f"{label}s", f"the {label}s"):
         return SettingsVerdict(INERT, found.best, found.rivals, *nothing)
     if reason := diverging(scores, lost, 1, label, members):

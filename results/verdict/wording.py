@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from results.labels import count_text
-from results.points import Point, parameter_label, setting_text
+from results.points import Point, parameter_label, point_text
 from results.search import SearchResults, SearchRound
 from results.statistics.paired import RELATIVE_ZERO
 
@@ -32,7 +32,7 @@ def heading(text: str) -> str:
 
 def tried(results: SearchResults) -> str:
     """Returns how many points were tried: "51 values", "40 points"."""
-    return count_text(len(results.settings), "value" if len(results.parameters) == 1 else "point")
+    return count_text(len(results.points), "value" if len(results.parameters) == 1 else "point")
 
 
 def others(results: SearchResults) -> str:
@@ -65,7 +65,7 @@ def baseline(results: SearchResults) -> str:
     """Returns the baseline in a sentence: "ε = 0 (A-GEM)", of another method "the baseline ε = 0"."""
     if results.baseline is None:
         return "no baseline"
-    text = setting_text(results.parameters, results.baseline)
+    text = point_text(results.parameters, results.baseline)
     return f"{text} (A-GEM)" if is_agem(results) else f"the baseline {text}"
 
 
@@ -88,9 +88,9 @@ def higher(results: SearchResults) -> tuple[Point, ...]:
     """Returns the points that scored higher in a round than the chosen one in any round, the highest first."""
     best: dict[Point, float] = {}
     for one in results.rounds:
-        for setting, score in zip(one.settings, one.scores, strict=True):
+        for point, score in zip(one.points, one.scores, strict=True):
             if score is not None:
-                best[setting] = max(score, best.get(setting, score))
+                best[point] = max(score, best.get(point, score))
     chosen = max(results.chosen_score, best.get(results.chosen, results.chosen_score))
     # Beyond rounding: equal points of two rounds may differ in the last bit of their mean.
     above = [s for s, score in best.items() if s != results.chosen and score > chosen + RELATIVE_ZERO]

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from results.export import accuracies_table, export_runs, runs_table
-from results.ledger.files import write_atomically
+from results.files import write_atomically
 from results.metrics import average_accuracy
 from tests.support.synthetic import record
 

@@ -14,7 +14,7 @@ import pytest
 from results.figures import best_so_far, parameter_curve, shrinking, slices
 from results.metrics import average_accuracy
 from results.pages.search import write_report
-from results.points import group, setting, value
+from results.points import group, point_of, value
 from results.search import SearchResults
 from results.search_tables import difference_table, evaluation_table, search_table
 from results.verdict.answer import answer
@@ -32,7 +32,7 @@ def text_of(results: SearchResults, folder: Path) -> str:
 
 def test_a_record_tells_its_setting() -> None:
     one = member(("epsilon", "lr", "memory", "strength"), (0.3, 0.03, 10, 5.0), seed=0)
-    assert setting(one, ("epsilon", "lr", "memory", "strength")) == (0.3, 0.03, 10, 5.0)
+    assert point_of(one, ("epsilon", "lr", "memory", "strength")) == (0.3, 0.03, 10, 5.0)
     assert value(one, "strength") == 5.0 and value(one, "trigger") is None
 
 
@@ -43,7 +43,7 @@ def test_agem_belongs_to_every_setting_it_does_not_know() -> None:
     found = group([zero, soft], names, wanted)
     assert found == {wanted[0]: (zero,), wanted[1]: (zero,), wanted[2]: (soft,), wanted[3]: ()}
     results = search(names, wanted, baseline=(0.0, "raw"))
-    assert len(results.search) == 9 and len(results.settings) == 4
+    assert len(results.search) == 9 and len(results.points) == 4
     spent = best_so_far.numbers(results).points
     assert spent["members"].tolist() == [3, 3, 6, 9]
     assert spent["best"].is_monotonic_increasing
@@ -57,9 +57,9 @@ def test_values_must_match_the_parameters() -> None:
 def test_settings_are_those_with_members() -> None:
     results = learning_rates()
     assert results.is_curve and not results.of_epsilon and not results.has_spans
-    assert results.settings == tuple(sorted(results.settings)) and len(results.settings) == 7
+    assert results.points == tuple(sorted(results.points)) and len(results.points) == 7
     fewer = replace(results, search=tuple(r for r in results.search if value(r, "lr") != 1.0))
-    assert fewer.settings == results.settings[:-1]
+    assert fewer.points == results.points[:-1]
     assert not mixed().is_curve
 
 
@@ -95,7 +95,7 @@ def test_a_curve_over_a_logarithmic_axis() -> None:
 def test_intervals_shrink_on_the_logarithmic_axis() -> None:
     results = learning_rates()
     first = replace(results.rounds[0], span=(0.001, 1.0), winners=(3, 4))
-    later = replace(first, number=2, settings=((0.01,), (0.1,)), scores=(0.5, 0.9), span=(0.01, 0.1), winners=(0, 1))
+    later = replace(first, number=2, points=((0.01,), (0.1,)), scores=(0.5, 0.9), span=(0.01, 0.1), winners=(0, 1))
     shrunk = shrinking.numbers(replace(results, strategy="narrowing", rounds=(first, later)))
     assert shrunk.intervals["width"].tolist() == pytest.approx([3, 1])
     assert shrunk.points["position"].tolist() == pytest.approx([0, 1 / 6, 2 / 6, 0.5, 4 / 6, 5 / 6, 1, 0, 1])

@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.stats import t
 
-LEVEL = 0.975
+QUANTILE = 0.975
 
 
 def parabola_hull(values, scores, low, high):
@@ -16,7 +16,7 @@ def parabola_hull(values, scores, low, high):
     x = np.linspace(low, high, 401)
     slopes = np.array([linear + 2 * square * x for linear, square in fits])
     mean = slopes.mean(axis=0)
-    error = t.ppf(LEVEL, len(fits) - 1) * slopes.std(axis=0, ddof=1) / len(fits) ** 0.5
+    error = t.ppf(QUANTILE, len(fits) - 1) * slopes.std(axis=0, ddof=1) / len(fits) ** 0.5
     open_ = np.abs(mean) <= error
     open_[0] |= mean[0] <= error[0]
     open_[-1] |= mean[-1] >= -error[-1]

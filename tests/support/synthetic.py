@@ -113,7 +113,7 @@ def study(
         rounds.append(SearchRound(number, tuple((e,) for e in grid), scores, (low, high), (p, q), ""))
         i, j = min(p, q), max(p, q)
         low, high = grid[max(i - 1, 0)], grid[min(j + 1, points - 1)]
-    value, chosen = max((s, e) for r in rounds for s, (e,) in zip(r.scores, r.settings, strict=True) if s is not None)
+    value, chosen = max((s, e) for r in rounds for s, (e,) in zip(r.scores, r.points, strict=True) if s is not None)
     search = tuple(members.values())
     if score_on == "eval":
         evaluation = tuple(r for r in search if r.epsilon in (0.0, chosen))

@@ -20,10 +20,10 @@ IN_CONFIG = {"lr": "learning_rate"}
 
 
 def member(
-    names: Sequence[str], setting: Point, seed: int, tasks: int = 3, phase: str = "cv", diverged: bool = False
+    names: Sequence[str], point: Point, seed: int, tasks: int = 3, phase: str = "cv", diverged: bool = False
 ) -> RunRecord:
     """One member with these values; of ε = 0, as A-GEM is stored: without what it does not use."""
-    values = dict(zip(names, setting, strict=True))
+    values = dict(zip(names, point, strict=True))
     cost = sum(_cost(name, value) for name, value in values.items())
     epsilon = float(values.get("epsilon", 0.0))
     plain = record(0.12, seed, tasks, phase, diverged=diverged)
@@ -41,7 +41,7 @@ def member(
 
 def search(
     names: tuple[str, ...],
-    settings: Sequence[Point],
+    points: Sequence[Point],
     baseline: Point | None = None,
     strategy: str = "grid",
     batch: int = 0,
@@ -53,9 +53,9 @@ def search(
     """A search in batches of `batch` settings (0: all in one) and the evaluation of its best."""
     by_key: dict[str, RunRecord] = {}
     rounds: list[SearchRound] = []
-    size = batch or len(settings)
-    for number, start in enumerate(range(0, len(settings), size), start=1):
-        part = tuple(settings[start : start + size])
+    size = batch or len(points)
+    for number, start in enumerate(range(0, len(points), size), start=1):
+        part = tuple(points[start : start + size])
         groups = [[member(names, s, i, diverged=s in diverged and i == 0) for i in range(seeds)] for s in part]
         by_key |= {r.key: r for group in groups for r in group}
         scores = [
@@ -65,7 +65,7 @@ def search(
             for group in groups
         ]
         rounds.append(SearchRound(number, part, tuple(scores), None, None, ""))
-    scored = [(v, s) for r in rounds for v, s in zip(r.scores, r.settings, strict=True) if v is not None]
+    scored = [(v, s) for r in rounds for v, s in zip(r.scores, r.points, strict=True) if v is not None]
     value, chosen = max(scored, key=lambda pair: pair[0])
     evaluation = [member(names, s, i, 17, "eval") for s in dict.fromkeys((chosen, baseline)) if s for i in range(seeds)]
     return replace(
@@ -77,7 +77,7 @@ def search(
         chosen=chosen,
         chosen_score=value,
         baseline=baseline,
-        domain=tuple(_domain(settings, i) for i in range(len(names))),
+        domain=tuple(_domain(points, i) for i in range(len(names))),
         rounds=tuple(rounds),
         search=tuple(by_key.values()),
         evaluation=tuple(evaluation) if evaluated else (),
@@ -96,7 +96,7 @@ def learning_rates(**more: object) -> SearchResults:
 def mixed(**more: object) -> SearchResults:
     """ε, the learning rate, the memory and the scale, drawn at random."""
     rng = np.random.default_rng(5)
-    settings = [
+    points = [
         (
             float(rng.uniform(0, 0.5)),
             float(10 ** rng.uniform(-2, 0)),
@@ -107,7 +107,7 @@ def mixed(**more: object) -> SearchResults:
     ]
     names = ("epsilon", "lr", "memory", "scale")
     return search(
-        names, [*settings, (0.1, 0.1, 27, "raw"), (0.0, 0.1, 25, "raw")], strategy="tpe", batch=5, log=("lr",), **more
+        names, [*points, (0.1, 0.1, 27, "raw"), (0.0, 0.1, 25, "raw")], strategy="tpe", batch=5, log=("lr",), **more
     )  # type: ignore[arg-type]
 
 
@@ -120,7 +120,7 @@ def _cost(name: str, value: Value) -> float:
     return 0.03 * math.log10(value / best) ** 2
 
 
-def _domain(settings: Sequence[Point], i: int) -> tuple[float, float] | None:
-    values = [s[i] for s in settings]
+def _domain(points: Sequence[Point], i: int) -> tuple[float, float] | None:
+    values = [s[i] for s in points]
     numbers = [float(v) for v in values if not isinstance(v, str)]
     return (min(numbers), max(numbers)) if len(numbers) == len(values) else None

@@ -300,7 +300,7 @@ class TestEvaluation:
         finish(make(first, store), fake(lambda one: one.lr))
         loop = make(second, store)
         finish(loop, fake(lambda one: one.lr))
-        assert sorted((look.setting, look.mine) for look in evaluated.looks(loop, store)) == [
+        assert sorted((look.point, look.mine) for look in evaluated.looks(loop, store)) == [
             ("lr = 0.1", False),
             ("lr = 0.2", True),
         ]
@@ -323,7 +323,7 @@ class TestEvaluation:
         second = make(small_study(lr=0.05), store)
         finish(second, PEAK)
         found = evaluated.looks(second, store)
-        assert [look.mine for look in found] == [False, True] and "lr" in found[0].setting
+        assert [look.mine for look in found] == [False, True] and "lr" in found[0].point
         other_stream = make(small_study(examples_per_task=70), store)
         finish(other_stream, PEAK)
         assert len(evaluated.looks(other_stream, store)) == 1

@@ -14,7 +14,7 @@ from epsearch.session.plan import make_plan
 from epsearch.session.plan_text import in_words
 from epsearch.study.kinds import Comparison, MemoryStudy
 from results.ledger.store import Store
-from results.points import setting
+from results.points import point_of
 from tests.epsearch.conftest import TINY
 from tests.support.drive import finish, make
 
@@ -112,7 +112,7 @@ def anything_goes(monkeypatch):
 def fingerprints(loop):
     """(value of what was searched -> final parameters), of the one seed."""
     names = loop.study.space.names
-    return {setting(record, names): record.fingerprint for record in loop.search_records()}
+    return {point_of(record, names): record.fingerprint for record in loop.search_records()}
 
 
 def finish_round(loop):

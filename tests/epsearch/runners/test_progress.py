@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from epsearch.preparation.build import build
 from epsearch.runners import progress
-from epsearch.runners.progress import Monitor, clock
+from epsearch.runners.progress import Monitor
 from epsearch.study.kinds import Search
 from tests.support.events import Recorded
 
@@ -70,7 +70,3 @@ def test_a_listener_that_wants_to_stop_is_believed_once_and_for_all(monkeypatch)
     monkeypatch.setattr(events, "stop_wanted", lambda: next(answers))
     monitor = Monitor(loop(), events)
     assert [monitor.stopping for _ in range(4)] == [False, True, True, True]
-
-
-def test_clock():
-    assert [clock(0.4), clock(65), clock(3723)] == ["0:00", "1:05", "1:02:03"]

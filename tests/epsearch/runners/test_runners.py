@@ -18,7 +18,7 @@ from epsearch.runners import local
 from epsearch.runners.progress import Monitor
 from results.ledger.record import same_result
 from results.ledger.store import Store
-from results.pages.search import evaluation_table
+from results.search_tables import evaluation_table
 from search_spaces import STRATEGIES
 from tests.epsearch.conftest import SMALL
 from tests.support import halting

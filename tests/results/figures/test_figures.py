@@ -45,7 +45,7 @@ def test_shrinking_numbers() -> None:
     )
     best = shrunk.points[(shrunk.points["repeat"] == 1) & (shrunk.points["best"] == 1)].iloc[0]
     first = results.rounds[0]
-    assert best["epsilon"] == first.settings[int(np.argmax(first.scores))][0]
+    assert best["epsilon"] == first.points[int(np.argmax(first.scores))][0]
     assert best["position"] == pytest.approx(best["epsilon"])
     assert shrunk.points.groupby("repeat")["position"].agg(["min", "max"]).to_numpy() == pytest.approx(
         np.tile([0.0, 1.0], (3, 1))
@@ -80,7 +80,7 @@ def test_rounds_without_a_member_do_no_harm(tmp_path: Path) -> None:
         assert "The search chose" in answer(bare) and trust_as_json(trust(bare))["tests"] == []
         assert write_report(bare, tmp_path).exists()
     one_round = study(repeats=2, points=4, seeds=2)
-    first = {setting[0] for setting in one_round.rounds[0].settings}
+    first = {point[0] for point in one_round.rounds[0].points}
     write_report(replace(one_round, search=tuple(r for r in one_round.search if r.epsilon in first)), tmp_path)
 
 

@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 import yaml
 
-from results.pages.search import SearchResults, SearchRound, evaluation_table, write_report
-from results.search_tables import difference_table, search_table
+from results.pages.search import write_report
+from results.search import SearchResults, SearchRound
+from results.search_tables import difference_table, evaluation_table, search_table
 from results.verdict.answer import answer
 from tests.support.synthetic import record, study
 
@@ -210,7 +211,7 @@ def test_no_round_no_report(tmp_path: Path) -> None:
 
 
 def test_a_round_must_be_consistent() -> None:
-    with pytest.raises(ValueError, match="scores must match settings"):
+    with pytest.raises(ValueError, match="scores must match points"):
         SearchRound(1, ((0.0,), (1.0,)), (None,), (0.0, 1.0), None, "")
     with pytest.raises(ValueError, match="winners must be positions"):
         SearchRound(1, ((0.0,), (1.0,)), (None, 0.5), None, (0, 2), "")

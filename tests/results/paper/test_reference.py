@@ -24,7 +24,7 @@ def printed(dataset: str, method: str, metric: str) -> float:
 
 
 def test_all_rows_are_there() -> None:
-    file = resources.files("results.paper.reference").joinpath("paper_tables.csv")
+    file = resources.files("results.paper").joinpath("paper_tables.csv")
     tables = pd.read_csv(StringIO(file.read_text("utf-8")), dtype=str, keep_default_na=False)
     assert tables.shape == (372, 8)
     assert len(tables.drop_duplicates(["table", "dataset", "variant", "method", "memory", "metric"])) == 372

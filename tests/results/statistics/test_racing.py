@@ -37,7 +37,7 @@ def test_a_table_that_has_shrunk_is_judged_by_those_who_began() -> None:
     assert separated(scores, looks=1, starters=20).tolist() == [False, False]
     whole = np.vstack([scores, np.full((18, 5), NAN)])
     assert separated(whole, looks=1)[:2].tolist() == separated(scores, looks=1, starters=20).tolist()
-    with pytest.raises(ValueError, match="starters must be >= the 2 settings of the table, got 1"):
+    with pytest.raises(ValueError, match="starters must be >= the 2 points of the table, got 1"):
         separated(scores, looks=1, starters=1)
 
 

@@ -11,7 +11,7 @@ import pytest
 from results.figures import parameter_curve
 from results.pages.search import write_report
 from results.pages.strategies import write_strategies
-from results.points import setting_label
+from results.points import point_label
 from results.search import SearchResults
 from results.verdict.answer import answer
 from results.verdict.assessment import trust, trust_as_json
@@ -63,8 +63,8 @@ def files_that_name_it(folder: Path) -> list[str]:
 def test_of_soft_gem_it_is_named() -> None:
     text = answer(STUDIES["0 chosen"]())
     assert "which is plain A-GEM" in text and "A-GEM reaches" in text
-    assert setting_label("soft_agem", ("epsilon", "lr"), (0.0, 0.1)) == "A-GEM (ε = 0), learning rate = 0.1"
-    assert setting_label("mine", ("epsilon", "lr"), (0.0, 0.1)) == "mine, ε = 0, learning rate = 0.1"
+    assert point_label("soft_agem", ("epsilon", "lr"), (0.0, 0.1)) == "A-GEM (ε = 0), learning rate = 0.1"
+    assert point_label("mine", ("epsilon", "lr"), (0.0, 0.1)) == "mine, ε = 0, learning rate = 0.1"
 
 
 def test_where_no_other_formula_holds_zero_is_part_of_the_curve() -> None:

@@ -42,7 +42,7 @@ def test_the_table_is_a_t_by_setting_and_seed() -> None:
     assert scores.shape == (11, 3)
     member = next(r for r in results.members_of((0.2,)) if r.seed == 1)
     assert scores[2, 1] == pytest.approx(100 * float(average_accuracy(member.accuracies)))
-    lost = results.settings.index((0.5,))
+    lost = results.points.index((0.5,))
     assert np.isnan(scores[lost]).tolist() == [True, False, False]
     assert np.isnan(complete(results)[lost]).all() and np.isnan(complete(results)).sum() == 3
 
@@ -85,15 +85,15 @@ def test_trust_holds_what_its_parts_say() -> None:
     results = study(repeats=1)
     found = trust(results)
     assert trust(results) is found
-    assert [one.setting for one in found.settings] == list(results.settings)
-    zero, one = found.settings[0], found.settings[3]
+    assert [one.point for one in found.points] == list(results.points)
+    zero, one = found.points[0], found.points[3]
     assert zero.against is None and one.against is not None
     assert one.spread == spread(table(results)[3].tolist())
     assert one.against.mean == pytest.approx(one.spread.mean - zero.spread.mean)
-    assert sum(s.probability for s in found.settings) == pytest.approx(1)
+    assert sum(s.probability for s in found.points) == pytest.approx(1)
     assert found.comparisons == 10
     assert (found.smallest_p, found.smallest_p_holm) == (0.0625, 0.625)
-    assert found.probability == max(s.probability for s in found.settings)
+    assert found.probability == max(s.probability for s in found.points)
     assert one.adjusted == pytest.approx(one.spread.mean)
 
 
@@ -101,7 +101,7 @@ def test_a_race_ranks_as_if_every_setting_had_all_seeds() -> None:
     results = study(repeats=1, seeds=4)
     short = replace(results, search=tuple(r for r in results.search if r.seed < 2 or r.epsilon < 0.4))
     found = trust(replace(short, race=Race(len(short.search), len(results.search), 0.05)))
-    slow = found.settings[-1]
+    slow = found.points[-1]
     assert slow.spread.n == 2
     assert slow.adjusted != pytest.approx(slow.spread.mean)
     text = plain(how_far(replace(short, race=Race(len(short.search), len(results.search), 0.05))))
@@ -240,7 +240,7 @@ def test_the_section_and_the_files(tmp_path: Path) -> None:
     assert section.count('<tr class="chosen">') == 1 and section.count("<tr") == 12
     assert "3 seeds until 2025-11-20" in html
     rows = pd.read_csv(tmp_path / "trust.csv")
-    assert rows["epsilon"].tolist() == [s[0] for s in results.settings]
+    assert rows["epsilon"].tolist() == [s[0] for s in results.points]
     assert rows["p_holm"].isna().sum() == 1 and rows["probability_best"].sum() == pytest.approx(1)
     assert list(rows.columns[:3]) == ["epsilon", "n", "diverged"]
 

@@ -25,7 +25,7 @@ from results.verdict.points import verdict_of_settings
 from tests.support.synthetic import record, study
 from tests.support.synthetic_points import learning_rates, mixed
 
-LEVEL = 0.9
+SAME = 0.9
 JUDGING = (
     "brings no benefit",
     ", the best of",
@@ -49,10 +49,10 @@ def alike(results: SearchResults, networks: bool = True) -> SearchResults:
         )
         for r in results.search
     )
-    scored = [tuple(None if score is None else LEVEL for score in r.scores) for r in results.rounds]
+    scored = [tuple(None if score is None else SAME for score in r.scores) for r in results.rounds]
     rounds = tuple(replace(r, scores=scores) for r, scores in zip(results.rounds, scored, strict=True))
-    first = rounds[0].settings[0]
-    return replace(results, search=search, rounds=rounds, chosen=first, chosen_score=LEVEL)
+    first = rounds[0].points[0]
+    return replace(results, search=search, rounds=rounds, chosen=first, chosen_score=SAME)
 
 
 SEARCHES = {
@@ -73,7 +73,7 @@ def test_equal_scores_are_inert_and_nothing_else(make) -> None:  # type: ignore[
     found = trust(results)
     assert found.verdict.kind == "inert" and found.peak is None is peak(results)
     assert math.isnan(found.verdict.low) and found.comparisons == 0 and math.isnan(found.probability)
-    scored = {s for r in results.rounds for s, v in zip(r.settings, r.scores, strict=True) if v is not None}
+    scored = {s for r in results.rounds for s, v in zip(r.points, r.scores, strict=True) if v is not None}
     assert set(found.rivals) == scored - {results.chosen}
     told = trust_as_json(found)
     assert (told["kind"], told["interval"], told["curve"], told["smallest_p"]) == ("inert", None, None, None)

@@ -79,7 +79,7 @@ def _tables() -> pd.DataFrame:
     """Every printed number as text: table, dataset, variant, method, memory, metric, mean, std."""
     import pandas as pd
 
-    with resources.files(__name__).joinpath("paper_tables.csv").open(encoding="utf-8") as file:
+    with resources.files(__package__).joinpath("paper_tables.csv").open(encoding="utf-8") as file:
         # As text: a printed "0.10" must not become 0.1, whose last digit says how the mean was rounded.
         return pd.read_csv(file, dtype=str, keep_default_na=False)
 

@@ -139,4 +139,4 @@ def grid(header: Iterable[tuple[str, str]], body: str, kind: str = "") -> str:
 
 
 def _asset(name: str) -> str:
-    return resources.files(__name__).joinpath(name).read_text(encoding="utf-8")
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from epsearch.runners.speed import Speed
+from epsearch.runners.eta import Speed
 
 
 def test_time_starts_with_the_first_report():
