@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from trainers.streams.base import DataError, Labels, Pixels
 from trainers.streams.hashes import PixelHashes
+from trainers.streams.images.sources.base import without_images
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,9 @@ class ImageSet:
     """The file that keeps the hashes of single images, None for none."""
 
     def __post_init__(self) -> None:
+        # A source has looked at this before: here images that cannot be decoded are left out.
         for part, members in (("training", self._training), ("test", self.test)):
-            counts = np.bincount(self.labels[members], minlength=len(self.classes))
-            if (counts == 0).any():
-                empty = [self.classes[label] for label in np.flatnonzero(counts == 0)]
+            if empty := without_images(self.labels[members], self.classes):
                 shown = ", ".join(empty[:3]) + (" …" if len(empty) > 3 else "")
                 raise DataError(
                     f"every class needs a {part} image; {len(empty)} of {len(self.classes)} have none: {shown}"

@@ -9,11 +9,8 @@ from trainers.streams.images.sources.base import TEST, TRAIN, UNUSED, Entry, Sou
 from trainers.streams.images.sources.tables import AWA_ATTRIBUTES, CLASSES, attributes, class_order, has
 from trainers.streams.images.sources.trees import Tree
 
-NAMES = ("animals_with_attributes2", "awa2", "awa", "awa2-data")  # under data_dir, in any case
-OFFICIAL = {"classes": 50, "images": 37322}
-COLUMNS = 85
+COLUMNS = 85  # attributes of a class
 TRAINING, TESTING = 0.70, 0.15  # A-GEM's lists have 26,102, 5,600 and 5,620 (unused) of 37,322 images
-WANTED = "put the folder Animals_with_Attributes2 of the published archive there (JPEGImages/, classes.txt, …)"
 
 
 def matches(tree: Tree) -> bool:
@@ -35,8 +32,8 @@ def read(tree: Tree) -> Source:
         entries += [
             Entry(part, label, f"{folder}/{file}") for part, file in zip(split(name, len(files)), files, strict=True)
         ]
-    beside = attributes(tree, AWA_ATTRIBUTES, len(classes), COLUMNS) if has(tree, AWA_ATTRIBUTES) else None
-    return assemble(tree.where, classes, entries, tree.read, tree.stamp, beside, OFFICIAL)
+    beside = attributes(tree, AWA_ATTRIBUTES, len(classes), COLUMNS)
+    return assemble(tree.where, classes, entries, tree.read, tree.stamp, beside)
 
 
 def split(name: str, count: int) -> list[int]:

@@ -21,9 +21,9 @@ def load(content: bytes) -> dict[Any, Any]:
 
     Raises whatever a damaged or foreign pickle leads to.
     """
-    found = _Plain(io.BytesIO(content), encoding="latin1").load()  # CIFAR-100 was written by Python 2
-    members = found.items() if isinstance(found, dict) else ()
-    return {name: value.found if isinstance(value, _Array) else value for name, value in members}
+    read = _Plain(io.BytesIO(content), encoding="latin1").load()  # CIFAR-100 was written by Python 2
+    members = read.items() if isinstance(read, dict) else ()
+    return {name: value.array if isinstance(value, _Array) else value for name, value in members}
 
 
 class _Dtype:
@@ -32,36 +32,36 @@ class _Dtype:
     def __init__(self, spec: str, *_: object) -> None:
         if spec.lstrip("|<>") not in NUMBERS:
             raise pickle.UnpicklingError(f"it wants an array of {str(spec)[:20]!r}")
-        self.found = np.dtype(spec)
+        self.numpy = np.dtype(spec)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         if state[1] not in ("<", ">", "|", "="):
             raise pickle.UnpicklingError(f"it wants the byte order {str(state[1])[:20]!r}")
-        self.found = self.found.newbyteorder(state[1])
+        self.numpy = self.numpy.newbyteorder(state[1])
 
 
 class _Array:
     """Stands in for numpy.ndarray, empty until its state is set."""
 
     def __init__(self, *_: object) -> None:
-        self.found: NDArray[Any] = np.empty(0, np.uint8)
+        self.array: NDArray[Any] = np.empty(0, np.uint8)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         _, shape, dtype, fortran, raw = state
-        self.found = _shaped(raw, dtype, shape, "F" if fortran else "C")
+        self.array = _shaped(raw, dtype, shape, "F" if fortran else "C")
 
 
 def _array(raw: Any, dtype: _Dtype, shape: tuple[int, ...], order: str) -> _Array:
     made = _Array()
-    made.found = _shaped(raw, dtype, shape, order)
+    made.array = _shaped(raw, dtype, shape, order)
     return made
 
 
 def _shaped(raw: Any, dtype: _Dtype, shape: tuple[int, ...], order: str) -> NDArray[Any]:
     content = raw.encode("latin1") if isinstance(raw, str) else bytes(raw)
-    if min(shape, default=0) < 0 or math.prod(shape) * dtype.found.itemsize != len(content):
+    if min(shape, default=0) < 0 or math.prod(shape) * dtype.numpy.itemsize != len(content):
         raise pickle.UnpicklingError(f"{len(content):,} bytes are no array of the shape that it says")
-    return np.frombuffer(content, dtype.found).reshape(shape, order="F" if order == "F" else "C")
+    return np.frombuffer(content, dtype.numpy).reshape(shape, order="F" if order == "F" else "C")
 
 
 def _scalar(dtype: _Dtype, raw: Any) -> int:
