@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, all_suffixes
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NoReturn
 
 SUFFIXES = tuple(all_suffixes())  # of modules: sources, and what is compiled and has none
 LIBRARIES = ("site-packages", "dist-packages")  # what is installed beside a module is no part of it
@@ -31,8 +32,8 @@ class Source:
     """The files that belong to a module."""
 
     hashes: Mapping[str, str]
-    """SHA-256 by name, sorted; a name is relative to the folder in which the module lies, so that it is the same
-    wherever that is.
+    """SHA-256 by name, its first DIGITS, sorted; a name is relative to the folder in which the module lies, so that it
+    is the same wherever that is.
     """
     paths: Mapping[str, str] = field(default_factory=dict, compare=False)
     """The name of each file by its path on this machine."""
@@ -55,7 +56,7 @@ def source_of(module: str) -> Source:
     waiting, seen = _places(module.partition(".")[0]), set[Path]()
     while waiting:
         place = waiting.pop(0)
-        if place in seen:
+        if place in seen:  # modules may import each other
             continue
         seen.add(place)
         for path in _files(place):
@@ -131,12 +132,9 @@ def _files(place: Path) -> Iterator[Path]:
 
 def _neighbours(folder: Path, content: bytes) -> list[Path]:
     """What a source imports of what lies in the folder."""
-    found = []
-    for name in sorted(_imported(content)):
-        if not (name in OURS and folder.resolve() == HERE):
-            places = [folder / name, *(folder / f"{name}{suffix}" for suffix in SUFFIXES)]
-            found += [place for place in places if place.exists()]
-    return found
+    names = sorted(name for name in _imported(content) if not (name in OURS and folder.resolve() == HERE))
+    places = [folder / f"{name}{suffix}" for name in names for suffix in ("", *SUFFIXES)]
+    return [place for place in places if place.exists()]
 
 
 def _imported(content: bytes) -> set[str]:
@@ -147,12 +145,10 @@ def _imported(content: bytes) -> set[str]:
             tree = ast.parse(content)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()
-    names = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names.add(node.module)
+    nodes = list(ast.walk(tree))
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    # Those with a level are relative: of the package, all files of which are hashed anyway.
+    names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level}
     return {name.partition(".")[0] for name in names}
 
 
@@ -160,12 +156,10 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise _unreadable(error, path) from error
+        _refuse(error, path)
 
 
-def _refuse(error: OSError) -> None:
-    raise _unreadable(error, error.filename) from error
-
-
-def _unreadable(error: OSError, path: object) -> SourceError:
-    return SourceError(f"cannot read {path}, which belongs to its source: {error.strerror or error}")
+def _refuse(error: OSError, path: Path | None = None) -> NoReturn:
+    """path: what could not be read, where the error does not know, as one does not that comes after the opening."""
+    what = path or error.filename
+    raise SourceError(f"cannot read {what}, which belongs to its source: {error.strerror or error}") from error

@@ -45,7 +45,7 @@ class Side(NamedTuple):
     hashes: int
     """How many different ones there are."""
     repeated: int
-    """Tasks whose permutation another task of the side, of any seed, has too; 0 where tasks have images of their own."""
+    """Tasks whose permutation another one of the side, of any seed, has too; 0 where tasks have images of their own."""
     unchanged: int
     """Tasks whose permutation leaves every image as it is; 0 where tasks have images of their own."""
     digest: str

@@ -13,7 +13,6 @@ import numpy as np
 from trainers.plugins.calls import Foreign, ForeignError, blamed, load
 from trainers.streams.base import DataError, Examples, TaskStream
 
-METHODS = ("size", "order", "train", "test", "room", "describe")
 VALUES = ("tasks", "classes", "outputs")
 KINDS = (("inputs", "largest", "density"), ("pixels", "mean", "attributes", "balanced", "heads"))
 SOURCE = "source_files"  # in descriptions: hashes of the files that the stream is made of
@@ -34,9 +33,9 @@ def open_own(
     module, _, name = dataset.partition(":")
     if str(beside) not in sys.path:
         sys.path.append(str(beside))
-    found, known = load(module, f"dataset {dataset!r}", source)
+    imported, known = load(module, f"dataset {dataset!r}", source)
     with blamed(f"{dataset}({tasks}, {examples_per_task}) failed with", known, DataError):
-        factory = getattr(found, name, None)
+        factory = getattr(imported, name, None)
         if factory is None:
             raise DataError(f"module {module!r} has no {name!r}; dataset takes module:factory")
         made = factory(tasks, examples_per_task)
@@ -95,20 +94,18 @@ def _is_room(stream: OwnStream, found: Any, rows: int) -> bool:
     return bool(holds and len(found) == rows and _has_inputs(stream, found))
 
 
-def _is_order(found: Any, shown: int) -> bool:
-    return bool(found.shape == (shown,) and found.dtype.kind in "iu")
-
-
 def _is_described(found: Any) -> bool:
     facts = json.loads(json.dumps(found))
     return isinstance(facts["examples_per_task"], (int, float)) and SOURCE not in facts
 
 
 class Promise(NamedTuple):
-    """Of a method: what a call must return, in words (stream, arguments), and whether it does (…, what it returned)."""
+    """What a call of a method must return, as what is trained takes it without another look."""
 
     words: Callable[[OwnStream, tuple[Any, ...]], str]
+    """words(stream, arguments): the promise, for the message."""
     check: Callable[[OwnStream, tuple[Any, ...], Any], bool]
+    """check(stream, arguments, what was returned): whether it is kept."""
 
 
 DESCRIPTION = f"a dict that JSON can hold, with a number examples_per_task and without {SOURCE}, which is added to it"
@@ -116,7 +113,7 @@ PROMISES = {
     "size": Promise(lambda *_: "a number of examples >= 1", lambda stream, given, found: operator.index(found) >= 1),
     "order": Promise(
         lambda stream, given: f"an array [{stream.size(*given)}] of positions, as many as size() says",
-        lambda stream, given, found: _is_order(found, stream.size(*given)),
+        lambda stream, given, found: found.shape == (stream.size(*given),) and found.dtype.kind in "iu",
     ),
     "train": Promise(
         lambda stream, given: f"{_examples(stream, len(given[2]))}, a row for each position of the order",
@@ -154,8 +151,7 @@ def _told(found: Any) -> str:
 
 
 def _check(dataset: str, made: Any, stream: OwnStream) -> None:
-    wanted = (*VALUES, *METHODS)
-    missing = [name for name in wanted if not hasattr(stream, name)]
+    missing = [name for name in (*VALUES, *PROMISES) if not hasattr(stream, name)]
     if not any(all(hasattr(stream, name) for name in kind) for kind in KINDS):
         missing.append(" or ".join("+".join(kind) for kind in KINDS))
     if missing:

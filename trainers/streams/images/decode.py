@@ -5,10 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from trainers.streams.base import DataError
-from trainers.streams.images.cache import Cached, Progress, make, reopen
+from trainers.streams.images.cache import Cached, Progress, alone, make, reopen
 from trainers.streams.images.decoder import chunks, told
 from trainers.streams.images.image_set import ImageSet
-from trainers.streams.images.lock import alone
 from trainers.streams.images.sources.base import TEST, UNUSED, Source
 
 HASHES = "hashes"  # beside the pixels, once someone has asked for them
@@ -42,9 +41,9 @@ def prepare(
     if size < 1:
         raise DataError(f"images cannot be {size} pixels wide; at least 1 is needed")
     folder = cache / f"{source.key}-{size}-v{VERSION}"
-    found = reopen(folder)
-    if found is not None:
-        return found
+    cached = reopen(folder)  # without the lock: a cache may be shared with those who cannot write to it
+    if cached is not None:
+        return cached
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with alone(folder):

@@ -6,6 +6,7 @@ import warnings
 from collections import deque
 from collections.abc import Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -23,11 +24,14 @@ SMALL_FILE = 16_384  # bytes; below, Python's part of decoding outweighs Pillow'
 
 
 class Chunk(NamedTuple):
-    """Images start … start + len(readable) of a source. pixels [k, size, size, 3]: the readable ones, in order."""
+    """Some images of a source that stand next to each other."""
 
     start: int
+    """The position of the first."""
     readable: list[bool]
+    """Of each, whether it can be decoded."""
     pixels: Pixels
+    """[k, size, size, 3], of the readable ones, in order."""
 
 
 def decode_image(encoded: bytes | Pixels, size: int) -> Pixels:
@@ -86,21 +90,17 @@ def chunks(source: Source, size: int, workers: int | None = None) -> Generator[C
 
 def useful_workers(source: Source) -> int:
     """Threads that make decoding faster: one for small files, else as many as this process has cores."""
-    sample = [_length(source, name) for name in source.names[:: max(1, len(source.names) // 8)]]
+    lengths = []
+    for name in source.names[:: max(1, len(source.names) // 8)]:
+        with suppress(Damaged):
+            encoded = source.read(name)
+            lengths.append(len(encoded) if isinstance(encoded, bytes) else 0)  # pixels need no decoding
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return 1 if sum(sample) < SMALL_FILE * len(sample) else cores
-
-
-def _length(source: Source, name: str) -> int:
-    try:
-        encoded = source.read(name)
-    except Damaged:
-        return 0
-    return len(encoded) if isinstance(encoded, bytes) else 0
+    return 1 if sum(lengths) < SMALL_FILE * len(lengths) else cores
 
 
 def _chunk(source: Source, size: int, start: int) -> Chunk:
-    names: Sequence[str] = source.names[start : start + CHUNK]
+    names = source.names[start : start + CHUNK]
     pixels = np.empty((len(names), size, size, 3), np.uint8)
     readable: list[bool] = []
     for name in names:

@@ -5,7 +5,7 @@ import zlib
 import numpy as np
 
 from trainers.streams.base import DataError
-from trainers.streams.images.sources.base import TEST, TRAIN, UNUSED, Entry, Source, assemble, is_image
+from trainers.streams.images.sources.base import TEST, TRAIN, UNUSED, Entry, Source, assemble
 from trainers.streams.images.sources.tables import AWA_ATTRIBUTES, CLASSES, attributes, class_order, has
 from trainers.streams.images.sources.trees import Tree
 
@@ -26,12 +26,11 @@ def read(tree: Tree) -> Source:
     entries = []
     for label, name in enumerate(classes):
         folder = f"JPEGImages/{name}"
-        files = [file for file in tree.files(folder) if is_image(file)]
-        if len(files) < 2:
-            raise DataError(f"{tree.where}/{folder} has {len(files)} images; a class needs at least 2")
-        entries += [
-            Entry(part, label, f"{folder}/{file}") for part, file in zip(split(name, len(files)), files, strict=True)
-        ]
+        images = tree.images(folder)
+        if len(images) < 2:
+            raise DataError(f"{tree.where}/{folder} has {len(images)} images; a class needs at least 2")
+        parts = split(name, len(images))
+        entries += [Entry(part, label, image) for part, image in zip(parts, images, strict=True)]
     beside = attributes(tree, AWA_ATTRIBUTES, len(classes), COLUMNS)
     return assemble(tree.where, classes, entries, tree.read, tree.stamp, beside)
 

@@ -103,11 +103,6 @@ def without_images(labels: Labels, classes: Sequence[str]) -> list[str]:
     return [name for name, count in zip(classes, counts, strict=False) if not count]
 
 
-def is_image(name: str) -> bool:
-    """Whether the file's name ends like an image's."""
-    return name.lower().endswith(SUFFIXES)
-
-
 def some(names: Sequence[str]) -> str:
     r"""The first few names, for a message of one line that every terminal can show.
 

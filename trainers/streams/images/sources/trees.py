@@ -15,7 +15,7 @@ from typing import Self
 from trainers.notes import first_line
 from trainers.streams.base import DataError
 from trainers.streams.files import Unfit, odd_kind, read_regular, too_large
-from trainers.streams.images.sources.base import LARGEST_FILE, Damaged, printable
+from trainers.streams.images.sources.base import LARGEST_FILE, SUFFIXES, Damaged, printable
 
 PIECE = 4096  # bytes; zipfile unpacks all that it has read of a bzip2 or LZMA member at once
 DEEPEST = 16  # folders above a member of a zip file; nothing is looked for further down
@@ -59,6 +59,10 @@ class Tree(ABC):
     def files(self, under: str) -> list[str]:
         """Returns sorted names of the files directly in a folder, as `folders` does: of all that is no folder."""
         return self._list(self._full(under))[1]
+
+    def images(self, folder: str) -> list[str]:
+        """Returns sorted full names of the files directly in a folder that are images by their names."""
+        return [f"{folder}/{file}" for file in self.files(folder) if file.lower().endswith(SUFFIXES)]
 
     def below(self, folder: str) -> Self:
         """Returns the tree that begins at a folder directly in this one."""
