@@ -76,30 +76,6 @@ def listed(files: list[str]) -> str:
     return ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
 
 
-class Foreign:
-    """A foreign object as it is, but for what its attributes and methods raise, which is a ForeignError.
-
-    what: its name in messages. source: the files in which the line that failed is looked for. clear: errors whose
-    message is one line for the user already; they pass.
-    """
-
-    def __init__(self, made: Any, what: str, source: Source, clear: type[Exception] = ForeignError) -> None:
-        self._made, self._what, self._source, self._clear = made, what, source, clear
-
-    def __getattr__(self, name: str) -> Any:
-        """As the object's own. AttributeError where it has none of that name."""
-        with blamed(f"{name} of {self._what} failed with", self._source, self._clear, missing=name):
-            value = getattr(self._made, name)
-        return self._guarded(name, value) if callable(value) else value
-
-    def _guarded(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*given: Any, **more: Any) -> Any:
-            with blamed(f"{name}() of {self._what} failed with", self._source, self._clear):
-                return method(*given, **more)
-
-        return call
-
-
 @contextmanager
 def blamed(
     subject: str, source: Source, clear: type[Exception] = ForeignError, missing: str | None = None

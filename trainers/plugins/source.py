@@ -106,9 +106,7 @@ def _locations(spec: ModuleSpec) -> list[str]:
 def _on_disk(place: Path) -> Path:
     """The place, or the archive in which it is."""
     place = Path(os.path.abspath(place))
-    if place.exists():
-        return place
-    return next((parent for parent in place.parents if parent.is_file()), place)
+    return next((path for path in (place, *place.parents) if path.is_file()), place)
 
 
 def _files(place: Path) -> Iterator[Path]:
@@ -140,8 +138,7 @@ def _neighbours(folder: Path, content: bytes) -> list[Path]:
 def _imported(content: bytes) -> set[str]:
     """Top-level modules that a source names in import statements; none where it is not Python."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python says the same when it imports the module
+        with warnings.catch_warnings(action="ignore"):  # Python says the same when it imports the module
             tree = ast.parse(content)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()

@@ -71,9 +71,8 @@ def streams() -> tuple[str, ...]:
 
 def downloaded(dataset: str) -> bool:
     """Whether torchvision downloads the dataset where it is missing."""
-    if dataset in PERMUTED:
-        return PERMUTED[dataset].downloaded
-    return bool(sources.DATASETS[dataset].family.downloaded_as)
+    known = PERMUTED.get(dataset)
+    return known.downloaded if known else bool(sources.DATASETS[dataset].family.downloaded_as)
 
 
 def open_stream(dataset: str, data_dir: Path, tasks: range, examples_per_task: int | None) -> TaskStream:

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from trainers.plugins.calls import Foreign, ForeignError, blamed, load
+from trainers.plugins.calls import ForeignError, blamed, load
+from trainers.plugins.source import Source
 from trainers.streams.base import DataError, Examples, TaskStream
 
 VALUES = ("tasks", "classes", "outputs")
@@ -39,26 +40,35 @@ def open_own(
         if factory is None:
             raise DataError(f"module {module!r} has no {name!r}; dataset takes module:factory")
         made = factory(tasks, examples_per_task)
-    stream = OwnStream(made, dataset, known, DataError)
+    stream = OwnStream(made, dataset, known)
     _check(dataset, made, stream)
     return cast(TaskStream, stream)
 
 
-class OwnStream(Foreign):
-    """A user's stream, whose source is a part of what describes it.
+class OwnStream:
+    """A user's stream as it is, but that its source is a part of what describes it.
 
-    What it raises is a ForeignError, and so is what it returns where nothing could be trained on it.
+    What its attributes and methods raise is a ForeignError, or a DataError, whose message is one line for the user
+    already; and so is what it returns where nothing could be trained on it.
     """
 
-    def _guarded(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        guarded = super()._guarded(name, method)
+    def __init__(self, made: Any, dataset: str, source: Source) -> None:
+        self._made, self._dataset, self._source = made, dataset, source
+
+    def __getattr__(self, name: str) -> Any:
+        """As the object's own. AttributeError where it has none of that name."""
+        with blamed(f"{name} of {self._dataset} failed with", self._source, DataError, missing=name):
+            value = getattr(self._made, name)
+        if not callable(value):
+            return value
 
         def call(*given: Any, **more: Any) -> Any:
-            found = guarded(*given, **more)
-            if name in PROMISES and not _kept(PROMISES[name].check, self, given, found):
+            with blamed(f"{name}() of {self._dataset} failed with", self._source, DataError):
+                result = value(*given, **more)
+            if name in PROMISES and not _kept(PROMISES[name].check, self, given, result):
                 promised = PROMISES[name].words(self, given)
-                raise ForeignError(f"{name}() of {self._what} must return {promised}; got {_told(found)}")
-            return {**found, SOURCE: dict(self._source.hashes)} if name == "describe" else found
+                raise ForeignError(f"{name}() of {self._dataset} must return {promised}; got {_told(result)}")
+            return {**result, SOURCE: dict(self._source.hashes)} if name == "describe" else result
 
         return call
 
@@ -72,6 +82,7 @@ def _has_inputs(stream: OwnStream, inputs: Any) -> bool:
 
 
 def _inputs(stream: OwnStream, rows: object) -> str:
+    """What `_has_inputs` asks for, in words."""
     pixels = getattr(stream, "pixels", None)
     return f"[{rows}, {stream.inputs}] of uint8" if pixels is None else f"[{rows}] of integers in 0…{len(pixels) - 1}"
 
@@ -89,6 +100,7 @@ def _examples(stream: OwnStream, rows: object) -> str:
 
 
 def _is_room(stream: OwnStream, found: Any, rows: int) -> bool:
+    # Zeros say nothing of the positions that are to come: their type must hold the largest one.
     pixels = getattr(stream, "pixels", None)
     holds = pixels is None or np.iinfo(found.dtype).max >= len(pixels) - 1
     return bool(holds and len(found) == rows and _has_inputs(stream, found))

@@ -50,15 +50,14 @@ class Cached(NamedTuple):
 
 def reopen(folder: Path) -> Cached | None:
     """A finished and undamaged folder, else None."""
-    try:
+    with suppress(OSError):
         facts = json.loads(sealed.contents(folder / FACTS, folder.name))
         mean = np.frombuffer(sealed.contents(folder / MEAN, facts["checksum"]), np.float32)
         size, pixels = facts["size"], folder / PIXELS
-        if pixels.stat().st_size != facts["images"] * size * size * 3 or _checksum(pixels, size) != facts["checksum"]:
-            return None
-        return Cached(folder, facts, mean.reshape(size, size, 3))
-    except OSError:
-        return None
+        # The length first: it is had without reading a gigabyte.
+        if pixels.stat().st_size == facts["images"] * size * size * 3 and _checksum(pixels, size) == facts["checksum"]:
+            return Cached(folder, facts, mean.reshape(size, size, 3))
+    return None
 
 
 @contextmanager
@@ -68,7 +67,13 @@ def alone(folder: Path) -> Iterator[None]:
     Where files cannot be locked nobody waits, and the first to rename wins. Raises OSError.
     """
     with open(folder.parent / f"{_beside(folder)}lock", "ab") as file:
-        _clean(folder, _lock(file.fileno()))
+        locked = False
+        with suppress(ImportError, OSError):  # Windows, and some network file systems
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)  # until the file is closed, as it is where a process dies, too
+            locked = True
+        _clean(folder, locked)
         yield
 
 
@@ -127,26 +132,20 @@ def _write(
 
 
 def _publish(unfinished: Path, folder: Path) -> Cached:
+    """Gives the folder its name, unless another process has been first. Raises OSError and DataError."""
     try:
         os.rename(unfinished, folder)
     except OSError:
-        other = reopen(folder)  # made by a process that could not be waited for
-        if other is not None:
+        if other := reopen(folder):  # made by a process that could not be waited for
             return other
-        _remove(folder)
+        if folder.is_dir() and not folder.is_symlink():
+            shutil.rmtree(folder)
+        else:
+            folder.unlink()  # whatever stands in its place
         os.rename(unfinished, folder)
-    made = reopen(folder)
-    if made is None:
-        raise DataError(f"{folder} does not hold what was just written there; is the disk sound?")
-    return made
-
-
-def _remove(folder: Path) -> None:
-    """Or whatever stands in its place."""
-    if folder.is_dir() and not folder.is_symlink():
-        shutil.rmtree(folder)
-    else:
-        folder.unlink()
+    if made := reopen(folder):
+        return made
+    raise DataError(f"{folder} does not hold what was just written there; is the disk sound?")
 
 
 def _checksum(pixels: Path, size: int) -> str:
@@ -162,17 +161,6 @@ def _digest(size: int) -> "hashlib._Hash":
 def _beside(folder: Path) -> str:
     """How the names of a folder's unfinished neighbours begin."""
     return f".{folder.name}."
-
-
-def _lock(file: int) -> bool:
-    """Whether the lock is held, until the file is closed: the system lets go of it when a process dies, too."""
-    try:
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX)
-    except (ImportError, OSError):  # Windows, and some network file systems
-        return False
-    return True
 
 
 def _clean(folder: Path, locked: bool) -> None:

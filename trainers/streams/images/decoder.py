@@ -18,7 +18,6 @@ from trainers.streams.images.sources.base import MOST_NAMED, Damaged, Source, pr
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "PPM", "TIFF")  # of SUFFIXES; others may start programs (PostScript)
 MOST_PIXELS = 89_478_485  # of one image; from here on Pillow, too, suspects a decompression bomb
-PILLOW = r"PIL\."
 CHUNK = 64  # images of one piece of work
 SMALL_FILE = 16_384  # bytes; below, Python's part of decoding outweighs Pillow's, and threads take turns in it
 
@@ -77,7 +76,7 @@ def chunks(source: Source, size: int, workers: int | None = None) -> Generator[C
     pending: deque[Future[Chunk]] = deque()
     with ThreadPoolExecutor(workers, "decode") as pool, warnings.catch_warnings():
         # What Pillow only warns of is decoded; what is not is told by name.
-        warnings.filterwarnings("ignore", module=PILLOW)
+        warnings.filterwarnings("ignore", module=r"PIL\.")
         try:
             # A few ahead of the one that is taken, so that memory stays small.
             pending.extend(pool.submit(_chunk, source, size, start) for start in islice(starts, 2 * workers))
@@ -113,8 +112,7 @@ def _chunk(source: Source, size: int, start: int) -> Chunk:
 
 
 def _reason(source: Source, name: str, size: int) -> str:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", module=PILLOW)
+    with warnings.catch_warnings(action="ignore"):
         try:
             _decoded(source, name, size)
         except Damaged as error:

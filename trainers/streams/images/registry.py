@@ -37,10 +37,15 @@ def open_images(
     """The stream, with its images decoded. Raises DataError."""
     if options is None:
         raise DataError(f"{dataset} needs the number of classes of a task and the size of the images")
-    images = load(dataset, data_dir, options)
     known = sources.DATASETS.get(dataset)  # of class folders of the user's own None
     kind = ReoccurringStream if known and known.recurring else SplitStream
-    return kind(images, tasks, options.classes, examples_per_task, embedding=bool(known and known.embedding))
+    return kind(
+        images=load(dataset, data_dir, options),
+        tasks=tasks,
+        classes_per_task=options.classes,
+        examples_per_task=examples_per_task,
+        embedding=bool(known and known.embedding),
+    )
 
 
 def has_images(dataset: str) -> bool:
@@ -53,8 +58,13 @@ def load(dataset: str, data_dir: Path, options: ImageOptions, progress: Progress
     asked = (dataset, data_dir, options)
     if asked not in _LOADED:
         _LOADED.clear()  # one at a time: what is mapped twice is not read twice, but lists of names take memory
-        cache = options.cache or data_dir / DECODED
-        _LOADED[asked] = decode(find(dataset, data_dir), options.size, cache, options.skip_corrupt, progress)
+        _LOADED[asked] = decode(
+            source=find(dataset, data_dir),
+            size=options.size,
+            cache=options.cache or data_dir / DECODED,
+            skip_corrupt=options.skip_corrupt,
+            progress=progress,
+        )
     return _LOADED[asked]
 
 

@@ -1,6 +1,7 @@
 """Streams of tasks that show a few classes each: disjoint between tasks, or such that come back."""
 
 import hashlib
+import math
 from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
@@ -159,8 +160,7 @@ class ClassStream(ABC):
         if seed not in self._cuts:
             labels = np.arange(self.tasks.start * self.classes, len(self._images.classes))
             shape = (len(self.tasks), self.classes)
-            first = self.tasks.start == 0
-            classes = labels[: shape[0] * shape[1]].reshape(shape) if first else self._draw(seed, labels)
+            classes = self._draw(seed, labels) if self.tasks.start else labels[: math.prod(shape)].reshape(shape)
             self._cuts[seed] = _Cut(classes, _chunks(self._images, classes))
         return self._cuts[seed]
 

@@ -33,8 +33,9 @@ def load(data_dir: Path) -> Images:
     train, test = _examples(*files[:2]), _examples(*files[2:])
     sizes = train.inputs.shape[1], test.inputs.shape[1]
     if sizes[0] != sizes[1]:
-        where = files[0].parent
-        raise DataError(f"the training images in {where} have {sizes[0]:,} pixels, the test images {sizes[1]:,}")
+        raise DataError(
+            f"the training images in {files[0].parent} have {sizes[0]:,} pixels, the test images {sizes[1]:,}"
+        )
     return Images(train, test, classes=10, largest=255.0)
 
 

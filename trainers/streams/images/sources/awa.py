@@ -31,8 +31,8 @@ def read(tree: Tree) -> Source:
             raise DataError(f"{tree.where}/{folder} has {len(images)} images; a class needs at least 2")
         parts = split(name, len(images))
         entries += [Entry(part, label, image) for part, image in zip(parts, images, strict=True)]
-    beside = attributes(tree, AWA_ATTRIBUTES, len(classes), COLUMNS)
-    return assemble(tree.where, classes, entries, tree.read, tree.stamp, beside)
+    table = attributes(tree, AWA_ATTRIBUTES, len(classes), COLUMNS)
+    return assemble(tree.where, classes, entries, tree.read, tree.stamp, table)
 
 
 def split(name: str, count: int) -> list[int]:

@@ -27,8 +27,8 @@ def read(tree: Tree) -> Source:
         for image, name in images.items()
     ]
     _check_all_there(tree, entries)
-    beside = attributes(tree, CUB_ATTRIBUTES, len(classes), COLUMNS)
-    return assemble(tree.where, tuple(classes.values()), entries, tree.read, tree.stamp, beside)
+    table = attributes(tree, CUB_ATTRIBUTES, len(classes), COLUMNS)
+    return assemble(tree.where, tuple(classes.values()), entries, tree.read, tree.stamp, table)
 
 
 def _integers(tree: Tree, name: str, images: Collection[int], allowed: Collection[int]) -> dict[int, int]:
@@ -44,10 +44,7 @@ def _integers(tree: Tree, name: str, images: Collection[int], allowed: Collectio
 
 
 def _check_all_there(tree: Tree, entries: list[Entry]) -> None:
-    folders = {entry.name.rpartition("/")[0] for entry in entries}
-    there = {f"{folder}/{file}" for folder in folders for file in tree.files(folder)}
-    missing = [entry.name for entry in entries if entry.name not in there]
-    if missing:
+    if missing := [entry.name for entry in entries if not has(tree, entry.name)]:
         raise DataError(
             f"images.txt in {tree.where} lists {len(entries):,} images, {len(missing):,} of them are missing: "
             f"{some(missing)}"

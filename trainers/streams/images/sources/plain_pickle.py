@@ -48,24 +48,20 @@ class _Array:
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         _, shape, dtype, fortran, raw = state
-        self.array = _shaped(raw, dtype, shape, "F" if fortran else "C")
+        content = raw.encode("latin1") if isinstance(raw, str) else bytes(raw)
+        if min(shape, default=0) < 0 or math.prod(shape) * dtype.numpy.itemsize != len(content):
+            raise pickle.UnpicklingError(f"{len(content):,} bytes are no array of the shape that it says")
+        self.array = np.frombuffer(content, dtype.numpy).reshape(shape, order="F" if fortran else "C")
 
 
 def _array(raw: Any, dtype: _Dtype, shape: tuple[int, ...], order: str) -> _Array:
     made = _Array()
-    made.array = _shaped(raw, dtype, shape, order)
+    made.__setstate__((None, shape, dtype, order == "F", raw))
     return made
 
 
-def _shaped(raw: Any, dtype: _Dtype, shape: tuple[int, ...], order: str) -> NDArray[Any]:
-    content = raw.encode("latin1") if isinstance(raw, str) else bytes(raw)
-    if min(shape, default=0) < 0 or math.prod(shape) * dtype.numpy.itemsize != len(content):
-        raise pickle.UnpicklingError(f"{len(content):,} bytes are no array of the shape that it says")
-    return np.frombuffer(content, dtype.numpy).reshape(shape, order="F" if order == "F" else "C")
-
-
 def _scalar(dtype: _Dtype, raw: Any) -> int:
-    return int(_shaped(raw, dtype, (1,), "C")[0])
+    return int(_array(raw, dtype, (1,), "C").array[0])
 
 
 def _encoded(text: str, encoding: str) -> bytes:
@@ -77,7 +73,7 @@ def _encoded(text: str, encoding: str) -> bytes:
 STAND_INS: dict[tuple[str, str], Callable[..., Any]] = {
     ("numpy", "ndarray"): _Array,
     ("numpy", "dtype"): _Dtype,
-    ("numpy.core.multiarray", "_reconstruct"): _Array,
+    ("numpy.core.multiarray", "_reconstruct"): _Array,  # until NumPy 2, which has it in numpy._core
     ("numpy._core.multiarray", "_reconstruct"): _Array,
     ("numpy.core.multiarray", "scalar"): _scalar,
     ("numpy._core.multiarray", "scalar"): _scalar,

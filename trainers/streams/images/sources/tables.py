@@ -85,8 +85,7 @@ def attributes(tree: Tree, name: str, classes: int, columns: int | None) -> NDAr
         return None
     place = f"{name} in {tree.where}"
     try:
-        with warnings.catch_warnings():  # an empty file is told below
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):  # an empty file is told below
             table = np.loadtxt(StringIO(text(tree, name)), dtype=np.float64, ndmin=2)
     except ValueError as error:
         raise DataError(f"{place} must be a table of numbers: {first_line(error)[:200]}") from error
