@@ -107,6 +107,7 @@ def _signals() -> Iterator[list[BaseException]]:
     before: dict[int, Callable[[int, FrameType | None], Any]] = {}
 
     def handle(number: int, frame: FrameType | None) -> Any:
+        """Stands before the handler of each signal."""
         try:
             return before[number](number, frame)
         except BaseException as error:

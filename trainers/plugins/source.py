@@ -40,10 +40,8 @@ class Source:
 
     def name(self, path: str) -> str | None:
         """The name of one of the files, or of what lies in one of them, a zip; None of what is none of them."""
-        for known, name in self.paths.items():
-            if path == known or path.startswith(known + os.sep):
-                return name + path[len(known) :]
-        return None
+        places = [known for known in self.paths if path == known or path.startswith(known + os.sep)]
+        return self.paths[places[0]] + path[len(places[0]) :] if places else None
 
 
 def source_of(module: str) -> Source:
@@ -98,6 +96,7 @@ def _places(top: str) -> list[Path]:
 
 
 def _locations(spec: ModuleSpec) -> list[str]:
+    """Folders of a package, else the file of a module; none of what is built into Python."""
     if spec.submodule_search_locations is not None:
         return list(spec.submodule_search_locations)
     return [spec.origin] if spec.has_location and spec.origin else []
@@ -150,6 +149,7 @@ def _imported(content: bytes) -> set[str]:
 
 
 def _read(path: Path) -> bytes:
+    """All bytes of a file. Raises SourceError."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -157,6 +157,10 @@ def _read(path: Path) -> bytes:
 
 
 def _refuse(error: OSError, path: Path | None = None) -> NoReturn:
-    """path: what could not be read, where the error does not know, as one does not that comes after the opening."""
-    what = path or error.filename
-    raise SourceError(f"cannot read {what}, which belongs to its source: {error.strerror or error}") from error
+    """Raises SourceError.
+
+    path: what could not be read, where the error does not know, as one does not that comes after the opening.
+    """
+    raise SourceError(
+        f"cannot read {path or error.filename}, which belongs to its source: {error.strerror or error}"
+    ) from error

@@ -5,11 +5,10 @@ a permuted stream, whose images are the same in every task, and images of any ot
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, cast
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trainers.streams.base import ImageStream, TaskStream
 from trainers.streams.hashes import Hashes, PixelHashes, hash_rows
@@ -137,24 +136,22 @@ def _plain_reader(stream: TaskStream) -> tuple[str, Reader]:
     hashed = PixelHashes(cast(ImageStream, stream).pixels).of if of_images else hash_rows
 
     def read(seed: int, task: int) -> Hashes:
-        return np.unique(np.concatenate([hashed(inputs) for inputs in _inputs(stream, seed, task)]))
+        """The different hashes of all that the task shows, ascending."""
+        order = stream.order(seed, task)
+        starts = range(0, len(order), ROWS)  # in parts, as train() copies what it gives
+        training = [hashed(stream.train(seed, task, order[start : start + ROWS]).inputs) for start in starts]
+        return np.unique(np.concatenate([*training, hashed(stream.test(seed, task).inputs)]))
 
     return IMAGES if of_images else EXAMPLES, read
 
 
-def _inputs(stream: TaskStream, seed: int, task: int) -> Iterator[NDArray[Any]]:
-    """All that a task shows, in parts."""
-    order = stream.order(seed, task)
-    for begin in range(0, len(order), ROWS):
-        yield stream.train(seed, task, order[begin : begin + ROWS]).inputs
-    yield stream.test(seed, task).inputs
-
-
 def _flaws(*sides: Side) -> str:
+    """What is wrong with permutations besides, "" where nothing is; of both sides together."""
     repeated, unchanged = (sum(getattr(side, name) for side in sides) for name in ("repeated", "unchanged"))
     flaws = f"; {_count(repeated, 'tasks')} with the permutation of another one" if repeated else ""
     return flaws + (f"; {_count(unchanged, 'tasks')} with images as they are" if unchanged else "")
 
 
 def _count(number: int, noun: str) -> str:
+    """A number of things, in words: the noun comes in the plural."""
     return f"{number:,} {noun.removesuffix('s') if number == 1 else noun}"

@@ -33,7 +33,10 @@ def hash_rows(rows: NDArray[Any]) -> Hashes:
 
 
 def hash_columns(tables: Iterable[NDArray[np.uint8]]) -> Hashes:
-    """One hash [P] of each column of tables [n, P] that stand one above the other."""
+    """One hash [P] of each column of tables [n, P] that stand one above the other.
+
+    The same as `hash_rows` of the transposed table, which is never made: of MNIST it would be as large as MNIST.
+    """
     digests: list[Any] = []
     for table in tables:
         digests = digests or [hashlib.blake2b(digest_size=BYTES) for _ in range(table.shape[1])]
@@ -65,7 +68,10 @@ class PixelHashes:
         return self._hashes[positions]
 
     def _load(self, file: Path) -> None:
-        """All hashes from the file, which is written where it does not have them."""
+        """All hashes from the file, which is written where it does not have them.
+
+        All, not those that are asked for: a file is replaced as a whole, and the next command asks for others.
+        """
         kept = sealed.read(file, self._mark, "every image is hashed again")
         if kept is not None and len(kept) == self._hashes.nbytes:
             self._hashes, self._known[:] = _joined([kept]), True
@@ -84,5 +90,6 @@ class PixelHashes:
 
 
 def _joined(digests: Iterable[bytes]) -> Hashes:
+    """Digests of BYTES each, or several of them in a row, as numbers."""
     # Little-endian whatever the machine, so that hashes and what is made of them can be compared between machines.
     return np.frombuffer(b"".join(digests), np.dtype("<u8")).astype(np.uint64)

@@ -26,7 +26,9 @@ def open_own(
     beside: Path,
     source: Mapping[str, str] | None = None,
 ) -> TaskStream:
-    """The module is looked up on sys.path and in the folder `beside`; source: as for `plugins.calls.load`.
+    """A stream of the user's own: what module:factory returns for these tasks.
+
+    The module is looked up on sys.path and in the folder `beside`; source: as for `plugins.calls.load`.
 
     Raises DataError where the factory is not there, or what it makes is no stream; ForeignError where the module cannot
     be imported or the factory fails.
@@ -74,6 +76,7 @@ class OwnStream:
 
 
 def _has_inputs(stream: OwnStream, inputs: Any) -> bool:
+    """Whether inputs have the type, width and range that the stream promises."""
     # Compiled code reads rows of this width, and tables and sets of images at these places, without a look at bounds.
     pixels = getattr(stream, "pixels", None)
     if pixels is None:
@@ -88,18 +91,27 @@ def _inputs(stream: OwnStream, rows: object) -> str:
 
 
 def _are_examples(stream: OwnStream, found: Any, rows: int) -> bool:
+    """Whether these are so many examples with labels of the stream."""
     # A label beyond the outputs would read, in compiled code, beyond an array.
     inputs, labels = found.inputs, found.labels
-    fits = labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < stream.outputs
-    fits = fits and labels.shape == (rows,) and len(inputs) == rows and isinstance(found, Examples)
-    return bool(fits and _has_inputs(stream, inputs))
+    return bool(
+        isinstance(found, Examples)
+        and labels.shape == (rows,)
+        and labels.dtype.kind in "iu"
+        and labels.min() >= 0
+        and labels.max() < stream.outputs
+        and len(inputs) == rows
+        and _has_inputs(stream, inputs)
+    )
 
 
 def _examples(stream: OwnStream, rows: object) -> str:
+    """What `_are_examples` asks for, in words."""
     return f"Examples: inputs {_inputs(stream, rows)} and labels [{rows}] of integers in 0…{stream.outputs - 1}"
 
 
 def _is_room(stream: OwnStream, found: Any, rows: int) -> bool:
+    """Whether so many inputs of the stream could be written there."""
     # Zeros say nothing of the positions that are to come: their type must hold the largest one.
     pixels = getattr(stream, "pixels", None)
     holds = pixels is None or np.iinfo(found.dtype).max >= len(pixels) - 1
@@ -107,6 +119,7 @@ def _is_room(stream: OwnStream, found: Any, rows: int) -> bool:
 
 
 def _is_described(found: Any) -> bool:
+    """Whether the ledger can keep it as a description. Raises what json and missing names do."""
     facts = json.loads(json.dumps(found))
     return isinstance(facts["examples_per_task"], (int, float)) and SOURCE not in facts
 
@@ -120,7 +133,6 @@ class Promise(NamedTuple):
     """check(stream, arguments, what was returned): whether it is kept."""
 
 
-DESCRIPTION = f"a dict that JSON can hold, with a number examples_per_task and without {SOURCE}, which is added to it"
 PROMISES = {
     "size": Promise(lambda *_: "a number of examples >= 1", lambda stream, given, found: operator.index(found) >= 1),
     "order": Promise(
@@ -139,7 +151,12 @@ PROMISES = {
         lambda stream, given: f"zeros {_inputs(stream, given[0])}",
         lambda stream, given, found: _is_room(stream, found, given[0]),
     ),
-    "describe": Promise(lambda *_: DESCRIPTION, lambda stream, given, found: _is_described(found)),
+    "describe": Promise(
+        lambda *_: (
+            f"a dict that JSON can hold, with a number examples_per_task and without {SOURCE}, which is added to it"
+        ),
+        lambda stream, given, found: _is_described(found),
+    ),
 }
 
 
@@ -163,6 +180,7 @@ def _told(found: Any) -> str:
 
 
 def _check(dataset: str, made: Any, stream: OwnStream) -> None:
+    """Raises DataError where something is lacking that every stream has, or its kind."""
     missing = [name for name in (*VALUES, *PROMISES) if not hasattr(stream, name)]
     if not any(all(hasattr(stream, name) for name in kind) for kind in KINDS):
         missing.append(" or ".join("+".join(kind) for kind in KINDS))

@@ -49,7 +49,11 @@ class Cached(NamedTuple):
 
 
 def reopen(folder: Path) -> Cached | None:
-    """A finished and undamaged folder, else None."""
+    """A finished and undamaged folder, else None.
+
+    Facts are sealed with the folder's name and name the checksum of the pixels, with which the mean is sealed: what was
+    moved here from another dataset, or is of two decodings, does not fit together.
+    """
     with suppress(OSError):
         facts = json.loads(sealed.contents(folder / FACTS, folder.name))
         mean = np.frombuffer(sealed.contents(folder / MEAN, facts["checksum"]), np.float32)
@@ -80,7 +84,11 @@ def alone(folder: Path) -> Iterator[None]:
 def make(
     folder: Path, source: Source, size: int, found: Generator[Chunk, None, None], progress: Progress | None
 ) -> Cached:
-    """Writes the images to the folder. Raises OSError, and DataError where the disk is too small."""
+    """Decodes the images into the folder, which is there only when all of it is.
+
+    found: what is to be written, in the order of the source. Raises OSError where that fails, and DataError where the
+    disk is too small or an image cannot be read for another reason than that it is damaged.
+    """
     needed, free = len(source.names) * size * size * 3, shutil.disk_usage(folder.parent).free
     if needed > free:
         raise DataError(
@@ -102,7 +110,7 @@ def make(
 def _write(
     folder: Path, source: Source, size: int, found: Generator[Chunk, None, None], progress: Progress | None
 ) -> dict[str, Any]:
-    """Writes pixels and mean; returns the facts."""
+    """Writes pixels and mean; returns the facts, as `Cached` has them. Raises OSError and DataError."""
     digest = _digest(size)
     total = np.zeros((size, size, 3), np.int64)  # whole numbers: the mean does not depend on the order of sums
     kept = np.zeros(len(source.names), np.bool_)
@@ -149,6 +157,7 @@ def _publish(unfinished: Path, folder: Path) -> Cached:
 
 
 def _checksum(pixels: Path, size: int) -> str:
+    """SHA-256 of the file as `_write` has made it. Raises OSError."""
     with open(pixels, "rb") as file:
         return hashlib.file_digest(file, lambda: _digest(size)).hexdigest()
 

@@ -59,7 +59,10 @@ def decode_image(encoded: bytes | Pixels, size: int) -> Pixels:
 
 
 def reasons(source: Source, names: Sequence[str], size: int) -> dict[str, str]:
-    """Why images cannot be decoded, by name, found by trying again. Raises DataError."""
+    """Why images cannot be decoded, by name, found by trying again: the cache keeps their names alone.
+
+    Raises DataError where one cannot be read for another reason than that it is damaged.
+    """
     return {name: _reason(source, name, size) for name in names}
 
 
@@ -70,7 +73,11 @@ def told(source: Source, names: Sequence[str], size: int) -> str:
 
 
 def chunks(source: Source, size: int, workers: int | None = None) -> Generator[Chunk, None, None]:
-    """All images of a source, in order; workers None takes as many threads as help. Raises DataError."""
+    """All images of a source, CHUNK by CHUNK, in their order, whichever thread is done first.
+
+    workers: threads; None takes as many as help. Threads and not processes: Pillow decodes without Python's lock, and
+    nothing has to be copied. Raises DataError where an image cannot be read for another reason than that it is damaged.
+    """
     starts = iter(range(0, len(source.names), CHUNK))
     workers = workers or useful_workers(source)
     pending: deque[Future[Chunk]] = deque()
@@ -88,7 +95,10 @@ def chunks(source: Source, size: int, workers: int | None = None) -> Generator[C
 
 
 def useful_workers(source: Source) -> int:
-    """Threads that make decoding faster: one for small files, else as many as this process has cores."""
+    """Threads that make decoding faster: one for small files, else as many as this process has cores.
+
+    Told from eight images that lie evenly in the source. Raises DataError.
+    """
     lengths = []
     for name in source.names[:: max(1, len(source.names) // 8)]:
         with suppress(Damaged):
@@ -99,6 +109,7 @@ def useful_workers(source: Source) -> int:
 
 
 def _chunk(source: Source, size: int, start: int) -> Chunk:
+    """The images from `start` on: one piece of work of a thread. Raises DataError."""
     names = source.names[start : start + CHUNK]
     pixels = np.empty((len(names), size, size, 3), np.uint8)
     readable: list[bool] = []
@@ -112,6 +123,7 @@ def _chunk(source: Source, size: int, start: int) -> Chunk:
 
 
 def _reason(source: Source, name: str, size: int) -> str:
+    """Why an image cannot be decoded. Raises DataError."""
     with warnings.catch_warnings(action="ignore"):
         try:
             _decoded(source, name, size)
@@ -121,6 +133,7 @@ def _reason(source: Source, name: str, size: int) -> str:
 
 
 def _decoded(source: Source, name: str, size: int) -> Pixels:
+    """One image [size, size, 3]. Raises Damaged, and DataError where it is not the image that is to blame."""
     try:
         return decode_image(source.read(name), size)
     except MemoryError as error:
@@ -128,6 +141,7 @@ def _decoded(source: Source, name: str, size: int) -> Pixels:
 
 
 def _resized(image: Any, size: int) -> Pixels:
+    """RGB bytes [size, size, 3] of an image of any mode."""
     from PIL import Image
 
     if image.mode.startswith("I;16"):  # Pillow would clip 16 bits to 255 instead of scaling them

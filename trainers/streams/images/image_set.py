@@ -39,9 +39,9 @@ class ImageSet:
         # A source has looked at this before: here images that cannot be decoded are left out.
         for part, members in (("training", self._training), ("test", self.test)):
             if empty := without_images(self.labels[members], self.classes):
-                shown = ", ".join(empty[:3]) + (" …" if len(empty) > 3 else "")
                 raise DataError(
-                    f"every class needs a {part} image; {len(empty)} of {len(self.classes)} have none: {shown}"
+                    f"every class needs a {part} image; {len(empty)} of {len(self.classes)} have none: "
+                    f"{', '.join(empty[:3])}{' …' if len(empty) > 3 else ''}"
                 )
 
     @cached_property
@@ -61,7 +61,9 @@ class ImageSet:
 
     @property
     def _training(self) -> NDArray[np.bool_]:
+        """[N], True for the training set."""
         return ~(self.test | self.unused)
 
     def _by_class(self, members: NDArray[np.bool_]) -> tuple[Labels, ...]:
+        """Positions of the members [N] of each class."""
         return tuple(np.flatnonzero(members & (self.labels == label)) for label in range(len(self.classes)))

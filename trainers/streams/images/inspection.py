@@ -39,7 +39,11 @@ class Inspection(NamedTuple):
 
 
 def inspect(source: Source, size: int, cache: Path, progress: Progress | None = None) -> Inspection:
-    """Decodes every image to the cache, unless that has been done, and counts. Raises DataError."""
+    """Decodes every image to the cache, unless that has been done, and counts.
+
+    size: pixels a side, of the cache; counts do not depend on it. Raises DataError where the cache cannot be written or
+    a file not be read; images that are damaged are counted as corrupt.
+    """
     corrupt = prepare(source, size, cache, progress).facts["corrupt"]
     classes = len(source.classes)
     of_class = {

@@ -34,7 +34,10 @@ _LOADED: dict[tuple[str, Path, ImageOptions], ImageSet] = {}  # by this process
 def open_images(
     dataset: str, data_dir: Path, tasks: range, examples_per_task: int | None, options: ImageOptions | None
 ) -> SplitStream | ReoccurringStream:
-    """The stream, with its images decoded. Raises DataError."""
+    """The stream, with its images decoded.
+
+    Raises DataError without options, where the images cannot be had or read, and where they do not make such tasks.
+    """
     if options is None:
         raise DataError(f"{dataset} needs the number of classes of a task and the size of the images")
     known = sources.DATASETS.get(dataset)  # of class folders of the user's own None
@@ -54,7 +57,10 @@ def has_images(dataset: str) -> bool:
 
 
 def load(dataset: str, data_dir: Path, options: ImageOptions, progress: Progress | None = None) -> ImageSet:
-    """The images, decoded if they have not been before. Raises DataError."""
+    """The images, decoded if they have not been before; those asked for last are kept by this process.
+
+    progress(images done, in all) is called while they are decoded. Raises DataError.
+    """
     asked = (dataset, data_dir, options)
     if asked not in _LOADED:
         _LOADED.clear()  # one at a time: what is mapped twice is not read twice, but lists of names take memory

@@ -53,7 +53,7 @@ class ClassStream(ABC):
         self.mean: NDArray[np.float32] = images.mean
         self._images, self._at_most, self._embedding = images, examples_per_task, embedding
         self._cuts: dict[int, _Cut] = {}
-        self._check_classes()
+        self._check_classes(tasks.stop * classes_per_task)
         largest = max(len(shown) for shown in self._cut(0).train)
         if examples_per_task is not None and not 1 <= examples_per_task <= largest:
             raise DataError(
@@ -138,25 +138,24 @@ class ClassStream(ABC):
     def _units(self, place: int, labels: Labels) -> Labels:
         """Output units of classes in the stream's task number `place`, counted from 0."""
 
-    def _needed(self) -> int:
-        """Classes that there must be."""
-        return self.tasks.stop * self.classes
-
-    def _check_classes(self) -> None:
-        available = len(self._images.classes)
-        if available < self._needed():
+    def _check_classes(self, needed: int) -> None:
+        """Raises DataError where the images have fewer classes."""
+        if len(self._images.classes) < needed:
             raise DataError(
-                f"tasks {self.tasks.start}…{self.tasks.stop - 1} of {self.classes} classes each need {self._needed()} "
-                f"classes, the images have {available}"
+                f"tasks {self.tasks.start}…{self.tasks.stop - 1} of {self.classes} classes each need {needed} "
+                f"classes, the images have {len(self._images.classes)}"
             )
 
     def _available(self, seed: int, task: int) -> int:
+        """Training images that the task could show."""
         return len(self._cut(seed).train[self.tasks.index(task)])
 
     def _examples(self, place: int, positions: Labels) -> Examples:
+        """The images at these positions, as the stream's task number `place` labels them."""
         return Examples(positions, self._units(place, self._images.labels[positions]))
 
     def _cut(self, seed: int) -> _Cut:
+        """The seed's tasks, drawn when they are first asked for."""
         if seed not in self._cuts:
             labels = np.arange(self.tasks.start * self.classes, len(self._images.classes))
             shape = (len(self.tasks), self.classes)
@@ -196,11 +195,9 @@ class ReoccurringStream(ClassStream):
         """Output units: a block of all classes for each task of the stream."""
         return len(self.tasks) * len(self._images.classes)
 
-    def _needed(self) -> int:
-        return super()._needed() if self.tasks.start == 0 else (self.tasks.start + 1) * self.classes
-
-    def _check_classes(self) -> None:
-        super()._check_classes()
+    def _check_classes(self, needed: int) -> None:
+        # Each task draws from all classes that are left: as many as one task shows are enough.
+        super()._check_classes((self.tasks.start + 1) * self.classes if self.tasks.start else needed)
         images, tasks = self._images, len(self.tasks)
         for label in range(self.tasks.start * self.classes, len(images.classes)) if self.tasks.start else ():
             if (there := len(images.train_of[label])) < tasks:

@@ -23,7 +23,10 @@ LARGEST = 2**30  # bytes of one file, unpacked; MNIST's have 47 million
 
 @lru_cache(maxsize=1)
 def load(data_dir: Path) -> Images:
-    """60,000 training and 10,000 test images of 784 pixels, 0…255. Raises DataError."""
+    """60,000 training and 10,000 test images of 784 pixels, 0…255; other numbers of both are taken as well.
+
+    Raises DataError where the files are missing and cannot be downloaded, or cannot be read.
+    """
     files = _files(data_dir)
     if not files:
         download("MNIST", "MNIST files", data_dir, WANTED)
@@ -71,6 +74,7 @@ def _file(folder: Path, name: str) -> Path | None:
 
 
 def _examples(images: Path, labels: Path) -> Examples:
+    """One part from its two files. Raises DataError."""
     pixels = _read_idx(images, dimensions=3)
     return Examples(pixels.reshape(len(pixels), -1), _read_idx(labels, dimensions=1).astype(np.int64))
 
@@ -87,17 +91,13 @@ def _read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
             if len(header) < 4 + 4 * dimensions or header[:4] != bytes([0, 0, 8, dimensions]):
                 raise DataError(f"{path} is not an IDX file of bytes with {dimensions} dimension(s)")
             shape = struct.unpack(f">{dimensions}I", header[4:])
-            expected = math.prod(shape)
+            expected, said = math.prod(shape), "×".join(map(str, shape))
             if expected > LARGEST:
-                raise DataError(f"cannot read {path}: its header says {_times(shape)}, {too_large(expected, LARGEST)}")
+                raise DataError(f"cannot read {path}: its header says {said}, {too_large(expected, LARGEST)}")
             raw = content.read(expected + 1)  # no more than that of what would unpack to any length
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"cannot read {path}: {error}") from error
     if len(raw) != expected or not expected:
         had = f"more than {expected}" if len(raw) > expected else len(raw)
-        raise DataError(f"{path} is truncated or damaged: {had} bytes of data, its header says {_times(shape)}")
+        raise DataError(f"{path} is truncated or damaged: {had} bytes of data, its header says {said}")
     return np.frombuffer(raw, np.uint8).reshape(shape)
-
-
-def _times(shape: tuple[int, ...]) -> str:
-    return "×".join(map(str, shape))

@@ -19,7 +19,10 @@ def matches(tree: Tree) -> bool:
 
 
 def read(tree: Tree) -> Source:
-    """Label ids by classes.txt, the split by class and file name alone. Raises DataError."""
+    """Label ids by classes.txt, the split by class and file name alone.
+
+    Raises DataError without classes.txt, and where a class has fewer than two images.
+    """
     if not has(tree, CLASSES):  # the order of its attributes' rows
         raise DataError(f"{tree.where} has no {CLASSES}, which numbers the classes")
     classes = class_order(tree, tree.folders("JPEGImages"))

@@ -16,7 +16,10 @@ def matches(tree: Tree) -> bool:
 
 
 def read(tree: Tree) -> Source:
-    """Labels, split and attributes from the lists, label ids from 0. Raises DataError."""
+    """Labels, split and attributes from the lists, label ids from 0.
+
+    Raises DataError where a list or an image is missing, or lists contradict each other.
+    """
     classes = numbered(tree, "classes.txt")
     images = numbered(tree, "images.txt")
     of_class = _integers(tree, "image_class_labels.txt", images, classes.keys())
@@ -32,7 +35,7 @@ def read(tree: Tree) -> Source:
 
 
 def _integers(tree: Tree, name: str, images: Collection[int], allowed: Collection[int]) -> dict[int, int]:
-    """{image: number} of a list of the same images."""
+    """{image: number} of a list of the same images, in any order. Raises DataError where a number is not allowed."""
     values = numbered(tree, name)
     if values.keys() != set(images):
         raise DataError(f"{name} in {tree.where} has {len(values):,} images, images.txt has {len(images):,} or others")
@@ -44,6 +47,7 @@ def _integers(tree: Tree, name: str, images: Collection[int], allowed: Collectio
 
 
 def _check_all_there(tree: Tree, entries: list[Entry]) -> None:
+    """Raises DataError where files are missing that the list has; listing folders is enough to know."""
     if missing := [entry.name for entry in entries if not has(tree, entry.name)]:
         raise DataError(
             f"images.txt in {tree.where} lists {len(entries):,} images, {len(missing):,} of them are missing: "

@@ -60,6 +60,7 @@ def _top(tree: Tree) -> Tree:
 
 
 def _plain(tree: Tree) -> list[str]:
+    """Folders that may be classes: attributes beside them are none, unless a class is called that."""
     return [name for name in tree.folders("") if name != BESIDE or tree.images(name)]
 
 
@@ -79,6 +80,7 @@ def _wrong(tree: Tree, parts: list[str], folders: list[str]) -> str:
 
 
 def _split(tree: Tree, classes: tuple[str, ...]) -> list[Entry]:
+    """Images of train/<class>/ and test/<class>/."""
     return [
         Entry(part, label, image)
         for part, folder in enumerate(SPLIT)
@@ -88,6 +90,7 @@ def _split(tree: Tree, classes: tuple[str, ...]) -> list[Entry]:
 
 
 def _unsplit(tree: Tree, classes: tuple[str, ...]) -> list[Entry]:
+    """Images of <class>/, every fifth for testing. Raises DataError where a class has too few."""
     entries = []
     for label, name in enumerate(classes):
         images = tree.images(name)
@@ -102,6 +105,7 @@ def _unsplit(tree: Tree, classes: tuple[str, ...]) -> list[Entry]:
 
 
 def _attributes(tree: Tree, classes: int, columns: int | None) -> NDArray[np.float32] | None:
+    """The table of either published dataset, wherever it is; None without. Raises DataError."""
     name = next((name for name in (CUB_ATTRIBUTES, AWA_ATTRIBUTES) if has(tree, name)), None)
     if name == AWA_ATTRIBUTES and not has(tree, CLASSES):  # the published rows are not in the order of the names
         raise DataError(f"{tree.where} has {name} but no {CLASSES}, which says whose rows those are")

@@ -55,16 +55,19 @@ class _Array:
 
 
 def _array(raw: Any, dtype: _Dtype, shape: tuple[int, ...], order: str) -> _Array:
+    """Stands in for numpy.core.numeric._frombuffer, which pickles of protocol 5 call."""
     made = _Array()
     made.__setstate__((None, shape, dtype, order == "F", raw))
     return made
 
 
 def _scalar(dtype: _Dtype, raw: Any) -> int:
+    """Stands in for numpy.core.multiarray.scalar."""
     return int(_array(raw, dtype, (1,), "C").array[0])
 
 
 def _encoded(text: str, encoding: str) -> bytes:
+    """Stands in for codecs.encode, which protocols 0 to 2 call for bytes."""
     if encoding != "latin1":
         raise pickle.UnpicklingError(f"it wants the encoding {str(encoding)[:20]!r}")
     return text.encode("latin1")
@@ -87,6 +90,7 @@ class _Plain(pickle._Unpickler):
     """Python's own unpickler, as the one in C reserves as much memory as a damaged number tells it to."""
 
     def find_class(self, module: str, name: str) -> Callable[..., Any]:
+        """The stand-in for what the pickle names; raises UnpicklingError where there is none."""
         if (module, name) not in STAND_INS:
             raise pickle.UnpicklingError(f"it wants {module}.{name}")
         return STAND_INS[module, name]

@@ -119,6 +119,7 @@ class FolderTree(Tree):
         return self._listed[folder]
 
     def _look(self, folder: str) -> tuple[list[str], list[str]]:
+        """As `_list`, from the disk; nothing of what is hidden, or no folder. Raises DataError."""
         if folder and any(not part or _hidden(part) for part in folder.split("/")):  # "..", if a list of images says so
             return [], []
         path = self._path / folder
@@ -186,7 +187,10 @@ class ZipTree(Tree):
 
 
 def open_tree(path: Path) -> Tree:
-    """The folder or zip file at a path. Raises DataError where there is neither."""
+    """The folder or zip file at a path, which is told by what it is, not by its name.
+
+    Raises DataError where there is neither, or a zip file that cannot be read.
+    """
     if os.path.isdir(path):  # unlike pathlib, False where the path cannot be looked at
         return FolderTree(path)
     if os.path.isfile(path):
@@ -204,6 +208,7 @@ def _visible(name: str) -> list[str]:
 
 
 def _hidden(name: str) -> bool:
+    """Whether a file or folder of this name is nobody's images, wherever it lies."""
     return name.startswith(".") or name in OF_SYSTEMS
 
 
