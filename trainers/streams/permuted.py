@@ -38,8 +38,7 @@ class PermutedStream:
     @cached_property
     def density(self) -> float:
         """Share of pixels that are not zero, from a sample."""
-        sample = self._images.train.inputs[:DENSITY_SAMPLE]
-        return float(np.count_nonzero(sample) / sample.size)
+        return float(np.mean(self._images.train.inputs[:DENSITY_SAMPLE] != 0))
 
     def permutation(self, seed: int, task: int) -> NDArray[np.int64]:
         """Returns where each pixel [P] of the task comes from."""

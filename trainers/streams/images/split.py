@@ -51,7 +51,7 @@ class ClassStream(ABC):
         self.tasks, self.classes = tasks, classes_per_task
         self.pixels: Pixels = images.pixels
         self.mean: NDArray[np.float32] = images.mean
-        self._images, self._at_most, self._embedding = images, examples_per_task, embedding
+        self._images, self._at_most = images, examples_per_task
         self._cuts: dict[int, _Cut] = {}
         self._check_classes(tasks.stop * classes_per_task)
         largest = max(len(shown) for shown in self._cut(0).train)
@@ -61,6 +61,7 @@ class ClassStream(ABC):
             )
         if embedding and images.attributes is None:
             raise DataError("a joint embedding needs attributes of the classes, which these images do not have")
+        self._attributes = images.attributes if embedding else None
 
     @property
     def outputs(self) -> int:
@@ -70,10 +71,8 @@ class ClassStream(ABC):
     @property
     def attributes(self) -> NDArray[np.float32] | None:
         """[outputs, A], of each output's class, repeated for every block of outputs; None without an embedding."""
-        table = self._images.attributes
-        if not self._embedding or table is None:
-            return None
-        return np.tile(table, (self.outputs // len(table), 1))
+        table = self._attributes
+        return None if table is None else np.tile(table, (self.outputs // len(table), 1))
 
     def heads(self, seed: int) -> Labels:
         """Returns the task [outputs] that each output belongs to, −1 where it is none of this stream's."""
@@ -116,7 +115,7 @@ class ClassStream(ABC):
 
         `examples_per_task` is the mean of seed 0, for estimates; what was asked for is `at_most`, None for all.
         """
-        attributes = self._images.attributes if self._embedding else None
+        table = self._attributes
         return {
             "kind": self.kind,
             "images": self._images.fingerprint,
@@ -125,9 +124,9 @@ class ClassStream(ABC):
             "classes_per_task": self.classes,
             "examples_per_task": round(sum(self.size(0, task) for task in self.tasks) / len(self.tasks)),
             "at_most": self._at_most,
-            "joint_embedding": self._embedding,
+            "joint_embedding": table is not None,
             # The fingerprint of the images does not cover them.
-            "attributes": None if attributes is None else hashlib.sha256(attributes.tobytes()).hexdigest()[:16],
+            "attributes": None if table is None else hashlib.sha256(table.tobytes()).hexdigest()[:16],
         }
 
     @abstractmethod
