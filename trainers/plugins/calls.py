@@ -31,7 +31,10 @@ def load(module: str, what: str, expected: Mapping[str, str] | None = None) -> t
     """The module and the source that it was made from; `what`: what it is for, in words.
 
     expected: the hashes of the source that it must have, where a run has begun with one. Without them, a source that
-    has changed since this process imported it is imported anew. Raises ForeignError.
+    has changed since this process imported it is imported anew.
+
+    Raises ForeignError where the module cannot be imported, its source cannot be read or is not the expected one, or
+    changes meanwhile.
     """
     top = module.partition(".")[0]
     source = _IMPORTED.get(top)
@@ -44,12 +47,12 @@ def load(module: str, what: str, expected: Mapping[str, str] | None = None) -> t
                 "began with: put it back, or choose another --name"
             )
         with blamed(f"cannot import {module!r} of {what}:", source):
-            found = importlib.import_module(module)
+            imported = importlib.import_module(module)
         if expected is None and (files := changed(source.hashes, source_of(top).hashes)):
             raise ForeignError(f"{listed(files)} of {what} changed while it was imported; run the command again")
     except SourceError as error:
         raise ForeignError(f"cannot import {module!r} of {what}: {error}") from error
-    return found, source
+    return imported, source
 
 
 def _latest(top: str, known: Source | None, now: Source) -> Source:
@@ -73,38 +76,15 @@ def listed(files: list[str]) -> str:
     return ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
 
 
-class Foreign:
-    """A foreign object as it is, but for what its attributes and methods raise, which is a ForeignError.
-
-    clear: errors whose message is one line for the user already; they pass.
-    """
-
-    def __init__(self, made: Any, what: str, source: Source, clear: type[Exception] = ForeignError) -> None:
-        self._made, self._what, self._source, self._clear = made, what, source, clear
-
-    def __getattr__(self, name: str) -> Any:
-        """As the object's own. AttributeError where it has none of that name."""
-        with blamed(f"{name} of {self._what} failed with", self._source, self._clear, missing=name):
-            value = getattr(self._made, name)
-        return self._guarded(name, value) if callable(value) else value
-
-    def _guarded(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*given: Any, **more: Any) -> Any:
-            with blamed(f"{name}() of {self._what} failed with", self._source, self._clear):
-                return method(*given, **more)
-
-        return call
-
-
 @contextmanager
 def blamed(
     subject: str, source: Source, clear: type[Exception] = ForeignError, missing: str | None = None
 ) -> Iterator[None]:
     """Turns whatever is raised in here into a ForeignError: `subject`, what it was, and where.
 
-    clear: passes. missing: the name of an attribute that may be lacking, here or where a `__getattr__` looks it up; an
-    AttributeError that names it, or none, passes. What a signal's handler raised, as Ctrl-C's does, is not the foreign
-    code's: it passes as well, whatever that code has made of it.
+    clear: errors that pass. missing: the name of an attribute that may be lacking, here or where a `__getattr__` looks
+    it up; an AttributeError that names it, or none, passes. What a signal's handler raised, as Ctrl-C's does, is not
+    the foreign code's: it passes as well, whatever that code has made of it.
     """
     with _signals() as raised:
         try:
@@ -124,38 +104,36 @@ def blamed(
 def _signals() -> Iterator[list[BaseException]]:
     """Collects what handlers of signals raise meanwhile. They run in the main thread alone."""
     raised: list[BaseException] = []
+    before: dict[int, Callable[[int, FrameType | None], Any]] = {}
 
-    def watched(handler: Callable[[int, FrameType | None], Any]) -> Callable[[int, FrameType | None], Any]:
-        def handle(number: int, frame: FrameType | None) -> Any:
-            try:
-                return handler(number, frame)
-            except BaseException as error:
-                raised.append(error)
-                raise
+    def handle(number: int, frame: FrameType | None) -> Any:
+        """Stands before the handler of each signal."""
+        try:
+            return before[number](number, frame)
+        except BaseException as error:
+            raised.append(error)
+            raise
 
-        return handle
-
-    before: dict[int, tuple[Any, Any]] = {}
     try:
         if threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
-                handler = signal.getsignal(number)
-                if callable(handler):
-                    before[number] = handler, watched(handler)
-                    signal.signal(number, before[number][1])
+                if callable(handler := signal.getsignal(number)):
+                    before[number] = handler
+                    signal.signal(number, handle)
         yield raised
     finally:
-        for number, (handler, ours) in before.items():
-            if signal.getsignal(number) is ours:  # unless the foreign code has set one of its own
+        for number, handler in before.items():
+            if signal.getsignal(number) is handle:  # unless the foreign code has set one of its own
                 signal.signal(number, handler)
 
 
 def _chain(error: BaseException) -> list[BaseException]:
     """The error, and those that it came from."""
-    found = [error]
-    while (one := found[-1].__cause__ or found[-1].__context__) and not any(one is other for other in found):
-        found.append(one)
-    return found
+    chain = [error]
+    # Told apart by identity, as errors of foreign classes may say that they equal any other.
+    while (one := chain[-1].__cause__ or chain[-1].__context__) and not any(one is other for other in chain):
+        chain.append(one)
+    return chain
 
 
 def in_one_line(error: BaseException) -> str:

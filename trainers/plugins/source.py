@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, all_suffixes
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NoReturn
 
 SUFFIXES = tuple(all_suffixes())  # of modules: sources, and what is compiled and has none
 LIBRARIES = ("site-packages", "dist-packages")  # what is installed beside a module is no part of it
@@ -31,18 +32,16 @@ class Source:
     """The files that belong to a module."""
 
     hashes: Mapping[str, str]
-    """SHA-256 by name, sorted; a name is relative to the folder in which the module lies, so that it is the same
-    wherever that is.
+    """SHA-256 by name, its first DIGITS, sorted; a name is relative to the folder in which the module lies, so that it
+    is the same wherever that is.
     """
     paths: Mapping[str, str] = field(default_factory=dict, compare=False)
     """The name of each file by its path on this machine."""
 
     def name(self, path: str) -> str | None:
         """The name of one of the files, or of what lies in one of them, a zip; None of what is none of them."""
-        for known, name in self.paths.items():
-            if path == known or path.startswith(known + os.sep):
-                return name + path[len(known) :]
-        return None
+        places = [known for known in self.paths if path == known or path.startswith(known + os.sep)]
+        return self.paths[places[0]] + path[len(places[0]) :] if places else None
 
 
 def source_of(module: str) -> Source:
@@ -55,7 +54,7 @@ def source_of(module: str) -> Source:
     waiting, seen = _places(module.partition(".")[0]), set[Path]()
     while waiting:
         place = waiting.pop(0)
-        if place in seen:
+        if place in seen:  # modules may import each other
             continue
         seen.add(place)
         for path in _files(place):
@@ -97,6 +96,7 @@ def _places(top: str) -> list[Path]:
 
 
 def _locations(spec: ModuleSpec) -> list[str]:
+    """Folders of a package, else the file of a module; none of what is built into Python."""
     if spec.submodule_search_locations is not None:
         return list(spec.submodule_search_locations)
     return [spec.origin] if spec.has_location and spec.origin else []
@@ -105,9 +105,7 @@ def _locations(spec: ModuleSpec) -> list[str]:
 def _on_disk(place: Path) -> Path:
     """The place, or the archive in which it is."""
     place = Path(os.path.abspath(place))
-    if place.exists():
-        return place
-    return next((parent for parent in place.parents if parent.is_file()), place)
+    return next((path for path in (place, *place.parents) if path.is_file()), place)
 
 
 def _files(place: Path) -> Iterator[Path]:
@@ -131,41 +129,38 @@ def _files(place: Path) -> Iterator[Path]:
 
 def _neighbours(folder: Path, content: bytes) -> list[Path]:
     """What a source imports of what lies in the folder."""
-    found = []
-    for name in sorted(_imported(content)):
-        if not (name in OURS and folder.resolve() == HERE):
-            places = [folder / name, *(folder / f"{name}{suffix}" for suffix in SUFFIXES)]
-            found += [place for place in places if place.exists()]
-    return found
+    names = sorted(name for name in _imported(content) if not (name in OURS and folder.resolve() == HERE))
+    places = [folder / f"{name}{suffix}" for name in names for suffix in ("", *SUFFIXES)]
+    return [place for place in places if place.exists()]
 
 
 def _imported(content: bytes) -> set[str]:
     """Top-level modules that a source names in import statements; none where it is not Python."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Python says the same when it imports the module
+        with warnings.catch_warnings(action="ignore"):  # Python says the same when it imports the module
             tree = ast.parse(content)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return set()
-    names = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names.add(node.module)
+    nodes = list(ast.walk(tree))
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    # Those with a level are relative: of the package, all files of which are hashed anyway.
+    names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level}
     return {name.partition(".")[0] for name in names}
 
 
 def _read(path: Path) -> bytes:
+    """All bytes of a file. Raises SourceError."""
     try:
         return path.read_bytes()
     except OSError as error:
-        raise _unreadable(error, path) from error
+        _refuse(error, path)
 
 
-def _refuse(error: OSError) -> None:
-    raise _unreadable(error, error.filename) from error
+def _refuse(error: OSError, path: Path | None = None) -> NoReturn:
+    """Raises SourceError.
 
-
-def _unreadable(error: OSError, path: object) -> SourceError:
-    return SourceError(f"cannot read {path}, which belongs to its source: {error.strerror or error}")
+    path: what could not be read, where the error does not know, as one does not that comes after the opening.
+    """
+    raise SourceError(
+        f"cannot read {path or error.filename}, which belongs to its source: {error.strerror or error}"
+    ) from error

@@ -14,14 +14,14 @@ from trainers.streams.pixels import digits, mnist
 
 
 class StreamSource(NamedTuple):
-    """`load(data_dir)` returns the images, downloading them if need be; `present(data_dir)` says where they lie.
-
-    downloaded: whether there is something to download.
-    """
+    """Where the images of a permuted stream come from."""
 
     load: Callable[[Path], Images]
+    """load(data_dir): the images, downloaded if need be. Raises DataError."""
     present: Callable[[Path], str | None]
+    """present(data_dir): where they lie, or None; downloads nothing. May raise DataError."""
     downloaded: bool = False
+    """Whether there is something to download."""
 
 
 PERMUTED: dict[str, StreamSource] = {
@@ -32,21 +32,22 @@ PERMUTED: dict[str, StreamSource] = {
 
 @dataclass(frozen=True)
 class StreamRequest:
-    """Which tasks of which stream; everything that a worker needs to open it.
-
-    dataset: a name of `streams()`, folder:/path for class folders or a zip of them, or module:factory.
-    examples_per_task: None shows each task's whole training set. images: classes per task and size of a stream of
-    images. beside: the folder in which a module of the user's own may lie; source: hashes of the files that it must be
-    made of, as `describe` of its stream names them, or None for whatever is there.
-    """
+    """Which tasks of which stream; everything that a worker needs to open it."""
 
     dataset: str
+    """A name of `streams()`, folder:/path for class folders or a zip of them, or module:factory."""
     data_dir: Path
+    """The folder of datasets."""
     tasks: range
+    """Their numbers in the whole stream."""
     examples_per_task: int | None = None
+    """None shows each task's whole training set."""
     images: ImageOptions | None = None
+    """Classes per task and size, of a stream of images."""
     beside: Path = Path()
+    """The folder in which a module of the user's own may lie."""
     source: Mapping[str, str] | None = None
+    """Hashes of the files that it must be made of, as `describe` of its stream names them; None: whatever is there."""
 
     def open(self) -> TaskStream:
         """Opens the stream, and downloads what it lacks.
@@ -70,9 +71,8 @@ def streams() -> tuple[str, ...]:
 
 def downloaded(dataset: str) -> bool:
     """Whether torchvision downloads the dataset where it is missing."""
-    if dataset in PERMUTED:
-        return PERMUTED[dataset].downloaded
-    return bool(sources.DATASETS[dataset].family.downloaded_as)
+    known = PERMUTED.get(dataset)
+    return known.downloaded if known else bool(sources.DATASETS[dataset].family.downloaded_as)
 
 
 def open_stream(dataset: str, data_dir: Path, tasks: range, examples_per_task: int | None) -> TaskStream:
@@ -81,8 +81,11 @@ def open_stream(dataset: str, data_dir: Path, tasks: range, examples_per_task: i
 
 
 def present(dataset: str, data_dir: Path) -> str | None:
-    """Where a dataset's images lie, or None."""
-    return PERMUTED[dataset].present(data_dir) if dataset in PERMUTED else sources.present(dataset, data_dir)
+    """Where the images of one of `streams()` lie, or None; nothing is downloaded."""
+    try:
+        return PERMUTED[dataset].present(data_dir) if dataset in PERMUTED else sources.present(dataset, data_dir)
+    except DataError:  # what lies there cannot be read
+        return None
 
 
 __all__ = [

@@ -29,7 +29,10 @@ class Examples(NamedTuple):
 
 @dataclass(frozen=True)
 class Images:
-    """A labelled image set. Raises DataError where images and labels do not fit each other."""
+    """A labelled image set, of which streams of pixels are made.
+
+    Raises DataError where there are not as many labels as images, or a label is no class.
+    """
 
     train: Examples
     """The training set; pixels stay bytes."""
@@ -49,14 +52,20 @@ class Images:
 
     @cached_property
     def alike(self) -> NDArray[np.int64]:
-        """[P], of each pixel the first one that equals it in every image, as those do that are always black."""
+        """[P], of each pixel the first one that equals it in every image, as those do that are always black.
+
+        Two permutations that differ in such pixels alone show the same images, which `disjoint` has to know.
+        """
         columns = hash_columns((self.train.inputs, self.test.inputs))
         _, first, group = np.unique(columns, return_index=True, return_inverse=True)
-        found: NDArray[np.int64] = first[group]
-        return found
+        return np.asarray(first[group])
 
     def fingerprint(self) -> str:
-        """A hash of every pixel and label: results belong to these data, wherever they were read from."""
+        """A hash of every pixel and label: results belong to these data, wherever they were read from.
+
+        16 hexadecimal digits of SHA-256, a part of content keys.
+        """
+        # The shape of the pixels, too: the same bytes in rows of another length are other images.
         digest = hashlib.sha256(repr((self.classes, self.largest, self.train.inputs.shape)).encode())
         for array in (*self.train, *self.test):
             digest.update(np.ascontiguousarray(array).data)
@@ -64,46 +73,49 @@ class Images:
 
 
 class TaskStream(Protocol):
-    """Tasks numbered as in the whole stream, so that D^CV and D^EV never share a permutation, a class or a draw."""
+    """Tasks numbered as in the whole stream, so that D^CV and D^EV never share a permutation, a class or a draw.
+
+    What a method returns follows from its arguments alone: workers ask for seeds and tasks in any order, and again.
+    """
 
     @property
     def tasks(self) -> range:
         """The numbers of its tasks, as in the whole stream."""
-        ...
 
     @property
     def classes(self) -> int:
         """Classes of one task, each of which has its quota in the memory."""
-        ...
 
     @property
     def outputs(self) -> int:
         """Outputs of the network; labels lie in 0…outputs−1."""
-        ...
 
     def size(self, seed: int, task: int) -> int:
-        """Training examples that the task shows."""
-        ...
+        """Training examples that the task shows, at least 1."""
 
     def order(self, seed: int, task: int) -> Labels:
-        """Positions of the training examples that the task shows, in the order in which it does."""
-        ...
+        """Positions [size] of the training examples that the task shows, in the order in which it does.
+
+        They count among all that the task could show, and each is there once.
+        """
 
     def train(self, seed: int, task: int, order: Labels) -> Examples:
-        """The task's training examples at the positions `order`."""
-        ...
+        """The task's training examples at the positions `order`, a row for each."""
 
     def test(self, seed: int, task: int) -> Examples:
         """The task's whole test set."""
-        ...
 
     def room(self, rows: int) -> NDArray[Any]:
-        """Zeros for the inputs of so many examples."""
-        ...
+        """Zeros for the inputs of so many examples, in the shape and type of `Examples.inputs`.
+
+        The pool of memory and current task is one such matrix, made once and filled row by row.
+        """
 
     def describe(self) -> dict[str, Any]:
-        """JSON-able facts that, with a seed, determine every example of the stream."""
-        ...
+        """JSON-able facts that, with a seed, determine every example of the stream.
+
+        They are part of the content key of every result. `examples_per_task`, a number, is for estimates of time.
+        """
 
 
 class PixelStream(TaskStream, Protocol):
@@ -112,17 +124,14 @@ class PixelStream(TaskStream, Protocol):
     @property
     def inputs(self) -> int:
         """P, the pixels of an example."""
-        ...
 
     @property
     def largest(self) -> float:
         """What bytes are divided by."""
-        ...
 
     @property
     def density(self) -> float:
-        """Share of pixels that are not zero, from a sample."""
-        ...
+        """Share of pixels that are not zero, in 0…1, from a sample: sparse products pay where it is low."""
 
 
 class ImageStream(TaskStream, Protocol):
@@ -134,23 +143,18 @@ class ImageStream(TaskStream, Protocol):
     @property
     def pixels(self) -> Pixels:
         """[N, H, W, 3], bytes, perhaps mapped from a file."""
-        ...
 
     @property
     def mean(self) -> NDArray[np.float32]:
         """What is subtracted from `pixels / 255`; broadcastable to [H, W, 3]."""
-        ...
 
     @property
     def attributes(self) -> NDArray[np.float32] | None:
         """[outputs, A], of each output's class, for a joint embedding, else None."""
-        ...
 
     @property
     def balanced(self) -> bool:
         """Whether accuracy on a task is the mean of its classes' accuracies."""
-        ...
 
     def heads(self, seed: int) -> Labels:
         """[outputs], the task that each output belongs to, −1 where it is none of this stream's."""
-        ...

@@ -5,12 +5,10 @@ a permuted stream, whose images are the same in every task, and images of any ot
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from typing import Any, NamedTuple, Protocol, cast
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trainers.streams.base import ImageStream, TaskStream
 from trainers.streams.hashes import Hashes, PixelHashes, hash_rows
@@ -37,27 +35,33 @@ class Sealable(Protocol):
 
 
 class Side(NamedTuple):
-    """One of the two streams. hashes: different ones. digest: SHA-256 of all of them in ascending order, hexadecimal.
-
-    repeated: tasks whose permutation another task of the side, of any seed, has too; unchanged: tasks whose permutation
-    leaves every image as it is. Both are 0 where tasks show images of their own.
-    """
+    """One of the two streams, with all its seeds."""
 
     tasks: int
+    """Of the stream."""
     seeds: int
+    """Its number of seeds."""
     hashes: int
+    """How many different ones there are."""
     repeated: int
+    """Tasks whose permutation another one of the side, of any seed, has too; 0 where tasks have images of their own."""
     unchanged: int
+    """Tasks whose permutation leaves every image as it is; 0 where tasks have images of their own."""
     digest: str
+    """SHA-256 of all hashes in ascending order, hexadecimal."""
 
 
 class Seal(NamedTuple):
-    """shared: hashes that occur on both sides. what: "permutations", "images" or "examples" are hashed."""
+    """What a comparison of the two streams found."""
 
     what: str
+    """PERMUTATIONS, IMAGES or EXAMPLES: what was hashed."""
     cv: Side
+    """The stream that chooses."""
     ev: Side
+    """The stream that evaluates."""
     shared: int
+    """Hashes that occur on both sides."""
 
     @property
     def disjoint(self) -> bool:
@@ -95,35 +99,30 @@ def seal(cv: TaskStream, ev: TaskStream, cv_seeds: Sequence[int], ev_seeds: Sequ
     (what, of_cv), (other, of_ev) = _reader(cv), _reader(ev)
     if what != other:
         (what, of_cv), (_, of_ev) = _plain_reader(cv), _plain_reader(ev)
-    first, first_found = _side(cv, cv_seeds, what, of_cv)
-    second, second_found = _side(ev, ev_seeds, what, of_ev)
-    shared = np.intersect1d(first_found, second_found, assume_unique=True)
-    return Seal(what, first, second, len(shared))
+    first, of_first = _side(cv, cv_seeds, what, of_cv)
+    second, of_second = _side(ev, ev_seeds, what, of_ev)
+    return Seal(what, first, second, len(np.intersect1d(of_first, of_second, assume_unique=True)))
 
 
 def _side(stream: TaskStream, seeds: Sequence[int], what: str, reader: Reader) -> tuple[Side, Hashes]:
     """(what is told of it, its different hashes, ascending)."""
-    found, fresh = np.zeros(0, np.uint64), list[Hashes]()
-    repeated = unchanged = 0
+    hashes, fresh, unchanged = np.zeros(0, np.uint64), list[Hashes](), 0
+    plain = getattr(stream, "unchanged", ()) if what == PERMUTATIONS else ()
     for seed in seeds:
-        parts = [reader(seed, task) for task in stream.tasks]
-        if what == PERMUTATIONS:
-            plain = getattr(stream, "unchanged", None)
-            unchanged += 0 if plain is None else int(np.isin(parts, plain).sum())
-            repeated += sum(map(len, parts))
-        fresh += parts
-        if sum(map(len, fresh)) > len(
-            found
-        ):  # sorted less often than once a seed, where seeds have hashes of their own
-            found, fresh = np.unique(np.concatenate([found, *fresh])), []
-    found = np.unique(np.concatenate([found, *fresh]))
-    if what == PERMUTATIONS:
-        repeated -= len(found)
-    digest = hashlib.sha256(found.astype("<u8").tobytes()).hexdigest()
-    return Side(len(stream.tasks), len(seeds), len(found), repeated, unchanged, digest), found
+        fresh.append(np.concatenate([reader(seed, task) for task in stream.tasks]))
+        unchanged += int(np.isin(fresh[-1], plain).sum())
+        # Where seeds have hashes of their own, sorted less often than once a seed; where they share them, as those of
+        # images, hardly more are held than twice the different ones.
+        if sum(map(len, fresh)) > len(hashes):
+            hashes, fresh = np.unique(np.concatenate([hashes, *fresh])), []
+    hashes = np.unique(np.concatenate([hashes, *fresh]))
+    repeated = len(seeds) * len(stream.tasks) - len(hashes) if what == PERMUTATIONS else 0
+    digest = hashlib.sha256(hashes.astype("<u8").tobytes()).hexdigest()
+    return Side(len(stream.tasks), len(seeds), len(hashes), repeated, unchanged, digest), hashes
 
 
 def _reader(stream: TaskStream) -> tuple[str, Reader]:
+    """(what is hashed, how), as the stream has it, or by its examples."""
     # Not isinstance, which from Python 3.12 on does not see what a wrapped stream passes on.
     if not (hasattr(stream, "content") and hasattr(stream, "contents")):
         return _plain_reader(stream)
@@ -133,29 +132,26 @@ def _reader(stream: TaskStream) -> tuple[str, Reader]:
 
 def _plain_reader(stream: TaskStream) -> tuple[str, Reader]:
     """For any stream: hashes of inputs [n, P], or of the images behind positions [n]."""
-    if not hasattr(stream, "pixels"):
-        return EXAMPLES, partial(_example_hashes, stream, hash_rows)
-    images = PixelHashes(cast(ImageStream, stream).pixels)
-    return IMAGES, partial(_example_hashes, stream, images.of)
+    of_images = hasattr(stream, "pixels")
+    hashed = PixelHashes(cast(ImageStream, stream).pixels).of if of_images else hash_rows
 
+    def read(seed: int, task: int) -> Hashes:
+        """The different hashes of all that the task shows, ascending."""
+        order = stream.order(seed, task)
+        starts = range(0, len(order), ROWS)  # in parts, as train() copies what it gives
+        training = [hashed(stream.train(seed, task, order[start : start + ROWS]).inputs) for start in starts]
+        return np.unique(np.concatenate([*training, hashed(stream.test(seed, task).inputs)]))
 
-def _example_hashes(stream: TaskStream, hashed: Callable[[NDArray[Any]], Hashes], seed: int, task: int) -> Hashes:
-    return np.unique(np.concatenate([hashed(inputs) for inputs in _inputs(stream, seed, task)]))
-
-
-def _inputs(stream: TaskStream, seed: int, task: int) -> Iterator[NDArray[Any]]:
-    """All that a task shows, in parts."""
-    order = stream.order(seed, task)
-    for begin in range(0, len(order), ROWS):
-        yield stream.train(seed, task, order[begin : begin + ROWS]).inputs
-    yield stream.test(seed, task).inputs
+    return IMAGES if of_images else EXAMPLES, read
 
 
 def _flaws(*sides: Side) -> str:
+    """What is wrong with permutations besides, "" where nothing is; of both sides together."""
     repeated, unchanged = (sum(getattr(side, name) for side in sides) for name in ("repeated", "unchanged"))
-    found = f"; {_count(repeated, 'tasks')} with the permutation of another one" if repeated else ""
-    return found + (f"; {_count(unchanged, 'tasks')} with images as they are" if unchanged else "")
+    flaws = f"; {_count(repeated, 'tasks')} with the permutation of another one" if repeated else ""
+    return flaws + (f"; {_count(unchanged, 'tasks')} with images as they are" if unchanged else "")
 
 
 def _count(number: int, noun: str) -> str:
+    """A number of things, in words: the noun comes in the plural."""
     return f"{number:,} {noun.removesuffix('s') if number == 1 else noun}"

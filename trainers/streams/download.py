@@ -7,7 +7,10 @@ from trainers.streams.base import DataError
 
 
 def download(dataset: str, subject: str, data_dir: Path, advice: str) -> None:
-    """Fetches torchvision's `dataset` and unpacks it. Raises DataError, with advice for those who are offline."""
+    """Fetches torchvision's `dataset`, the name of a class there, and unpacks it under data_dir.
+
+    Raises DataError where torchvision cannot be imported or the download fails: no `subject`, why, and the advice.
+    """
     missing = f"no {subject} under {data_dir}, and"
     try:
         from torchvision import datasets

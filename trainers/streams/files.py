@@ -36,15 +36,22 @@ def odd_kind(path: Path) -> str | None:
 
 @contextmanager
 def open_regular(path: Path) -> Iterator[BinaryIO]:
-    """The file, to be read. Raises Unfit where it is no regular one, OSError as open does."""
+    """The file, to be read: never one that could be waited for without end, as a FIFO, or read without one.
+
+    Raises Unfit where it is no regular one, OSError as open does.
+    """
     _check(os.stat(path))  # before it is opened, as some devices do something then
-    with open(path, "rb", opener=_without_waiting) as file:
+    # Without waiting, as opening a FIFO does that has taken the place of the file meanwhile.
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
         _check(os.fstat(file.fileno()))
         yield file
 
 
 def read_regular(path: Path, most: int) -> bytes:
-    """All bytes of a file. Raises Unfit where it is no regular one, or has more than `most`; OSError as open does."""
+    """All bytes of a file.
+
+    Raises Unfit where it is no regular one, has more than `most`, or not as many as it says; OSError as open does.
+    """
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > most:
@@ -64,10 +71,7 @@ def too_large(size: int, most: int) -> str:
     return f"it has {size:,} bytes, at most {most:,} are read"
 
 
-def _check(found: os.stat_result) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        raise Unfit(errno.EINVAL, f"it is {KINDS.get(stat.S_IFMT(found.st_mode), 'something else')}, no regular file")
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+def _check(status: os.stat_result) -> None:
+    """Raises Unfit where it is that of no regular file."""
+    if not stat.S_ISREG(status.st_mode):
+        raise Unfit(errno.EINVAL, f"it is {KINDS.get(stat.S_IFMT(status.st_mode), 'something else')}, no regular file")

@@ -29,18 +29,21 @@ def hash_rows(rows: NDArray[Any]) -> Hashes:
     >>> bool(one == two), bool(one == three)
     (False, True)
     """
-    return _joined(_hash(row) for row in np.ascontiguousarray(rows))
+    return _joined(hashlib.blake2b(row.data, digest_size=BYTES).digest() for row in np.ascontiguousarray(rows))
 
 
 def hash_columns(tables: Iterable[NDArray[np.uint8]]) -> Hashes:
-    """One hash [P] of each column of tables [n, P] that stand one above the other."""
-    found: list[Any] = []
+    """One hash [P] of each column of tables [n, P] that stand one above the other.
+
+    The same as `hash_rows` of the transposed table, which is never made: of MNIST it would be as large as MNIST.
+    """
+    digests: list[Any] = []
     for table in tables:
-        found = found or [hashlib.blake2b(digest_size=BYTES) for _ in range(table.shape[1])]
+        digests = digests or [hashlib.blake2b(digest_size=BYTES) for _ in range(table.shape[1])]
         for begin in range(0, len(table), ROWS):
-            for one, column in zip(found, np.ascontiguousarray(table[begin : begin + ROWS].T), strict=True):
-                one.update(column.data)
-    return _joined(one.digest() for one in found)
+            for digest, column in zip(digests, np.ascontiguousarray(table[begin : begin + ROWS].T), strict=True):
+                digest.update(column.data)
+    return _joined(digest.digest() for digest in digests)
 
 
 class PixelHashes:
@@ -52,50 +55,41 @@ class PixelHashes:
 
     def __init__(self, pixels: NDArray[np.uint8], file: Path | None = None, mark: str = "") -> None:
         self._pixels, self._file, self._mark = pixels, file, mark
-        self._found = np.zeros(len(pixels), np.uint64)
+        self._hashes = np.zeros(len(pixels), np.uint64)
         self._known = np.zeros(len(pixels), np.bool_)
 
     def of(self, positions: NDArray[np.int64]) -> Hashes:
-        """Of the images at these positions."""
+        """Hashes [n] of the images at these positions [n], in any order; an image may be asked for twice."""
         missing = np.unique(positions[~self._known[positions]])
         if len(missing) and self._file is not None:
-            self._all(self._file)
+            self._load(self._file)
         elif len(missing):
             self._make(missing)
-        return self._found[positions]
+        return self._hashes[positions]
 
-    def _all(self, file: Path) -> None:
-        kept = self._read(file)
-        if kept is None:
-            self._make(np.flatnonzero(~self._known))
-            self._write(file)
-        else:
-            self._found = kept
-            self._known[:] = True
+    def _load(self, file: Path) -> None:
+        """All hashes from the file, which is written where it does not have them.
+
+        All, not those that are asked for: a file is replaced as a whole, and the next command asks for others.
+        """
+        kept = sealed.read(file, self._mark, "every image is hashed again")
+        if kept is not None and len(kept) == self._hashes.nbytes:
+            self._hashes, self._known[:] = _joined([kept]), True
+            return
+        self._make(np.flatnonzero(~self._known))
+        with suppress(OSError):
+            sealed.write(file, self._mark, self._hashes.astype("<u8").tobytes())
 
     def _make(self, positions: NDArray[np.int64]) -> None:
         """Positions are ascending, so that a mapped file is read in its order."""
         step = max(1, CHUNK // max(1, self._pixels[:1].nbytes))
         for begin in range(0, len(positions), step):
             part = positions[begin : begin + step]
-            self._found[part] = hash_rows(self._pixels[part])
+            self._hashes[part] = hash_rows(self._pixels[part])
         self._known[positions] = True
-
-    def _read(self, file: Path) -> Hashes | None:
-        found = sealed.read(file, self._mark, "every image is hashed again")
-        if found is None or len(found) != BYTES * len(self._pixels):
-            return None
-        return np.frombuffer(found, np.dtype("<u8")).astype(np.uint64)
-
-    def _write(self, file: Path) -> None:
-        with suppress(OSError):
-            sealed.write(file, self._mark, self._found.astype("<u8").tobytes())
-
-
-def _hash(row: NDArray[Any]) -> bytes:
-    return hashlib.blake2b(row.data, digest_size=BYTES).digest()
 
 
 def _joined(digests: Iterable[bytes]) -> Hashes:
+    """Digests of BYTES each, or several of them in a row, as numbers."""
     # Little-endian whatever the machine, so that hashes and what is made of them can be compared between machines.
     return np.frombuffer(b"".join(digests), np.dtype("<u8")).astype(np.uint64)

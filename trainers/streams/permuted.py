@@ -16,14 +16,18 @@ DENSITY_SAMPLE = 1000  # images
 class PermutedStream:
     """Every task, the first included, permutes the pixels of all images in its own uniformly random way.
 
-    The labels are the same in every task (one shared output). Permutations differ between seeds and tasks.
+    The labels are the same in every task: all share the classes and the outputs. Permutations differ between seeds and
+    tasks. `available` is the number of training images, `examples` how many of them each task shows.
+
+    Raises DataError where examples_per_task does not lie in 1…available; None shows all.
     """
 
     content = "permutations"
 
     def __init__(self, images: Images, tasks: range, examples_per_task: int | None = None) -> None:
-        self.tasks = tasks
-        self._images = images
+        self.tasks, self._images = tasks, images
+        self.inputs, self.largest = int(images.train.inputs.shape[1]), images.largest
+        self.classes = self.outputs = images.classes
         self.available = len(images.train.labels)
         self.examples = self.available if examples_per_task is None else examples_per_task
         if not 1 <= self.examples <= self.available:
@@ -31,31 +35,10 @@ class PermutedStream:
                 f"examples-per-task must lie in 1…{self.available}, the size of the training set, got {self.examples}"
             )
 
-    @property
-    def inputs(self) -> int:
-        """Pixels of an image."""
-        return int(self._images.train.inputs.shape[1])
-
-    @property
-    def classes(self) -> int:
-        """Classes of one task, which all tasks share."""
-        return self._images.classes
-
-    @property
-    def outputs(self) -> int:
-        """Outputs of the network: one for each class."""
-        return self.classes
-
-    @property
-    def largest(self) -> float:
-        """The largest value of a pixel; networks see `byte / largest`."""
-        return self._images.largest
-
     @cached_property
     def density(self) -> float:
         """Share of pixels that are not zero, from a sample."""
-        sample = self._images.train.inputs[:DENSITY_SAMPLE]
-        return float(np.count_nonzero(sample) / sample.size)
+        return float(np.mean(self._images.train.inputs[:DENSITY_SAMPLE] != 0))
 
     def permutation(self, seed: int, task: int) -> NDArray[np.int64]:
         """Returns where each pixel [P] of the task comes from."""

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from trainers.plugins.calls import Foreign, ForeignError, blamed, load
+from trainers.plugins.calls import ForeignError, blamed, load
+from trainers.plugins.source import Source
 from trainers.streams.base import DataError, Examples, TaskStream
 
-METHODS = ("size", "order", "train", "test", "room", "describe")
 VALUES = ("tasks", "classes", "outputs")
 KINDS = (("inputs", "largest", "density"), ("pixels", "mean", "attributes", "balanced", "heads"))
 SOURCE = "source_files"  # in descriptions: hashes of the files that the stream is made of
@@ -26,7 +26,9 @@ def open_own(
     beside: Path,
     source: Mapping[str, str] | None = None,
 ) -> TaskStream:
-    """The module is looked up on sys.path and in the folder `beside`; source: as for `plugins.calls.load`.
+    """A stream of the user's own: what module:factory returns for these tasks.
+
+    The module is looked up on sys.path and in the folder `beside`; source: as for `plugins.calls.load`.
 
     Raises DataError where the factory is not there, or what it makes is no stream; ForeignError where the module cannot
     be imported or the factory fails.
@@ -34,37 +36,47 @@ def open_own(
     module, _, name = dataset.partition(":")
     if str(beside) not in sys.path:
         sys.path.append(str(beside))
-    found, known = load(module, f"dataset {dataset!r}", source)
+    imported, known = load(module, f"dataset {dataset!r}", source)
     with blamed(f"{dataset}({tasks}, {examples_per_task}) failed with", known, DataError):
-        factory = getattr(found, name, None)
+        factory = getattr(imported, name, None)
         if factory is None:
             raise DataError(f"module {module!r} has no {name!r}; dataset takes module:factory")
         made = factory(tasks, examples_per_task)
-    stream = OwnStream(made, dataset, known, DataError)
+    stream = OwnStream(made, dataset, known)
     _check(dataset, made, stream)
     return cast(TaskStream, stream)
 
 
-class OwnStream(Foreign):
-    """A user's stream, whose source is a part of what describes it.
+class OwnStream:
+    """A user's stream as it is, but that its source is a part of what describes it.
 
-    What it raises is a ForeignError, and so is what it returns where nothing could be trained on it.
+    What its attributes and methods raise is a ForeignError, or a DataError, whose message is one line for the user
+    already; and so is what it returns where nothing could be trained on it.
     """
 
-    def _guarded(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-        guarded = super()._guarded(name, method)
+    def __init__(self, made: Any, dataset: str, source: Source) -> None:
+        self._made, self._dataset, self._source = made, dataset, source
+
+    def __getattr__(self, name: str) -> Any:
+        """As the object's own. AttributeError where it has none of that name."""
+        with blamed(f"{name} of {self._dataset} failed with", self._source, DataError, missing=name):
+            value = getattr(self._made, name)
+        if not callable(value):
+            return value
 
         def call(*given: Any, **more: Any) -> Any:
-            found = guarded(*given, **more)
-            if name in PROMISES and not _kept(PROMISES[name].check, self, given, found):
+            with blamed(f"{name}() of {self._dataset} failed with", self._source, DataError):
+                result = value(*given, **more)
+            if name in PROMISES and not _kept(PROMISES[name].check, self, given, result):
                 promised = PROMISES[name].words(self, given)
-                raise ForeignError(f"{name}() of {self._what} must return {promised}; got {_told(found)}")
-            return {**found, SOURCE: dict(self._source.hashes)} if name == "describe" else found
+                raise ForeignError(f"{name}() of {self._dataset} must return {promised}; got {_told(result)}")
+            return {**result, SOURCE: dict(self._source.hashes)} if name == "describe" else result
 
         return call
 
 
 def _has_inputs(stream: OwnStream, inputs: Any) -> bool:
+    """Whether inputs have the type, width and range that the stream promises."""
     # Compiled code reads rows of this width, and tables and sets of images at these places, without a look at bounds.
     pixels = getattr(stream, "pixels", None)
     if pixels is None:
@@ -73,50 +85,59 @@ def _has_inputs(stream: OwnStream, inputs: Any) -> bool:
 
 
 def _inputs(stream: OwnStream, rows: object) -> str:
+    """What `_has_inputs` asks for, in words."""
     pixels = getattr(stream, "pixels", None)
     return f"[{rows}, {stream.inputs}] of uint8" if pixels is None else f"[{rows}] of integers in 0…{len(pixels) - 1}"
 
 
 def _are_examples(stream: OwnStream, found: Any, rows: int) -> bool:
+    """Whether these are so many examples with labels of the stream."""
     # A label beyond the outputs would read, in compiled code, beyond an array.
     inputs, labels = found.inputs, found.labels
-    fits = labels.dtype.kind in "iu" and labels.min() >= 0 and labels.max() < stream.outputs
-    fits = fits and labels.shape == (rows,) and len(inputs) == rows and isinstance(found, Examples)
-    return bool(fits and _has_inputs(stream, inputs))
+    return bool(
+        isinstance(found, Examples)
+        and labels.shape == (rows,)
+        and labels.dtype.kind in "iu"
+        and labels.min() >= 0
+        and labels.max() < stream.outputs
+        and len(inputs) == rows
+        and _has_inputs(stream, inputs)
+    )
 
 
 def _examples(stream: OwnStream, rows: object) -> str:
+    """What `_are_examples` asks for, in words."""
     return f"Examples: inputs {_inputs(stream, rows)} and labels [{rows}] of integers in 0…{stream.outputs - 1}"
 
 
 def _is_room(stream: OwnStream, found: Any, rows: int) -> bool:
+    """Whether so many inputs of the stream could be written there."""
+    # Zeros say nothing of the positions that are to come: their type must hold the largest one.
     pixels = getattr(stream, "pixels", None)
     holds = pixels is None or np.iinfo(found.dtype).max >= len(pixels) - 1
     return bool(holds and len(found) == rows and _has_inputs(stream, found))
 
 
-def _is_order(found: Any, shown: int) -> bool:
-    return bool(found.shape == (shown,) and found.dtype.kind in "iu")
-
-
 def _is_described(found: Any) -> bool:
+    """Whether the ledger can keep it as a description. Raises what json and missing names do."""
     facts = json.loads(json.dumps(found))
     return isinstance(facts["examples_per_task"], (int, float)) and SOURCE not in facts
 
 
 class Promise(NamedTuple):
-    """Of a method: what a call must return, in words (stream, arguments), and whether it does (…, what it returned)."""
+    """What a call of a method must return, as what is trained takes it without another look."""
 
     words: Callable[[OwnStream, tuple[Any, ...]], str]
+    """words(stream, arguments): the promise, for the message."""
     check: Callable[[OwnStream, tuple[Any, ...], Any], bool]
+    """check(stream, arguments, what was returned): whether it is kept."""
 
 
-DESCRIPTION = f"a dict that JSON can hold, with a number examples_per_task and without {SOURCE}, which is added to it"
 PROMISES = {
     "size": Promise(lambda *_: "a number of examples >= 1", lambda stream, given, found: operator.index(found) >= 1),
     "order": Promise(
         lambda stream, given: f"an array [{stream.size(*given)}] of positions, as many as size() says",
-        lambda stream, given, found: _is_order(found, stream.size(*given)),
+        lambda stream, given, found: found.shape == (stream.size(*given),) and found.dtype.kind in "iu",
     ),
     "train": Promise(
         lambda stream, given: f"{_examples(stream, len(given[2]))}, a row for each position of the order",
@@ -130,7 +151,12 @@ PROMISES = {
         lambda stream, given: f"zeros {_inputs(stream, given[0])}",
         lambda stream, given, found: _is_room(stream, found, given[0]),
     ),
-    "describe": Promise(lambda *_: DESCRIPTION, lambda stream, given, found: _is_described(found)),
+    "describe": Promise(
+        lambda *_: (
+            f"a dict that JSON can hold, with a number examples_per_task and without {SOURCE}, which is added to it"
+        ),
+        lambda stream, given, found: _is_described(found),
+    ),
 }
 
 
@@ -154,8 +180,8 @@ def _told(found: Any) -> str:
 
 
 def _check(dataset: str, made: Any, stream: OwnStream) -> None:
-    wanted = (*VALUES, *METHODS)
-    missing = [name for name in wanted if not hasattr(stream, name)]
+    """Raises DataError where something is lacking that every stream has, or its kind."""
+    missing = [name for name in (*VALUES, *PROMISES) if not hasattr(stream, name)]
     if not any(all(hasattr(stream, name) for name in kind) for kind in KINDS):
         missing.append(" or ".join("+".join(kind) for kind in KINDS))
     if missing:

@@ -196,13 +196,13 @@ class TestBrokenFiles:
         path.symlink_to(os.devnull)
         with pytest.raises(DataError, match=rf"cannot read {path}: it is a device, no regular file"):
             mnist.load(data_dir)
-        assert mnist.present(data_dir) is None
+        assert present("permuted_mnist", data_dir) is None
 
     @pytest.mark.parametrize("name", ["x" * 300, "a\0b"])
     def test_folders_that_cannot_be(self, data_dir, name, monkeypatch):
         datasets = pytest.importorskip("torchvision.datasets")
         monkeypatch.setattr(datasets.MNIST, "mirrors", [(data_dir / "nowhere").as_uri() + "/"])
-        assert mnist.present(data_dir / name) is None
+        assert present("permuted_mnist", data_dir / name) is None
         with pytest.raises(DataError, match="the download failed"):
             mnist.load(data_dir / name)
 

@@ -1,15 +1,18 @@
 """One folder of decoded images: made to the side and renamed, checked whenever it is opened, made again when damaged.
 
 A process reads all pixels once, before it maps them. A gigabyte takes a second, and training is to read it anyway.
+Processes that would make the same folder take turns, and what killed ones left is removed.
 """
 
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Callable, Generator
-from contextlib import closing
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,24 +23,24 @@ from trainers.kept import sealed
 from trainers.notes import tell
 from trainers.streams.base import DataError, Pixels
 from trainers.streams.images.decoder import Chunk
-from trainers.streams.images.lock import beside
 from trainers.streams.images.sources.base import TRAIN, Source
 
 PIXELS, MEAN, FACTS = "pixels", "mean", "facts"
-BLOCK = 2**24  # bytes
+ABANDONED = 7 * 86_400.0  # seconds after which an unfinished folder is nobody's
+UNFINISHED = re.compile(r"\.[0-9a-f]{24}-\d+-v\d+\.")  # how the name of any of them begins
 
 Progress = Callable[[int, int], None]  # images done, images in all
 
 
 class Cached(NamedTuple):
-    """A finished folder. mean [size, size, 3]: of the training images' pixels / 255.
-
-    facts: images, size, corrupt (names that were left out), fingerprint, and the pixels' checksum.
-    """
+    """A finished folder."""
 
     folder: Path
+    """Where it lies."""
     facts: dict[str, Any]
+    """images, size, corrupt (names that were left out), fingerprint, and the pixels' checksum."""
     mean: NDArray[np.float32]
+    """[size, size, 3], of the training images' pixels / 255."""
 
     def pixels(self) -> Pixels:
         """[images, size, size, 3], mapped from the file, read-only."""
@@ -46,22 +49,46 @@ class Cached(NamedTuple):
 
 
 def reopen(folder: Path) -> Cached | None:
-    """A finished and undamaged folder, else None."""
-    try:
+    """A finished and undamaged folder, else None.
+
+    Facts are sealed with the folder's name and name the checksum of the pixels, with which the mean is sealed: what was
+    moved here from another dataset, or is of two decodings, does not fit together.
+    """
+    with suppress(OSError):
         facts = json.loads(sealed.contents(folder / FACTS, folder.name))
         mean = np.frombuffer(sealed.contents(folder / MEAN, facts["checksum"]), np.float32)
         size, pixels = facts["size"], folder / PIXELS
-        if pixels.stat().st_size != facts["images"] * size * size * 3 or _checksum(pixels, size) != facts["checksum"]:
-            return None
-        return Cached(folder, facts, mean.reshape(size, size, 3))
-    except OSError:
-        return None
+        # The length first: it is had without reading a gigabyte.
+        if pixels.stat().st_size == facts["images"] * size * size * 3 and _checksum(pixels, size) == facts["checksum"]:
+            return Cached(folder, facts, mean.reshape(size, size, 3))
+    return None
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Waits until no other process makes this folder, then removes what killed ones left beside it.
+
+    Where files cannot be locked nobody waits, and the first to rename wins. Raises OSError.
+    """
+    with open(folder.parent / f"{_beside(folder)}lock", "ab") as file:
+        locked = False
+        with suppress(ImportError, OSError):  # Windows, and some network file systems
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)  # until the file is closed, as it is where a process dies, too
+            locked = True
+        _clean(folder, locked)
+        yield
 
 
 def make(
     folder: Path, source: Source, size: int, found: Generator[Chunk, None, None], progress: Progress | None
 ) -> Cached:
-    """Writes the images to the folder. Raises OSError, and DataError where the disk is too small."""
+    """Decodes the images into the folder, which is there only when all of it is.
+
+    found: what is to be written, in the order of the source. Raises OSError where that fails, and DataError where the
+    disk is too small or an image cannot be read for another reason than that it is damaged.
+    """
     needed, free = len(source.names) * size * size * 3, shutil.disk_usage(folder.parent).free
     if needed > free:
         raise DataError(
@@ -70,7 +97,7 @@ def make(
         )
     if os.path.lexists(folder):
         tell(f"{folder} is damaged or of an older version: its images are decoded again")
-    unfinished = Path(tempfile.mkdtemp(prefix=beside(folder), dir=folder.parent))
+    unfinished = Path(tempfile.mkdtemp(prefix=_beside(folder), dir=folder.parent))
     unfinished.chmod(0o755)  # others may share the cache
     try:
         facts = _write(unfinished, source, size, found, progress)
@@ -83,7 +110,7 @@ def make(
 def _write(
     folder: Path, source: Source, size: int, found: Generator[Chunk, None, None], progress: Progress | None
 ) -> dict[str, Any]:
-    """Writes pixels and mean; returns the facts."""
+    """Writes pixels and mean; returns the facts, as `Cached` has them. Raises OSError and DataError."""
     digest = _digest(size)
     total = np.zeros((size, size, 3), np.int64)  # whole numbers: the mean does not depend on the order of sums
     kept = np.zeros(len(source.names), np.bool_)
@@ -92,9 +119,8 @@ def _write(
             members = slice(start, start + len(readable))
             kept[members] = readable
             total += pixels[source.parts[members][readable] == TRAIN].sum(axis=0, dtype=np.int64)
-            block = pixels.data
-            file.write(block)
-            digest.update(block)
+            file.write(pixels.data)
+            digest.update(pixels.data)
             if progress:
                 progress(members.start + len(readable), len(kept))
         # On the disk before the facts, whose checksum vouches for it.
@@ -114,36 +140,46 @@ def _write(
 
 
 def _publish(unfinished: Path, folder: Path) -> Cached:
+    """Gives the folder its name, unless another process has been first. Raises OSError and DataError."""
     try:
         os.rename(unfinished, folder)
     except OSError:
-        other = reopen(folder)  # made by a process that could not be waited for
-        if other is not None:
+        if other := reopen(folder):  # made by a process that could not be waited for
             return other
-        _remove(folder)
+        if folder.is_dir() and not folder.is_symlink():
+            shutil.rmtree(folder)
+        else:
+            folder.unlink()  # whatever stands in its place
         os.rename(unfinished, folder)
-    made = reopen(folder)
-    if made is None:
-        raise DataError(f"{folder} does not hold what was just written there; is the disk sound?")
-    return made
-
-
-def _remove(folder: Path) -> None:
-    """Or whatever stands in its place."""
-    if folder.is_dir() and not folder.is_symlink():
-        shutil.rmtree(folder)
-    else:
-        folder.unlink()
+    if made := reopen(folder):
+        return made
+    raise DataError(f"{folder} does not hold what was just written there; is the disk sound?")
 
 
 def _checksum(pixels: Path, size: int) -> str:
-    digest = _digest(size)
+    """SHA-256 of the file as `_write` has made it. Raises OSError."""
     with open(pixels, "rb") as file:
-        while block := file.read(BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, lambda: _digest(size)).hexdigest()
 
 
 def _digest(size: int) -> "hashlib._Hash":
     """Of pixels in this size; the fingerprint goes on from it, so that what is written is hashed once."""
     return hashlib.sha256(repr(size).encode())
+
+
+def _beside(folder: Path) -> str:
+    """How the names of a folder's unfinished neighbours begin."""
+    return f".{folder.name}."
+
+
+def _clean(folder: Path, locked: bool) -> None:
+    """Unfinished folders of this name are nobody's while the lock is held; others are when they are old.
+
+    Nothing else is touched: the cache may lie in a folder of the user's.
+    """
+    for path in folder.parent.glob(".*"):
+        with suppress(OSError):
+            ours = locked and path.name.startswith(_beside(folder))
+            old = UNFINISHED.match(path.name) and time.time() - path.stat().st_mtime > ABANDONED
+            if path.is_dir() and (ours or old):
+                shutil.rmtree(path, ignore_errors=True)

@@ -5,10 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from trainers.streams.base import DataError
-from trainers.streams.images.cache import Cached, Progress, make, reopen
+from trainers.streams.images.cache import Cached, Progress, alone, make, reopen
 from trainers.streams.images.decoder import chunks, told
 from trainers.streams.images.image_set import ImageSet
-from trainers.streams.images.lock import alone
 from trainers.streams.images.sources.base import TEST, UNUSED, Source
 
 HASHES = "hashes"  # beside the pixels, once someone has asked for them
@@ -32,33 +31,8 @@ def decode(
         )
     if not cached.facts["images"]:
         raise DataError(f"none of the {len(source.names):,} images in {source.where} can be decoded")
-    return _image_set(source, cached)
-
-
-def prepare(
-    source: Source, size: int, cache: Path, progress: Progress | None = None, workers: int | None = None
-) -> Cached:
-    """The folder in `cache` of all images that can be decoded, made if need be; workers: threads. Raises DataError."""
-    if size < 1:
-        raise DataError(f"images cannot be {size} pixels wide; at least 1 is needed")
-    folder = cache / f"{source.key}-{size}-v{VERSION}"
-    found = reopen(folder)
-    if found is not None:
-        return found
-    try:
-        cache.mkdir(parents=True, exist_ok=True)
-        with alone(folder):
-            return reopen(folder) or make(folder, source, size, chunks(source, size, workers), progress)
-    except OSError as error:
-        raise DataError(
-            f"cannot write the decoded images to {cache}: {error.strerror or error}; "
-            "EPSEARCH_CACHE names another folder"
-        ) from error
-
-
-def _image_set(source: Source, cached: Cached) -> ImageSet:
-    corrupt = set(cached.facts["corrupt"])
-    kept = np.array([name not in corrupt for name in source.names])
+    left_out = set(corrupt)
+    kept = np.array([name not in left_out for name in source.names])
     parts = source.parts[kept]
     return ImageSet(
         pixels=cached.pixels(),
@@ -71,3 +45,23 @@ def _image_set(source: Source, cached: Cached) -> ImageSet:
         fingerprint=cached.facts["fingerprint"],
         hashed=cached.folder / HASHES,
     )
+
+
+def prepare(
+    source: Source, size: int, cache: Path, progress: Progress | None = None, workers: int | None = None
+) -> Cached:
+    """The folder in `cache` of all images that can be decoded, made if need be; workers: threads. Raises DataError."""
+    if size < 1:
+        raise DataError(f"images cannot be {size} pixels wide; at least 1 is needed")
+    folder = cache / f"{source.key}-{size}-v{VERSION}"
+    if cached := reopen(folder):  # without the lock: a cache may be shared with those who cannot write to it
+        return cached
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        with alone(folder):
+            return reopen(folder) or make(folder, source, size, chunks(source, size, workers), progress)
+    except OSError as error:
+        raise DataError(
+            f"cannot write the decoded images to {cache}: {error.strerror or error}; "
+            "EPSEARCH_CACHE names another folder"
+        ) from error

@@ -6,6 +6,7 @@ import warnings
 from collections import deque
 from collections.abc import Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -17,17 +18,19 @@ from trainers.streams.images.sources.base import MOST_NAMED, Damaged, Source, pr
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "PPM", "TIFF")  # of SUFFIXES; others may start programs (PostScript)
 MOST_PIXELS = 89_478_485  # of one image; from here on Pillow, too, suspects a decompression bomb
-PILLOW = r"PIL\."
 CHUNK = 64  # images of one piece of work
 SMALL_FILE = 16_384  # bytes; below, Python's part of decoding outweighs Pillow's, and threads take turns in it
 
 
 class Chunk(NamedTuple):
-    """Images start … start + len(readable) of a source. pixels [k, size, size, 3]: the readable ones, in order."""
+    """Some images of a source that stand next to each other."""
 
     start: int
+    """The position of the first."""
     readable: list[bool]
+    """Of each, whether it can be decoded."""
     pixels: Pixels
+    """[k, size, size, 3], of the readable ones, in order."""
 
 
 def decode_image(encoded: bytes | Pixels, size: int) -> Pixels:
@@ -56,7 +59,10 @@ def decode_image(encoded: bytes | Pixels, size: int) -> Pixels:
 
 
 def reasons(source: Source, names: Sequence[str], size: int) -> dict[str, str]:
-    """Why images cannot be decoded, by name, found by trying again. Raises DataError."""
+    """Why images cannot be decoded, by name, found by trying again: the cache keeps their names alone.
+
+    Raises DataError where one cannot be read for another reason than that it is damaged.
+    """
     return {name: _reason(source, name, size) for name in names}
 
 
@@ -67,13 +73,17 @@ def told(source: Source, names: Sequence[str], size: int) -> str:
 
 
 def chunks(source: Source, size: int, workers: int | None = None) -> Generator[Chunk, None, None]:
-    """All images of a source, in order; workers None takes as many threads as help. Raises DataError."""
+    """All images of a source, CHUNK by CHUNK, in their order, whichever thread is done first.
+
+    workers: threads; None takes as many as help. Threads and not processes: Pillow decodes without Python's lock, and
+    nothing has to be copied. Raises DataError where an image cannot be read for another reason than that it is damaged.
+    """
     starts = iter(range(0, len(source.names), CHUNK))
     workers = workers or useful_workers(source)
     pending: deque[Future[Chunk]] = deque()
     with ThreadPoolExecutor(workers, "decode") as pool, warnings.catch_warnings():
         # What Pillow only warns of is decoded; what is not is told by name.
-        warnings.filterwarnings("ignore", module=PILLOW)
+        warnings.filterwarnings("ignore", module=r"PIL\.")
         try:
             # A few ahead of the one that is taken, so that memory stays small.
             pending.extend(pool.submit(_chunk, source, size, start) for start in islice(starts, 2 * workers))
@@ -85,22 +95,22 @@ def chunks(source: Source, size: int, workers: int | None = None) -> Generator[C
 
 
 def useful_workers(source: Source) -> int:
-    """Threads that make decoding faster: one for small files, else as many as this process has cores."""
-    sample = [_length(source, name) for name in source.names[:: max(1, len(source.names) // 8)]]
+    """Threads that make decoding faster: one for small files, else as many as this process has cores.
+
+    Told from eight images that lie evenly in the source. Raises DataError.
+    """
+    lengths = []
+    for name in source.names[:: max(1, len(source.names) // 8)]:
+        with suppress(Damaged):
+            encoded = source.read(name)
+            lengths.append(len(encoded) if isinstance(encoded, bytes) else 0)  # pixels need no decoding
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return 1 if sum(sample) < SMALL_FILE * len(sample) else cores
-
-
-def _length(source: Source, name: str) -> int:
-    try:
-        encoded = source.read(name)
-    except Damaged:
-        return 0
-    return len(encoded) if isinstance(encoded, bytes) else 0
+    return 1 if sum(lengths) < SMALL_FILE * len(lengths) else cores
 
 
 def _chunk(source: Source, size: int, start: int) -> Chunk:
-    names: Sequence[str] = source.names[start : start + CHUNK]
+    """The images from `start` on: one piece of work of a thread. Raises DataError."""
+    names = source.names[start : start + CHUNK]
     pixels = np.empty((len(names), size, size, 3), np.uint8)
     readable: list[bool] = []
     for name in names:
@@ -113,8 +123,8 @@ def _chunk(source: Source, size: int, start: int) -> Chunk:
 
 
 def _reason(source: Source, name: str, size: int) -> str:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", module=PILLOW)
+    """Why an image cannot be decoded. Raises DataError."""
+    with warnings.catch_warnings(action="ignore"):
         try:
             _decoded(source, name, size)
         except Damaged as error:
@@ -123,6 +133,7 @@ def _reason(source: Source, name: str, size: int) -> str:
 
 
 def _decoded(source: Source, name: str, size: int) -> Pixels:
+    """One image [size, size, 3]. Raises Damaged, and DataError where it is not the image that is to blame."""
     try:
         return decode_image(source.read(name), size)
     except MemoryError as error:
@@ -130,6 +141,7 @@ def _decoded(source: Source, name: str, size: int) -> Pixels:
 
 
 def _resized(image: Any, size: int) -> Pixels:
+    """RGB bytes [size, size, 3] of an image of any mode."""
     from PIL import Image
 
     if image.mode.startswith("I;16"):  # Pillow would clip 16 bits to 255 instead of scaling them

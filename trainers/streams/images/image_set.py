@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from trainers.streams.base import DataError, Labels, Pixels
 from trainers.streams.hashes import PixelHashes
+from trainers.streams.images.sources.base import without_images
 
 
 @dataclass(frozen=True)
@@ -35,13 +36,12 @@ class ImageSet:
     """The file that keeps the hashes of single images, None for none."""
 
     def __post_init__(self) -> None:
+        # A source has looked at this before: here images that cannot be decoded are left out.
         for part, members in (("training", self._training), ("test", self.test)):
-            counts = np.bincount(self.labels[members], minlength=len(self.classes))
-            if (counts == 0).any():
-                empty = [self.classes[label] for label in np.flatnonzero(counts == 0)]
-                shown = ", ".join(empty[:3]) + (" …" if len(empty) > 3 else "")
+            if empty := without_images(self.labels[members], self.classes):
                 raise DataError(
-                    f"every class needs a {part} image; {len(empty)} of {len(self.classes)} have none: {shown}"
+                    f"every class needs a {part} image; {len(empty)} of {len(self.classes)} have none: "
+                    f"{', '.join(empty[:3])}{' …' if len(empty) > 3 else ''}"
                 )
 
     @cached_property
@@ -61,7 +61,9 @@ class ImageSet:
 
     @property
     def _training(self) -> NDArray[np.bool_]:
+        """[N], True for the training set."""
         return ~(self.test | self.unused)
 
     def _by_class(self, members: NDArray[np.bool_]) -> tuple[Labels, ...]:
+        """Positions of the members [N] of each class."""
         return tuple(np.flatnonzero(members & (self.labels == label)) for label in range(len(self.classes)))

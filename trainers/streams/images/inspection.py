@@ -39,19 +39,27 @@ class Inspection(NamedTuple):
 
 
 def inspect(source: Source, size: int, cache: Path, progress: Progress | None = None) -> Inspection:
-    """Decodes every image to the cache, unless that has been done, and counts. Raises DataError."""
+    """Decodes every image to the cache, unless that has been done, and counts.
+
+    size: pixels a side, of the cache; counts do not depend on it. Raises DataError where the cache cannot be written or
+    a file not be read; images that are damaged are counted as corrupt.
+    """
     corrupt = prepare(source, size, cache, progress).facts["corrupt"]
-    counts = {}
-    per_class = {}
-    for part, name in enumerate(PARTS):
-        of_class = np.bincount(source.labels[source.parts == part], minlength=len(source.classes))
-        if of_class.any():
-            counts[name] = int(of_class.sum())
-            per_class[name] = PerClass(int(of_class.min()), int(of_class.max()))
-    columns = None if source.attributes is None else source.attributes.shape[1]
-    different = differences(counts, len(source.classes), source.official)
-    why = reasons(source, corrupt, size)
-    return Inspection(source.where, len(source.classes), counts, per_class, corrupt, why, different, columns)
+    classes = len(source.classes)
+    of_class = {
+        name: np.bincount(source.labels[source.parts == part], minlength=classes) for part, name in enumerate(PARTS)
+    }
+    counts = {name: int(images.sum()) for name, images in of_class.items() if images.any()}
+    return Inspection(
+        where=source.where,
+        classes=classes,
+        counts=counts,
+        per_class={name: PerClass(int(of_class[name].min()), int(of_class[name].max())) for name in counts},
+        corrupt=corrupt,
+        reasons=reasons(source, corrupt, size),
+        differences=differences(counts, classes, source.official),
+        attributes=None if source.attributes is None else source.attributes.shape[1],
+    )
 
 
 def differences(counts: Mapping[str, int], classes: int, official: Mapping[str, int]) -> list[str]:

@@ -16,15 +16,16 @@ DECODED = "decoded"  # where decoded images lie, under the folder of datasets, u
 
 @dataclass(frozen=True)
 class ImageOptions:
-    """classes: of each task. size: side of the images in pixels. skip_corrupt: leave out what cannot be decoded.
-
-    cache: the folder of decoded images; None is one beside the datasets.
-    """
+    """How a stream of images is to be made."""
 
     classes: int
+    """Of each task."""
     size: int
+    """Side of the images in pixels."""
     skip_corrupt: bool = False
+    """Whether images that cannot be decoded are left out; else they are an error."""
     cache: Path | None = None
+    """The folder of decoded images; None is one beside the datasets."""
 
 
 _LOADED: dict[tuple[str, Path, ImageOptions], ImageSet] = {}  # by this process
@@ -33,12 +34,21 @@ _LOADED: dict[tuple[str, Path, ImageOptions], ImageSet] = {}  # by this process
 def open_images(
     dataset: str, data_dir: Path, tasks: range, examples_per_task: int | None, options: ImageOptions | None
 ) -> SplitStream | ReoccurringStream:
-    """The stream, with its images decoded. Raises DataError."""
+    """The stream, with its images decoded.
+
+    Raises DataError without options, where the images cannot be had or read, and where they do not make such tasks.
+    """
     if options is None:
         raise DataError(f"{dataset} needs the number of classes of a task and the size of the images")
-    images, known = load(dataset, data_dir, options), sources.DATASETS.get(dataset)
+    known = sources.DATASETS.get(dataset)  # of class folders of the user's own None
     kind = ReoccurringStream if known and known.recurring else SplitStream
-    return kind(images, tasks, options.classes, examples_per_task, embedding=bool(known and known.embedding))
+    return kind(
+        images=load(dataset, data_dir, options),
+        tasks=tasks,
+        classes_per_task=options.classes,
+        examples_per_task=examples_per_task,
+        embedding=bool(known and known.embedding),
+    )
 
 
 def has_images(dataset: str) -> bool:
@@ -47,13 +57,21 @@ def has_images(dataset: str) -> bool:
 
 
 def load(dataset: str, data_dir: Path, options: ImageOptions, progress: Progress | None = None) -> ImageSet:
-    """The images, decoded if they have not been before. Raises DataError."""
-    told = (dataset, data_dir, options)
-    if told not in _LOADED:
-        _LOADED.clear()  # one at a time: what is mapped twice is not read twice, but lists of names take room
-        cache = options.cache or data_dir / DECODED
-        _LOADED[told] = decode(find(dataset, data_dir), options.size, cache, options.skip_corrupt, progress)
-    return _LOADED[told]
+    """The images, decoded if they have not been before; those asked for last are kept by this process.
+
+    progress(images done, in all) is called while they are decoded. Raises DataError.
+    """
+    asked = (dataset, data_dir, options)
+    if asked not in _LOADED:
+        _LOADED.clear()  # one at a time: what is mapped twice is not read twice, but lists of names take memory
+        _LOADED[asked] = decode(
+            source=find(dataset, data_dir),
+            size=options.size,
+            cache=options.cache or data_dir / DECODED,
+            skip_corrupt=options.skip_corrupt,
+            progress=progress,
+        )
+    return _LOADED[asked]
 
 
 def find(dataset: str, data_dir: Path) -> sources.Source:

@@ -1,10 +1,166 @@
-"""Split streams: classes that are disjoint between tasks, and classes that come back."""
+"""Streams of tasks that show a few classes each: disjoint between tasks, or such that come back."""
+
+import hashlib
+import math
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from trainers.schedule import generator
-from trainers.streams.base import DataError, Labels
-from trainers.streams.images.classes import ClassStream
+from trainers.schedule import generator, training_order
+from trainers.streams.base import DataError, Examples, Labels, Pixels
+from trainers.streams.hashes import Hashes
+from trainers.streams.images.image_set import ImageSet
+
+
+class _Cut(NamedTuple):
+    """One seed's tasks."""
+
+    classes: Labels
+    """[tasks, c]."""
+    train: tuple[Labels, ...]
+    """Positions of each task's training images."""
+
+
+class ClassStream(ABC):
+    """Tasks of `classes_per_task` classes each; inputs are positions in `pixels`, labels are output units.
+
+    A stream that starts with task 0 takes the classes in the order of their numbers, whatever the seed; one that
+    starts later draws them, by seed, from those that the tasks before it cannot have. Where a class occurs in f
+    tasks of the stream, its training images are cut, in their order, into f chunks of ⌊n/f⌋, one for each of them: no
+    image is shown twice, and the remainder is not shown. The test set of a task is that of its classes, whole.
+
+    examples_per_task: shows so many of each task's training images, or all where there are fewer; None shows all.
+    embedding: offers `attributes`. Raises DataError when the images have too few classes, fewer examples in every task
+    (of seed 0) than wanted, or no attributes for the embedding.
+    """
+
+    kind: str
+    balanced: bool
+    content = "images"
+
+    def __init__(
+        self,
+        images: ImageSet,
+        tasks: range,
+        classes_per_task: int,
+        examples_per_task: int | None = None,
+        embedding: bool = False,
+    ) -> None:
+        self.tasks, self.classes = tasks, classes_per_task
+        self.pixels: Pixels = images.pixels
+        self.mean: NDArray[np.float32] = images.mean
+        self._images, self._at_most = images, examples_per_task
+        self._cuts: dict[int, _Cut] = {}
+        self._check_classes(tasks.stop * classes_per_task)
+        largest = max(len(shown) for shown in self._cut(0).train)
+        if examples_per_task is not None and not 1 <= examples_per_task <= largest:
+            raise DataError(
+                f"examples-per-task must lie in 1…{largest}, the size of the largest task, got {examples_per_task}"
+            )
+        if embedding and images.attributes is None:
+            raise DataError("a joint embedding needs attributes of the classes, which these images do not have")
+        self._attributes = images.attributes if embedding else None
+
+    @property
+    def outputs(self) -> int:
+        """Output units: one for each class of the images, unless a kind of stream has more."""
+        return len(self._images.classes)
+
+    @property
+    def attributes(self) -> NDArray[np.float32] | None:
+        """[outputs, A], of each output's class, repeated for every block of outputs; None without an embedding."""
+        table = self._attributes
+        return None if table is None else np.tile(table, (self.outputs // len(table), 1))
+
+    def heads(self, seed: int) -> Labels:
+        """Returns the task [outputs] that each output belongs to, −1 where it is none of this stream's."""
+        units = np.full(self.outputs, -1, dtype=np.int64)
+        for place, (task, classes) in enumerate(zip(self.tasks, self._cut(seed).classes, strict=True)):
+            units[self._units(place, classes)] = task
+        return units
+
+    def size(self, seed: int, task: int) -> int:
+        """Returns how many training images the task shows."""
+        available = self._available(seed, task)
+        return available if self._at_most is None else min(self._at_most, available)
+
+    def order(self, seed: int, task: int) -> Labels:
+        """Returns places among the task's training images, in the order in which it shows them."""
+        return training_order(seed, task, self._available(seed, task), self.size(seed, task))
+
+    def train(self, seed: int, task: int, order: Labels) -> Examples:
+        """Returns positions in `pixels`, and output units, of the task's training images at `order`."""
+        place = self.tasks.index(task)
+        return self._examples(place, self._cut(seed).train[place][order])
+
+    def test(self, seed: int, task: int) -> Examples:
+        """Returns positions in `pixels`, and output units, of the whole test set, class by class."""
+        place = self.tasks.index(task)
+        classes = self._cut(seed).classes[place]
+        return self._examples(place, np.concatenate([self._images.test_of[label] for label in classes]))
+
+    def room(self, rows: int) -> Labels:
+        """Returns zeros [rows] for positions."""
+        return np.zeros(rows, dtype=np.int64)
+
+    def contents(self, seed: int, task: int) -> Hashes:
+        """Returns a hash of every image that the task shows, to train on and to test on."""
+        shown = self.train(seed, task, self.order(seed, task)), self.test(seed, task)
+        return self._images.hashes.of(np.concatenate([part.inputs for part in shown]))
+
+    def describe(self) -> dict[str, Any]:
+        """Returns facts as `TaskStream.describe` does.
+
+        `examples_per_task` is the mean of seed 0, for estimates; what was asked for is `at_most`, None for all.
+        """
+        table = self._attributes
+        return {
+            "kind": self.kind,
+            "images": self._images.fingerprint,
+            "pixels": list(self.pixels.shape[1:]),
+            "tasks": [self.tasks.start, self.tasks.stop],
+            "classes_per_task": self.classes,
+            "examples_per_task": round(sum(self.size(0, task) for task in self.tasks) / len(self.tasks)),
+            "at_most": self._at_most,
+            "joint_embedding": table is not None,
+            # The fingerprint of the images does not cover them.
+            "attributes": None if table is None else hashlib.sha256(table.tobytes()).hexdigest()[:16],
+        }
+
+    @abstractmethod
+    def _draw(self, seed: int, labels: Labels) -> Labels:
+        """Classes [tasks, c] of a stream that starts later, out of `labels`."""
+
+    @abstractmethod
+    def _units(self, place: int, labels: Labels) -> Labels:
+        """Output units of classes in the stream's task number `place`, counted from 0."""
+
+    def _check_classes(self, needed: int) -> None:
+        """Raises DataError where the images have fewer classes."""
+        if len(self._images.classes) < needed:
+            raise DataError(
+                f"tasks {self.tasks.start}…{self.tasks.stop - 1} of {self.classes} classes each need {needed} "
+                f"classes, the images have {len(self._images.classes)}"
+            )
+
+    def _available(self, seed: int, task: int) -> int:
+        """Training images that the task could show."""
+        return len(self._cut(seed).train[self.tasks.index(task)])
+
+    def _examples(self, place: int, positions: Labels) -> Examples:
+        """The images at these positions, as the stream's task number `place` labels them."""
+        return Examples(positions, self._units(place, self._images.labels[positions]))
+
+    def _cut(self, seed: int) -> _Cut:
+        """The seed's tasks, drawn when they are first asked for."""
+        if seed not in self._cuts:
+            labels = np.arange(self.tasks.start * self.classes, len(self._images.classes))
+            shape = (len(self.tasks), self.classes)
+            classes = self._draw(seed, labels) if self.tasks.start else labels[: math.prod(shape)].reshape(shape)
+            self._cuts[seed] = _Cut(classes, _chunks(self._images, classes))
+        return self._cuts[seed]
 
 
 class SplitStream(ClassStream):
@@ -38,17 +194,15 @@ class ReoccurringStream(ClassStream):
         """Output units: a block of all classes for each task of the stream."""
         return len(self.tasks) * len(self._images.classes)
 
-    def _needed(self) -> int:
-        return super()._needed() if self.tasks.start == 0 else (self.tasks.start + 1) * self.classes
-
-    def _check_classes(self) -> None:
-        super()._check_classes()
+    def _check_classes(self, needed: int) -> None:
+        # Each task draws from all classes that are left: as many as one task shows are enough.
+        super()._check_classes((self.tasks.start + 1) * self.classes if self.tasks.start else needed)
         images, tasks = self._images, len(self.tasks)
         for label in range(self.tasks.start * self.classes, len(images.classes)) if self.tasks.start else ():
-            if (found := len(images.train_of[label])) < tasks:
+            if (there := len(images.train_of[label])) < tasks:
                 raise DataError(
                     f"classes that re-occur in up to {tasks} tasks need as many training images, "
-                    f"{images.classes[label]} has {found}"
+                    f"{images.classes[label]} has {there}"
                 )
 
     def _draw(self, seed: int, labels: Labels) -> Labels:
@@ -58,3 +212,13 @@ class ReoccurringStream(ClassStream):
 
     def _units(self, place: int, labels: Labels) -> Labels:
         return place * len(self._images.classes) + labels
+
+
+def _chunks(images: ImageSet, classes: Labels) -> tuple[Labels, ...]:
+    """Positions of each task's training images, for the tasks' classes [tasks, c]: each time the class's next chunk."""
+    chunks = {}
+    for label, times in zip(*np.unique(classes, return_counts=True), strict=True):
+        of_class = images.train_of[label]
+        # Whole chunks only: the remainder is shown nowhere.
+        chunks[label] = iter(of_class[: len(of_class) // times * times].reshape(times, -1))
+    return tuple(np.concatenate([next(chunks[label]) for label in row]) for row in classes)

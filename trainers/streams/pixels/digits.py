@@ -13,7 +13,10 @@ TEST_EVERY = 5  # writers follow each other in the file: every fifth image of a 
 
 @lru_cache(maxsize=1)
 def load(data_dir: Path | None = None) -> Images:
-    """1,442 training and 355 test images of 64 pixels, 0…16. `data_dir` is not used."""
+    """1,442 training and 355 test images of 64 pixels, 0…16.
+
+    data_dir is not used. Raises DataError without scikit-learn.
+    """
     table = _table()
     inputs, labels = table[:, :-1].astype(np.uint8), table[:, -1].astype(np.int64)
     test = np.zeros(len(labels), dtype=bool)

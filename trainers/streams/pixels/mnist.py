@@ -23,41 +23,49 @@ LARGEST = 2**30  # bytes of one file, unpacked; MNIST's have 47 million
 
 @lru_cache(maxsize=1)
 def load(data_dir: Path) -> Images:
-    """60,000 training and 10,000 test images of 784 pixels, 0…255. Raises DataError."""
-    folder = _folder(data_dir)
-    if folder is None:
+    """60,000 training and 10,000 test images of 784 pixels, 0…255; other numbers of both are taken as well.
+
+    Raises DataError where the files are missing and cannot be downloaded, or cannot be read.
+    """
+    files = _files(data_dir)
+    if not files:
         download("MNIST", "MNIST files", data_dir, WANTED)
-        folder = _folder(data_dir)
-    if folder is None:
+        files = _files(data_dir)
+    if not files:
         raise DataError(f"no MNIST files under {data_dir} after the download; remove that folder and try again")
-    train, test = (_examples(folder, name) for name in NAMES.values())
+    train, test = _examples(*files[:2]), _examples(*files[2:])
     sizes = train.inputs.shape[1], test.inputs.shape[1]
     if sizes[0] != sizes[1]:
-        raise DataError(f"the training images in {folder} have {sizes[0]:,} pixels, the test images {sizes[1]:,}")
+        raise DataError(
+            f"the training images in {files[0].parent} have {sizes[0]:,} pixels, the test images {sizes[1]:,}"
+        )
     return Images(train, test, classes=10, largest=255.0)
 
 
 def present(data_dir: Path) -> str | None:
-    """The folder that holds all four files, or None."""
-    try:
-        folder = _folder(data_dir)
-    except DataError:
-        return None
-    return None if folder is None else str(folder)
+    """The folder that holds all four files, or None. Raises DataError where one of them is no regular file."""
+    files = _files(data_dir)
+    return str(files[0].parent) if files else None
 
 
-def _folder(data_dir: Path) -> Path | None:
-    """Raises DataError where one of the names is there but no regular file: a download would write into it."""
+def _files(data_dir: Path) -> list[Path]:
+    """Images and labels to train on, then those to test on, all in the first folder that has the four; [] without.
+
+    Raises DataError where one of the names is there but no regular file: a download would write into it.
+    """
     if kind := odd_kind(data_dir):
         raise DataError(f"data-dir {data_dir} is {kind}; a folder is needed")
-    kinds = [f"{name}-{kind}" for name in NAMES.values() for kind in ("images-idx3-ubyte", "labels-idx1-ubyte")]
-    for folder in (data_dir / name for name in FOLDERS):
-        if all([_file(folder, kind) for kind in kinds]):
-            return folder
-    return None
+    names = [f"{part}-{kind}" for part in NAMES.values() for kind in ("images-idx3-ubyte", "labels-idx1-ubyte")]
+    for folder in FOLDERS:
+        # All four are looked at before the next folder is, as each of them may be odd.
+        files = [file for name in names if (file := _file(data_dir / folder, name))]
+        if len(files) == len(names):
+            return files
+    return []
 
 
 def _file(folder: Path, name: str) -> Path | None:
+    """The file, plain or gzipped, None without. Raises DataError."""
     paths = folder / name, folder / f"{name}.gz"
     for path in paths:
         if kind := odd_kind(path):
@@ -65,32 +73,31 @@ def _file(folder: Path, name: str) -> Path | None:
     return next((path for path in paths if os.path.isfile(path)), None)
 
 
-def _examples(folder: Path, name: str) -> Examples:
-    images = _read_idx(folder, f"{name}-images-idx3-ubyte", dimensions=3)
-    labels = _read_idx(folder, f"{name}-labels-idx1-ubyte", dimensions=1)
-    return Examples(images.reshape(len(images), -1), labels.astype(np.int64))
+def _examples(images: Path, labels: Path) -> Examples:
+    """One part from its two files. Raises DataError."""
+    pixels = _read_idx(images, dimensions=3)
+    return Examples(pixels.reshape(len(pixels), -1), _read_idx(labels, dimensions=1).astype(np.int64))
 
 
-def _read_idx(folder: Path, name: str, dimensions: int) -> NDArray[np.uint8]:
-    path = _file(folder, name)
-    assert path is not None  # _folder has seen it
+def _read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
+    """The bytes of an IDX file, in the shape that its header says. Raises DataError where it is none, or damaged.
+
+    The header is two zero bytes, the type (8: unsigned bytes), the number of dimensions, and each in 4 bytes,
+    big-endian, as the dataset's page says.
+    """
     try:
         with open_regular(path) as file, gzip.open(file) if path.suffix == ".gz" else file as content:
             header = content.read(4 + 4 * dimensions)
-            if len(header) < 4 + 4 * dimensions or header[:4] != bytes([0, 0, 8, dimensions]):  # 8: unsigned bytes
+            if len(header) < 4 + 4 * dimensions or header[:4] != bytes([0, 0, 8, dimensions]):
                 raise DataError(f"{path} is not an IDX file of bytes with {dimensions} dimension(s)")
             shape = struct.unpack(f">{dimensions}I", header[4:])
-            expected = math.prod(shape)
+            expected, said = math.prod(shape), "×".join(map(str, shape))
             if expected > LARGEST:
-                raise DataError(f"cannot read {path}: its header says {_times(shape)}, {too_large(expected, LARGEST)}")
+                raise DataError(f"cannot read {path}: its header says {said}, {too_large(expected, LARGEST)}")
             raw = content.read(expected + 1)  # no more than that of what would unpack to any length
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"cannot read {path}: {error}") from error
     if len(raw) != expected or not expected:
         had = f"more than {expected}" if len(raw) > expected else len(raw)
-        raise DataError(f"{path} is truncated or damaged: {had} bytes of data, its header says {_times(shape)}")
+        raise DataError(f"{path} is truncated or damaged: {had} bytes of data, its header says {said}")
     return np.frombuffer(raw, np.uint8).reshape(shape)
-
-
-def _times(shape: tuple[int, ...]) -> str:
-    return "×".join(map(str, shape))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.support import image_folders as made
+from trainers.streams import present
 from trainers.streams.base import DataError
 from trainers.streams.images import sources
 from trainers.streams.images.inspection import differences
@@ -42,7 +43,7 @@ def test_cub_has_its_own_split_labels_and_attributes(tmp_path, place):
     assert source.attributes.shape == (3, 312) and source.attributes.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(source.attributes, axis=1), 1, rtol=1e-6)
     assert source.read(source.names[0]) == (root / source.names[0]).read_bytes()
-    assert sources.present("split_cub", tmp_path) == source.where
+    assert present("split_cub", tmp_path) == source.where
 
 
 def test_awa_is_numbered_by_classes_txt_and_split_the_same_way_everywhere(tmp_path):
@@ -164,7 +165,7 @@ def test_what_is_not_there(tmp_path):
     refused("split_cub", tmp_path / "none", "no CUB-200-2011 under", "CUB_200_2011", "--data-dir")
     refused("split_awa", tmp_path, "no AwA2 under", "Animals_with_Attributes2", "--data-dir")
     for dataset in sources.DATASETS:
-        assert sources.present(dataset, tmp_path) is None
+        assert present(dataset, tmp_path) is None
     assert not list(tmp_path.iterdir())
     with pytest.raises(DataError, match=r"there is no .*nowhere"):
         sources.open_folder(tmp_path / "nowhere")
@@ -183,7 +184,7 @@ def test_a_failed_download_is_one_line(tmp_path, monkeypatch):
 def test_zip_files_that_are_none(tmp_path):
     path = made.put(tmp_path / "cifar100.zip", b"not a zip")
     refused("split_cifar", tmp_path, f"{path} is not a zip file")
-    assert sources.present("split_cifar", tmp_path) is None
+    assert present("split_cifar", tmp_path) is None
     made.zipped(path)
     path.write_bytes(path.read_bytes()[:-40])
     refused("split_cifar", tmp_path, f"{path} is not a zip file")
@@ -255,7 +256,7 @@ def test_a_class_may_be_called_attributes(tmp_path):
 def test_a_data_folder_full_of_other_things_is_no_dataset(tmp_path):
     made.put(tmp_path / "mnist" / "raw.gz", b"")
     made.put(tmp_path / "photos" / "cat.jpg", b"")
-    assert sources.present("split_cub", tmp_path) is None
+    assert present("split_cub", tmp_path) is None
     refused("split_cub", tmp_path, "no CUB-200-2011")
 
 

@@ -18,20 +18,25 @@ __all__ = ["DATASETS", "PARTS", "Damaged", "Source", "find", "open_folder", "pre
 
 
 class Family(NamedTuple):
-    """A published dataset. names: of folders and zip files under data_dir, lower case, the preferred ones first.
-
-    columns: of its attributes. attributes: the file that holds them.
-    """
+    """A published dataset."""
 
     title: str
     names: tuple[str, ...]
+    """Of folders and zip files under data_dir, lower case, the preferred ones first."""
     official: dict[str, int]
+    """Its published counts, as `Source.official`."""
     wanted: str
+    """What a user without it should put where."""
     columns: int | None = None
+    """Attributes of a class, None where there are none."""
     attributes: str = ""
+    """The file that holds them."""
     matches: Callable[[Tree], bool] = lambda tree: False
+    """Whether a tree is laid out as published."""
     read: Callable[[Tree], Source] = folders.read
-    downloaded_as: str = ""  # torchvision's class; "" where torchvision has none
+    """Of a tree that matches."""
+    downloaded_as: str = ""
+    """torchvision's class; "" where torchvision has none."""
 
 
 class Published(NamedTuple):
@@ -51,9 +56,33 @@ class Found(NamedTuple):
     read: Callable[[], Source]
 
 
-CIFAR = Family("CIFAR-100", cifar.NAMES, cifar.OFFICIAL, cifar.WANTED, downloaded_as="CIFAR100")
-CUB = Family("CUB-200-2011", cub.NAMES, cub.OFFICIAL, cub.WANTED, cub.COLUMNS, CUB_ATTRIBUTES, cub.matches, cub.read)
-AWA = Family("AwA2", awa.NAMES, awa.OFFICIAL, awa.WANTED, awa.COLUMNS, AWA_ATTRIBUTES, awa.matches, awa.read)
+CIFAR = Family(
+    title="CIFAR-100",
+    names=cifar.NAMES,
+    official={"classes": 100, "train": 50000, "test": 10000},
+    wanted=f"put torchvision's {cifar.FOLDER} there, or class folders in cifar100 or cifar100.zip",
+    downloaded_as="CIFAR100",
+)
+CUB = Family(
+    title="CUB-200-2011",
+    names=("cub_200_2011", "cub-200-2011", "cub200", "cub-200", "cub_200", "cub"),
+    official={"classes": 200, "train": 5994, "test": 5794},
+    wanted="put the folder CUB_200_2011 of the published archive there (images/, images.txt, train_test_split.txt, …)",
+    columns=cub.COLUMNS,
+    attributes=CUB_ATTRIBUTES,
+    matches=cub.matches,
+    read=cub.read,
+)
+AWA = Family(
+    title="AwA2",
+    names=("animals_with_attributes2", "awa2", "awa", "awa2-data"),
+    official={"classes": 50, "images": 37322},
+    wanted="put the folder Animals_with_Attributes2 of the published archive there (JPEGImages/, classes.txt, …)",
+    columns=awa.COLUMNS,
+    attributes=AWA_ATTRIBUTES,
+    matches=awa.matches,
+    read=awa.read,
+)
 DATASETS: dict[str, Published] = {
     "split_cifar": Published(CIFAR),
     "split_cub": Published(CUB),
@@ -83,11 +112,11 @@ def find(dataset: str, data_dir: Path) -> Source:
 
 
 def present(dataset: str, data_dir: Path) -> str | None:
-    """Where one of DATASETS lies, or None; downloads nothing and lists no images."""
-    try:
-        found = _locate(DATASETS[dataset].family, data_dir)
-    except DataError:
-        return None
+    """Where one of DATASETS lies, or None; downloads nothing and lists no images.
+
+    Raises DataError where what lies there cannot be read.
+    """
+    found = _locate(DATASETS[dataset].family, data_dir)
     return None if found is None else found.where
 
 
@@ -97,7 +126,7 @@ def open_folder(path: Path) -> Source:
 
 
 def _locate(family: Family, data_dir: Path) -> Found | None:
-    """The published layout anywhere, else class folders."""
+    """The published layout anywhere, else class folders. Raises DataError."""
     if kind := odd_kind(data_dir):
         raise DataError(f"data-dir {data_dir} is {kind}; a folder or a zip file of images is needed")
     pickles = cifar.folder(data_dir) if family is CIFAR else None

@@ -5,15 +5,12 @@ import zlib
 import numpy as np
 
 from trainers.streams.base import DataError
-from trainers.streams.images.sources.base import TEST, TRAIN, UNUSED, Entry, Source, assemble, is_image
+from trainers.streams.images.sources.base import TEST, TRAIN, UNUSED, Entry, Source, assemble
 from trainers.streams.images.sources.tables import AWA_ATTRIBUTES, CLASSES, attributes, class_order, has
 from trainers.streams.images.sources.trees import Tree
 
-NAMES = ("animals_with_attributes2", "awa2", "awa", "awa2-data")  # under data_dir, in any case
-OFFICIAL = {"classes": 50, "images": 37322}
-COLUMNS = 85
+COLUMNS = 85  # attributes of a class
 TRAINING, TESTING = 0.70, 0.15  # A-GEM's lists have 26,102, 5,600 and 5,620 (unused) of 37,322 images
-WANTED = "put the folder Animals_with_Attributes2 of the published archive there (JPEGImages/, classes.txt, …)"
 
 
 def matches(tree: Tree) -> bool:
@@ -22,21 +19,23 @@ def matches(tree: Tree) -> bool:
 
 
 def read(tree: Tree) -> Source:
-    """Label ids by classes.txt, the split by class and file name alone. Raises DataError."""
+    """Label ids by classes.txt, the split by class and file name alone.
+
+    Raises DataError without classes.txt, and where a class has fewer than two images.
+    """
     if not has(tree, CLASSES):  # the order of its attributes' rows
         raise DataError(f"{tree.where} has no {CLASSES}, which numbers the classes")
     classes = class_order(tree, tree.folders("JPEGImages"))
     entries = []
     for label, name in enumerate(classes):
         folder = f"JPEGImages/{name}"
-        files = [file for file in tree.files(folder) if is_image(file)]
-        if len(files) < 2:
-            raise DataError(f"{tree.where}/{folder} has {len(files)} images; a class needs at least 2")
-        entries += [
-            Entry(part, label, f"{folder}/{file}") for part, file in zip(split(name, len(files)), files, strict=True)
-        ]
-    beside = attributes(tree, AWA_ATTRIBUTES, len(classes), COLUMNS) if has(tree, AWA_ATTRIBUTES) else None
-    return assemble(tree.where, classes, entries, tree.read, tree.stamp, beside, OFFICIAL)
+        images = tree.images(folder)
+        if len(images) < 2:
+            raise DataError(f"{tree.where}/{folder} has {len(images)} images; a class needs at least 2")
+        parts = split(name, len(images))
+        entries += [Entry(part, label, image) for part, image in zip(parts, images, strict=True)]
+    table = attributes(tree, AWA_ATTRIBUTES, len(classes), COLUMNS)
+    return assemble(tree.where, classes, entries, tree.read, tree.stamp, table)
 
 
 def split(name: str, count: int) -> list[int]:

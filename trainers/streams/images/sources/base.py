@@ -26,35 +26,42 @@ class Entry(NamedTuple):
     """One image. Sorted, entries stand in the order that every source of the same images agrees on."""
 
     part: int
+    """A position in PARTS."""
     label: int
+    """A position among the classes."""
     name: str
+    """As in `Source.names`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
     """Images that were found but not decoded, ordered by part, class and name.
 
-    where: path as text. classes: names, in the dataset's own order. names [N], like "train/apple/apple_s_000027.png".
-    labels [N]: positions in classes. parts [N]: positions in PARTS. read(name): the file's bytes, or pixels [H, W, 3];
-    raises Damaged or DataError. attributes [classes, A] float32, rows of length 1, or None. key: changes when the files
-    do. official: counts of the published dataset, by part, "images" for all parts, and "classes".
+    Raises DataError where a class has no training or no test image.
     """
 
     where: str
+    """The path of the place, as text."""
     classes: tuple[str, ...]
+    """Their names, in the dataset's own order."""
     names: tuple[str, ...]
+    """[N], of the images, like "train/apple/apple_s_000027.png"."""
     labels: Labels
+    """[N], positions in `classes`."""
     parts: NDArray[np.int8]
+    """[N], positions in PARTS."""
     read: Callable[[str], bytes | Pixels]
+    """read(name): the file's bytes, or pixels [H, W, 3]; raises Damaged or DataError."""
     key: str
+    """24 hexadecimal digits that change when the files do, had without reading them."""
     attributes: NDArray[np.float32] | None = None
+    """[classes, A], rows of length 1, or None."""
     official: Mapping[str, int] = field(default_factory=dict)
+    """Counts of the published dataset: by part, "images" for all parts, and "classes"."""
 
     def __post_init__(self) -> None:
         for part in (TRAIN, TEST):
-            counts = np.bincount(self.labels[self.parts == part], minlength=len(self.classes))
-            if (counts == 0).any():
-                empty = [self.classes[label] for label in np.flatnonzero(counts == 0)]
+            if empty := without_images(self.labels[self.parts == part], self.classes):
                 raise DataError(
                     f"{self.where}: {len(empty)} of {len(self.classes)} classes have no {PARTS[part]} image "
                     f"({some(empty)}); every class needs one"
@@ -68,7 +75,6 @@ def assemble(
     read: Callable[[str], bytes | Pixels],
     stamp: Callable[[str], Any],
     attributes: NDArray[np.float32] | None = None,
-    official: Mapping[str, int] | None = None,
 ) -> Source:
     """The source of these entries in canonical order; stamp(name) is what changes when the file changes.
 
@@ -81,15 +87,20 @@ def assemble(
         raise DataError(f"{where} lists {len(twice):,} images more than once: {some(twice)}")
     labels = np.array([entry.label for entry in ordered], np.int64)
     parts = np.array([entry.part for entry in ordered], np.int8)
+    # Attributes are not in the key: a joint embedding shares the decoded images of the plain dataset.
     digest = hashlib.sha256(repr((tuple(classes), [(name, stamp(name)) for name in names])).encode())
     digest.update(labels.tobytes() + parts.tobytes())
-    key = digest.hexdigest()[:24]
-    return Source(where, tuple(classes), names, labels, parts, read, key, attributes, official or {})
+    return Source(where, tuple(classes), names, labels, parts, read, digest.hexdigest()[:24], attributes)
 
 
-def is_image(name: str) -> bool:
-    """Whether the file's name ends like an image's."""
-    return name.lower().endswith(SUFFIXES)
+def without_images(labels: Labels, classes: Sequence[str]) -> list[str]:
+    """The classes that are the label of no image.
+
+    >>> without_images(np.array([2, 0, 2]), ["ape", "bee", "cow"])
+    ['bee']
+    """
+    counts = np.bincount(labels, minlength=len(classes))
+    return [name for name, count in zip(classes, counts, strict=False) if not count]
 
 
 def some(names: Sequence[str]) -> str:

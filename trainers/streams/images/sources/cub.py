@@ -2,18 +2,12 @@
 
 from collections.abc import Collection
 
-import numpy as np
-from numpy.typing import NDArray
-
 from trainers.streams.base import DataError
 from trainers.streams.images.sources.base import TEST, TRAIN, Entry, Source, assemble, some
 from trainers.streams.images.sources.tables import CUB_ATTRIBUTES, attributes, has, numbered, whole
 from trainers.streams.images.sources.trees import Tree
 
-NAMES = ("cub_200_2011", "cub-200-2011", "cub200", "cub-200", "cub_200", "cub")  # under data_dir, in any case
-OFFICIAL = {"classes": 200, "train": 5994, "test": 5794}
-COLUMNS = 312
-WANTED = "put the folder CUB_200_2011 of the published archive there (images/, images.txt, train_test_split.txt, …)"
+COLUMNS = 312  # attributes of a class
 
 
 def matches(tree: Tree) -> bool:
@@ -22,7 +16,10 @@ def matches(tree: Tree) -> bool:
 
 
 def read(tree: Tree) -> Source:
-    """Labels, split and attributes from the lists, label ids from 0. Raises DataError."""
+    """Labels, split and attributes from the lists, label ids from 0.
+
+    Raises DataError where a list or an image is missing, or lists contradict each other.
+    """
     classes = numbered(tree, "classes.txt")
     images = numbered(tree, "images.txt")
     of_class = _integers(tree, "image_class_labels.txt", images, classes.keys())
@@ -32,33 +29,26 @@ def read(tree: Tree) -> Source:
         Entry(TRAIN if training[image] else TEST, labels[of_class[image]], f"images/{name}")
         for image, name in images.items()
     ]
-    _all_there(tree, entries)
-    return assemble(
-        tree.where, tuple(classes.values()), entries, tree.read, tree.stamp, _attributes(tree, len(classes)), OFFICIAL
-    )
-
-
-def _attributes(tree: Tree, classes: int) -> NDArray[np.float32] | None:
-    return attributes(tree, CUB_ATTRIBUTES, classes, COLUMNS) if has(tree, CUB_ATTRIBUTES) else None
+    _check_all_there(tree, entries)
+    table = attributes(tree, CUB_ATTRIBUTES, len(classes), COLUMNS)
+    return assemble(tree.where, tuple(classes.values()), entries, tree.read, tree.stamp, table)
 
 
 def _integers(tree: Tree, name: str, images: Collection[int], allowed: Collection[int]) -> dict[int, int]:
-    """{image: number} of a list of the same images."""
-    found = numbered(tree, name)
-    if found.keys() != set(images):
-        raise DataError(f"{name} in {tree.where} has {len(found):,} images, images.txt has {len(images):,} or others")
-    for image, value in found.items():
+    """{image: number} of a list of the same images, in any order. Raises DataError where a number is not allowed."""
+    values = numbered(tree, name)
+    if values.keys() != set(images):
+        raise DataError(f"{name} in {tree.where} has {len(values):,} images, images.txt has {len(images):,} or others")
+    for image, value in values.items():
         if whole(value) not in allowed:
             numbers = f"{min(allowed)}…{max(allowed)}" if allowed else "nothing: classes.txt is empty"
             raise DataError(f"{name} in {tree.where}: image {image} has {value[:80]!r}, allowed is {numbers}")
-    return {image: int(value) for image, value in found.items()}
+    return {image: int(value) for image, value in values.items()}
 
 
-def _all_there(tree: Tree, entries: list[Entry]) -> None:
-    folders = {entry.name.rpartition("/")[0] for entry in entries}
-    there = {f"{folder}/{file}" for folder in folders for file in tree.files(folder)}
-    missing = [entry.name for entry in entries if entry.name not in there]
-    if missing:
+def _check_all_there(tree: Tree, entries: list[Entry]) -> None:
+    """Raises DataError where files are missing that the list has; listing folders is enough to know."""
+    if missing := [entry.name for entry in entries if not has(tree, entry.name)]:
         raise DataError(
             f"images.txt in {tree.where} lists {len(entries):,} images, {len(missing):,} of them are missing: "
             f"{some(missing)}"

@@ -25,7 +25,10 @@ def has(tree: Tree, name: str) -> bool:
 
 
 def text(tree: Tree, name: str) -> str:
-    """A text file's content. Raises DataError where it is missing or damaged."""
+    """A text file's content, without the mark that editors on Windows begin it with.
+
+    Raises DataError where it is missing, damaged or larger than LARGEST.
+    """
     if not has(tree, name):
         raise DataError(f"{tree.where} has no {name}, which this dataset needs")
     try:
@@ -36,7 +39,7 @@ def text(tree: Tree, name: str) -> str:
 
 def numbered(tree: Tree, name: str) -> dict[int, str]:
     """Lines like "7 text" as {7: "text"}, in the file's order. Raises DataError."""
-    found: dict[int, str] = {}
+    lines: dict[int, str] = {}
     for row, line in enumerate(text(tree, name).splitlines(), start=1):
         number, _, rest = line.strip().replace("\t", " ").partition(" ")
         if not number and not rest:
@@ -44,10 +47,10 @@ def numbered(tree: Tree, name: str) -> dict[int, str]:
         at = whole(number)
         if at is None or not rest.strip():
             raise DataError(f"{name} in {tree.where}, line {row}: {line.strip()[:80]!r} is not a number and a value")
-        if at in found:
+        if at in lines:
             raise DataError(f"{name} in {tree.where}, line {row}: number {number} is there twice")
-        found[at] = rest.strip()
-    return found
+        lines[at] = rest.strip()
+    return lines
 
 
 def whole(text: str) -> int | None:
@@ -63,33 +66,36 @@ def class_order(tree: Tree, folders: Sequence[str]) -> tuple[str, ...]:
     """The class folders in the order of classes.txt, or by name without it. Raises DataError where the two differ."""
     if not has(tree, CLASSES):
         return tuple(sorted(folders))
-    lines = [line.split() for line in text(tree, CLASSES).splitlines() if line.strip()]
-    names = tuple(words[-1] for words in lines)
+    # The last word of a line: published lists begin it with a number, one's own need not.
+    names = tuple(line.split()[-1] for line in text(tree, CLASSES).splitlines() if line.strip())
     if sorted(names) != sorted(folders):
-        different = sorted(set(names) ^ set(folders))
         raise DataError(
             f"{CLASSES} in {tree.where} names {len(names)} classes that are not its {len(folders)} class folders: "
-            f"{some(different) or 'names are there twice'}"
+            f"{some(sorted(set(names) ^ set(folders))) or 'names are there twice'}"
         )
     return names
 
 
-def attributes(tree: Tree, name: str, classes: int, columns: int | None) -> NDArray[np.float32]:
-    """[classes, A] numbers, rows divided by their lengths; columns None takes any A. Raises DataError."""
+def attributes(tree: Tree, name: str, classes: int, columns: int | None) -> NDArray[np.float32] | None:
+    """[classes, A] numbers, rows divided by their lengths; None where the tree has no such file.
+
+    columns: A; None takes any. Raises DataError where the table has another shape, or a row no direction.
+    """
+    if not has(tree, name):
+        return None
     place = f"{name} in {tree.where}"
     try:
-        with warnings.catch_warnings():  # an empty file is told below
-            warnings.simplefilter("ignore")
-            found = np.loadtxt(StringIO(text(tree, name)), dtype=np.float64, ndmin=2)
+        with warnings.catch_warnings(action="ignore"):  # an empty file is told below
+            table = np.loadtxt(StringIO(text(tree, name)), dtype=np.float64, ndmin=2)
     except ValueError as error:
         raise DataError(f"{place} must be a table of numbers: {first_line(error)[:200]}") from error
-    if len(found) != classes or columns not in (None, found.shape[1]):
+    if len(table) != classes or columns not in (None, table.shape[1]):
         allowed = f"{classes}×{columns or 'any number'}"
-        raise DataError(f"{place} has shape {found.shape[0]}×{found.shape[1]}, allowed is {allowed}, a row a class")
+        raise DataError(f"{place} has shape {table.shape[0]}×{table.shape[1]}, allowed is {allowed}, a row a class")
     with np.errstate(over="ignore"):  # what has no length is told below
-        lengths = np.linalg.norm(found, axis=1, keepdims=True)
-    if not (np.isfinite(lengths) & (lengths > 0)).all():
-        row = int(np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))[0]) + 1
-        raise DataError(f"{place}, row {row}: attributes must be finite and not all zero")
-    rows: NDArray[np.float32] = (found / lengths).astype(np.float32)
-    return rows
+        lengths = np.linalg.norm(table, axis=1, keepdims=True)
+    pointless = np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))
+    if len(pointless):
+        raise DataError(f"{place}, row {pointless[0] + 1}: attributes must be finite and not all zero")
+    # Divided before it is rounded: float32 holds no numbers beyond 3·10³⁸, float64 does.
+    return np.asarray(table / lengths, np.float32)

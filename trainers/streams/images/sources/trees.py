@@ -5,13 +5,17 @@ import os
 import struct
 import zipfile
 import zlib
+from abc import ABC, abstractmethod
+from collections import defaultdict
+from copy import copy
+from itertools import filterfalse
 from pathlib import Path
-from typing import Protocol
+from typing import Self
 
 from trainers.notes import first_line
 from trainers.streams.base import DataError
 from trainers.streams.files import Unfit, odd_kind, read_regular, too_large
-from trainers.streams.images.sources.base import LARGEST_FILE, Damaged, printable
+from trainers.streams.images.sources.base import LARGEST_FILE, SUFFIXES, Damaged, printable
 
 PIECE = 4096  # bytes; zipfile unpacks all that it has read of a bzip2 or LZMA member at once
 DEEPEST = 16  # folders above a member of a zip file; nothing is looked for further down
@@ -29,137 +33,134 @@ BROKEN = (  # what zipfile and its decompressors raise, beside OSError
 )
 
 
-class Tree(Protocol):
+class Tree(ABC):
     """Files and folders under a top, "", at which names begin; they have slashes between.
 
-    Hidden files and folders do not exist, nor does what lies outside.
+    Hidden files and folders do not exist, nor does what lies outside. Each folder is listed once, as sources ask for
+    the same ones again and again.
     """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._top = path, ""
+        self._listed: dict[str, tuple[list[str], list[str]]] = {}
 
     @property
     def where(self) -> str:
         """The tree's path, for people: without characters that cannot be printed."""
-        ...
+        return printable(str(self._path / self._top))
 
     def folders(self, under: str) -> list[str]:
-        """Sorted names of the folders directly in a folder; none where there is no such folder."""
-        ...
+        """Returns sorted names of the folders directly in a folder; none where there is no such folder.
+
+        Raises DataError where the folder cannot be listed.
+        """
+        return self._list(self._full(under))[0]
 
     def files(self, under: str) -> list[str]:
-        """Sorted names of the files directly in a folder."""
-        ...
+        """Returns sorted names of the files directly in a folder, as `folders` does: of all that is no folder."""
+        return self._list(self._full(under))[1]
 
+    def images(self, folder: str) -> list[str]:
+        """Returns sorted full names of the files directly in a folder that are images by their names."""
+        return [f"{folder}/{file}" for file in self.files(folder) if file.lower().endswith(SUFFIXES)]
+
+    def below(self, folder: str) -> Self:
+        """Returns the tree that begins at a folder directly in this one."""
+        # A copy, not opened again: it shares the listed folders, of a zip file also the handle and the members.
+        tree = copy(self)
+        tree._top = self._full(folder)
+        return tree
+
+    @abstractmethod
     def read(self, name: str, most: int = LARGEST_FILE) -> bytes:
-        """A file's bytes. Raises DataError, and Damaged where this file cannot be read but others can.
+        """Returns a file's bytes. Raises DataError, and Damaged where this file cannot be read but others can.
 
         That is one that is not regular, has more than `most` bytes, or is a damaged or encrypted member of an archive.
         """
-        ...
 
+    @abstractmethod
     def stamp(self, name: str) -> tuple[int, int]:
-        """What changes when the file does, had without reading it."""
-        ...
+        """Returns what changes when the file does, had without reading it. Raises DataError."""
 
-    def below(self, folder: str) -> "Tree":
-        """The tree that begins at a folder directly in this one."""
-        ...
+    @abstractmethod
+    def _list(self, folder: str) -> tuple[list[str], list[str]]:
+        """(folders, files) directly in a folder, whose name begins at `_path`."""
+
+    def _full(self, name: str) -> str:
+        """The name as it begins at `_path`."""
+        return f"{self._top}/{name}".strip("/")
 
 
-class FolderTree:
-    """A folder on disk."""
-
-    def __init__(self, root: Path) -> None:
-        self._root = root
-        self._seen: dict[str, tuple[list[str], list[str]]] = {}
-
-    @property
-    def where(self) -> str:
-        """The folder's path, for people."""
-        return printable(str(self._root))
-
-    def folders(self, under: str) -> list[str]:
-        """Returns the sorted names of the folders directly in a folder."""
-        return self._list(under)[0]
-
-    def files(self, under: str) -> list[str]:
-        """Returns the sorted names of the files directly in a folder."""
-        return self._list(under)[1]
+class FolderTree(Tree):
+    """A folder on disk. Files are known by size and time of change in nanoseconds."""
 
     def read(self, name: str, most: int = LARGEST_FILE) -> bytes:
         """Returns a regular file's bytes; raises Damaged where it is none or too large, DataError where it fails."""
+        path = self._path / self._full(name)
         try:
-            return read_regular(self._root / name, most)
+            return read_regular(path, most)
         except Unfit as error:
             raise Damaged(error.strerror) from error
         except OSError as error:
-            raise DataError(f"cannot read {self._root / name}: {error.strerror}") from error
+            raise DataError(f"cannot read {path}: {error.strerror}") from error
 
     def stamp(self, name: str) -> tuple[int, int]:
         """Returns size and time of change in nanoseconds; raises DataError."""
+        path = self._path / self._full(name)
         try:
-            found = os.stat(self._root / name)
+            status = os.stat(path)
         except OSError as error:
-            raise DataError(f"cannot read {self._root / name}: {error.strerror}") from error
-        return found.st_size, found.st_mtime_ns
+            raise DataError(f"cannot read {path}: {error.strerror}") from error
+        return status.st_size, status.st_mtime_ns
 
-    def below(self, folder: str) -> "FolderTree":
-        """Returns the tree that begins at a folder directly in this one."""
-        return FolderTree(self._root / folder)
+    def _list(self, folder: str) -> tuple[list[str], list[str]]:
+        if folder not in self._listed:
+            self._listed[folder] = self._look(folder)
+        return self._listed[folder]
 
-    def _list(self, under: str) -> tuple[list[str], list[str]]:
-        if under and any(not part or _hidden(part) for part in under.split("/")):  # "..", if a list of images says so
+    def _look(self, folder: str) -> tuple[list[str], list[str]]:
+        """As `_list`, from the disk; nothing of what is hidden, or no folder. Raises DataError."""
+        if folder and any(not part or _hidden(part) for part in folder.split("/")):  # "..", if a list of images says so
             return [], []
-        # Listed once: sources ask for the same folders again and again.
-        if under not in self._seen:
-            folders: list[str] = []
-            files: list[str] = []
-            try:
-                with os.scandir(self._root / under) as entries:
-                    for entry in entries:
-                        if not _hidden(entry.name):
-                            (folders if _is_folder(entry) else files).append(entry.name)
-            except (FileNotFoundError, NotADirectoryError):
-                pass
-            except OSError as error:
-                raise DataError(f"cannot read {self._root / under}: {error.strerror}") from error
-            except ValueError as error:  # a zero byte in a name
-                raise DataError(f"cannot read {str(self._root / under)!r}: {error}") from error
-            self._seen[under] = sorted(folders), sorted(files)
-        return self._seen[under]
+        path = self._path / folder
+        try:
+            # A link in a circle counts as a file: that is told if someone needs the file.
+            _, folders, files = next(os.walk(path, onerror=_raise))
+        except (FileNotFoundError, NotADirectoryError):
+            return [], []
+        except OSError as error:
+            raise DataError(f"cannot read {path}: {error.strerror}") from error
+        except ValueError as error:  # a zero byte in a name
+            raise DataError(f"cannot read {str(path)!r}: {error}") from error
+        return sorted(filterfalse(_hidden, folders)), sorted(filterfalse(_hidden, files))
 
 
-class ZipTree:
-    """A zip file, read in place."""
+class ZipTree(Tree):
+    """A zip file, read in place. Raises DataError where the file cannot be read or is no zip file."""
 
     def __init__(self, path: Path) -> None:
-        """Raises DataError where the file cannot be read or is no zip file."""
+        super().__init__(path)
         try:
             self._zip = zipfile.ZipFile(path)
         except BROKEN as error:
             raise DataError(f"{path} is not a zip file, or a damaged one ({first_line(error)})") from error
         except OSError as error:
             raise DataError(f"cannot read {path}: {error.strerror or error}") from error
-        self._path, self._top = path, ""
         self._members: dict[str, zipfile.ZipInfo] = {}
-        self._inside: dict[str, tuple[set[str], set[str]]] = {}
+        inside: defaultdict[str, tuple[set[str], set[str]]] = defaultdict(lambda: (set(), set()))
         for member in self._zip.infolist():
-            self._enter(member)
-
-    @property
-    def where(self) -> str:
-        """The zip file's path and the folder in it, for people."""
-        return printable(f"{self._path}/{self._top}".rstrip("/"))
-
-    def folders(self, under: str) -> list[str]:
-        """Returns the sorted names of the folders directly in a folder."""
-        return sorted(self._inside.get(_join(self._top, under), (set(), set()))[0])
-
-    def files(self, under: str) -> list[str]:
-        """Returns the sorted names of the files directly in a folder."""
-        return sorted(self._inside.get(_join(self._top, under), (set(), set()))[1])
+            parts = _visible(member.filename)
+            for depth, part in enumerate(parts):
+                is_file = depth == len(parts) - 1 and not member.is_dir()
+                folders, files = inside["/".join(parts[:depth])]
+                (files if is_file else folders).add(part)
+            if parts and not member.is_dir():
+                self._members["/".join(parts)] = member  # of two members of one name the second, as unpackers do
+        self._listed = {name: (sorted(folders), sorted(files)) for name, (folders, files) in inside.items()}
 
     def read(self, name: str, most: int = LARGEST_FILE) -> bytes:
         """Returns a member's bytes; raises Damaged where it is too large, encrypted or damaged, else DataError."""
-        member = self._members[_join(self._top, name)]
+        member = self._members[self._full(name)]
         if member.file_size > most:
             raise Damaged(too_large(member.file_size, most))
         if member.flag_bits & 1:
@@ -178,31 +179,18 @@ class ZipTree:
 
     def stamp(self, name: str) -> tuple[int, int]:
         """Returns a member's unpacked size and CRC."""
-        member = self._members[_join(self._top, name)]
+        member = self._members[self._full(name)]
         return member.file_size, member.CRC
 
-    def below(self, folder: str) -> "ZipTree":
-        """Returns the tree that begins at a folder, on the same open file."""
-        # Not opened again: all trees of one zip file share its handle and its table of members.
-        tree = object.__new__(ZipTree)
-        tree.__dict__.update(self.__dict__ | {"_top": _join(self._top, folder)})
-        return tree
-
-    def _enter(self, member: zipfile.ZipInfo) -> None:
-        # As unpackers do: "./a//b" is "a/b", and of two members of one name the second is the file.
-        parts = [part for part in member.filename.replace("\\", "/").split("/") if part not in ("", ".")]
-        if not parts or len(parts) > DEEPEST or any(map(_hidden, parts)):
-            return
-        for depth in range(len(parts)):
-            folders, files = self._inside.setdefault("/".join(parts[:depth]), (set(), set()))
-            is_folder = depth < len(parts) - 1 or member.is_dir()
-            (folders if is_folder else files).add(parts[depth])
-        if not member.is_dir():
-            self._members["/".join(parts)] = member
+    def _list(self, folder: str) -> tuple[list[str], list[str]]:
+        return self._listed.get(folder, ([], []))
 
 
 def open_tree(path: Path) -> Tree:
-    """The folder or zip file at a path. Raises DataError where there is neither."""
+    """The folder or zip file at a path, which is told by what it is, not by its name.
+
+    Raises DataError where there is neither, or a zip file that cannot be read.
+    """
     if os.path.isdir(path):  # unlike pathlib, False where the path cannot be looked at
         return FolderTree(path)
     if os.path.isfile(path):
@@ -212,16 +200,17 @@ def open_tree(path: Path) -> Tree:
     raise DataError(f"there is no {path}; a folder or a zip file of images is needed")
 
 
-def _join(top: str, name: str) -> str:
-    return f"{top}/{name}".strip("/")
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # links in a circle, for one: told if someone needs the file
-        return False
+def _visible(name: str) -> list[str]:
+    """The folders above a member of a zip file and its own name; none where any is hidden, or there are too many."""
+    # As unpackers do: "./a//b" is "a/b".
+    parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".")]
+    return [] if len(parts) > DEEPEST or any(map(_hidden, parts)) else parts
 
 
 def _hidden(name: str) -> bool:
+    """Whether a file or folder of this name is nobody's images, wherever it lies."""
     return name.startswith(".") or name in OF_SYSTEMS
+
+
+def _raise(error: OSError) -> None:
+    raise error
