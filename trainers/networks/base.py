@@ -31,29 +31,23 @@ class Network(Protocol):
     @property
     def parameters(self) -> int:
         """Trainable parameters of one member."""
-        ...
 
     @property
     def row(self) -> int:
         """Length of a row, with padding."""
-        ...
 
     @property
     def real(self) -> Tensor:
         """[row], False where a row is padding."""
-        ...
 
     def init(self, rng: np.random.Generator) -> NDArray[np.float32]:
         """One row of an untrained network."""
-        ...
 
     def statistics(self, params: Tensor) -> Statistics:
         """Those of untrained networks, on the device of params [M, D]."""
-        ...
 
     def logits(self, params: Tensor, statistics: Statistics, x: Tensor) -> Tensor:
         """[M, B, outputs], as in a test."""
-        ...
 
     def gradients(
         self,
@@ -69,13 +63,11 @@ class Network(Protocol):
         row_weight [M or 1, B, 1] = 1/rows of its part. The gradient of each part is written into its [M, D] in `into`.
         Returns the sum of the losses [M]. Moves the statistics.
         """
-        ...
 
     def sensitivity(
         self, params: Tensor, statistics: Statistics, x: Tensor, allowed: Tensor | None, into: Tensor
     ) -> None:
         """Writes the gradient [M, D] of Σ ‖logits‖² over the batch, of allowed outputs only."""
-        ...
 
 
 def gradient_of(loss: Tensor, leaves: dict[str, Tensor], into: dict[str, Tensor]) -> None:

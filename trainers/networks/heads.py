@@ -21,19 +21,15 @@ class Head(Protocol):
     @property
     def outputs(self) -> int:
         """The logits of an example."""
-        ...
 
     def shapes(self, features: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """Names and shapes of its parameters."""
-        ...
 
     def init(self, views: Views, rng: np.random.Generator) -> None:
         """Writes the untrained parameters [1, …]."""
-        ...
 
     def logits(self, views: Views, features: Tensor) -> Tensor:
         """[M, B, outputs] from features [M, B, F]."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainers.cohort import Architecture, Cohort
-from trainers.engines.base import Learners, steps_between
+from trainers.engines.base import Learners, parts, steps_between
 from trainers.engines.columns.base import GrowingEngine, note_bad
 from trainers.engines.compiled.products import PRODUCTS
 from trainers.engines.precision import set_precision
-from trainers.methods.penalty import State
 from trainers.networks.losses import one_hot, output_delta
 from trainers.networks.progressive.mlp import Affine, Column, Columns
 from trainers.numeric_path import NumericPath
@@ -50,10 +49,6 @@ class ColumnsEngine(GrowingEngine):
         self._net = Columns((stream.inputs, *architecture.hidden, stream.outputs), len(stream.tasks), path.subtracted)
         self._affine = PRODUCTS["onednn" if path.products == "onednn" else "mkl"].affine  # torch's own on a GPU
         self._block, self._hidden = (-1, -1), dict[int, list[Tensor]]()
-
-    def state(self, params: Tensor) -> State:
-        """Nothing: all that is kept are columns."""
-        return {}
 
     def load_task(self, task: int) -> None:
         """Makes the task ready, and forgets what frozen columns made of the last block."""
@@ -93,8 +88,7 @@ class ColumnsEngine(GrowingEngine):
     def _tested(self, learners: Learners, row: int, task: int) -> float:
         columns = self._net.columns(learners.params[row])[: task + 1]
         test, hits = self._pools[int(learners.seed[row])].test(task), 0
-        for begin in range(0, len(test.labels), TEST_ROWS):
-            part = slice(begin, begin + TEST_ROWS)
+        for part in parts(len(test.labels), TEST_ROWS):
             logits = self._net.logits(columns, self._scale(test.inputs[part]), self._affine)
             hits += int((logits.argmax(dim=1).cpu().numpy() == test.labels[part]).sum())
         return hits / len(test.labels)

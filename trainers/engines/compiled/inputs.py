@@ -39,23 +39,18 @@ class Inputs(Protocol):
 
     def take(self, rows: Rows) -> None:
         """Makes these examples the batch."""
-        ...
 
     def split(self, current: int) -> None:
         """Says that the batch's first `current` examples make g and the rest g_ref; needed before what follows."""
-        ...
 
     def forward(self, layer: Layer, out: Tensor) -> None:
         """Writes ReLU(x·weight + bias) into out [B, N]."""
-        ...
 
     def products(self, delta: Floats, g_ref: Layer) -> tuple[float, float, float]:
         """Writes g_ref from delta [B, N]; returns (‖g‖², g·g_ref, ‖g_ref‖²) over this layer."""
-        ...
 
     def update(self, layer: Layer, g_ref: Layer, b: np.float32, delta: Floats, a: np.float32) -> None:
         """Adds b·g_ref + a·g to the layer, g from the current rows of delta."""
-        ...
 
 
 class DenseInputs:

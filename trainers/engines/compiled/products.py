@@ -1,7 +1,8 @@
 """The two float32 matrix products that torch has on a CPU, under one interface.
 
 torch.mm calls MKL, which takes a slow path on AMD processors with AVX-512: there oneDNN, reached through the linear
-layer that torch keeps for compiled models, is more than twice as fast. `engines/choice.py` measures which is faster.
+layer that torch keeps for compiled models, is more than twice as fast. `engines/pixel_choice.py` measures which of the
+two is faster here.
 """
 
 from collections.abc import Callable
