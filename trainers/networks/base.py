@@ -70,9 +70,12 @@ class Network(Protocol):
         """Writes the gradient [M, D] of Σ ‖logits‖² over the batch, of allowed outputs only."""
 
 
+def leaves_of(views: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The same memory as leaves of a graph, by which a loss can be differentiated; the views themselves stay none."""
+    return {name: view.detach().requires_grad_() for name, view in views.items()}
+
+
 def gradient_of(loss: Tensor, leaves: dict[str, Tensor], into: dict[str, Tensor]) -> None:
     """Writes the gradient by every leaf into the view of its name."""
-    found = torch.autograd.grad(loss, list(leaves.values()))
-    with torch.no_grad():
-        for view, gradient in zip(into.values(), found, strict=True):
-            view.copy_(gradient)
+    for view, gradient in zip(into.values(), torch.autograd.grad(loss, list(leaves.values())), strict=True):
+        view.copy_(gradient)

@@ -102,13 +102,13 @@ class ColumnsEngine(GrowingEngine):
 
 
 def frozen_units(net: Columns, columns: Sequence[Column], x: Tensor, affine: Affine) -> list[Tensor]:
-    """Hidden units of all columns but the last, for a block x [S, B, inputs], with room for those of the last.
+    """Hidden units of all columns but the last, for a block x [S, B, inputs], with space for those of the last.
 
     They run over the whole block at once, also where few of its steps are wanted: products of another size may round
     differently.
     """
     rows = x.flatten(0, 1)
-    hidden = net.room(rows, len(columns))
+    hidden = net.buffers(rows, len(columns))
     net.fill(columns[:-1], rows, hidden, affine)
     return hidden
 

@@ -13,7 +13,8 @@ from trainers import Architecture
 from trainers.engines.columns.mlp import Block, frozen_units, train_column
 from trainers.engines.compiled.products import PRODUCTS
 from trainers.networks import MLP
-from trainers.networks.mlp import ALIGNMENT, BIAS_START
+from trainers.networks.draws import BIAS_START
+from trainers.networks.layout import ALIGNMENT
 from trainers.networks.progressive.mlp import Columns
 from trainers.numeric_path import NumericPath
 from trainers.schedule import generator

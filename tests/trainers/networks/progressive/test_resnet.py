@@ -8,9 +8,9 @@ import torch
 
 from tests.support.torch_resnet import ProgressiveResNet
 from tests.trainers.networks.test_resnet import batch, masked_loss
+from trainers.networks.draws import BIAS_START
 from trainers.networks.heads import Linear
 from trainers.networks.layout import ALIGNMENT
-from trainers.networks.mlp import BIAS_START
 from trainers.networks.progressive.resnet import ResNetColumns
 from trainers.networks.resnet import REDUCED, ResNet
 from trainers.schedule import generator
