@@ -159,9 +159,11 @@ class ResNet:
     ) -> Tensor:
         """As `Network.gradients` says. Reference batches pass before the mini-batch, whose statistics weigh more."""
         x, labels, allowed = batch
-        loss, (now, *references) = params.new_zeros(len(params)), zip(consecutive(parts), into, strict=True)
+        loss = params.new_zeros(len(params))
+        now, *references = zip(consecutive(parts), into, strict=True)
         for part, gradient in (*references, now):
-            masks, leaves = None if allowed is None else allowed[:, part], leaves_of(self.layout.views(params))
+            masks = None if allowed is None else allowed[:, part]
+            leaves = leaves_of(self.layout.views(params))
             with torch.enable_grad():
                 logits = self._forward(leaves, statistics["statistics"], x[:, part], training=True)
                 losses = cross_entropy(logits, labels[:, part], masks, row_weight[:, part, 0], self.subtracted)

@@ -33,6 +33,8 @@ class BatchedEngine(FixedEngine):
     ) -> None:
         super().__init__(cohort, seeds, stream, architecture, path)
         self._one_by_one = architecture.network != "mlp" and path.one_by_one
+        # Batch normalisation mixes a batch's examples: only there two passes are not one.
+        self._together = self._net.normalises and isinstance(self._rule, Mixing) and self._rule.together
         self._balanced = bool(getattr(stream, "balanced", False))
         self._feed = make_feed(stream, self._pools, self._device)
         self._step = torch.zeros(1, dtype=torch.int64, device=self._device)
@@ -146,10 +148,6 @@ class BatchedEngine(FixedEngine):
         learners.first_bad.copy_(torch.where(bad, self._step + start, learners.first_bad))
         self._update(learners, segment, gradients[0], gradients[1:])
 
-    @property
-    def _together(self) -> bool:
-        return self._net.normalises and isinstance(self._rule, Mixing) and self._rule.together
-
     def _update(self, learners: Learners, segment: "_Segment", g: Tensor, references: list[Tensor]) -> None:
         """Subtracts rate · the rule's direction from the parameters, in place."""
         params, rule, values = learners.params, self._rule, learners.values(self._shared)
@@ -176,8 +174,9 @@ class BatchedEngine(FixedEngine):
         if isinstance(self._rule, Projection):
             return 1
         # A refresh ends a run of steps, so a graph longer than `fisher_every` would never be used.
-        refreshed = isinstance(self._rule, Penalty) and self._rule.refresh is not None
-        return min(GRAPH_STEPS, self._shared.fisher_every) if refreshed else GRAPH_STEPS
+        if isinstance(self._rule, Penalty) and self._rule.refresh:
+            return min(GRAPH_STEPS, int(self._shared.fisher_every))
+        return GRAPH_STEPS
 
 
 class _Segment:

@@ -66,12 +66,12 @@ class ColumnsEngine(GrowingEngine):
             # Blocks begin at the same steps however few are asked for, as products of another size round differently.
             for begin in range(steps.start // BLOCK * BLOCK, steps.stop, BLOCK):
                 wanted = range(max(steps.start - begin, 0), min(steps.stop - begin, BLOCK))
-                block = [self._batches(pool, rows[begin : begin + BLOCK]) for pool in self._pools]
+                of_seeds = [self._batches(pool, rows[begin : begin + BLOCK]) for pool in self._pools]
                 for row, columns in enumerate(members):
-                    x, labels = block[seeds[row]]
+                    x, labels = of_seeds[seeds[row]]
                     hidden = self._frozen_once(learners.params[row], columns, x, (number, begin))
-                    given = Block(x, labels, hidden)
-                    loss = train_column(self._net, columns, given, wanted, rates[row], self._affine)
+                    block = Block(x, labels, hidden)
+                    loss = train_column(self._net, columns, block, wanted, rates[row], self._affine)
                     note_bad(learners.first_bad[row], loss, start + begin + wanted.start)
 
     def _frozen_once(self, row: Tensor, columns: Sequence[Column], x: Tensor, block: tuple[int, int]) -> list[Tensor]:

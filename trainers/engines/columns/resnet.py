@@ -64,8 +64,8 @@ class ResNetColumnsEngine(GrowingEngine):
                 x, labels, allowed = self._feed.batch(rows[step : step + 1], learners.seed)
                 for member, rate in zip(members, rates, strict=True):
                     kept = member.state["statistics"]
-                    loss, found = self._net.gradients(member.params, kept, self._task, x, labels, allowed)
-                    for view, gradient in found:
+                    loss, gradients = self._net.gradients(member.params, kept, self._task, x, labels, allowed)
+                    for view, gradient in gradients:
                         # The views lie in the learner's row; all gradients are there before the first of them moves.
                         view.sub_(gradient, alpha=rate)
                     note_bad(member.first_bad[0], loss, start + step)

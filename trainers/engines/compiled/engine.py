@@ -79,11 +79,10 @@ class CompiledEngine(FixedEngine):
         return np.asarray(hits.mean(axis=1))
 
     def _step(self, members: list["_Member"], segment: Segment, rows: Indices, step: int) -> None:
-        rule = self._rule
-        if isinstance(rule, Penalty):
-            self._penalise(members, rule, rows, step)
-        elif isinstance(rule, Projection) and segment.reference:
-            self._project(members, rule, segment, rows, step)
+        if isinstance(self._rule, Penalty):
+            self._penalise(members, self._rule, rows, step)
+        elif isinstance(self._rule, Projection) and segment.reference:
+            self._project(members, self._rule, segment, rows, step)
         else:
             self._mix(members, segment, rows, step)
 
@@ -145,7 +144,7 @@ class CompiledEngine(FixedEngine):
             self._gradients = torch.empty(gradients, self._net.row)
         return self._gradients[:gradients]
 
-    def _take(self, rows: Indices, current: int) -> tuple[Inputs, NDArray[np.int64]]:
+    def _take(self, rows: Indices, current: int) -> tuple[Inputs, Indices]:
         """Makes these rows of the pool the batch at hand."""
         if self._inputs is None:
             self._inputs = self._passes.examples(self._pool.inputs)

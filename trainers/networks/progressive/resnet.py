@@ -137,8 +137,8 @@ class ResNetColumns:
         return [*outputs, layers.pooled(h)[0]]
 
     def _logits(self, layers: Layers, number: int, x: Tensor, below: list[Tensor]) -> Tensor:
-        pooled = self._outputs(layers, number, x, below)[-1]
-        return self.net.head.logits(layers.views, pooled[None]) + self._laterals[number].logits(layers.views, below)
+        pooled = self._outputs(layers, number, x, below)[-1][None]
+        return self.net.head.logits(layers.views, pooled) + self._laterals[number].logits(layers.views, below)
 
     @cached_property
     def _laterals(self) -> tuple[Laterals, ...]:
