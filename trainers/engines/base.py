@@ -47,10 +47,10 @@ class Learners:
     @classmethod
     def of(cls, params: Tensor, seed: Tensor, own: Mapping[str, Sequence[float]], state: State) -> "Learners":
         """Nothing is counted yet."""
-        device = params.device
-        values = {name: torch.tensor(some, dtype=torch.float64, device=device) for name, some in own.items()}
-        bad = torch.full((len(params),), -1, device=device)
-        return cls(params, seed, values, bad, torch.zeros(len(params), device=device), state)
+        # float64: the compiled engine reads the learners' values back as they are.
+        values = {name: torch.tensor(some, dtype=torch.float64, device=params.device) for name, some in own.items()}
+        bad, projected = (torch.full((len(params),), start, device=params.device) for start in (-1, 0.0))
+        return cls(params, seed, values, bad, projected, state)
 
     def part(self, rows: slice) -> "Learners":
         """Some of the learners, as views."""
@@ -137,9 +137,8 @@ class FixedEngine(Engine):
         if isinstance(self._rule, Penalty):
             set_precision(self._path)
             real, values = self._net.real.to(self._device), learners.values(self._shared)
-            sensitivities = partial(self._sensitivities, learners)
-            end = TaskEnd(first, learners.params, real, self._pools[0].shown, values, sensitivities)
-            self._rule.end_task(learners.state, end)
+            shown, sensitivities = self._pools[0].shown, partial(self._sensitivities, learners)
+            self._rule.end_task(learners.state, TaskEnd(first, learners.params, real, shown, values, sensitivities))
 
     @abstractmethod
     def _sensitivities(self, learners: Learners) -> Iterator[Tensor]:

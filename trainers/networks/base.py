@@ -29,10 +29,6 @@ class Network(Protocol):
     normalises: bool
 
     @property
-    def parameters(self) -> int:
-        """Trainable parameters of one member."""
-
-    @property
     def row(self) -> int:
         """Length of a row, with padding."""
 

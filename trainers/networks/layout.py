@@ -19,11 +19,6 @@ class Layout:
     shapes: tuple[tuple[str, tuple[int, ...]], ...]
 
     @property
-    def parameters(self) -> int:
-        """Values without the gaps."""
-        return sum(math.prod(shape) for _, shape in self.shapes)
-
-    @property
     def row(self) -> int:
         """Length of a row, with the gaps."""
         return self._starts[-1]

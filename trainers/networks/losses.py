@@ -67,5 +67,4 @@ class _CrossEntropy(torch.autograd.Function):
 
 
 def _weighted(log_p: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
-    wanted = labels.expand(len(log_p), -1)[:, :, None]
-    return -(log_p.gather(2, wanted)[..., 0] * weight).sum(1)
+    return -(log_p.gather(2, labels.expand(len(log_p), -1)[:, :, None])[..., 0] * weight).sum(1)

@@ -48,11 +48,6 @@ class MLP:
     normalises = False
 
     @property
-    def parameters(self) -> int:
-        """Trainable parameters of one member, without padding."""
-        return sum((k + 1) * n for k, n in itertools.pairwise(self.sizes))
-
-    @property
     def widths(self) -> tuple[int, ...]:
         """The sizes as they are stored: all but the inputs padded."""
         return (self.sizes[0], *map(padded, self.sizes[1:]))
@@ -90,8 +85,7 @@ class MLP:
             outputs.append(torch.baddbmm(bias[:, None], outputs[-1], weight))
             if len(outputs) < len(self.sizes):
                 outputs[-1].relu_()
-        outputs[-1] = outputs[-1][..., : self.sizes[-1]]
-        return outputs
+        return [*outputs[:-1], outputs[-1][..., : self.sizes[-1]]]
 
     def statistics(self, params: Tensor) -> Statistics:
         """None."""

@@ -60,11 +60,6 @@ class ResNet:
     normalises = True
 
     @property
-    def parameters(self) -> int:
-        """Trainable parameters of one member, without padding."""
-        return self.layout.parameters
-
-    @property
     def row(self) -> int:
         """Length of a row of parameters, with padding."""
         return self.layout.row

@@ -133,6 +133,7 @@ def _file(path: Path) -> dict[str, Tensor]:
 
 
 def _plain(weights: Tensor) -> bool:
+    """Whether they are finite floating-point numbers in plain memory, neither sparse nor on another device."""
     dense = weights.layout is torch.strided and weights.device.type == "cpu" and weights.is_floating_point()
     return dense and bool(weights.float().isfinite().all())
 

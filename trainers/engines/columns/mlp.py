@@ -69,8 +69,7 @@ class ColumnsEngine(GrowingEngine):
                 of_seeds = [self._batches(pool, rows[begin : begin + BLOCK]) for pool in self._pools]
                 for row, columns in enumerate(members):
                     x, labels = of_seeds[seeds[row]]
-                    hidden = self._frozen_once(learners.params[row], columns, x, (number, begin))
-                    block = Block(x, labels, hidden)
+                    block = Block(x, labels, self._frozen_once(learners.params[row], columns, x, (number, begin)))
                     loss = train_column(self._net, columns, block, wanted, rates[row], self._affine)
                     note_bad(learners.first_bad[row], loss, start + begin + wanted.start)
 
@@ -87,11 +86,12 @@ class ColumnsEngine(GrowingEngine):
 
     def _tested(self, learners: Learners, row: int, task: int) -> float:
         columns = self._net.columns(learners.params[row])[: task + 1]
-        test, hits = self._pools[int(learners.seed[row])].test(task), 0
-        for part in parts(len(test.labels), TEST_ROWS):
-            logits = self._net.logits(columns, self._scale(test.inputs[part]), self._affine)
-            hits += int((logits.argmax(dim=1).cpu().numpy() == test.labels[part]).sum())
-        return hits / len(test.labels)
+        test = self._pools[int(learners.seed[row])].test(task)
+        answers = [
+            self._net.logits(columns, self._scale(test.inputs[part]), self._affine).argmax(dim=1)
+            for part in parts(len(test.labels), TEST_ROWS)
+        ]
+        return float(np.mean(torch.cat(answers).cpu().numpy() == test.labels))
 
     def _batches(self, pool: Pool, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         """Images [S, B, inputs] and labels [S, B] for rows [S, B] of a pool."""

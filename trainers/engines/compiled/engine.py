@@ -41,7 +41,6 @@ class CompiledEngine(FixedEngine):
         self._passes = Passes(cast(MLP, self._net), stream.largest, path)
         self._inputs: Inputs | None = None
         self._tests: dict[int, Inputs] = {}
-        self._segments: tuple[Segment, ...] = ()
         self._gradients = torch.empty(0, self._net.row)
 
     def load_task(self, task: int) -> None:

@@ -61,7 +61,6 @@ class DenseInputs:
     def __init__(self, examples: Bytes, scale: Floats, products: Products) -> None:
         self._examples, self._scale, self._products = examples, scale, products
         self._buffer = torch.empty(0, examples.shape[1])
-        self._current = 0
 
     def take(self, rows: Indices) -> None:
         """Gathers these examples as float32 rows [B, P]."""
@@ -122,8 +121,7 @@ class SparseInputs:
 
     def products(self, delta: Floats, g_ref: Layer) -> Sums:
         """Writes g_ref row by row, and returns the sums over this layer."""
-        sums = sparse.layer_products(self._now, self._gram, self._ref, delta, self._current, *g_ref.arrays)
-        return cast(Sums, sums)
+        return cast(Sums, sparse.layer_products(self._now, self._gram, self._ref, delta, self._current, *g_ref.arrays))
 
     def update(self, layer: Layer, g_ref: Layer, b: np.float32, delta: Floats, a: np.float32) -> None:
         """Adds b·g_ref + a·g to the layer."""

@@ -32,9 +32,7 @@ class Passes:
 
     def examples(self, rows: NDArray[np.uint8]) -> Inputs:
         """Examples in the form that the numeric path names."""
-        if self._sparse:
-            return SparseInputs(rows, self._scale)
-        return DenseInputs(rows, self._scale, self._multiply)
+        return SparseInputs(rows, self._scale) if self._sparse else DenseInputs(rows, self._scale, self._multiply)
 
     def batch(self, rows: int, current: int) -> "Batch":
         """The same buffers, made for the largest batch so far, are used for all; batches are views of them."""

@@ -36,7 +36,7 @@ from trainers.networks.mlp import MLP, Layer, layers_of
 Column = list[Layer]
 """One column of one member: weight [in, out], bias [out] of every layer, with padding."""
 
-Affine = Callable[[Tensor, Tensor, Tensor, Tensor], None]
+Affine = Callable[[Tensor, Tensor, Tensor, Tensor], object]
 """affine(a, b, bias, out) writes a·b + bias."""
 
 
@@ -60,14 +60,6 @@ class Columns:
     def row(self) -> int:
         """Length of a row of the parameter matrix: all columns, with padding."""
         return int(self._slices[-1].stop)
-
-    def parameters(self, number: int) -> int:
-        """Trainable parameters of column `number` as the reference counts them: W, b, and U, c for each one before.
-
-        >>> Columns((784, 256, 256, 10), 17).parameters(0), Columns((784, 256, 256, 10), 17).parameters(16)
-        (269322, 4578474)
-        """
-        return (number + 1) * MLP(self.sizes).parameters
 
     def init(self, rngs: Sequence[np.random.Generator]) -> NDArray[np.float32]:
         """One row, every column from its own generator; weights and biases of the uncollapsed network as in `MLP`."""
@@ -99,8 +91,7 @@ class Columns:
 
     def own(self, hidden: Sequence[Tensor], number: int) -> list[Tensor]:
         """The parts [..., width] of the hidden units that belong to column `number`."""
-        widths = self.widths[1:-1]
-        return [units[..., number * w : (number + 1) * w] for units, w in zip(hidden, widths, strict=True)]
+        return [units[..., number * w : (number + 1) * w] for units, w in zip(hidden, self.widths[1:-1], strict=True)]
 
     def fill(self, columns: Sequence[Column], x: Tensor, hidden: list[Tensor], affine: Affine) -> None:
         """Writes the hidden units of these columns (all from 0 on) for x [rows, inputs]."""

@@ -44,20 +44,9 @@ class ResNetColumns:
         """Length D of a row of parameters, with padding."""
         return int(self.slice(self.count - 1).stop)
 
-    def parameters(self, number: int) -> int:
-        """Trainable parameters of column `number`: a residual network, and U, c of every stage for each one before.
-
-        >>> from trainers.networks.heads import Linear
-        >>> columns = ResNetColumns(ResNet((20, 40, 80, 160), False, Linear(100, random_bias=True)), 17)
-        >>> columns.parameters(0), columns.parameters(16)
-        (1109240, 1648120)
-        """
-        return self.net.parameters + self._laterals[number].layout.parameters
-
     def statistics_slice(self, number: int) -> slice:
         """Where column `number` lies in a row of statistics."""
-        length = self.net.statistics_layout.row
-        return slice(number * length, (number + 1) * length)
+        return consecutive([self.net.statistics_layout.row] * self.count)[number]
 
     def slice(self, number: int) -> slice:
         """Where column `number` and its laterals lie in a row of parameters."""
@@ -78,8 +67,7 @@ class ResNetColumns:
 
     def backbone(self, params: Tensor, number: int) -> Tensor:
         """Column `number` without its laterals: a row [1, `net.row`] such as `net` has."""
-        start = self.slice(number).start
-        return params[:, start : start + self.net.row]
+        return params[:, self.slice(number)][:, : self.net.row]
 
     def views(self, params: Tensor, number: int) -> Views:
         """Parameters [1, …] of column `number` and its laterals, by name."""
