@@ -23,7 +23,7 @@ from gradient_errors import CPU_PATHS, reference_errors
 
 from results import metrics
 from trainers import Cohort, Learner
-from trainers.engines.fastest import fastest_for
+from trainers.engines import fastest_for
 from trainers.numeric_path import NumericPath
 from trainers.population import MLP, Training, train_cohort
 from trainers.streams import open_stream

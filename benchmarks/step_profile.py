@@ -22,9 +22,9 @@ from epsearch.cache import cache_folder
 from trainers import Architecture, Cohort, Learner
 from trainers.engines import make_engine
 from trainers.engines.base import Learners
-from trainers.engines.choice import fastest_path
 from trainers.engines.compiled import kernels, sparse
 from trainers.engines.compiled.products import PRODUCTS, Products
+from trainers.engines.pixel_choice import fastest_path
 from trainers.streams.permuted import PermutedStream
 
 PARTS: dict[str, tuple[Any, tuple[str, ...]]] = {

@@ -13,9 +13,8 @@ from torch import Tensor
 from trainers.capacity import in_halves
 from trainers.checkpoints import Checkpoints, Origin, restore
 from trainers.cohort import LEARNING_CURVE_BATCHES, Architecture, Cohort, CohortResult, Learner
-from trainers.engines import make_engine
+from trainers.engines import fastest_for, make_engine
 from trainers.engines.base import Engine, Learners
-from trainers.engines.fastest import fastest_for
 from trainers.footprint import bytes_of
 from trainers.kept.array_store import Arrays, fingerprint
 from trainers.methods.penalty import State

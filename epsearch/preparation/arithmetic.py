@@ -68,7 +68,7 @@ def fastest_here(inputs: int, width: int, density: float, events: Events = SILEN
     share = round(density, 1)
 
     def measure() -> str:
-        from trainers.engines.choice import fastest_path
+        from trainers.engines.pixel_choice import fastest_path
 
         return str(fastest_path(inputs, width, share))
 

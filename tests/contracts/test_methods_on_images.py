@@ -55,7 +55,7 @@ def test_a_whole_run_agrees_with_a_plain_loop(method, kind, path, monkeypatch):
 
     In float64: in float32 a unit near zero may fall on the other side of its ReLU, once in some hundred steps.
     """
-    monkeypatch.setattr("trainers.engines.batched.engine.start_rows", lambda *told: start_rows(*told).double())
+    monkeypatch.setattr("trainers.engines.base.start_rows", lambda *told: start_rows(*told).double())
     stream, one = KINDS[kind](DOUBLES), small(method)
     accuracies, trace = plain_image_run(one, stream, REDUCED)
     net, taken = make_resnet(REDUCED, stream), 0

@@ -19,7 +19,7 @@ import pytest
 import torch
 
 import trainers.checkpoints
-import trainers.engines.choice
+import trainers.engines.pixel_choice
 from epsearch import cli
 from epsearch.preparation import arithmetic
 from tests.epsearch.conftest import SMALL as STUDY
@@ -209,7 +209,7 @@ def test_hashes_of_images(decoded, figures):
 def measured(monkeypatch):
     """What is the fastest path, whoever measures, and however busy the machine is."""
     path = NumericPath(products="onednn", sparse=True)
-    monkeypatch.setattr(trainers.engines.choice, "fastest_path", lambda *about: path)
+    monkeypatch.setattr(trainers.engines.pixel_choice, "fastest_path", lambda *about: path)
     return path
 
 

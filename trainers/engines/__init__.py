@@ -7,6 +7,8 @@ from trainers.engines.base import Engine
 from trainers.engines.batched.engine import BatchedEngine
 from trainers.engines.columns.mlp import ColumnsEngine
 from trainers.engines.columns.resnet import ResNetColumnsEngine
+from trainers.engines.image_choice import fastest_image_path
+from trainers.engines.pixel_choice import fastest_path
 from trainers.methods import Columns
 from trainers.numeric_path import NumericPath
 from trainers.streams.base import ImageStream, PixelStream, TaskStream
@@ -15,23 +17,28 @@ from trainers.streams.base import ImageStream, PixelStream, TaskStream
 def make_engine(
     cohort: Cohort, seeds: tuple[int, ...], stream: TaskStream, architecture: Architecture, path: NumericPath
 ) -> Engine:
-    """The engine that a numeric path names, or the method's own.
+    """Returns the engine that a numeric path names, or the method's own.
 
-    For learners of these seeds that are alike in all that is not per learner. Numba is imported where it is needed
-    only.
+    For learners of these seeds that are alike in all that is not per learner. All but the engines of multilayer
+    perceptrons in batches or columns take one seed: of another the tasks may have another number of steps, and the
+    compiled engine's data are to stay in the cache. Raises ValueError where a method has no form for the stream.
     """
-    grows = isinstance(cohort.declared.rule, Columns)
-    if architecture.network != "mlp":
-        if not grows:
-            return BatchedEngine(cohort, seeds, stream, architecture, path)
-        (seed,) = seeds
-        return ResNetColumnsEngine(cohort, seed, cast(ImageStream, stream), architecture, path)
-    pixels = cast(PixelStream, stream)
-    if grows:
-        return ColumnsEngine(cohort, seeds, pixels, architecture, path)
-    if path.device == "cuda" or path.products == "torch":
+    of_images = architecture.network != "mlp"
+    if isinstance(cohort.declared.rule, Columns):
+        if of_images:
+            return ResNetColumnsEngine(cohort, seeds, cast(ImageStream, stream), architecture, path)
+        return ColumnsEngine(cohort, seeds, cast(PixelStream, stream), architecture, path)
+    if of_images or path.device == "cuda" or path.products == "torch":
         return BatchedEngine(cohort, seeds, stream, architecture, path)
+    # Numba is imported where it is needed only: a GPU machine need not have it.
     from trainers.engines.compiled.engine import CompiledEngine
 
-    (seed,) = seeds
-    return CompiledEngine(cohort, seed, pixels, architecture, path)
+    return CompiledEngine(cohort, seeds, cast(PixelStream, stream), architecture, path)
+
+
+def fastest_for(stream: TaskStream, architecture: Architecture) -> NumericPath:
+    """Returns the fastest numeric path of this machine's CPU for what is trained on a stream, by a measurement."""
+    if architecture.network != "mlp":
+        return fastest_image_path(architecture.network, cast(ImageStream, stream).pixels.shape[1])
+    pixels = cast(PixelStream, stream)
+    return fastest_path(pixels.inputs, architecture.hidden[0], pixels.density)

@@ -1,16 +1,30 @@
-"""What the training loop asks of an engine, and the state of the learners it trains."""
+"""What the training loop asks of an engine, what all engines have in common, and the state of the learners they train.
 
+Engines differ in how they take steps and tests. Where the examples come from, how a penalty ends a task and what is
+counted of a task's schedule is the same for all of them.
+"""
+
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from itertools import accumulate, pairwise
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from trainers.cohort import Architecture, Cohort
+from trainers.engines.precision import set_precision
 from trainers.hyperparameters import Hyperparameters
-from trainers.methods.penalty import State
+from trainers.methods.penalty import Penalty, State, TaskEnd
+from trainers.networks import make_network
+from trainers.networks.weights import start_rows
+from trainers.numeric_path import NumericPath
+from trainers.pool import Pool
+from trainers.schedule import Segment
+from trainers.streams.base import TaskStream
 
 
 @dataclass(frozen=True)
@@ -33,10 +47,10 @@ class Learners:
     @classmethod
     def of(cls, params: Tensor, seed: Tensor, own: Mapping[str, Sequence[float]], state: State) -> "Learners":
         """Nothing is counted yet."""
-        device = params.device
-        values = {name: torch.tensor(some, dtype=torch.float64, device=device) for name, some in own.items()}
-        bad = torch.full((len(params),), -1, device=device)
-        return cls(params, seed, values, bad, torch.zeros(len(params), device=device), state)
+        # float64: the compiled engine reads the learners' values back as they are.
+        values = {name: torch.tensor(some, dtype=torch.float64, device=params.device) for name, some in own.items()}
+        bad, projected = (torch.full((len(params),), start, device=params.device) for start in (-1, 0.0))
+        return cls(params, seed, values, bad, projected, state)
 
     def part(self, rows: slice) -> "Learners":
         """Some of the learners, as views."""
@@ -54,46 +68,81 @@ class Learners:
         self.projected.zero_()
 
 
-class Engine(Protocol):
+class Engine(ABC):
     """Trains learners of some seeds in lockstep on the task that is loaded. Steps are numbered within the task."""
 
-    @property
-    def steps(self) -> int:
-        """Steps of the loaded task."""
-        ...
+    steps = 0
+    """Steps of the loaded task."""
+    reference = False
+    """Whether the loaded task's last steps have a reference batch."""
 
-    @property
-    def reference(self) -> bool:
-        """Whether the loaded task's steps have a reference batch."""
-        ...
+    def __init__(self, cohort: Cohort, seeds: tuple[int, ...], stream: TaskStream, path: NumericPath) -> None:
+        self._stream, self._seeds, self._path, self._device = stream, seeds, path, torch.device(path.device)
+        self._rule, self._shared = cohort.declared.rule, cohort.shared
+        self._pools = [Pool(stream, seed, cohort.declared, cohort.shared) for seed in seeds]
 
+    @abstractmethod
     def start(self) -> Tensor:
-        """Parameters [S, D] of the untrained networks, one of each seed."""
-        ...
+        """Returns the parameters [S, D] of the untrained networks, one of each seed, on the device."""
 
     def state(self, params: Tensor) -> State:
-        """What the method keeps of untrained networks besides their parameters."""
-        ...
+        """Returns what the method keeps of untrained networks [M, D] besides them: a penalty's arrays [M, D]."""
+        return self._rule.start(params) if isinstance(self._rule, Penalty) else {}
 
+    @abstractmethod
     def load_task(self, task: int) -> None:
-        """Makes the task's training set and batches ready."""
-        ...
+        """Makes the task's training set and batches ready; task: its position in the stream, counted from 0."""
 
+    @abstractmethod
     def train(self, learners: Learners, first: int, last: int) -> None:
-        """Takes the steps first…last−1 with every learner, in place."""
-        ...
+        """Takes the steps first…last−1 with every learner, in place; raises PrecisionError."""
 
-    def finish(self, learners: Learners, first: bool) -> None:
+    def finish(self, learners: Learners, first: bool) -> None:  # noqa: B027
         """Ends the loaded task, after its last step, for methods that look back; `first`: of the stream."""
-        ...
 
     def remember(self, task: int) -> None:
-        """Writes examples of the finished task into the memory."""
-        ...
+        """Writes examples of the finished task into every seed's memory, where the method has one."""
+        for pool in self._pools:
+            pool.remember(task)
 
+    @abstractmethod
     def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
-        """Share of the task's test set that each learner classifies correctly, [M]."""
-        ...
+        """Returns the share [M] of the task's test set that each learner classifies correctly."""
+
+    def _schedules(self, task: int) -> list[tuple[Segment, ...]]:
+        """Loads the task into the pools; returns the schedule of each seed."""
+        schedules = [pool.load_task(task) for pool in self._pools]
+        # Seeds that are trained together have tasks of the same size, and so segments of the same length.
+        self.steps = sum(len(segment.rows) for segment in schedules[0])
+        # A reservoir is empty in a task's first steps, never in its last.
+        self.reference = schedules[0][-1].reference > 0
+        return schedules
+
+
+class FixedEngine(Engine):
+    """For a network that all tasks share, random or pretrained at the start."""
+
+    def __init__(
+        self, cohort: Cohort, seeds: tuple[int, ...], stream: TaskStream, architecture: Architecture, path: NumericPath
+    ) -> None:
+        super().__init__(cohort, seeds, stream, path)
+        self._net, self._pretrained = make_network(architecture, stream, path.subtracted), architecture.pretrained
+
+    def start(self) -> Tensor:
+        """Returns the parameters [S, D] of the untrained networks, one of each seed; raises DataError."""
+        return start_rows(self._net, self._seeds, self._stream.tasks, self._pretrained).to(self._device)
+
+    def finish(self, learners: Learners, first: bool) -> None:
+        """Ends the loaded task for a penalty: the importance is found anew, and θ* moves."""
+        if isinstance(self._rule, Penalty):
+            set_precision(self._path)
+            real, values = self._net.real.to(self._device), learners.values(self._shared)
+            shown, sensitivities = self._pools[0].shown, partial(self._sensitivities, learners)
+            self._rule.end_task(learners.state, TaskEnd(first, learners.params, real, shown, values, sensitivities))
+
+    @abstractmethod
+    def _sensitivities(self, learners: Learners) -> Iterator[Tensor]:
+        """As `TaskEnd.sensitivities` says; one buffer for all: who asks is done with it at the next."""
 
 
 def accuracies(hits: NDArray[np.bool_], labels: NDArray[np.int64], balanced: bool) -> NDArray[np.float64]:
@@ -104,10 +153,18 @@ def accuracies(hits: NDArray[np.bool_], labels: NDArray[np.int64], balanced: boo
     (0.5, 0.6667)
     """
     if not balanced:
-        share: NDArray[np.float64] = hits.sum(axis=1) / hits.shape[1]
-        return share
+        return np.asarray(hits.mean(axis=1))
     classes = [[mine[one == label].mean() for label in np.unique(one)] for mine, one in zip(hits, labels, strict=True)]
     return np.array([np.mean(shares) for shares in classes])
+
+
+def parts(length: int, size: int) -> list[slice]:
+    """So many rows in consecutive parts of `size`, the last of which may be short.
+
+    >>> parts(5, 2)
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    return [slice(begin, min(begin + size, length)) for begin in range(0, length, size)]
 
 
 def steps_between(lengths: Sequence[int], first: int, last: int) -> Iterator[tuple[int, int, range]]:
@@ -116,12 +173,9 @@ def steps_between(lengths: Sequence[int], first: int, last: int) -> Iterator[tup
     >>> list(steps_between([4, 1], 2, 5))
     [(0, 0, range(2, 4)), (1, 4, range(0, 1))]
     """
-    start = 0
-    for number, length in enumerate(lengths):
-        begin, end = max(first - start, 0), min(last - start, length)
-        if begin < end:
-            yield number, start, range(begin, end)
-        start += length
+    for number, (start, end) in enumerate(pairwise(accumulate(lengths, initial=0))):
+        if steps := range(max(first, start) - start, min(last, end) - start):
+            yield number, start, steps
 
 
 def is_due(step: int, every: int) -> bool:

@@ -5,7 +5,7 @@ from functools import cache
 import torch
 
 from trainers.cohort import IMAGE_NETWORKS
-from trainers.engines.choice import CLEARLY, seconds
+from trainers.engines.pixel_choice import CLEARLY, seconds
 from trainers.networks.base import Batch
 from trainers.networks.heads import Linear
 from trainers.networks.resnet import REDUCED, STANDARD, ResNet
@@ -25,24 +25,10 @@ def fastest_image_path(network: str, size: int) -> NumericPath:
     assert network in IMAGE_NETWORKS
     large = network == "resnet18"
     net = ResNet(STANDARD if large else REDUCED, large, Linear(10, random_bias=False))
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.no_grad():
-            taken = _measured(net, size)
-    finally:
-        torch.set_num_threads(threads)
-    return NumericPath(products="torch" if taken["together"] * CLEARLY < taken["in turn"] else "onednn")
-
-
-def _measured(net: ResNet, size: int) -> dict[str, float]:
-    row = torch.from_numpy(net.init(generator(0, "measure")))
-    params, into = row.repeat(MEMBERS, 1), torch.empty(MEMBERS, net.row)
-    count = max(2, BATCH_PIXELS // size**2)
-    labels = torch.zeros(1, count, dtype=torch.int64)
-    batch = Batch(torch.rand(1, count, size, size, 3), labels, None)
+    params, into = torch.from_numpy(net.init(generator(0, "measure"))).repeat(MEMBERS, 1), torch.empty(MEMBERS, net.row)
+    kept, count = net.statistics(params), max(2, BATCH_PIXELS // size**2)
+    batch = Batch(torch.rand(1, count, size, size, 3), torch.zeros(1, count, dtype=torch.int64), None)
     weight = torch.full((1, count, 1), 1 / count)
-    kept = net.statistics(params)
 
     def step(rows: slice) -> None:
         some = {name: values[rows] for name, values in kept.items()}
@@ -52,4 +38,5 @@ def _measured(net: ResNet, size: int) -> dict[str, float]:
         for member in range(MEMBERS):
             step(slice(member, member + 1))
 
-    return seconds({"together": lambda: step(slice(MEMBERS)), "in turn": in_turn}, TURNS)
+    taken = seconds({"together": lambda: step(slice(MEMBERS)), "in turn": in_turn}, TURNS)
+    return NumericPath(products="torch" if taken["together"] * CLEARLY < taken["in turn"] else "onednn")

@@ -25,9 +25,8 @@ def make_network(architecture: Architecture, stream: TaskStream, subtracted: boo
 def make_resnet(architecture: Architecture, stream: ImageStream, subtracted: bool = False) -> ResNet:
     """The reduced or the standard ResNet-18, with one linear layer or a joint embedding behind it."""
     large = architecture.network == "resnet18"
-    head: Head = Linear(stream.outputs, random_bias=not large)
-    if stream.attributes is not None:
-        head = JointEmbedding(torch.tensor(stream.attributes))
+    known = stream.attributes
+    head: Head = Linear(stream.outputs, not large) if known is None else JointEmbedding(torch.tensor(known))
     return ResNet(STANDARD if large else REDUCED, large, head, subtracted)
 
 

@@ -29,31 +29,21 @@ class Network(Protocol):
     normalises: bool
 
     @property
-    def parameters(self) -> int:
-        """Trainable parameters of one member."""
-        ...
-
-    @property
     def row(self) -> int:
         """Length of a row, with padding."""
-        ...
 
     @property
     def real(self) -> Tensor:
         """[row], False where a row is padding."""
-        ...
 
     def init(self, rng: np.random.Generator) -> NDArray[np.float32]:
         """One row of an untrained network."""
-        ...
 
     def statistics(self, params: Tensor) -> Statistics:
         """Those of untrained networks, on the device of params [M, D]."""
-        ...
 
     def logits(self, params: Tensor, statistics: Statistics, x: Tensor) -> Tensor:
         """[M, B, outputs], as in a test."""
-        ...
 
     def gradients(
         self,
@@ -69,18 +59,19 @@ class Network(Protocol):
         row_weight [M or 1, B, 1] = 1/rows of its part. The gradient of each part is written into its [M, D] in `into`.
         Returns the sum of the losses [M]. Moves the statistics.
         """
-        ...
 
     def sensitivity(
         self, params: Tensor, statistics: Statistics, x: Tensor, allowed: Tensor | None, into: Tensor
     ) -> None:
         """Writes the gradient [M, D] of Σ ‖logits‖² over the batch, of allowed outputs only."""
-        ...
+
+
+def leaves_of(views: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The same memory as leaves of a graph, by which a loss can be differentiated; the views themselves stay none."""
+    return {name: view.detach().requires_grad_() for name, view in views.items()}
 
 
 def gradient_of(loss: Tensor, leaves: dict[str, Tensor], into: dict[str, Tensor]) -> None:
     """Writes the gradient by every leaf into the view of its name."""
-    found = torch.autograd.grad(loss, list(leaves.values()))
-    with torch.no_grad():
-        for view, gradient in zip(into.values(), found, strict=True):
-            view.copy_(gradient)
+    for view, gradient in zip(into.values(), torch.autograd.grad(loss, list(leaves.values())), strict=True):
+        view.copy_(gradient)

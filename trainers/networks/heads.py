@@ -7,12 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trainers.networks.draws import truncated_normal, uniform
+from trainers.networks.draws import BIAS_START, truncated_normal, uniform
 
 Views = dict[str, Tensor]
 """Parameters by name, [M, …]."""
-
-JOINT_BIAS_START = 0.1  # A-GEM's released code
 
 
 class Head(Protocol):
@@ -21,19 +19,15 @@ class Head(Protocol):
     @property
     def outputs(self) -> int:
         """The logits of an example."""
-        ...
 
     def shapes(self, features: int) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """Names and shapes of its parameters."""
-        ...
 
     def init(self, views: Views, rng: np.random.Generator) -> None:
         """Writes the untrained parameters [1, …]."""
-        ...
 
     def logits(self, views: Views, features: Tensor) -> Tensor:
         """[M, B, outputs] from features [M, B, F]."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -82,8 +76,8 @@ class JointEmbedding:
     def init(self, views: Views, rng: np.random.Generator) -> None:
         """Draws W truncated normal (σ = 0.1), and sets b to 0.1."""
         weight = views["embedding.weight"][0]
-        weight.copy_(torch.from_numpy(truncated_normal(rng, tuple(weight.shape))))
-        views["embedding.bias"].fill_(JOINT_BIAS_START)
+        weight.copy_(truncated_normal(rng, tuple(weight.shape)))
+        views["embedding.bias"].fill_(BIAS_START)
 
     def logits(self, views: Views, features: Tensor) -> Tensor:
         """Returns features·(A W)ᵀ + b, [M, B, outputs]."""

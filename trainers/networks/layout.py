@@ -1,9 +1,10 @@
 """How named parameters lie in a row of a matrix [M, D]: each on a 64-byte boundary, for the reasons in `mlp.py`."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, pairwise
 
 import torch
 from torch import Tensor
@@ -18,33 +19,44 @@ class Layout:
     shapes: tuple[tuple[str, tuple[int, ...]], ...]
 
     @property
-    def parameters(self) -> int:
-        """Values without the gaps."""
-        return sum(math.prod(shape) for _, shape in self.shapes)
-
-    @cached_property
     def row(self) -> int:
         """Length of a row, with the gaps."""
-        return sum(_padded(shape) for _, shape in self.shapes)
+        return self._starts[-1]
 
     def views(self, matrix: Tensor) -> dict[str, Tensor]:
         """[M, *shape] of every name, into a matrix [M, row]."""
-        return {name: matrix[:, a:b].view(-1, *shape) for name, shape, a, b in self._places()}
+        return {
+            name: matrix[:, start : start + math.prod(shape)].view(-1, *shape)
+            for (name, shape), start in zip(self.shapes, self._starts, strict=False)
+        }
 
     @cached_property
     def real(self) -> Tensor:
         """[row], False in the gaps."""
-        row = torch.zeros(self.row, dtype=torch.bool)
-        for _, _, a, b in self._places():
-            row[a:b] = True
-        return row
+        row = torch.zeros(1, self.row, dtype=torch.bool)
+        for view in self.views(row).values():
+            view.fill_(True)
+        return row[0]
 
-    def _places(self) -> Iterator[tuple[str, tuple[int, ...], int, int]]:
-        start = 0
-        for name, shape in self.shapes:
-            yield name, shape, start, start + math.prod(shape)
-            start += _padded(shape)
+    @cached_property
+    def _starts(self) -> tuple[int, ...]:
+        """Where each name's values begin, and where the last gap ends; found once, as every step asks for views."""
+        return tuple(accumulate((padded(math.prod(shape)) for _, shape in self.shapes), initial=0))
 
 
-def _padded(shape: tuple[int, ...]) -> int:
-    return -(-math.prod(shape) // ALIGNMENT) * ALIGNMENT
+def padded(values: int) -> int:
+    """So many values with the gap behind them.
+
+    >>> padded(10), padded(16)
+    (16, 16)
+    """
+    return -(-values // ALIGNMENT) * ALIGNMENT
+
+
+def consecutive(lengths: Iterable[int]) -> list[slice]:
+    """Where parts of these lengths lie that follow each other.
+
+    >>> consecutive([2, 3])
+    [slice(0, 2, None), slice(2, 5, None)]
+    """
+    return [slice(start, end) for start, end in pairwise(accumulate(lengths, initial=0))]

@@ -6,7 +6,7 @@ and ε-SOFT-GEM divides g_ref by its norm. torch's own cross-entropy subtracts. 
 `output_delta` is in `engines/compiled/kernels.py`.
 """
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -46,8 +46,7 @@ def cross_entropy(
     """
     if subtracted:
         return _weighted(torch.log_softmax(masked(logits, allowed), dim=2), labels, weight)
-    result: Tensor = _CrossEntropy.apply(masked(logits, allowed), labels, weight)
-    return result
+    return cast(Tensor, _CrossEntropy.apply(masked(logits, allowed), labels, weight))
 
 
 class _CrossEntropy(torch.autograd.Function):
@@ -68,5 +67,4 @@ class _CrossEntropy(torch.autograd.Function):
 
 
 def _weighted(log_p: Tensor, labels: Tensor, weight: Tensor) -> Tensor:
-    wanted = labels.expand(len(log_p), -1)[:, :, None]
-    return -(log_p.gather(2, wanted)[..., 0] * weight).sum(1)
+    return -(log_p.gather(2, labels.expand(len(log_p), -1)[:, :, None])[..., 0] * weight).sum(1)

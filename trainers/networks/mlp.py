@@ -10,7 +10,7 @@ units, so it changes nothing.
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 import torch
@@ -18,11 +18,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainers.networks.base import Batch, Statistics
-from trainers.networks.draws import truncated_normal
-from trainers.networks.layout import ALIGNMENT
+from trainers.networks.draws import BIAS_START, truncated_normal
+from trainers.networks.layout import consecutive, padded
 from trainers.networks.losses import one_hot, output_delta
-
-BIAS_START = 0.1
 
 
 class Layer(NamedTuple):
@@ -30,6 +28,15 @@ class Layer(NamedTuple):
 
     weight: Tensor
     bias: Tensor
+
+
+def layers_of(matrix: Tensor, shapes: Sequence[tuple[int, int]]) -> list[Layer]:
+    """Views into a matrix [..., D] that holds layers of these shapes (in, out), each weight in front of its bias."""
+    arrays = torch.split(matrix, [size for k, n in shapes for size in (k * n, n)], dim=-1)
+    return [
+        Layer(weight.view(*weight.shape[:-1], *shape), bias)
+        for shape, weight, bias in zip(shapes, arrays[::2], arrays[1::2], strict=True)
+    ]
 
 
 @dataclass(frozen=True)
@@ -41,14 +48,9 @@ class MLP:
     normalises = False
 
     @property
-    def parameters(self) -> int:
-        """Trainable parameters of one member, without padding."""
-        return sum((k + 1) * n for k, n in itertools.pairwise(self.sizes))
-
-    @property
     def widths(self) -> tuple[int, ...]:
         """The sizes as they are stored: all but the inputs padded."""
-        return (self.sizes[0], *(-(-size // ALIGNMENT) * ALIGNMENT for size in self.sizes[1:]))
+        return (self.sizes[0], *map(padded, self.sizes[1:]))
 
     @property
     def row(self) -> int:
@@ -59,19 +61,13 @@ class MLP:
         """One row: weights truncated normal (σ = 0.1, cut at ±2σ), all biases 0.1, as in A-GEM's released code."""
         row = torch.zeros(1, self.row)
         for (k, n), (weight, bias) in zip(itertools.pairwise(self.sizes), self.layers(row), strict=True):
-            weight[0, :k, :n] = torch.from_numpy(truncated_normal(rng, (n, k))).T
+            weight[0, :k, :n] = truncated_normal(rng, (n, k)).T
             bias[0, :n] = BIAS_START
-        result: NDArray[np.float32] = row[0].numpy()
-        return result
+        return cast(NDArray[np.float32], row[0].numpy())
 
     def layers(self, matrix: Tensor) -> list[Layer]:
         """Views into a matrix [M, row] of parameters or gradients."""
-        views, start = [], 0
-        for k, n in itertools.pairwise(self.widths):
-            end = start + k * n
-            views.append(Layer(matrix[:, start:end].view(-1, k, n), matrix[:, end : end + n]))
-            start = end + n
-        return views
+        return layers_of(matrix, list(itertools.pairwise(self.widths)))
 
     @property
     def real(self) -> Tensor:
@@ -89,8 +85,7 @@ class MLP:
             outputs.append(torch.baddbmm(bias[:, None], outputs[-1], weight))
             if len(outputs) < len(self.sizes):
                 outputs[-1].relu_()
-        outputs[-1] = outputs[-1][..., : self.sizes[-1]]
-        return outputs
+        return [*outputs[:-1], outputs[-1][..., : self.sizes[-1]]]
 
     def statistics(self, params: Tensor) -> Statistics:
         """None."""
@@ -133,8 +128,7 @@ class MLP:
         """From the gradient by the logits, delta [M, B, classes], to those by the parameters, for each part."""
         # The padding's gradient is zero, and so stay its parameters.
         delta = torch.nn.functional.pad(delta, (0, self.widths[-1] - self.sizes[-1]))
-        ends = list(itertools.accumulate(parts))
-        slices = [slice(end - size, end) for size, end in zip(parts, ends, strict=True)]
+        slices = consecutive(parts)
         for index in reversed(range(len(layers))):
             for part, gradient in zip(slices, into, strict=True):
                 torch.bmm(outputs[index][:, part].mT, delta[:, part], out=gradient[index].weight)

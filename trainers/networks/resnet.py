@@ -4,10 +4,11 @@ Members lie beside each other in the channels, so that one grouped convolution i
 normalisation, which treats channels one by one. Parameters are named and shaped as torchvision has them.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from itertools import chain
+from typing import NamedTuple, cast
 
 import numpy as np
 import torch
@@ -15,10 +16,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from trainers.networks.base import Batch, Statistics, gradient_of
+from trainers.networks.base import Batch, Statistics, gradient_of, leaves_of
 from trainers.networks.draws import uniform
 from trainers.networks.heads import Head, Views
-from trainers.networks.layout import Layout
+from trainers.networks.layout import Layout, consecutive
 from trainers.networks.losses import cross_entropy
 
 REDUCED, STANDARD = (20, 40, 80, 160), (64, 128, 256, 512)
@@ -59,11 +60,6 @@ class ResNet:
     normalises = True
 
     @property
-    def parameters(self) -> int:
-        """Trainable parameters of one member, without padding."""
-        return self.layout.parameters
-
-    @property
     def row(self) -> int:
         """Length of a row of parameters, with padding."""
         return self.layout.row
@@ -81,45 +77,60 @@ class ResNet:
 
     @cached_property
     def blocks(self) -> tuple[Block, ...]:
-        """All blocks, stage after stage."""
-        return tuple(self._blocks())
+        """All blocks, stage after stage; from the second stage on, the first one halves the maps' sides."""
+        blocks, inputs = [], self.widths[0]
+        for stage, width in enumerate(self.widths, start=1):
+            for number in range(BLOCKS):
+                name, stride = f"layer{stage}.{number}", 2 if stage > 1 and number == 0 else 1
+                shortcut = Convolution(f"{name}.downsample.0", f"{name}.downsample.1", inputs, width, 1, stride)
+                blocks.append(
+                    Block(
+                        Convolution(f"{name}.conv1", f"{name}.bn1", inputs, width, 3, stride),
+                        Convolution(f"{name}.conv2", f"{name}.bn2", width, width, 3, 1),
+                        shortcut if stride > 1 or inputs != width else None,
+                    )
+                )
+                inputs = width
+        return tuple(blocks)
 
     @cached_property
     def layout(self) -> Layout:
         """Of the trainable parameters."""
-        shapes: list[tuple[str, tuple[int, ...]]] = []
-        for one in self._convolutions():
-            shapes.append((f"{one.name}.weight", (one.outputs, one.inputs, one.kernel, one.kernel)))
-            shapes += [(f"{one.norm}.{kind}", (one.outputs,)) for kind in ("weight", "bias")]
-        return Layout((*shapes, *self.head.shapes(self.widths[-1])))
+        of_each = (
+            (
+                (f"{one.name}.weight", (one.outputs, one.inputs, one.kernel, one.kernel)),
+                *((f"{one.norm}.{kind}", (one.outputs,)) for kind in ("weight", "bias")),
+            )
+            for one in self._convolutions
+        )
+        return Layout((*chain.from_iterable(of_each), *self.head.shapes(self.widths[-1])))
 
     @cached_property
     def statistics_layout(self) -> Layout:
         """Of batch normalisation's moving averages."""
         kinds = ("running_mean", "running_var")
-        return Layout(tuple((f"{one.norm}.{kind}", (one.outputs,)) for one in self._convolutions() for kind in kinds))
+        return Layout(tuple((f"{one.norm}.{kind}", (one.outputs,)) for one in self._convolutions for kind in kinds))
 
     def activations(self, size: int) -> int:
         """Values that all convolutions put out for one image of size × size."""
         side = -(-size // self.stem.stride)
-        found = self.stem.outputs * side**2
+        values = self.stem.outputs * side**2
         side = -(-side // 2) if self.large else side
         for block in self.blocks:
             side = -(-side // block.first.stride)
-            found += sum(one.outputs * side**2 for one in block if one is not None)
-        return found
+            values += sum(one.outputs * side**2 for one in block if one is not None)
+        return values
 
     def init(self, rng: np.random.Generator) -> NDArray[np.float32]:
         """One row: kernels within ±1/√(k·C_in), k a kernel's side, as in A-GEM's released code; γ = 1, β = 0."""
         row = torch.zeros(1, self.row)
         views = self.layout.views(row)
-        for one in self._convolutions():
+        for one in self._convolutions:
             kernel = views[f"{one.name}.weight"][0]
             kernel.copy_(uniform(rng, kernel.shape, (one.kernel * one.inputs) ** -0.5))
             views[f"{one.norm}.weight"].fill_(1.0)
         self.head.init(views, rng)
-        result: NDArray[np.float32] = row[0].numpy()
-        return result
+        return cast(NDArray[np.float32], row[0].numpy())
 
     def statistics(self, params: Tensor) -> Statistics:
         """Moving averages of untrained networks: mean 0, variance 1."""
@@ -143,17 +154,16 @@ class ResNet:
     ) -> Tensor:
         """As `Network.gradients` says. Reference batches pass before the mini-batch, whose statistics weigh more."""
         x, labels, allowed = batch
-        ends = np.cumsum(parts)
         loss = params.new_zeros(len(params))
-        for number in (*range(1, len(parts)), 0):
-            part = slice(int(ends[number]) - parts[number], int(ends[number]))
+        now, *references = zip(consecutive(parts), into, strict=True)
+        for part, gradient in (*references, now):
             masks = None if allowed is None else allowed[:, part]
-            leaves = self._leaves(params)
+            leaves = leaves_of(self.layout.views(params))
             with torch.enable_grad():
                 logits = self._forward(leaves, statistics["statistics"], x[:, part], training=True)
                 losses = cross_entropy(logits, labels[:, part], masks, row_weight[:, part, 0], self.subtracted)
                 # Zeroed first: autograd writes no gaps between parameters, and the buffers come without values.
-                gradient_of(losses.sum(), leaves, self.layout.views(into[number].zero_()))
+                gradient_of(losses.sum(), leaves, self.layout.views(gradient.zero_()))
             loss += losses.detach()
         return loss
 
@@ -161,38 +171,19 @@ class ResNet:
         self, params: Tensor, statistics: Statistics, x: Tensor, allowed: Tensor | None, into: Tensor
     ) -> None:
         """As `Network.sensitivity` says; by the moving averages."""
-        leaves = self._leaves(params)
+        leaves = leaves_of(self.layout.views(params))
         with torch.enable_grad():
             logits = self._forward(leaves, statistics["statistics"], x, training=False)
             counted = logits if allowed is None else logits * allowed
             gradient_of(counted.square().sum(), leaves, self.layout.views(into.zero_()))
 
-    def _leaves(self, params: Tensor) -> Views:
-        return {name: view.detach().requires_grad_() for name, view in self.layout.views(params).items()}
-
     def _forward(self, views: Views, statistics: Tensor, x: Tensor, training: bool) -> Tensor:
         layers = Layers(views, self.statistics_layout.views(statistics), training)
         return self.head.logits(views, layers.features(self, x))
 
-    def _convolutions(self) -> Iterator[Convolution]:
-        yield self.stem
-        for block in self.blocks:
-            yield from (one for one in block if one is not None)
-
-    def _blocks(self) -> Iterator[Block]:
-        inputs = self.widths[0]
-        for stage, width in enumerate(self.widths, start=1):
-            for number in range(BLOCKS):
-                name, stride = f"layer{stage}.{number}", 2 if stage > 1 and number == 0 else 1
-                changes = stride > 1 or inputs != width
-                yield Block(
-                    Convolution(f"{name}.conv1", f"{name}.bn1", inputs, width, 3, stride),
-                    Convolution(f"{name}.conv2", f"{name}.bn2", width, width, 3, 1),
-                    Convolution(f"{name}.downsample.0", f"{name}.downsample.1", inputs, width, 1, stride)
-                    if changes
-                    else None,
-                )
-                inputs = width
+    @property
+    def _convolutions(self) -> list[Convolution]:
+        return [self.stem, *(one for block in self.blocks for one in block if one is not None)]
 
 
 class Layers:

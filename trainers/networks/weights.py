@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from trainers.networks.base import Network
-from trainers.networks.resnet import ResNet
+from trainers.networks.heads import Linear
+from trainers.networks.resnet import STANDARD, ResNet
 from trainers.notes import first_line, tell
 from trainers.schedule import generator
 from trainers.streams.base import DataError
@@ -41,35 +42,31 @@ def put(net: ResNet, rows: Tensor, weights: dict[str, Tensor], source: str) -> N
     As in A-GEM's released code, moving averages are not among them: they start as those of an untrained network.
     """
     backbone = {name: view for name, view in net.layout.views(rows).items() if not _of_head(name)}
-    found = {name: value for name, value in weights.items() if not _of_head(name) and not name.endswith(NOT_PARAMETERS)}
-    if found.keys() != backbone.keys():
-        name = min(found.keys() ^ backbone.keys())
+    given = {name: value for name, value in weights.items() if not _of_head(name) and not name.endswith(NOT_PARAMETERS)}
+    if given.keys() != backbone.keys():
+        name = min(given.keys() ^ backbone.keys())
         kind = "lack" if name in backbone else "also have"
         raise DataError(f"the weights in {source} are not those of a ResNet-18 of torchvision: they {kind} {name}")
     for name, view in backbone.items():
-        if found[name].shape != view.shape[1:]:
-            shapes = ["×".join(map(str, shape)) for shape in (found[name].shape, view.shape[1:])]
+        if given[name].shape != view.shape[1:]:
+            shapes = ["×".join(map(str, shape)) for shape in (given[name].shape, view.shape[1:])]
             raise DataError(
                 f"the weights in {source} are of another network: {name} is {shapes[0]}, allowed {shapes[1]}"
             )
-        if not _plain(found[name]):
+        if not _plain(given[name]):
             raise DataError(f"the weights in {source} must be finite floating-point numbers; {name} has others")
-        view.copy_(found[name])
+        view.copy_(given[name])
 
 
 @lru_cache(maxsize=1)
 def check(pretrained: str) -> str:
     """A hash of the weights, after they have been seen to fit. Raises DataError."""
-    from trainers.networks.heads import Linear
-    from trainers.networks.resnet import STANDARD
-
     weights = load(pretrained)
     net = ResNet(STANDARD, True, Linear(1, random_bias=False))
     put(net, torch.zeros(1, net.row), weights, pretrained)
     digest = hashlib.sha256()
-    for name in sorted(net.layout.views(torch.zeros(1, net.row))):
-        if not _of_head(name):
-            digest.update(np.ascontiguousarray(weights[name].detach().float().numpy()).data)
+    for name in sorted(name for name, _ in net.layout.shapes if not _of_head(name)):
+        digest.update(np.ascontiguousarray(weights[name].detach().float().numpy()).data)
     return digest.hexdigest()[:16]
 
 
@@ -90,10 +87,9 @@ def _imagenet() -> dict[str, Tensor]:
     try:
         weights = ResNet18_Weights.IMAGENET1K_V1
         _drop_damaged(Path(torch.hub.get_dir(), "checkpoints", Path(urlsplit(weights.url).path).name))
-        found: dict[str, Tensor] = weights.get_state_dict(progress=False, check_hash=True)
+        return cast(dict[str, Tensor], weights.get_state_dict(progress=False, check_hash=True))
     except Exception as error:  # of torchvision, urllib, pickle, …
         raise DataError(f"the ImageNet weights cannot be downloaded ({first_line(error)}); {advice}") from error
-    return found
 
 
 def _drop_damaged(path: Path) -> None:
@@ -111,7 +107,8 @@ def _file(path: Path) -> dict[str, Tensor]:
     try:
         with open_regular(path) as file:
             _check_size(path, file)
-            found: Any = torch.load(file, map_location="cpu", weights_only=True)
+            # Tensors alone: a pickle of anything else would run code of whoever wrote the file.
+            saved: Any = torch.load(file, map_location="cpu", weights_only=True)
     except DataError:
         raise
     except FileNotFoundError:
@@ -125,16 +122,18 @@ def _file(path: Path) -> dict[str, Tensor]:
         ) from error
     except Exception as error:  # torch and zipfile have their own
         raise DataError(f"cannot read weights from {path}: {first_line(error)}") from error
-    if isinstance(found, dict) and isinstance(found.get("state_dict"), dict):
-        found = found["state_dict"]
-    if not isinstance(found, dict) or not all(
-        isinstance(name, str) and isinstance(value, Tensor) for name, value in found.items()
+    # Training scripts, torchvision's own among them, save the state dict beside an epoch and an optimiser.
+    if isinstance(saved, dict) and isinstance(saved.get("state_dict"), dict):
+        saved = saved["state_dict"]
+    if not isinstance(saved, dict) or not all(
+        isinstance(name, str) and isinstance(value, Tensor) for name, value in saved.items()
     ):
-        raise DataError(f"{path} must hold a state dict, names with tensors; got a {type(found).__name__}")
-    return found
+        raise DataError(f"{path} must hold a state dict, names with tensors; got a {type(saved).__name__}")
+    return saved
 
 
 def _plain(weights: Tensor) -> bool:
+    """Whether they are finite floating-point numbers in plain memory, neither sparse nor on another device."""
     dense = weights.layout is torch.strided and weights.device.type == "cpu" and weights.is_floating_point()
     return dense and bool(weights.float().isfinite().all())
 

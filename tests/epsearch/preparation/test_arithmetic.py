@@ -17,10 +17,12 @@ from trainers.numeric_path import NumericPath
 @pytest.fixture
 def measured(monkeypatch):
     """What has been measured from now on; it is always oneDNN's path that is the fastest."""
-    import trainers.engines.choice as choice
+    from trainers.engines import pixel_choice
 
     found = []
-    monkeypatch.setattr(choice, "fastest_path", lambda *about: found.append(about) or NumericPath(products="onednn"))
+    monkeypatch.setattr(
+        pixel_choice, "fastest_path", lambda *about: found.append(about) or NumericPath(products="onednn")
+    )
     return found
 
 
@@ -102,7 +104,7 @@ def test_a_cache_that_cannot_be_written_stops_nothing(tmp_path, monkeypatch):
 @pytest.fixture
 def timed(monkeypatch):
     """A function that says how many seconds each way takes from now on; it returns the ways that were compared."""
-    import trainers.engines.choice as choice
+    from trainers.engines import pixel_choice
 
     def take(**seconds):
         compared = []
@@ -113,16 +115,16 @@ def timed(monkeypatch):
             compared.append(list(ways))
             return {name: seconds[name] for name in ways}
 
-        choice.fastest_path.cache_clear()
-        monkeypatch.setattr(choice, "seconds", measure)
+        pixel_choice.fastest_path.cache_clear()
+        monkeypatch.setattr(pixel_choice, "seconds", measure)
         return compared
 
     yield take
-    choice.fastest_path.cache_clear()
+    pixel_choice.fastest_path.cache_clear()
 
 
 def test_sparse_inputs_are_chosen_where_they_are_clearly_faster_only(timed):
-    from trainers.engines.choice import fastest_path
+    from trainers.engines.pixel_choice import fastest_path
 
     timed(mkl=1.0, onednn=1.0, dense=1.2, sparse=1.0)
     assert fastest_path(1568, 256, 0.02).sparse
@@ -131,7 +133,7 @@ def test_sparse_inputs_are_chosen_where_they_are_clearly_faster_only(timed):
 
 
 def test_sparse_inputs_that_cannot_be_faster_are_not_measured(timed):
-    from trainers.engines.choice import fastest_path
+    from trainers.engines.pixel_choice import fastest_path
 
     compared = timed(mkl=1.0, onednn=1.0)
     assert not fastest_path(1568, 256, 0.9).sparse
@@ -141,7 +143,7 @@ def test_sparse_inputs_that_cannot_be_faster_are_not_measured(timed):
 
 @pytest.mark.parametrize(("onednn", "products"), [(0.8, "onednn"), (0.95, "mkl"), (1.2, "mkl")])
 def test_other_products_are_chosen_where_they_are_clearly_faster_only(timed, onednn, products):
-    from trainers.engines.choice import fastest_path
+    from trainers.engines.pixel_choice import fastest_path
 
     timed(mkl=1.0, onednn=onednn)
     assert fastest_path(64, 256, 0.9).products == products
@@ -149,22 +151,22 @@ def test_other_products_are_chosen_where_they_are_clearly_faster_only(timed, one
 
 def test_the_median_turn_counts_and_the_first_does_not(monkeypatch):
     """By a clock that shows what each turn takes: the first compiles, and once the machine does something else."""
-    import trainers.engines.choice as choice
+    from trainers.engines import pixel_choice
 
     takes = iter([50.0, 1.0, 9.0, 2.0])
     clock = [0.0]
-    monkeypatch.setattr(choice, "now", lambda: clock[0])
+    monkeypatch.setattr(pixel_choice, "now", lambda: clock[0])
 
     def work():
         clock[0] += next(takes)
 
-    assert choice.seconds({"one": work}, turns=3) == {"one": 2.0}
+    assert pixel_choice.seconds({"one": work}, turns=3) == {"one": 2.0}
 
 
 @pytest.mark.slow
 def test_a_fiftieth_of_the_pixels_is_faster_than_all_of_them():
     """On every machine, and by far."""
-    from trainers.engines.choice import fastest_path
+    from trainers.engines.pixel_choice import fastest_path
 
     fastest_path.cache_clear()
     assert fastest_path(1568, 256, 0.02).sparse

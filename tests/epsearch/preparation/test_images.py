@@ -29,8 +29,9 @@ SEARCH = [*TINY, *["--points", "3", "--repeats", "1", "--certify", "1"]]
 @pytest.fixture(autouse=True)
 def small_networks(monkeypatch):
     for name in ("REDUCED", "STANDARD"):
-        for module in ("networks", "networks.resnet", "engines.image_choice"):
+        for module in ("networks", "engines.image_choice"):
             monkeypatch.setattr(f"trainers.{module}.{name}", WIDTHS)
+    monkeypatch.setattr("trainers.networks.weights.STANDARD", WIDTHS)
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ import torch
 
 from tests.support.learners import engine_of, learner, untrained
 from tests.support.toy_streams import toy
-from trainers.engines import choice, precision
+from trainers.engines import pixel_choice, precision
 from trainers.engines.precision import PrecisionError, set_precision
 from trainers.numeric_path import NumericPath
 
@@ -83,5 +83,5 @@ def test_a_switch_that_does_not_hold_is_refused(monkeypatch):
 
 def test_paths_are_measured_in_full_precision():
     spoil()
-    choice.seconds({"nothing": lambda: None}, turns=1)
+    pixel_choice.seconds({"nothing": lambda: None}, turns=1)
     assert seen() == ["ieee"] * 5

@@ -22,7 +22,7 @@ IN_TURN = NumericPath(products="onednn")
 
 @pytest.fixture(autouse=True)
 def small_networks(monkeypatch):
-    for name in ("trainers.networks.STANDARD", "trainers.networks.resnet.STANDARD"):
+    for name in ("trainers.networks.STANDARD", "trainers.networks.weights.STANDARD"):
         monkeypatch.setattr(name, (8, 16, 24, 32))
     load.cache_clear()
     check.cache_clear()

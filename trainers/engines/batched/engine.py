@@ -5,7 +5,6 @@ networks always run here; on a CPU their members can take each step one after an
 """
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 import torch
@@ -13,59 +12,45 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainers.cohort import Architecture, Cohort
-from trainers.engines.base import Learners, accuracies, is_due, steps_between
+from trainers.engines.base import FixedEngine, Learners, accuracies, is_due, parts, steps_between
 from trainers.engines.batched.feed import make_feed
 from trainers.engines.precision import set_precision
 from trainers.methods import Mixing, Penalty, Products, Projection
-from trainers.methods.penalty import State, Step, TaskEnd, column
-from trainers.networks import make_network
+from trainers.methods.penalty import State, Step, column
 from trainers.networks.losses import masked
-from trainers.networks.weights import start_rows
 from trainers.numeric_path import NumericPath
-from trainers.pool import Pool
 from trainers.schedule import Segment
 from trainers.streams.base import TaskStream
 
 GRAPH_STEPS = 16  # steps in one CUDA graph: the cost of launching it is spread over them
 
 
-class BatchedEngine:
+class BatchedEngine(FixedEngine):
     """Schedules, examples and parameters live on the device; a step reads its number there too."""
 
     def __init__(
         self, cohort: Cohort, seeds: tuple[int, ...], stream: TaskStream, architecture: Architecture, path: NumericPath
     ) -> None:
-        self._stream, self._seeds, self._path, self._device = stream, seeds, path, torch.device(path.device)
-        self._rule, self._shared, self._pretrained = cohort.declared.rule, cohort.shared, architecture.pretrained
-        self._net = make_network(architecture, stream, path.subtracted)
+        super().__init__(cohort, seeds, stream, architecture, path)
         self._one_by_one = architecture.network != "mlp" and path.one_by_one
+        # Batch normalisation mixes a batch's examples: only there two passes are not one.
+        self._together = self._net.normalises and isinstance(self._rule, Mixing) and self._rule.together
         self._balanced = bool(getattr(stream, "balanced", False))
-        self._pools = [Pool(stream, seed, cohort.declared, cohort.shared) for seed in seeds]
         self._feed = make_feed(stream, self._pools, self._device)
         self._step = torch.zeros(1, dtype=torch.int64, device=self._device)
-        self._graphs: dict[tuple[int, int], torch.cuda.CUDAGraph] = {}
-        self._warm: set[tuple[int, int]] = set()  # those that have taken a step
-        self.steps, self.reference = 0, False
-
-    def start(self) -> Tensor:
-        """Returns the parameters [S, D] of the untrained networks, one of each seed, on the device."""
-        return start_rows(self._net, self._seeds, self._stream.tasks, self._pretrained).to(self._device)
+        # None where a step has been taken, and no graph recorded yet.
+        self._graphs: dict[tuple[int, int], torch.cuda.CUDAGraph | None] = {}
 
     def state(self, params: Tensor) -> State:
         """Returns a penalty's arrays [M, D] and the network's statistics [M, …], as of untrained networks."""
-        kept = self._rule.start(params) if isinstance(self._rule, Penalty) else {}
-        return kept | self._net.statistics(params)
+        return super().state(params) | self._net.statistics(params)
 
     def load_task(self, task: int) -> None:
         """Puts the task's examples and schedules of all seeds on the device, and forgets the last task's graphs."""
-        schedules = [pool.load_task(task) for pool in self._pools]
+        self._segments = [_Segment(of_seeds, self._device) for of_seeds in zip(*self._schedules(task), strict=True)]
         self._feed.load()
-        self._segments = [_Segment(parts, self._device) for parts in zip(*schedules, strict=True)]
-        self.steps = sum(segment.steps for segment in self._segments)
-        self.reference = self._segments[-1].reference > 0
         # A graph holds the addresses of the arrays that it was recorded with, the last task's rows among them.
         self._graphs.clear()
-        self._warm.clear()
 
     def train(self, learners: Learners, first: int, last: int) -> None:
         """Takes the steps first…last−1 with every learner, in place; raises PrecisionError."""
@@ -77,32 +62,16 @@ class BatchedEngine:
 
     def _between_refreshes(self, learners: Learners, first: int, last: int) -> Iterator[tuple[int, int]]:
         """The steps first…last−1 in pieces; a penalty's refresh, which no graph holds, comes between them."""
-        refresh = self._rule.refresh if isinstance(self._rule, Penalty) else None
-        if refresh is None:
-            yield first, last
-            return
-        begin = first
+        refresh, begin = self._rule.refresh if isinstance(self._rule, Penalty) else None, first
         for step in range(first, last):
-            if is_due(step, self._shared.fisher_every):
-                if step > begin:
-                    yield begin, step
+            if refresh and is_due(step, self._shared.fisher_every):
+                yield begin, step
                 refresh(learners.state, learners.params, learners.values(self._shared))
                 begin = step
         yield begin, last
 
-    def finish(self, learners: Learners, first: bool) -> None:
-        """Ends the loaded task for a penalty: the importance is found anew, and θ* moves."""
-        set_precision(self._path)
-        if isinstance(self._rule, Penalty):
-            sensitivities = partial(self._sensitivities, learners)
-            real = self._net.real.to(self._device)
-            examples = self._pools[0].shown
-            values = learners.values(self._shared)
-            end = TaskEnd(first, learners.params, real, examples, values, sensitivities)
-            self._rule.end_task(learners.state, end)
-
     def _sensitivities(self, learners: Learners) -> Iterator[Tensor]:
-        gradient = torch.empty_like(learners.params)  # one for all mini-batches: who asks is done with it at the next
+        gradient = torch.empty_like(learners.params)
         for segment in self._segments:
             for step in range(segment.steps):
                 rows = segment.rows[:, step, : segment.current]
@@ -112,18 +81,12 @@ class BatchedEngine:
                     self._net.sensitivity(some.params, some.state, x, allowed, gradient[turn])
                 yield gradient
 
-    def remember(self, task: int) -> None:
-        """Writes examples of the finished task into every seed's memory."""
-        for pool in self._pools:
-            pool.remember(task)
-
     def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
         """Returns each learner's accuracy [M] on the task's test set, in [0, 1]."""
         set_precision(self._path)
         labels = self._feed.labels(task)
         hits = torch.empty(len(learners.params), labels.shape[1], dtype=torch.bool, device=self._device)
-        for begin in range(0, labels.shape[1], self._feed.test_rows):
-            part = slice(begin, begin + self._feed.test_rows)
+        for part in parts(labels.shape[1], self._feed.test_rows):
             for turn in self._turns(learners):
                 some = learners.part(turn)
                 x, y, allowed = self._feed.test(task, part, some.seed)
@@ -142,12 +105,12 @@ class BatchedEngine:
         # The parameters' address tells graphs apart, as it is recorded with them: other learners need one of their own.
         per_graph, key = self._graph_steps, (learners.params.data_ptr(), number)
         if self._device.type == "cuda" and per_graph > 1:
-            if key not in self._warm:  # a first step outside of the graph sets up the libraries
+            if key not in self._graphs:  # a first step outside of the graph sets up the libraries
                 self._one_step(learners, number, start)
-                self._warm.add(key)
+                self._graphs[key] = None
                 steps -= 1
             if steps >= per_graph:
-                graph = self._graphs.get(key) or self._capture(learners, number, start)
+                graph = self._graphs[key] or self._capture(learners, number, start)
                 for _ in range(steps // per_graph):
                     graph.replay()
                 steps %= per_graph
@@ -185,10 +148,6 @@ class BatchedEngine:
         learners.first_bad.copy_(torch.where(bad, self._step + start, learners.first_bad))
         self._update(learners, segment, gradients[0], gradients[1:])
 
-    @property
-    def _together(self) -> bool:
-        return self._net.normalises and isinstance(self._rule, Mixing) and self._rule.together
-
     def _update(self, learners: Learners, segment: "_Segment", g: Tensor, references: list[Tensor]) -> None:
         """Subtracts rate · the rule's direction from the parameters, in place."""
         params, rule, values = learners.params, self._rule, learners.values(self._shared)
@@ -215,8 +174,9 @@ class BatchedEngine:
         if isinstance(self._rule, Projection):
             return 1
         # A refresh ends a run of steps, so a graph longer than `fisher_every` would never be used.
-        refreshed = isinstance(self._rule, Penalty) and self._rule.refresh is not None
-        return min(GRAPH_STEPS, self._shared.fisher_every) if refreshed else GRAPH_STEPS
+        if isinstance(self._rule, Penalty) and self._rule.refresh:
+            return min(GRAPH_STEPS, int(self._shared.fisher_every))
+        return GRAPH_STEPS
 
 
 class _Segment:

@@ -7,6 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from trainers.engines.base import parts
 from trainers.networks.base import Batch
 from trainers.pool import Pool
 from trainers.streams.base import ImageStream, PixelStream, TaskStream
@@ -23,19 +24,15 @@ class Feed(Protocol):
 
     def load(self) -> None:
         """Makes what the pools hold now ready."""
-        ...
 
     def batch(self, rows: Tensor, seed: Tensor) -> Batch:
         """The rows [S, B] of the S pools."""
-        ...
 
     def test(self, task: int, part: slice, seed: Tensor) -> Batch:
         """A part of a task's test set."""
-        ...
 
     def labels(self, task: int) -> NDArray[np.int64]:
         """[S, n], of a task's test set."""
-        ...
 
 
 def make_feed(stream: TaskStream, pools: list[Pool], device: torch.device) -> Feed:
@@ -132,13 +129,9 @@ def _uploaded(pixels: NDArray[np.uint8], device: torch.device) -> Tensor:
     key = (id(pixels), str(device))
     if key not in _on_device:
         _on_device.clear()
-        _on_device[key] = (pixels, _upload(pixels, device))  # the array is kept, so that its id stays its own
+        whole = torch.empty(pixels.shape, dtype=torch.uint8, device=device)
+        # In parts: a mapped file need not fit into memory a second time.
+        for part in parts(len(pixels), UPLOAD):
+            whole[part] = torch.from_numpy(np.array(pixels[part]))
+        _on_device[key] = (pixels, whole)  # the array is kept, so that its id stays its own
     return _on_device[key][1]
-
-
-def _upload(pixels: NDArray[np.uint8], device: torch.device) -> Tensor:
-    """In parts: a mapped file need not fit into memory a second time."""
-    whole = torch.empty(pixels.shape, dtype=torch.uint8, device=device)
-    for begin in range(0, len(pixels), UPLOAD):
-        whole[begin : begin + UPLOAD] = torch.from_numpy(np.array(pixels[begin : begin + UPLOAD]))
-    return whole

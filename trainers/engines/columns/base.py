@@ -1,8 +1,6 @@
 """What engines of networks that grow have in common: only the newest column trains, so finished ones never change."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Protocol
+from abc import abstractmethod
 
 import numpy as np
 import torch
@@ -10,67 +8,44 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainers.cohort import Cohort
-from trainers.engines.base import Learners
+from trainers.engines.base import Engine, Learners
 from trainers.engines.precision import set_precision
 from trainers.kept.array_store import fingerprint
+from trainers.networks.progressive.mlp import Columns
+from trainers.networks.progressive.resnet import ResNetColumns
 from trainers.numeric_path import NumericPath
-from trainers.pool import Pool
-from trainers.schedule import Segment, generator
+from trainers.schedule import generator
 from trainers.streams.base import TaskStream
 
 
-class GrowingNetwork(Protocol):
-    """A row of parameters has room for the columns of all tasks."""
-
-    def init(self, rngs: Sequence[np.random.Generator]) -> NDArray[np.float32]:
-        """One row, every column from its own generator."""
-        ...
-
-
-class GrowingEngine(ABC):
+class GrowingEngine(Engine):
     """Members one after another, each in products of its own: a result does not depend on who else is trained.
 
     The columns of all tasks are initialised at the start. Task number i of the stream trains and tests column i,
-    whether it has been trained yet or not.
+    whether it has been trained yet or not. Nothing is to be done between tasks: what was learnt of one stays in its
+    column, and the next one's is there from the start.
     """
 
-    reference = False
-    _net: GrowingNetwork
+    _net: Columns | ResNetColumns
 
     def __init__(self, cohort: Cohort, seeds: tuple[int, ...], stream: TaskStream, path: NumericPath) -> None:
-        self._stream, self._seeds, self._device = stream, seeds, torch.device(path.device)
-        self._path = path
-        self._pools = [Pool(stream, seed, cohort.declared, cohort.shared) for seed in seeds]
-        self._segments: tuple[Segment, ...] = ()
+        super().__init__(cohort, seeds, stream, path)
         self._known: dict[tuple[int, int, str], float] = {}
         self._task = 0
-
-    @property
-    def steps(self) -> int:
-        """The steps of the loaded task."""
-        return sum(len(segment.rows) for segment in self._segments)
 
     def start(self) -> Tensor:
         """Returns the untrained columns of all tasks [S, D], one row for each seed, on the device."""
         first, *others = self._stream.tasks
-        rows = []
-        for seed in self._seeds:
-            rngs = [generator(seed, "init", first), *(generator(seed, "column", task) for task in others)]
-            rows.append(self._net.init(rngs))
+        # The first column starts as every other method's network does.
+        purposes = [("init", first), *(("column", task) for task in others)]
+        rows = [self._net.init([generator(seed, *purpose) for purpose in purposes]) for seed in self._seeds]
         return torch.from_numpy(np.stack(rows)).to(self._device)
 
     def load_task(self, task: int) -> None:
         """Makes the task's column the newest one, and its training set and batches ready."""
         self._task = task
         # Without a memory the schedule names the same rows for every seed; what the rows hold is the seed's.
-        schedules = [pool.load_task(task) for pool in self._pools]
-        self._segments = schedules[0]
-
-    def finish(self, learners: Learners, first: bool) -> None:  # noqa: B027
-        """Nothing: the next task's column is there from the start."""
-
-    def remember(self, task: int) -> None:  # noqa: B027
-        """Nothing: what was learnt of a task stays in its column."""
+        self._segments = self._schedules(task)[0]
 
     def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
         """Returns each learner's accuracy [M] on the task, in [0, 1], by the task's own column."""
@@ -81,8 +56,7 @@ class GrowingEngine(ABC):
         """A finished column is tested again after every later task; what it is made of says whether it is the same."""
         if task >= self._task:
             return self._tested(learners, row, task)
-        used = self._used(learners, row, task).cpu().numpy()
-        key = (int(learners.seed[row]), task, fingerprint(used))
+        key = (int(learners.seed[row]), task, fingerprint(self._used(learners, row, task).cpu().numpy()))
         if key not in self._known:
             self._known[key] = self._tested(learners, row, task)
         return self._known[key]
@@ -103,5 +77,5 @@ def note_bad(first_bad: Tensor, loss: Tensor, start: int) -> None:
     """
     bad = ~torch.isfinite(loss)
     # The first maximum of 0s and 1s is the first 1. No value is fetched from a GPU.
-    found = torch.where(bad.any(), bad.int().argmax() + start, -1)
-    first_bad.copy_(torch.where(first_bad < 0, found, first_bad))
+    step = torch.where(bad.any(), bad.int().argmax() + start, -1)
+    first_bad.copy_(torch.where(first_bad < 0, step, first_bad))

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainers.cohort import Architecture, Cohort
-from trainers.engines.base import Learners, steps_between
+from trainers.engines.base import Learners, parts, steps_between
 from trainers.engines.columns.base import GrowingEngine, note_bad
 from trainers.engines.compiled.products import PRODUCTS
 from trainers.engines.precision import set_precision
-from trainers.methods.penalty import State
 from trainers.networks.losses import one_hot, output_delta
 from trainers.networks.progressive.mlp import Affine, Column, Columns
 from trainers.numeric_path import NumericPath
@@ -51,10 +50,6 @@ class ColumnsEngine(GrowingEngine):
         self._affine = PRODUCTS["onednn" if path.products == "onednn" else "mkl"].affine  # torch's own on a GPU
         self._block, self._hidden = (-1, -1), dict[int, list[Tensor]]()
 
-    def state(self, params: Tensor) -> State:
-        """Nothing: all that is kept are columns."""
-        return {}
-
     def load_task(self, task: int) -> None:
         """Makes the task ready, and forgets what frozen columns made of the last block."""
         self._block = (-1, -1)
@@ -71,12 +66,11 @@ class ColumnsEngine(GrowingEngine):
             # Blocks begin at the same steps however few are asked for, as products of another size round differently.
             for begin in range(steps.start // BLOCK * BLOCK, steps.stop, BLOCK):
                 wanted = range(max(steps.start - begin, 0), min(steps.stop - begin, BLOCK))
-                block = [self._batches(pool, rows[begin : begin + BLOCK]) for pool in self._pools]
+                of_seeds = [self._batches(pool, rows[begin : begin + BLOCK]) for pool in self._pools]
                 for row, columns in enumerate(members):
-                    x, labels = block[seeds[row]]
-                    hidden = self._frozen_once(learners.params[row], columns, x, (number, begin))
-                    given = Block(x, labels, hidden)
-                    loss = train_column(self._net, columns, given, wanted, rates[row], self._affine)
+                    x, labels = of_seeds[seeds[row]]
+                    block = Block(x, labels, self._frozen_once(learners.params[row], columns, x, (number, begin)))
+                    loss = train_column(self._net, columns, block, wanted, rates[row], self._affine)
                     note_bad(learners.first_bad[row], loss, start + begin + wanted.start)
 
     def _frozen_once(self, row: Tensor, columns: Sequence[Column], x: Tensor, block: tuple[int, int]) -> list[Tensor]:
@@ -92,12 +86,12 @@ class ColumnsEngine(GrowingEngine):
 
     def _tested(self, learners: Learners, row: int, task: int) -> float:
         columns = self._net.columns(learners.params[row])[: task + 1]
-        test, hits = self._pools[int(learners.seed[row])].test(task), 0
-        for begin in range(0, len(test.labels), TEST_ROWS):
-            part = slice(begin, begin + TEST_ROWS)
-            logits = self._net.logits(columns, self._scale(test.inputs[part]), self._affine)
-            hits += int((logits.argmax(dim=1).cpu().numpy() == test.labels[part]).sum())
-        return hits / len(test.labels)
+        test = self._pools[int(learners.seed[row])].test(task)
+        answers = [
+            self._net.logits(columns, self._scale(test.inputs[part]), self._affine).argmax(dim=1)
+            for part in parts(len(test.labels), TEST_ROWS)
+        ]
+        return float(np.mean(torch.cat(answers).cpu().numpy() == test.labels))
 
     def _batches(self, pool: Pool, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         """Images [S, B, inputs] and labels [S, B] for rows [S, B] of a pool."""
@@ -108,13 +102,13 @@ class ColumnsEngine(GrowingEngine):
 
 
 def frozen_units(net: Columns, columns: Sequence[Column], x: Tensor, affine: Affine) -> list[Tensor]:
-    """Hidden units of all columns but the last, for a block x [S, B, inputs], with room for those of the last.
+    """Hidden units of all columns but the last, for a block x [S, B, inputs], with space for those of the last.
 
     They run over the whole block at once, also where few of its steps are wanted: products of another size may round
     differently.
     """
     rows = x.flatten(0, 1)
-    hidden = net.room(rows, len(columns))
+    hidden = net.buffers(rows, len(columns))
     net.fill(columns[:-1], rows, hidden, affine)
     return hidden
 

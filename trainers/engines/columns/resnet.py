@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from trainers.cohort import Architecture, Cohort
-from trainers.engines.base import Learners, accuracies, steps_between
+from trainers.engines.base import Learners, accuracies, parts, steps_between
 from trainers.engines.batched.feed import ImageFeed
 from trainers.engines.columns.base import GrowingEngine, note_bad
 from trainers.engines.precision import set_precision
@@ -27,11 +27,11 @@ class ResNetColumnsEngine(GrowingEngine):
     _net: ResNetColumns
 
     def __init__(
-        self, cohort: Cohort, seed: int, stream: ImageStream, architecture: Architecture, path: NumericPath
+        self, cohort: Cohort, seeds: tuple[int, ...], stream: ImageStream, architecture: Architecture, path: NumericPath
     ) -> None:
         if stream.attributes is not None:
             raise ValueError("prognn has no form with a joint embedding; train it on the stream without one")
-        super().__init__(cohort, (seed,), stream, path)
+        super().__init__(cohort, seeds, stream, path)
         self._net = ResNetColumns(make_resnet(architecture, stream, path.subtracted), len(stream.tasks))
         self._feed = ImageFeed(stream, self._pools, self._device)
         self._balanced, self._pretrained = stream.balanced, architecture.pretrained
@@ -64,8 +64,8 @@ class ResNetColumnsEngine(GrowingEngine):
                 x, labels, allowed = self._feed.batch(rows[step : step + 1], learners.seed)
                 for member, rate in zip(members, rates, strict=True):
                     kept = member.state["statistics"]
-                    loss, found = self._net.gradients(member.params, kept, self._task, x, labels, allowed)
-                    for view, gradient in found:
+                    loss, gradients = self._net.gradients(member.params, kept, self._task, x, labels, allowed)
+                    for view, gradient in gradients:
                         # The views lie in the learner's row; all gradients are there before the first of them moves.
                         view.sub_(gradient, alpha=rate)
                     note_bad(member.first_bad[0], loss, start + step)
@@ -78,8 +78,7 @@ class ResNetColumnsEngine(GrowingEngine):
     def _tested(self, learners: Learners, row: int, task: int) -> float:
         one, labels = learners.part(slice(row, row + 1)), self._feed.labels(task)
         hits = np.empty(labels.shape, dtype=np.bool_)
-        for begin in range(0, labels.shape[1], self._feed.test_rows):
-            part = slice(begin, begin + self._feed.test_rows)
+        for part in parts(labels.shape[1], self._feed.test_rows):
             x, y, allowed = self._feed.test(task, part, one.seed)
             logits = self._net.logits(one.params, one.state["statistics"], task, x)
             hits[:, part] = (masked(logits, allowed).argmax(dim=2) == y).cpu().numpy()

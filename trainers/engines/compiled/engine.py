@@ -7,7 +7,7 @@ in one pass. The other rules are given whole gradients.
 
 import math
 from collections.abc import Iterator
-from functools import partial
+from typing import cast
 
 import numpy as np
 import torch
@@ -15,64 +15,38 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainers.cohort import Architecture, Cohort
-from trainers.engines.base import Learners, is_due, steps_between
+from trainers.engines.base import FixedEngine, Learners, is_due, parts, steps_between
 from trainers.engines.compiled.inputs import Inputs, Layer
 from trainers.engines.compiled.passes import Passes
 from trainers.engines.precision import set_precision
 from trainers.hyperparameters import Hyperparameters
 from trainers.methods import Mixing, Penalty, Projection
-from trainers.methods.penalty import State, Step, TaskEnd
+from trainers.methods.penalty import Step
 from trainers.networks import MLP
 from trainers.numeric_path import NumericPath
-from trainers.pool import Pool
-from trainers.schedule import Indices, Segment, generator
+from trainers.schedule import Indices, Segment
 from trainers.streams.base import PixelStream
 
 TEST_ROWS = 500  # test rows of one forward pass: their activations stay in the cache
 
 
-class CompiledEngine:
+class CompiledEngine(FixedEngine):
     """Members of one seed. They take each step one after another, so that a batch is prepared once for all."""
 
     def __init__(
-        self, cohort: Cohort, seed: int, stream: PixelStream, architecture: Architecture, path: NumericPath
+        self, cohort: Cohort, seeds: tuple[int, ...], stream: PixelStream, architecture: Architecture, path: NumericPath
     ) -> None:
-        self._rule, self._shared = cohort.declared.rule, cohort.shared
-        self._stream, self._seed, self._path = stream, seed, path
-        self._net = MLP((stream.inputs, *architecture.hidden, stream.outputs), path.subtracted)
-        self._pool = Pool(stream, seed, cohort.declared, cohort.shared)
-        self._passes = Passes(self._net, stream.largest, path)
+        super().__init__(cohort, seeds, stream, architecture, path)
+        (self._pool,) = self._pools
+        self._passes = Passes(cast(MLP, self._net), stream.largest, path)
         self._inputs: Inputs | None = None
         self._tests: dict[int, Inputs] = {}
-        self._segments: tuple[Segment, ...] = ()
         self._gradients = torch.empty(0, self._net.row)
-
-    @property
-    def steps(self) -> int:
-        """The steps of the loaded task."""
-        return sum(len(segment.rows) for segment in self._segments)
-
-    @property
-    def reference(self) -> bool:
-        """Whether the loaded task's last steps have a reference batch."""
-        return self._segments[-1].reference > 0
-
-    def start(self) -> Tensor:
-        """Returns the parameters [1, D] of the seed's untrained network."""
-        return torch.from_numpy(self._net.init(generator(self._seed, "init", self._stream.tasks.start)))[None]
-
-    def state(self, params: Tensor) -> State:
-        """Returns a penalty's arrays [M, D] of untrained networks; nothing for other rules."""
-        return self._rule.start(params) if isinstance(self._rule, Penalty) else {}
 
     def load_task(self, task: int) -> None:
         """Makes the task's batches ready; its examples are prepared at the first step."""
-        self._segments = self._pool.load_task(task)
+        (self._segments,) = self._schedules(task)
         self._inputs = None  # made when the first step asks for it: a shared first task has none
-
-    def remember(self, task: int) -> None:
-        """Writes examples of the finished task into the memory."""
-        self._pool.remember(task)
 
     def train(self, learners: Learners, first: int, last: int) -> None:
         """Takes the steps first…last−1 with every learner, in place; raises PrecisionError."""
@@ -86,38 +60,28 @@ class CompiledEngine:
             for step in steps:
                 self._step(members, segment, segment.rows[step], start + step)
 
-    def finish(self, learners: Learners, first: bool) -> None:
-        """Ends the loaded task for a penalty: the importance is found anew, and θ* moves."""
-        set_precision(self._path)
-        if isinstance(self._rule, Penalty):
-            values, sensitivities = learners.values(self._shared), partial(self._sensitivities, learners)
-            end = TaskEnd(first, learners.params, self._net.real, self._pool.shown, values, sensitivities)
-            self._rule.end_task(learners.state, end)
-
     def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
         """Returns the share of the task's test set that each learner classifies correctly, [M]."""
         set_precision(self._path)
         test = self._pool.test(task)
         if task not in self._tests:
             self._tests[task] = self._passes.examples(test.inputs)
-        inputs, count = self._tests[task], len(test.labels)
+        inputs, everything = self._tests[task], np.arange(len(test.labels))
         members = [self._passes.layers(row) for row in learners.params]
-        correct = np.zeros(len(members), dtype=np.int64)
-        for begin in range(0, count, TEST_ROWS):
-            rows = np.arange(begin, min(begin + TEST_ROWS, count))
-            inputs.take(rows)
-            batch = self._passes.batch(len(rows), len(rows))
+        hits = np.empty((len(members), len(everything)), dtype=np.bool_)
+        for part in parts(len(everything), TEST_ROWS):
+            inputs.take(everything[part])
+            # All rows as current ones: a test has no reference batch.
+            batch = self._passes.batch(part.stop - part.start, part.stop - part.start)
             for row, member in enumerate(members):
-                logits = self._passes.logits(member, batch, inputs)
-                correct[row] += int((logits.argmax(dim=1).numpy() == test.labels[rows]).sum())
-        return correct / count
+                hits[row, part] = self._passes.logits(member, batch, inputs).argmax(dim=1).numpy() == test.labels[part]
+        return np.asarray(hits.mean(axis=1))
 
     def _step(self, members: list["_Member"], segment: Segment, rows: Indices, step: int) -> None:
-        rule = self._rule
-        if isinstance(rule, Penalty):
-            self._penalise(members, rule, rows, step)
-        elif isinstance(rule, Projection) and segment.reference:
-            self._project(members, rule, segment, rows, step)
+        if isinstance(self._rule, Penalty):
+            self._penalise(members, self._rule, rows, step)
+        elif isinstance(self._rule, Projection) and segment.reference:
+            self._project(members, self._rule, segment, rows, step)
         else:
             self._mix(members, segment, rows, step)
 
@@ -137,7 +101,7 @@ class CompiledEngine:
 
     def _penalise(self, members: list["_Member"], rule: Penalty, rows: Indices, step: int) -> None:
         inputs, labels = self._take(rows, 0)
-        g = self._room(1)
+        g = self._buffer(1)
         # Views of g: what the backward pass writes layer by layer is the whole gradient.
         into = self._passes.layers(g[0])
         for member in members:
@@ -150,7 +114,7 @@ class CompiledEngine:
     def _project(self, members: list["_Member"], rule: Projection, segment: Segment, rows: Indices, step: int) -> None:
         sizes = (segment.current, *segment.parts)
         batches = np.split(rows, np.cumsum(sizes)[:-1])
-        gradients = self._room(len(sizes))
+        gradients = self._buffer(len(sizes))
         into = [self._passes.layers(row) for row in gradients]
         for member in members:
             loss = 0.0
@@ -171,16 +135,15 @@ class CompiledEngine:
                 inputs, labels = self._take(rows[: segment.current], 0)
                 for member, into in pairs:
                     self._passes.sensitivity(member, inputs, len(labels), into)
-                # The same buffer each time: who asks is done with it at the next.
                 yield gradient
 
-    def _room(self, gradients: int) -> Tensor:
+    def _buffer(self, gradients: int) -> Tensor:
         """For whole gradients [., D]; made once for all members and steps."""
         if len(self._gradients) < gradients:
             self._gradients = torch.empty(gradients, self._net.row)
         return self._gradients[:gradients]
 
-    def _take(self, rows: Indices, current: int) -> tuple[Inputs, NDArray[np.int64]]:
+    def _take(self, rows: Indices, current: int) -> tuple[Inputs, Indices]:
         """Makes these rows of the pool the batch at hand."""
         if self._inputs is None:
             self._inputs = self._passes.examples(self._pool.inputs)

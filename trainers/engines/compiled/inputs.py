@@ -1,6 +1,6 @@
 """The first layer's side of a CPU step: examples as dense rows, or as lists of their non-zero pixels."""
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 import torch
@@ -8,11 +8,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainers.engines.compiled import kernels, sparse
+from trainers.engines.compiled.kernels import Floats
 from trainers.engines.compiled.products import Products
+from trainers.schedule import Indices
 
 Bytes = NDArray[np.uint8]
-Floats = NDArray[np.float32]
-Rows = NDArray[np.int64]
+Sums = tuple[float, float, float]
+"""(‖g‖², g·g_ref, ‖g_ref‖²) over one layer."""
 
 
 class Layer(NamedTuple):
@@ -37,25 +39,20 @@ class Layer(NamedTuple):
 class Inputs(Protocol):
     """A set of examples, and the batch of it that is at hand; what the first layer does with them."""
 
-    def take(self, rows: Rows) -> None:
+    def take(self, rows: Indices) -> None:
         """Makes these examples the batch."""
-        ...
 
     def split(self, current: int) -> None:
         """Says that the batch's first `current` examples make g and the rest g_ref; needed before what follows."""
-        ...
 
     def forward(self, layer: Layer, out: Tensor) -> None:
         """Writes ReLU(x·weight + bias) into out [B, N]."""
-        ...
 
-    def products(self, delta: Floats, g_ref: Layer) -> tuple[float, float, float]:
-        """Writes g_ref from delta [B, N]; returns (‖g‖², g·g_ref, ‖g_ref‖²) over this layer."""
-        ...
+    def products(self, delta: Floats, g_ref: Layer) -> Sums:
+        """Writes g_ref from delta [B, N]; returns the sums over this layer."""
 
     def update(self, layer: Layer, g_ref: Layer, b: np.float32, delta: Floats, a: np.float32) -> None:
         """Adds b·g_ref + a·g to the layer, g from the current rows of delta."""
-        ...
 
 
 class DenseInputs:
@@ -64,9 +61,8 @@ class DenseInputs:
     def __init__(self, examples: Bytes, scale: Floats, products: Products) -> None:
         self._examples, self._scale, self._products = examples, scale, products
         self._buffer = torch.empty(0, examples.shape[1])
-        self._current = 0
 
-    def take(self, rows: Rows) -> None:
+    def take(self, rows: Indices) -> None:
         """Gathers these examples as float32 rows [B, P]."""
         # Grows to the largest batch so far and is used again: no step allocates.
         if len(self._buffer) < len(rows):
@@ -83,13 +79,10 @@ class DenseInputs:
         self._products.affine(self._x, layer.weight, layer.bias, out)
         out.relu_()
 
-    def products(self, delta: Floats, g_ref: Layer) -> tuple[float, float, float]:
-        """Makes g_ref by a matrix product, and returns (‖g‖², g·g_ref, ‖g_ref‖²) over this layer."""
+    def products(self, delta: Floats, g_ref: Layer) -> Sums:
+        """Makes g_ref by a matrix product, and returns the sums over this layer."""
         self._products.product(self._ref, torch.from_numpy(delta[self._current :]), g_ref.weight)
-        found: tuple[float, float, float] = kernels.layer_products(
-            self._now, delta, self._current, g_ref.weight_array, g_ref.bias_array
-        )
-        return found
+        return cast(Sums, kernels.layer_products(self._now, delta, self._current, *g_ref.arrays))
 
     def update(self, layer: Layer, g_ref: Layer, b: np.float32, delta: Floats, a: np.float32) -> None:
         """Adds b·g_ref + a·g to the layer."""
@@ -103,20 +96,19 @@ class SparseInputs:
         self._examples, self._pixels = sparse.without_zeros(examples, scale), examples.shape[1]
         self._now = self._ref = sparse.ByPixel.empty(self._pixels, 0)
 
-    def take(self, rows: Rows) -> None:
+    def take(self, rows: Indices) -> None:
         """Names these examples; nothing is gathered."""
         self._rows = rows
 
     def split(self, current: int) -> None:
         """Turns the examples of g and of g_ref into lists by pixel, once for all learners."""
-        now, ref = self._rows[:current], self._rows[current:]
         self._current = current
-        self._now = self._sorted(now, self._now)
-        self._ref = self._sorted(ref, self._ref)
+        self._now = self._sorted(self._rows[:current], self._now)
+        self._ref = self._sorted(self._rows[current:], self._ref)
         # Of the inputs alone, so that all learners share it; ‖g‖² needs no more of them.
         self._gram: Floats = sparse.gram(*self._now, current)
 
-    def _sorted(self, rows: Rows, into: sparse.ByPixel) -> sparse.ByPixel:
+    def _sorted(self, rows: Indices, into: sparse.ByPixel) -> sparse.ByPixel:
         """Buffers grow as needed and are used again."""
         if len(into.value) < len(rows) * self._pixels:
             into = sparse.ByPixel.empty(self._pixels, len(rows) * self._pixels)
@@ -127,12 +119,9 @@ class SparseInputs:
         """Writes ReLU(x·weight + bias) into out [B, N], from the non-zero pixels."""
         sparse.forward(self._rows, self._examples, *layer.arrays, out.numpy())
 
-    def products(self, delta: Floats, g_ref: Layer) -> tuple[float, float, float]:
-        """Writes g_ref row by row, and returns (‖g‖², g·g_ref, ‖g_ref‖²) over this layer."""
-        found: tuple[float, float, float] = sparse.layer_products(
-            self._now, self._gram, self._ref, delta, self._current, *g_ref.arrays
-        )
-        return found
+    def products(self, delta: Floats, g_ref: Layer) -> Sums:
+        """Writes g_ref row by row, and returns the sums over this layer."""
+        return cast(Sums, sparse.layer_products(self._now, self._gram, self._ref, delta, self._current, *g_ref.arrays))
 
     def update(self, layer: Layer, g_ref: Layer, b: np.float32, delta: Floats, a: np.float32) -> None:
         """Adds b·g_ref + a·g to the layer."""

@@ -56,14 +56,6 @@ def output_delta(logits, labels, classes, current, delta, subtracted):  # type: 
 
 
 @compiled
-def squares_delta(logits, classes, delta):  # type: ignore[no-untyped-def]
-    """Gradient of Σ ‖logits‖² by the logits; writes delta [B, padded classes]."""
-    for i in range(logits.shape[0]):
-        for c in range(classes):
-            delta[i, c] = np.float32(2) * logits[i, c]
-
-
-@compiled
 def mask(delta, hidden):  # type: ignore[no-untyped-def]
     """Zeroes delta where the ReLU was shut."""
     for i in range(delta.shape[0]):
@@ -78,10 +70,7 @@ def gram(rows):  # type: ignore[no-untyped-def]
     out = np.empty((rows.shape[0], rows.shape[0]), dtype=np.float32)
     for i in range(rows.shape[0]):
         for k in range(i + 1):
-            total = ZERO
-            for j in range(rows.shape[1]):
-                total += rows[i, j] * rows[k, j]
-            out[i, k] = out[k, i] = total
+            out[i, k] = out[k, i] = dot(rows[i], rows[k])
     return out
 
 
@@ -95,11 +84,8 @@ def layer_products(inputs, delta, current, g_ref, bias):  # type: ignore[no-unty
     gr, rr = bias_products(delta, current, bias)
     for k in range(g_ref.shape[0]):
         row = g_ref[k]
-        square = ZERO
-        for j in range(row.shape[0]):
-            square += row[j] * row[j]
         # A row's sum is float32, for the vectors; that over the rows float64, for its rounding.
-        rr += float(square)
+        rr += float(dot(row, row))
         for i in range(current):
             # Zeros, of pixels and of units that are shut, spare a whole row each.
             if inputs[i, k] != ZERO:

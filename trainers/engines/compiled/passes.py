@@ -6,13 +6,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainers.engines.compiled import kernels
-from trainers.engines.compiled.inputs import DenseInputs, Inputs, Layer, SparseInputs
+from trainers.engines.compiled.inputs import DenseInputs, Inputs, Layer, SparseInputs, Sums
 from trainers.engines.compiled.products import PRODUCTS
 from trainers.methods import Products
 from trainers.networks import MLP
 from trainers.numeric_path import NumericPath
-
-Labels = NDArray[np.int64]
+from trainers.schedule import Indices
 
 
 class Passes:
@@ -23,7 +22,7 @@ class Passes:
         self._multiply = PRODUCTS[path.products]
         # What a network sees of each byte: a table spares a division for every pixel of every batch.
         self._scale = (torch.arange(256, dtype=torch.float32) / largest).numpy()
-        self._room = Room(net, 0)
+        self._buffers = Buffers(net, 0)
         self._batches: dict[tuple[int, int], Batch] = {}
         self.g_ref = self.layers(torch.zeros(net.row))
 
@@ -33,18 +32,16 @@ class Passes:
 
     def examples(self, rows: NDArray[np.uint8]) -> Inputs:
         """Examples in the form that the numeric path names."""
-        if self._sparse:
-            return SparseInputs(rows, self._scale)
-        return DenseInputs(rows, self._scale, self._multiply)
+        return SparseInputs(rows, self._scale) if self._sparse else DenseInputs(rows, self._scale, self._multiply)
 
     def batch(self, rows: int, current: int) -> "Batch":
-        """One room, made for the largest batch so far, is used for all; batches are views of it."""
-        if rows > self._room.rows:
-            self._room = Room(self._net, rows)
-            # They are views of the room that has just been replaced.
+        """The same buffers, made for the largest batch so far, are used for all; batches are views of them."""
+        if rows > self._buffers.rows:
+            self._buffers = Buffers(self._net, rows)
+            # They are views of the buffers that have just been replaced.
             self._batches.clear()
         if (rows, current) not in self._batches:
-            self._batches[rows, current] = Batch(self._room, rows, current)
+            self._batches[rows, current] = Batch(self._buffers, rows, current)
         return self._batches[rows, current]
 
     def logits(self, member: list[Layer], batch: "Batch", inputs: Inputs) -> Tensor:
@@ -57,35 +54,30 @@ class Passes:
                 hidden[number].relu_()
         return hidden[last][:, : self._net.sizes[-1]]
 
-    def forward(self, member: list[Layer], batch: "Batch", inputs: Inputs, labels: Labels) -> float:
+    def forward(self, member: list[Layer], batch: "Batch", inputs: Inputs, labels: Indices) -> float:
         """Fills batch.hidden and the last of batch.delta; returns the sum of both losses."""
         self.logits(member, batch, inputs)
-        loss: float = kernels.output_delta(
-            batch.hidden_array[-1],
-            labels,
-            self._net.sizes[-1],
-            batch.current,
-            batch.delta_array[-1],
-            self._net.subtracted,
+        logits, delta = batch.hidden_array[-1], batch.delta_array[-1]
+        return float(
+            kernels.output_delta(logits, labels, self._net.sizes[-1], batch.current, delta, self._net.subtracted)
         )
-        return loss
 
     def backward(self, member: list[Layer], batch: "Batch", inputs: Inputs, g_ref: list[Layer]) -> Products:
         """Fills batch.delta and g_ref; returns the inner products, zeros without a reference batch."""
-        found = []
+        sums: list[Sums] = []
         for number in reversed(range(len(member))):
             delta, reference = batch.delta_array[number], g_ref[number]
             if number:
                 if batch.reference:
                     self._multiply.product(batch.hidden_ref[number - 1].T, batch.delta_ref[number], reference.weight)
                     now = batch.hidden_now[number - 1]
-                    found.append(kernels.layer_products(now, delta, batch.current, *reference.arrays))
+                    sums.append(kernels.layer_products(now, delta, batch.current, *reference.arrays))
                 self._multiply.product(batch.delta[number], member[number].weight.T, batch.delta[number - 1])
                 kernels.mask(batch.delta_array[number - 1], batch.hidden_array[number - 1])
             elif batch.reference:
-                found.append(inputs.products(delta, reference))
+                sums.append(inputs.products(delta, reference))
         # Each layer has its own sums, added in the same order in every step.
-        gg, gr, rr = map(sum, zip(*found, strict=True)) if found else (0.0, 0.0, 0.0)
+        gg, gr, rr = map(sum, zip(*sums, strict=True)) if sums else (0.0, 0.0, 0.0)
         return Products(gg, gr, rr, batch.current / (batch.current + batch.reference))
 
     def update(self, member: list[Layer], batch: "Batch", inputs: Inputs, of_g: float, of_ref: float) -> None:
@@ -96,7 +88,7 @@ class Passes:
             layer, reference = member[number].arrays, self.g_ref[number].arrays
             kernels.update_layer(layer, reference, b, batch.hidden_now[number - 1], batch.delta_now[number], a)
 
-    def gradient(self, member: list[Layer], inputs: Inputs, labels: Labels, into: list[Layer]) -> float:
+    def gradient(self, member: list[Layer], inputs: Inputs, labels: Indices, into: list[Layer]) -> float:
         """Writes the whole gradient of the mean loss over the batch at hand; returns that loss.
 
         The batch is taken as a reference batch, whose gradient is made anyway; `inputs.split(0)` must have said so.
@@ -109,12 +101,12 @@ class Passes:
     def sensitivity(self, member: list[Layer], inputs: Inputs, rows: int, into: list[Layer]) -> None:
         """Writes the gradient of Σ ‖logits‖² over the batch at hand, of so many rows, split as for `gradient`."""
         batch = self.batch(rows, 0)
-        self.logits(member, batch, inputs)
-        kernels.squares_delta(batch.hidden_array[-1], self._net.sizes[-1], batch.delta_array[-1])
+        logits = self.logits(member, batch, inputs)
+        torch.mul(logits, 2, out=batch.delta[-1][:, : logits.shape[1]])
         self.backward(member, batch, inputs, into)
 
 
-class Room:
+class Buffers:
     """For the activations of a batch and their gradients [rows, width], of all layers; padding is and stays zero."""
 
     def __init__(self, net: MLP, rows: int) -> None:
@@ -123,11 +115,11 @@ class Room:
 
 
 class Batch:
-    """One batch's part of the room, with views of the batch's two parts."""
+    """One batch's part of the buffers, with views of the batch's two parts."""
 
-    def __init__(self, room: Room, rows: int, current: int) -> None:
+    def __init__(self, buffers: Buffers, rows: int, current: int) -> None:
         self.current, self.reference = current, rows - current
-        self.hidden, self.delta = ([part[:rows] for part in all_] for all_ in (room.hidden, room.delta))
+        self.hidden, self.delta = ([part[:rows] for part in all_] for all_ in (buffers.hidden, buffers.delta))
         self.hidden_array, self.delta_array = ([part.numpy() for part in all_] for all_ in (self.hidden, self.delta))
         self.hidden_now, self.delta_now = (
             [part[:current] for part in all_] for all_ in (self.hidden_array, self.delta_array)

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainers.engines.compiled.kernels import ZERO, Floats, bias_products, compiled, dot, squared_norm, update_bias
-
-Ints = NDArray[np.int64]
+from trainers.schedule import Indices
 
 PIXEL_BLOCKS = 4  # a quarter of the first layer's weights stays in the second-level cache while all rows pass by
 
@@ -20,7 +19,7 @@ PIXEL_BLOCKS = 4  # a quarter of the first layer's weights stays in the second-l
 class Sparse(NamedTuple):
     """Rows without their zeros: those of row r in block k of the pixels are at starts[r, k] … starts[r, k + 1]."""
 
-    starts: Ints  # [rows, PIXEL_BLOCKS + 1]
+    starts: Indices  # [rows, PIXEL_BLOCKS + 1]
     pixel: NDArray[np.uint16]
     value: Floats
 
@@ -33,19 +32,19 @@ class ByPixel(NamedTuple):
     value: Floats
 
     @classmethod
-    def empty(cls, pixels: int, room: int) -> "ByPixel":
-        """Room for a batch with that many non-zero pixels."""
-        start, example = np.zeros(pixels + 1, dtype=np.int32), np.empty(room, dtype=np.int32)
-        return cls(start, example, np.empty(room, dtype=np.float32))
+    def empty(cls, pixels: int, most: int) -> "ByPixel":
+        """Buffers for a batch with at most so many non-zero pixels."""
+        start = np.zeros(pixels + 1, dtype=np.int32)
+        return cls(start, np.empty(most, dtype=np.int32), np.empty(most, dtype=np.float32))
 
 
 def without_zeros(rows: NDArray[np.uint8], scale: Floats) -> Sparse:
     """From bytes [rows, P]; scale[byte] is what a network sees."""
     count = int(np.count_nonzero(rows))
     starts = np.empty((len(rows), PIXEL_BLOCKS + 1), dtype=np.int64)
-    found = Sparse(starts, np.empty(count, dtype=np.uint16), np.empty(count, dtype=np.float32))
-    _fill(rows, scale, *found)
-    return found
+    lists = Sparse(starts, np.empty(count, dtype=np.uint16), np.empty(count, dtype=np.float32))
+    _fill(rows, scale, *lists)
+    return lists
 
 
 @compiled
@@ -149,10 +148,7 @@ def layer_products(now, now_gram, ref, delta, current, g_ref, bias):  # type: ig
         row = g_ref[p]
         row[:] = ZERO
         _add_rows(row, ref_delta, ref_example, ref_value, ref_start[p], ref_start[p + 1])
-        square = ZERO
-        for j in range(row.shape[0]):
-            square += row[j] * row[j]
-        rr += float(square)
+        rr += float(dot(row, row))
         for at in range(start[p], start[p + 1]):
             gr += value[at] * dot(delta[example[at]], row)
     return squared_norm(now_gram, delta, current), gr, rr

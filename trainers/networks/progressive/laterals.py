@@ -5,17 +5,16 @@ its weight [out, number·in]; its bias [number, out] holds the c. As in A-GEM's 
 (σ = 0.1) and c = 0.1, though a column's own kernels start otherwise.
 """
 
+import itertools
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import torch
 from torch import Tensor
 
-from trainers.networks.draws import truncated_normal
+from trainers.networks.draws import BIAS_START, truncated_normal
 from trainers.networks.heads import Views
 from trainers.networks.layout import Layout
-from trainers.networks.mlp import BIAS_START
 from trainers.networks.resnet import BLOCKS, ResNet
 
 LOGITS = 5  # number of the laterals that feed the logits; those of the stem have 0, of the stages 1–4
@@ -33,16 +32,18 @@ class Laterals:
         """Of U and c; empty for the first column."""
         widths = self.net.widths
         inputs, outputs = (3, widths[0], *widths), (widths[0], *widths, self.net.head.outputs)
-        shapes: list[tuple[str, tuple[int, ...]]] = []
-        for stage, (k, n) in enumerate(zip(inputs, outputs, strict=True)) if self.number else ():
-            shapes += [(_weight(stage), (n, self.number * k)), (_bias(stage), (self.number, n))]
-        return Layout(tuple(shapes))
+        stages = enumerate(zip(inputs, outputs, strict=True)) if self.number else ()
+        of_each = (
+            ((f"lateral{stage}.weight", (n, self.number * k)), (f"lateral{stage}.bias", (self.number, n)))
+            for stage, (k, n) in stages
+        )
+        return Layout(tuple(itertools.chain.from_iterable(of_each)))
 
     def init(self, views: Views, rng: np.random.Generator) -> None:
         """Writes the untrained parameters [1, …] over zeros."""
         for name, view in views.items():
             if name.endswith("weight"):
-                view[0].copy_(torch.from_numpy(truncated_normal(rng, tuple(view.shape[1:]))))
+                view[0].copy_(truncated_normal(rng, tuple(view.shape[1:])))
             else:
                 view.fill_(BIAS_START)
 
@@ -59,15 +60,7 @@ class Laterals:
 
     def _sum(self, views: Views, stage: int, inputs: Tensor) -> Tensor:
         """Σ_j (U^j h^j + c^j)."""
-        weight, bias = views[_weight(stage)][0], views[_bias(stage)][0]
+        weight, bias = views[f"lateral{stage}.weight"][0], views[f"lateral{stage}.bias"][0]
         if stage == 0:  # the same image for all columns
             weight = weight.view(len(weight), self.number, -1).sum(1)
         return inputs[..., : weight.shape[1]] @ weight.T + bias.sum(0)
-
-
-def _weight(stage: int) -> str:
-    return f"lateral{stage}.weight"
-
-
-def _bias(stage: int) -> str:
-    return f"lateral{stage}.bias"

@@ -21,19 +21,22 @@ Padding and its reasons are those of `MLP`; column 0 is stored as an MLP is.
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trainers.networks.draws import truncated_normal
-from trainers.networks.mlp import BIAS_START, MLP, Layer
+from trainers.networks.draws import BIAS_START, truncated_normal
+from trainers.networks.layout import consecutive
+from trainers.networks.mlp import MLP, Layer, layers_of
 
 Column = list[Layer]
 """One column of one member: weight [in, out], bias [out] of every layer, with padding."""
 
-Affine = Callable[[Tensor, Tensor, Tensor, Tensor], None]
+Affine = Callable[[Tensor, Tensor, Tensor, Tensor], object]
 """affine(a, b, bias, out) writes a·b + bias."""
 
 
@@ -56,15 +59,7 @@ class Columns:
     @property
     def row(self) -> int:
         """Length of a row of the parameter matrix: all columns, with padding."""
-        return sum((k + 1) * n for number in range(self.count) for k, n in self._shapes(number))
-
-    def parameters(self, number: int) -> int:
-        """Trainable parameters of column `number` as the reference counts them: W, b, and U, c for each one before.
-
-        >>> Columns((784, 256, 256, 10), 17).parameters(0), Columns((784, 256, 256, 10), 17).parameters(16)
-        (269322, 4578474)
-        """
-        return (number + 1) * MLP(self.sizes).parameters
+        return int(self._slices[-1].stop)
 
     def init(self, rngs: Sequence[np.random.Generator]) -> NDArray[np.float32]:
         """One row, every column from its own generator; weights and biases of the uncollapsed network as in `MLP`."""
@@ -74,36 +69,29 @@ class Columns:
                 k, n = self.sizes[index : index + 2]
                 for source in range(number + 1):
                     begin = source * self.widths[index] if index else 0
-                    weight[begin : begin + k, :n] += torch.from_numpy(truncated_normal(rng, (n, k))).T
+                    weight[begin : begin + k, :n] += truncated_normal(rng, (n, k)).T
                 bias[:n] = (number + 1) * BIAS_START
-        result: NDArray[np.float32] = row.numpy()
-        return result
+        return cast(NDArray[np.float32], row.numpy())
 
     def columns(self, row: Tensor) -> list[Column]:
         """Views into one member's row [D] of the parameter matrix."""
-        found, start = [], 0
-        for number in range(self.count):
-            column = []
-            for k, n in self._shapes(number):
-                end = start + k * n
-                column.append(Layer(row[start:end].view(k, n), row[end : end + n]))
-                start = end + n
-            found.append(column)
-        return found
+        return [layers_of(row[part], self._shapes(number)) for number, part in enumerate(self._slices)]
+
+    @cached_property
+    def _slices(self) -> list[slice]:
+        return consecutive(sum((k + 1) * n for k, n in self._shapes(number)) for number in range(self.count))
 
     def slice(self, number: int) -> slice:
         """Where column `number` lies in a row."""
-        lengths = [sum((k + 1) * n for k, n in self._shapes(column)) for column in range(number + 1)]
-        return slice(sum(lengths[:-1]), sum(lengths))
+        return self._slices[number]
 
-    def room(self, x: Tensor, columns: int) -> list[Tensor]:
+    def buffers(self, x: Tensor, columns: int) -> list[Tensor]:
         """For each hidden layer a matrix [rows, columns·width] without values, for the rows of x."""
         return [x.new_empty(len(x), columns * width) for width in self.widths[1:-1]]
 
     def own(self, hidden: Sequence[Tensor], number: int) -> list[Tensor]:
         """The parts [..., width] of the hidden units that belong to column `number`."""
-        widths = self.widths[1:-1]
-        return [units[..., number * w : (number + 1) * w] for units, w in zip(hidden, widths, strict=True)]
+        return [units[..., number * w : (number + 1) * w] for units, w in zip(hidden, self.widths[1:-1], strict=True)]
 
     def fill(self, columns: Sequence[Column], x: Tensor, hidden: list[Tensor], affine: Affine) -> None:
         """Writes the hidden units of these columns (all from 0 on) for x [rows, inputs]."""
@@ -115,7 +103,7 @@ class Columns:
 
     def logits(self, columns: Sequence[Column], x: Tensor, affine: Affine) -> Tensor:
         """The output [rows, classes] of the last of these columns for x [rows, inputs]."""
-        hidden = self.room(x, len(columns))
+        hidden = self.buffers(x, len(columns))
         self.fill(columns, x, hidden, affine)
         out = x.new_empty(len(x), self.widths[-1])
         affine(hidden[-1], columns[-1][-1].weight, columns[-1][-1].bias, out)
@@ -123,5 +111,4 @@ class Columns:
 
     def _shapes(self, number: int) -> list[tuple[int, int]]:
         """(inputs, outputs) of the layers of column `number` as they are stored."""
-        widths = self.widths
-        return [(k * (number + 1) if i else k, n) for i, (k, n) in enumerate(itertools.pairwise(widths))]
+        return [(k * (number + 1) if i else k, n) for i, (k, n) in enumerate(itertools.pairwise(self.widths))]

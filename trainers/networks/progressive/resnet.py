@@ -13,14 +13,16 @@ stage's stride. A large stem is pooled afterwards. With the average over each ma
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trainers.networks.base import Statistics
+from trainers.networks.base import Statistics, leaves_of
 from trainers.networks.heads import Views
+from trainers.networks.layout import consecutive
 from trainers.networks.losses import cross_entropy
 from trainers.networks.progressive.laterals import LOGITS, Laterals
 from trainers.networks.resnet import BLOCKS, Layers, ResNet
@@ -42,25 +44,13 @@ class ResNetColumns:
         """Length D of a row of parameters, with padding."""
         return int(self.slice(self.count - 1).stop)
 
-    def parameters(self, number: int) -> int:
-        """Trainable parameters of column `number`: a residual network, and U, c of every stage for each one before.
-
-        >>> from trainers.networks.heads import Linear
-        >>> columns = ResNetColumns(ResNet((20, 40, 80, 160), False, Linear(100, random_bias=True)), 17)
-        >>> columns.parameters(0), columns.parameters(16)
-        (1109240, 1648120)
-        """
-        return self.net.parameters + self._laterals[number].layout.parameters
-
     def statistics_slice(self, number: int) -> slice:
         """Where column `number` lies in a row of statistics."""
-        length = self.net.statistics_layout.row
-        return slice(number * length, (number + 1) * length)
+        return consecutive([self.net.statistics_layout.row] * self.count)[number]
 
     def slice(self, number: int) -> slice:
         """Where column `number` and its laterals lie in a row of parameters."""
-        lengths = [self.net.row + laterals.layout.row for laterals in self._laterals[: number + 1]]
-        return slice(sum(lengths[:-1]), sum(lengths))
+        return consecutive(self.net.row + laterals.layout.row for laterals in self._laterals)[number]
 
     def init(self, rngs: Sequence[np.random.Generator]) -> NDArray[np.float32]:
         """One row, every column from its own generator: first as `ResNet` has it, then its laterals."""
@@ -68,8 +58,7 @@ class ResNetColumns:
         for number, (laterals, rng) in enumerate(zip(self._laterals, rngs, strict=True)):
             self.backbone(row, number).copy_(torch.from_numpy(self.net.init(rng)))
             laterals.init(self._lateral_views(row, number), rng)
-        result: NDArray[np.float32] = row[0].numpy()
-        return result
+        return cast(NDArray[np.float32], row[0].numpy())
 
     def statistics(self, params: Tensor) -> Statistics:
         """Moving averages [M, S] of untrained columns."""
@@ -78,8 +67,7 @@ class ResNetColumns:
 
     def backbone(self, params: Tensor, number: int) -> Tensor:
         """Column `number` without its laterals: a row [1, `net.row`] such as `net` has."""
-        start = self.slice(number).start
-        return params[:, start : start + self.net.row]
+        return params[:, self.slice(number)][:, : self.net.row]
 
     def views(self, params: Tensor, number: int) -> Views:
         """Parameters [1, …] of column `number` and its laterals, by name."""
@@ -104,40 +92,41 @@ class ResNetColumns:
         their moving averages and stay as they are; those of column `number` move.
         """
         below = self._below(params, statistics, number, x)
-        leaves = {name: view.detach().requires_grad_() for name, view in self.views(params, number).items()}
+        leaves = leaves_of(self.views(params, number))
         with torch.enable_grad():
             logits = self._logits(Layers(leaves, self.averages(statistics, number), training=True), number, x, below)
             weight = logits.new_full(labels.shape, 1 / labels.shape[1])
             loss = cross_entropy(logits, labels, allowed, weight, self.net.subtracted)
-            found = torch.autograd.grad(loss.sum(), list(leaves.values()))
-        return loss.detach(), [(leaf.detach(), gradient) for leaf, gradient in zip(leaves.values(), found, strict=True)]
+            gradients = torch.autograd.grad(loss.sum(), list(leaves.values()))
+        views = (leaf.detach() for leaf in leaves.values())
+        return loss.detach(), list(zip(views, gradients, strict=True))
 
     def _below(self, params: Tensor, statistics: Tensor, number: int, x: Tensor) -> list[Tensor]:
         """What columns before `number` offer its laterals: images, maps [B, H, W, number·C], pooled [B, number·C]."""
         below = [x[0]]
         for column in range(number):
             layers = Layers(self.views(params, column), self.averages(statistics, column), training=False)
-            found = self._outputs(layers, column, x, below)
+            outputs = self._outputs(layers, column, x, below)
             if column == 0:
-                below += [maps.new_empty(*maps.shape[:-1], number * maps.shape[-1]) for maps in found]
-            for room, maps in zip(below[1:], found, strict=True):
+                below += [maps.new_empty(*maps.shape[:-1], number * maps.shape[-1]) for maps in outputs]
+            for buffer, maps in zip(below[1:], outputs, strict=True):
                 width = maps.shape[-1]
-                room[..., column * width : (column + 1) * width] = maps
+                buffer[..., column * width : (column + 1) * width] = maps
         return below
 
     def _outputs(self, layers: Layers, number: int, x: Tensor, below: list[Tensor]) -> list[Tensor]:
         """Of a column's stem and stages 1–3 [B, H, W, C], and of its last stage, pooled [B, C]."""
-        laterals, found = self._laterals[number], []
+        laterals, outputs = self._laterals[number], []
         h = layers.stem(self.net, x, laterals.beside(layers.views, 0, below))
         for stage in range(1, LOGITS):
-            found.append(h.permute(0, 2, 3, 1))
+            outputs.append(h.permute(0, 2, 3, 1))
             first, last = self.net.blocks[(stage - 1) * BLOCKS : stage * BLOCKS]
             h = layers.block(last, layers.block(first, h), laterals.beside(layers.views, stage, below))
-        return [*found, layers.pooled(h)[0]]
+        return [*outputs, layers.pooled(h)[0]]
 
     def _logits(self, layers: Layers, number: int, x: Tensor, below: list[Tensor]) -> Tensor:
-        pooled = self._outputs(layers, number, x, below)[-1]
-        return self.net.head.logits(layers.views, pooled[None]) + self._laterals[number].logits(layers.views, below)
+        pooled = self._outputs(layers, number, x, below)[-1][None]
+        return self.net.head.logits(layers.views, pooled) + self._laterals[number].logits(layers.views, below)
 
     @cached_property
     def _laterals(self) -> tuple[Laterals, ...]:

@@ -1,4 +1,4 @@
-"""Which numeric path is the fastest on this machine's CPU, by a short measurement."""
+"""Which numeric path is the fastest on this machine's CPU for a multilayer perceptron, by a short measurement."""
 
 import statistics
 import time
@@ -29,29 +29,14 @@ def fastest_path(inputs: int, width: int, density: float) -> NumericPath:
     """
     if find_spec("numba") is None:
         return NumericPath()
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.inference_mode():
-            return _measured(inputs, width, density)
-    finally:
-        torch.set_num_threads(threads)
-
-
-def _measured(inputs: int, width: int, density: float) -> NumericPath:
-    """The products first, as without sparse inputs nothing of Numba has to be imported and compiled."""
-    x, weight, bias, out = (
-        torch.rand(ROWS, inputs),
-        torch.rand(inputs, width),
-        torch.rand(width),
-        torch.rand(ROWS, width),
-    )
-    g_ref = torch.empty(inputs, width)
+    shapes = ((ROWS, inputs), (inputs, width), (width,), (ROWS, width), (inputs, width))
+    x, weight, bias, out, g_ref = (torch.rand(shape) for shape in shapes)
 
     def first_layer(products: Products) -> None:
         products.affine(x, weight, bias, out)
         products.product(x.T, out, g_ref)
 
+    # The products first, as without sparse inputs nothing of Numba has to be imported and compiled.
     dense = seconds({name: partial(first_layer, products) for name, products in PRODUCTS.items()})
     best = "onednn" if dense["onednn"] * CLEARLY < dense["mkl"] else "mkl"
     if inputs < SMALLEST_SPARSE_INPUT or density > LARGEST_SPARSE_DENSITY:
@@ -66,7 +51,7 @@ def _sparse_layer(inputs: int, width: int, density: float) -> Callable[[], None]
 
     rng = np.random.default_rng(0)
     pixels = rng.integers(1, 256, (ROWS, inputs), dtype=np.uint8) * (rng.random((ROWS, inputs)) < density)
-    examples = SparseInputs(pixels.astype(np.uint8), (np.arange(256) / 255).astype(np.float32))
+    examples = SparseInputs(pixels, (np.arange(256) / 255).astype(np.float32))
     layer, g_ref = (Layer.of(torch.rand(inputs, width), torch.rand(width)) for _ in range(2))
     out = torch.rand(ROWS, width)
 
@@ -79,13 +64,22 @@ def _sparse_layer(inputs: int, width: int, density: float) -> Callable[[], None]
     return first_layer
 
 
+@torch.no_grad()
 def seconds(ways: dict[str, Callable[[], None]], turns: int = TURNS) -> dict[str, float]:
-    """Median seconds of each in full float32, taking turns; the first turn, which compiles, does not count."""
+    """Median seconds of each on one thread, as workers train, in full float32.
+
+    They take turns, so that what else the machine does meets all alike; the first turn, which compiles, does not count.
+    """
     set_precision(NumericPath())
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
     seen: dict[str, list[float]] = {name: [] for name in ways}
-    for _ in range(turns + 1):
-        for name, work in ways.items():
-            started = now()
-            work()
-            seen[name].append(now() - started)
+    try:
+        for _ in range(turns + 1):
+            for name, work in ways.items():
+                started = now()
+                work()
+                seen[name].append(now() - started)
+    finally:
+        torch.set_num_threads(threads)
     return {name: statistics.median(times[1:]) for name, times in seen.items()}
