@@ -48,11 +48,6 @@ class Rounds:
         """Returns the suggestions that have a score, in the order of their numbers."""
         return [Best(one.point, seen.value, one.number) for one, seen in self.told() if seen.value is not None]
 
-    @property
-    def best(self) -> Best | None:
-        """The suggestion with the highest score; of equal scores the smaller number."""
-        return min(self.scored(), key=lambda one: (-one.value, one.number), default=None)
-
     def show(
         self,
         index: int,
@@ -80,7 +75,7 @@ class InRounds:
     @property
     def best(self) -> Best | None:
         """The suggestion with the highest score so far; of equal scores the smaller number."""
-        return self._rounds.best
+        return min(self._rounds.scored(), key=lambda one: (-one.value, one.number), default=None)
 
     def ask(self) -> list[Suggestion]:
         """Returns the suggestions of the current round that have no score yet, ascending."""

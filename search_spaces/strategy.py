@@ -167,17 +167,12 @@ def take_in(
         if number not in suggested:
             raise ValueError(f"observation must be of a number that was suggested, got {number}")
         known = merged.setdefault(number, observation)
+        if known.value != observation.value:
+            raise ValueError(f"observation {number} must not change, got {observation.value} after {known.value}")
         if known != observation:
-            new, old = _differing(observation, known)
-            raise ValueError(f"observation {number} must not change, got {new} after {old}")
+            scores = f"the scores {list(observation.scores)} after {list(known.scores)}"
+            raise ValueError(f"observation {number} must not change, got {scores}")
     return merged
-
-
-def _differing(new: Observation, old: Observation) -> tuple[str, str]:
-    """Returns both as text: the values, or the scores where only these differ."""
-    if new.value != old.value:
-        return str(new.value), str(old.value)
-    return f"the scores {list(new.scores)}", f"{list(old.scores)}"
 
 
 def replay(strategy: Strategy, observations: Iterable[Observation]) -> None:

@@ -16,8 +16,7 @@ from search_spaces.strategy import Budget, Observation
 
 def optuna_strategy(name: str, space: Space, budget: Budget) -> "OptunaStrategy":
     """Returns the strategy of a name in SAMPLERS. Raises ValueError for a space that its sampler cannot search."""
-    sampler = SAMPLERS[name](space, budget)
-    return OptunaStrategy(space, sampler, budget.points, budget.repeats)
+    return OptunaStrategy(space, SAMPLERS[name](space, budget), budget.points, budget.repeats)
 
 
 class OptunaStrategy(InRounds):

@@ -58,10 +58,10 @@ class TestRows:
         assert {row.method for row in rows} == METHODS and len(rows) == 13
         definition = load_definition("permuted_mnist")
         for row in rows:
-            published = definition.method(row.method)
+            published = dict(definition.method(row.method).values)
             assert (row.hyperparameters.lr, row.hyperparameters.get("strength")) == (
-                published.learning_rate,
-                published.strength,
+                published["learning_rate"],
+                published.get("strength"),
             )
             assert row.hyperparameters.get("memory", 25) == 25 and row.hyperparameters.get("fisher_every", 10) == 10
             assert row.hyperparameters.get("epsilon") == (0.07185 if row.method == "soft_agem" else None)
