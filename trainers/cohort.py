@@ -58,7 +58,7 @@ memory_batch=None), seed=0)
     @property
     def shared(self) -> Hyperparameters:
         """The values in which learners of a cohort must agree."""
-        return self.hyperparameters.without(self.declared.per_learner)
+        return self.hyperparameters.only(one.name for one in self.declared.hyperparameters if not one.per_learner)
 
 
 @dataclass(frozen=True)

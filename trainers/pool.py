@@ -3,7 +3,7 @@
 import numpy as np
 
 from trainers.hyperparameters import Hyperparameters
-from trainers.methods.base import PER_TASK, RESERVOIR, Method
+from trainers.methods.rules import PER_TASK, RESERVOIR, Method
 from trainers.reservoir import Reservoir
 from trainers.schedule import (
     Segment,

@@ -19,7 +19,7 @@ from search_spaces.rounds import InRounds, Rounds
 from search_spaces.strategies import STRATEGIES, StrategyKind
 from trainers.hyperparameters import Hyperparameter
 from trainers.methods import METHODS
-from trainers.methods.base import MEMORY, MEMORY_BATCH, SAMPLED, Method, Mixing, angle, choose
+from trainers.methods.rules import MEMORY, MEMORY_BATCH, SAMPLED, Method, Mixing, angle, choose
 from trainers.streams import PERMUTED, StreamSource
 from trainers.streams.base import Images
 from trainers.streams.pixels import digits

@@ -11,6 +11,7 @@ that learners share. Each class is taken to fill its place in the memory, where 
 """
 
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import NamedTuple, cast
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy as np
 from trainers.cohort import LEARNING_CURVE_BATCHES, Architecture, Learner
 from trainers.cost.network_flops import Work, column_works, work_of
 from trainers.methods import Columns, Penalty
-from trainers.methods.base import PER_TASK, RESERVOIR
+from trainers.methods.rules import PER_TASK, RESERVOIR
 from trainers.networks import MLP, ResNet, make_network
 from trainers.streams.base import ImageStream, TaskStream
 from trainers.streams.disjoint import PERMUTATIONS
@@ -77,35 +78,28 @@ def references(learner: Learner, stream: TaskStream) -> list[Reference]:
     sizes = [stream.size(learner.seed, task) for task in stream.tasks]
     if kind == RESERVOIR:
         return _reservoir(values.batch_size, draw, place * len(sizes), sizes)
-    found, stored = [], 0
-    for task, (size, steps) in enumerate(zip(sizes, steps_of(learner, stream), strict=True)):
-        drawn = stored if draw is None else min(draw, stored)
-        batches = (task if kind == PER_TASK else 1) if drawn else 0
-        found.append(Reference(steps * drawn, steps * batches))
-        # A task with fewer examples than places is stored whole.
-        stored += min(place, size)
-    return found
+    # A task with fewer examples than places is stored whole.
+    stored = accumulate((min(place, size) for size in sizes[:-1]), initial=0)
+    drawn = [one if draw is None else min(draw, one) for one in stored]
+    passes = [(task if kind == PER_TASK else 1) if one else 0 for task, one in enumerate(drawn)]
+    steps = steps_of(learner, stream)
+    return [Reference(step * one, step * times) for step, one, times in zip(steps, drawn, passes, strict=True)]
 
 
 def _reservoir(batch_size: int, draw: int | None, capacity: int, sizes: list[int]) -> list[Reference]:
     """Before each step every example seen so far is stored, up to the capacity. A step's batches pass as one."""
-    found, seen = [], 0
-    for size in sizes:
-        stored = np.minimum(seen + np.arange(0, size, batch_size), capacity)
-        drawn = stored if draw is None else np.minimum(stored, draw)
-        found.append(Reference(int(drawn.sum()), 0))
-        seen += size
-    return found
+    most = capacity if draw is None else min(capacity, draw)
+    tasks = zip(accumulate(sizes[:-1], initial=0), sizes, strict=True)
+    drawn = (np.minimum(seen + np.arange(0, size, batch_size), most) for seen, size in tasks)
+    return [Reference(int(one.sum()), 0) for one in drawn]
 
 
 def works_of(learner: Learner, stream: TaskStream, architecture: Architecture) -> list[Work]:
     """Of the network at each of the stream's tasks."""
     net, count = make_network(architecture, stream), len(stream.tasks)
     size = cast(ImageStream, stream).pixels.shape[1] if isinstance(net, ResNet) else 0
-    if isinstance(learner.declared.rule, Columns):
-        assert isinstance(net, (MLP, ResNet))
-        return column_works(net, count, size)
-    return [work_of(net, size)] * count
+    grows = isinstance(learner.declared.rule, Columns)
+    return column_works(cast(MLP | ResNet, net), count, size) if grows else [work_of(net, size)] * count
 
 
 def training_flop(learner: Learner, stream: TaskStream, works: list[Work]) -> tuple[float, ...]:

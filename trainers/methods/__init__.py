@@ -5,7 +5,6 @@ import difflib
 from trainers.hyperparameters import OF_EVERY_METHOD, Hyperparameter
 from trainers.methods.a_agem import A_AGEM
 from trainers.methods.agem import AGEM
-from trainers.methods.base import Columns, Method, Mixing, Products, Projection
 from trainers.methods.er import ER
 from trainers.methods.ewc import EWC
 from trainers.methods.gem import GEM
@@ -13,6 +12,7 @@ from trainers.methods.mas import MAS
 from trainers.methods.penalty import Penalty
 from trainers.methods.pi import PI
 from trainers.methods.prognn import PROGNN
+from trainers.methods.rules import Columns, Method, Mixing, Products, Projection
 from trainers.methods.rwalk import RWALK
 from trainers.methods.soft_agem import SOFT_AGEM
 from trainers.methods.van import VAN
