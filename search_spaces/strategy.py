@@ -117,15 +117,12 @@ class AskTell(Protocol[W_co, R_contra]):
     @property
     def done(self) -> bool:
         """Whether no work is open and none will be."""
-        ...
 
     def ask(self) -> Sequence[W_co]:
         """Returns the open pieces of work; asked again before `tell`, the same ones."""
-        ...
 
     def tell(self, results: Sequence[R_contra], /) -> None:
         """Takes results of any of the work that was ever returned by `ask`."""
-        ...
 
 
 class Strategy(AskTell[Suggestion, Observation], Protocol):
@@ -142,16 +139,13 @@ class Strategy(AskTell[Suggestion, Observation], Protocol):
 
         It has the highest score, unless the strategy says which points it rules out.
         """
-        ...
 
     @property
     def rounds(self) -> tuple[Round, ...]:
         """The finished rounds and, unless done, the open one."""
-        ...
 
     def ask(self) -> list[Suggestion]:
         """Returns the suggestions of the current round that have no score yet; none exactly when done."""
-        ...
 
 
 def take_in(

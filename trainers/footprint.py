@@ -7,12 +7,10 @@ from typing import cast
 import torch
 
 from trainers.cohort import Architecture, Cohort, Learner
-from trainers.methods import Columns, Penalty, Projection
-from trainers.methods.rules import PER_TASK, RESERVOIR
-from trainers.networks import MLP, Network, make_network
+from trainers.methods import PER_TASK, RESERVOIR, Columns, Penalty, Projection
+from trainers.networks import MLP, Network, ResNet, make_network
 from trainers.networks.progressive.mlp import Columns as MLPColumns
 from trainers.networks.progressive.resnet import ResNetColumns
-from trainers.networks.resnet import ResNet
 from trainers.numeric_path import NumericPath
 from trainers.pool import capacity
 from trainers.streams.base import ImageStream, TaskStream

@@ -93,19 +93,18 @@ def train_rest(
         part = cohort.part(rows)
         seeds = tuple(sorted({one.seed for one in part.learners}))
         with torch.no_grad():
-            engine = engine_of(part, seeds, stream, architecture, path)
-            run = _Run(engine, part, seeds, training, ticker, checkpoints)
+            run = _Run(engine_of(part, seeds, stream, architecture, path), part, seeds, training, ticker, checkpoints)
             return run.train(task, [arrays for one in part.learners if (arrays := kept.get(one, (-1, None))[1])])
-
-    def needed(rows: list[int]) -> int:
-        return bytes_of(cohort.part(rows), stream, architecture, path)
 
     alone = path.one_seed_at_a_time or architecture.network != "mlp"
     groups = _in_lockstep(cohort, {one: task for one, (task, _) in kept.items()}, alone)
-    for rows, part, note in in_halves(groups, train, needed, training.bytes_free):
+    parts = in_halves(
+        groups, train, lambda rows: bytes_of(cohort.part(rows), stream, architecture, path), training.bytes_free
+    )
+    for rows, part, note in parts:
         for name in CohortResult.ARRAYS:
             getattr(result, name)[rows] = getattr(part, name)
-        result.steps[rows] = [_steps(stream, cohort.learners[row]) for row in rows]
+        result.steps[rows] = [sum(steps_of(cohort.learners[row], stream)) for row in rows]
         result = replace(result, saved=result.saved + part.saved, note=note or result.note)
     checkpoints.forget(cohort.learners)
     ticker.flush()
@@ -116,14 +115,20 @@ def _in_lockstep(cohort: Cohort, done: Mapping[Learner, int], one_seed: bool) ->
     """(last task that is done, −1 for none; rows of the learners) of those that can be trained together."""
     groups: dict[tuple[int, int], list[int]] = {}
     for row, one in sorted(enumerate(cohort.learners), key=lambda pair: pair[1].seed):
-        seed = one.seed if one_seed else -1
-        groups.setdefault((seed, done.get(one, -1)), []).append(row)
+        groups.setdefault((one.seed if one_seed else -1, done.get(one, -1)), []).append(row)
     return [(task, rows) for (_, task), rows in groups.items()]
 
 
-def _steps(stream: TaskStream, learner: Learner) -> int:
-    """SGD steps of a whole run."""
-    return sum(-(-stream.size(learner.seed, task) // learner.hyperparameters.batch_size) for task in stream.tasks)
+def steps_of(learner: Learner, stream: TaskStream) -> list[int]:
+    """SGD steps of each of the stream's tasks."""
+    # Rounded up: a last mini-batch that is short is a step, too.
+    return [-(-stream.size(learner.seed, task) // learner.hyperparameters.batch_size) for task in stream.tasks]
+
+
+def next_stride(stride: int, seconds: float) -> int:
+    """Returns how many steps are to be taken before the next look, where so many took so long."""
+    # Half the time between reports, so that who listens hears in time even where a stride is doubled too often.
+    return min(2 * stride, CHECK_EVERY) if seconds < REPORT_SECONDS / 2 else max(stride // 2, 1)
 
 
 class _Run:
@@ -224,8 +229,7 @@ class _Run:
             started = time.monotonic()
             engine.train(learners, done, last)
             bad = learners.first_bad.cpu().numpy() >= 0
-            quick = time.monotonic() - started < REPORT_SECONDS / 2
-            self._stride = min(2 * self._stride, CHECK_EVERY) if quick else max(self._stride // 2, 1)
+            self._stride = next_stride(self._stride, time.monotonic() - started)
             self._ticker.add((last - done) * len(learners.params))
             done = last
             if curve:

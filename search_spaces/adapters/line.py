@@ -89,8 +89,7 @@ def number_of(trial: FrozenTrial, name: str) -> int | None:
 
 def narrowed(trials: Sequence[FrozenTrial]) -> set[str]:
     """Returns the names of all parameters for which trials took suggestions."""
-    suggestions = (one.system_attrs.get(SUGGESTION) for one in trials)
-    return {one[0] for one in suggestions if one is not None}
+    return {one.system_attrs[SUGGESTION][0] for one in trials if one.system_attrs.get(SUGGESTION)}
 
 
 def finished(trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> FrozenTrial:

@@ -14,7 +14,7 @@ from search_spaces.interval import Interval
 from search_spaces.published.fields import Fields, read_yaml
 
 FOLDER = resources.files("search_spaces.published") / "definitions"
-_OWN, _GRIDS = "own", "grids.yaml"
+_GRIDS = "grids.yaml"
 
 
 class UnknownDataset(ValueError):
@@ -112,8 +112,8 @@ def load_definition(name: str) -> Definition:
     """
     kind, colon, _ = name.strip().partition(":")
     if colon:
-        own = _read(f"{_OWN}/{kind if kind == 'folder' else 'module'}")
-        return replace(own, name=name.strip(), title=name.strip())
+        own = f"own/{kind if kind == 'folder' else 'module'}"
+        return replace(_read(own), name=name.strip(), title=name.strip())
     wanted = name.strip().lower().replace("-", "_")
     spellings = {alias: one for one in _all().values() for alias in (one.name, *one.aliases)}
     if wanted in spellings:

@@ -8,6 +8,8 @@ Not counted is what is done for each number rather than each product, which is s
 normalisation, pooling and losses; the update; the rules themselves (inner products of gradients, penalties, GEM's
 quadratic program); the choice of batches. Nor what engines save or add: zero pixels left out, padding, first tasks
 that learners share. Each class is taken to fill its place in the memory, where the task shows examples enough.
+
+`later_steps` adds what does not grow with products, for the order of jobs and the ETA.
 """
 
 from collections.abc import Iterator
@@ -18,11 +20,16 @@ import numpy as np
 
 from trainers.cohort import LEARNING_CURVE_BATCHES, Architecture, Learner
 from trainers.cost.network_flops import Work, column_works, work_of
-from trainers.methods import Columns, Penalty
-from trainers.methods.rules import PER_TASK, RESERVOIR
+from trainers.methods import PER_TASK, RESERVOIR, Columns, Penalty
 from trainers.networks import MLP, ResNet, make_network
+from trainers.population import steps_of
 from trainers.streams.base import ImageStream, TaskStream
 from trainers.streams.disjoint import PERMUTATIONS
+
+# What a step takes besides products, as measured on CPUs, told in examples: the FLOP of so many examples' way through
+# the network and back.
+OVERHEAD = 20  # fixed work: about what one of ten examples was measured to take besides them
+WHOLE, ARRAY = 40, 6.5  # a penalty's whole gradient, and each array beside it
 
 
 class Reference(NamedTuple):
@@ -50,23 +57,16 @@ class RunFlop(NamedTuple):
 
 def run_flop(learner: Learner, stream: TaskStream, architecture: Architecture, transfer: bool) -> RunFlop:
     """FLOP of a whole run on the stream, as this file counts them; transfer: as for `Training`."""
-    works = works_of(learner, stream, architecture)
+    works, steps = works_of(learner, stream, architecture), steps_of(learner, stream)
     alike = getattr(stream, "content", "") == PERMUTATIONS  # all tasks are tested with the same images
-    tested_once = stream.tasks[:1] if alike else stream.tasks
-    tests = [len(stream.test(learner.seed, task).labels) for task in tested_once] * (len(stream.tasks) if alike else 1)
+    examples = [len(stream.test(learner.seed, task).labels) for task in (stream.tasks[:1] if alike else stream.tasks)]
+    # The classes of a joint embedding are made once a test.
+    tests = [work.forward * examples[0 if alike else j] + work.fixed_forward for j, work in enumerate(works)]
     grows = isinstance(learner.declared.rule, Columns)
-    steps = steps_of(learner, stream)
     tested = (_tested(task, steps, transfer, grows) for task in range(len(works)))
     return RunFlop(
-        training_flop(learner, stream, works),
-        tuple(sum(times * _test(works[j], tests[j]) for j, times in one) for one in tested),
+        training_flop(learner, stream, works), tuple(sum(times * tests[j] for j, times in one) for one in tested)
     )
-
-
-def steps_of(learner: Learner, stream: TaskStream) -> list[int]:
-    """Steps of each of the stream's tasks."""
-    # Rounded up: a last mini-batch that is short is a step, too.
-    return [-(-stream.size(learner.seed, task) // learner.hyperparameters.batch_size) for task in stream.tasks]
 
 
 def references(learner: Learner, stream: TaskStream) -> list[Reference]:
@@ -82,8 +82,8 @@ def references(learner: Learner, stream: TaskStream) -> list[Reference]:
     stored = accumulate((min(place, size) for size in sizes[:-1]), initial=0)
     drawn = [one if draw is None else min(draw, one) for one in stored]
     passes = [(task if kind == PER_TASK else 1) if one else 0 for task, one in enumerate(drawn)]
-    steps = steps_of(learner, stream)
-    return [Reference(step * one, step * times) for step, one, times in zip(steps, drawn, passes, strict=True)]
+    tasks = zip(steps_of(learner, stream), drawn, passes, strict=True)
+    return [Reference(steps * one, steps * times) for steps, one, times in tasks]
 
 
 def _reservoir(batch_size: int, draw: int | None, capacity: int, sizes: list[int]) -> list[Reference]:
@@ -127,6 +127,20 @@ def _tested(task: int, steps: list[int], transfer: bool, grows: bool) -> Iterato
         yield from ((untrained, 1) for untrained in range(len(steps) if task == 0 else 0))
 
 
-def _test(work: Work, examples: int) -> float:
-    """The classes of a joint embedding are counted once a test."""
-    return examples * work.forward + work.fixed_forward
+class LaterSteps(NamedTuple):
+    """The steps after the first task, which learners of a seed share; of a single task, its own."""
+
+    steps: int
+    """Of one learner."""
+    each: float
+    """What one takes, in FLOP, on average."""
+
+
+def later_steps(learner: Learner, stream: TaskStream, architecture: Architecture) -> LaterSteps:
+    """Of a learner on a stream."""
+    works, later = works_of(learner, stream, architecture), slice(min(1, len(stream.tasks) - 1), None)
+    steps = sum(steps_of(learner, stream)[later])
+    rule, fixed = learner.declared.rule, float(OVERHEAD)
+    if isinstance(rule, Penalty):
+        fixed += WHOLE + ARRAY * rule.kept
+    return LaterSteps(steps, sum(training_flop(learner, stream, works)[later]) / steps + works[0].trained(fixed, 0))

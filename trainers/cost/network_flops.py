@@ -31,8 +31,7 @@ class Work(NamedTuple):
 
     def trained(self, examples: float, batches: float) -> float:
         """Both passes of so many examples in so many batches."""
-        fixed = self.fixed_forward + self.fixed_backward
-        return examples * (self.forward + self.backward) + batches * fixed
+        return examples * (self.forward + self.backward) + batches * (self.fixed_forward + self.fixed_backward)
 
 
 def work_of(net: Network, size: int = 0) -> Work:
@@ -100,8 +99,7 @@ def _laterals(laterals: Laterals, sides: list[int]) -> list[float]:
         return [0.0] * (LOGITS + 1)
     inputs = (3, *(number * width for width in (widths[0], *widths)))
     outputs = (widths[0], *widths, laterals.net.head.outputs)
-    at = (*sides, 1)
-    return [2.0 * k * n * side**2 for k, n, side in zip(inputs, outputs, at, strict=True)]
+    return [2.0 * k * n * side**2 for k, n, side in zip(inputs, outputs, (*sides, 1), strict=True)]
 
 
 def _sides(net: ResNet, size: int) -> list[int]:
