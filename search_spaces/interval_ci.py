@@ -46,7 +46,7 @@ class IntervalConfidence(GridByGrid):
         self._hull: tuple[float, float] | None = None  # ends on the axis, of the last round that determined them
 
     def _eligible(self) -> list[Best]:
-        scored = self._rounds.scored()
+        scored = self._scored()
         on_curve = [one for one in scored if not self._is_apart(one.point)]
         if self._hull is None or not on_curve:
             return scored
@@ -84,7 +84,7 @@ class IntervalConfidence(GridByGrid):
     def _known(self) -> dict[float, tuple[float | None, ...]]:
         """Returns coordinate -> scores by seed, of the round in which a race gave the value the most seeds."""
         known: dict[float, tuple[float | None, ...]] = {}
-        for one, seen in self._rounds.told():
+        for one, seen in self._observed():
             if seen.value is not None and not self._is_apart(one.point):
                 at = self._parameter.coordinate(float(one.point[0]))
                 # The later round first: `max` returns the first of equals.

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from search_spaces.interval import Grid
-from search_spaces.rounds import InRounds, Rounds
+from search_spaces.rounds import InRounds
 from search_spaces.rule import narrow
 from search_spaces.space import Parameter
 from search_spaces.strategy import Best, Observation, Round
@@ -43,7 +43,7 @@ class GridByGrid(InRounds, ABC):
         self._grids = [Grid.over(parameter.axis(), points)]
         if not parameter.has_room(self._grids[0]):
             raise ValueError(f"interval must have room for {points} distinct points, got {parameter}")
-        self._rounds = Rounds(parameter.points(self._grids[0]))
+        super().__init__(parameter.points(self._grids[0]))
 
     @property
     def done(self) -> bool:
@@ -56,7 +56,7 @@ class GridByGrid(InRounds, ABC):
         # The open round has no consequence yet.
         closed = [*self._closed, Closed(None)]
         return tuple(
-            self._rounds.show(index, self._parameter.span(grid), closed[index].winners, closed[index].note)
+            self._show(index, self._parameter.span(grid), closed[index].winners, closed[index].note)
             for index, grid in enumerate(self._grids)
         )
 
@@ -70,12 +70,12 @@ class GridByGrid(InRounds, ABC):
 
         Raises ValueError, and takes nothing, for a number that was never suggested or was told another value.
         """
-        if self._rounds.tell(observations):
+        if self._take(observations):
             closed = self._close()
             self._closed.append(closed)
             if closed.grid is not None:
                 self._grids.append(closed.grid)
-                self._rounds.begin(self._parameter.points(closed.grid))
+                self._begin(self._parameter.points(closed.grid))
 
     @abstractmethod
     def _close(self) -> Closed:
@@ -83,7 +83,7 @@ class GridByGrid(InRounds, ABC):
 
     def _eligible(self) -> list[Best]:
         """Returns the observations of which one is the best."""
-        return self._rounds.scored()
+        return self._scored()
 
     def _next(self, grid: Grid, note: str = "", winners: tuple[int, int] | None = None) -> Closed:
         """Returns the consequence that a grid is next, or that the search stops where the grid is too fine."""
@@ -100,7 +100,7 @@ class IntervalNarrowing(GridByGrid):
     """
 
     def _close(self) -> Closed:
-        step = narrow(self._rounds.show(len(self._grids) - 1).scores)
+        step = narrow(self._show(len(self._grids) - 1).scores)
         # After the last grid nothing is left to stop, so its note would explain nothing.
         if len(self._grids) == self._repeats:
             return Closed(None, winners=step.winners)

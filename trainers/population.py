@@ -127,7 +127,7 @@ def steps_of(learner: Learner, stream: TaskStream) -> list[int]:
 
 def next_stride(stride: int, seconds: float) -> int:
     """Returns how many steps are to be taken before the next look, where so many took so long."""
-    # Half the time between reports, so that who listens hears in time even where a stride is doubled too often.
+    # Below half of it, so that twice the steps still take less than the time between two reports.
     return min(2 * stride, CHECK_EVERY) if seconds < REPORT_SECONDS / 2 else max(stride // 2, 1)
 
 

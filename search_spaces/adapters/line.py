@@ -14,7 +14,6 @@ from search_spaces.narrowing import IntervalNarrowing
 from search_spaces.space import Parameter, Point
 from search_spaces.strategy import Observation, Suggestion
 
-NUMERIC = (FloatDistribution, IntDistribution)
 SUGGESTION = "interval_narrowing"
 """Name of the attribute of a trial that holds [name of the parameter, number of the suggestion]."""
 
@@ -101,7 +100,7 @@ def finished(trial: FrozenTrial, state: TrialState, values: Sequence[float] | No
 
 def numeric(distribution: BaseDistribution | None) -> FloatDistribution | IntDistribution | None:
     """Returns the distribution if it is one of numbers; None otherwise."""
-    return distribution if isinstance(distribution, NUMERIC) else None
+    return distribution if isinstance(distribution, FloatDistribution | IntDistribution) else None
 
 
 def _score(trial: FrozenTrial, sign: float) -> float | None:

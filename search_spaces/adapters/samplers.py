@@ -15,7 +15,8 @@ from search_spaces.strategy import Budget
 
 Distributions = dict[str, BaseDistribution]
 STARTUP = 10
-"""Random points before the model of TPE and GP; Optuna's own default."""
+"""Random points before the model of TPE and GP; Optuna's own default. At most one batch, as its points are drawn before
+any score is known, so that no model can be used for them."""
 
 
 class _KnownSpace(BaseSampler):
@@ -58,17 +59,12 @@ class _CmaEs(_KnownSpace, CmaEsSampler):
         super().__init__(popsize=population, n_startup_trials=0, seed=budget.seed, warn_independent_sampling=False)
 
 
-def _startup(budget: Budget) -> int:
-    # At most one batch: its points are drawn before any score is known, so no model can be used for them.
-    return min(STARTUP, budget.points)
-
-
 SAMPLERS: dict[str, Callable[[Space, Budget], BaseSampler]] = {
     "random": lambda space, budget: RandomSampler(seed=budget.seed),
     "qmc": _Qmc,
-    "tpe": lambda space, budget: TPESampler(seed=budget.seed, n_startup_trials=_startup(budget)),
+    "tpe": lambda space, budget: TPESampler(seed=budget.seed, n_startup_trials=min(STARTUP, budget.points)),
     "gp": lambda space, budget: GPSampler(
-        seed=budget.seed, n_startup_trials=_startup(budget), warn_independent_sampling=False
+        seed=budget.seed, n_startup_trials=min(STARTUP, budget.points), warn_independent_sampling=False
     ),
     "cmaes": _CmaEs,
 }

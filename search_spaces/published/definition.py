@@ -5,6 +5,7 @@ search and the new methods, A-GEM (arXiv 1812.00420, appendix G) for the others.
 """
 
 import difflib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
@@ -19,16 +20,6 @@ _GRIDS = "grids.yaml"
 
 class UnknownDataset(ValueError):
     """No definition has this name; the message is one line with the known names and the nearest one."""
-
-
-@dataclass(frozen=True)
-class MethodSettings:
-    """The hyperparameters that a dataset's definition gives for one method."""
-
-    name: str
-    """The method's name: "ewc", "agem", …"""
-    values: tuple[tuple[str, float | str], ...]
-    """(name, value), with the names of the definition."""
 
 
 @dataclass(frozen=True)
@@ -75,16 +66,14 @@ class Definition:
     """Values of `memory` that a memory study compares."""
     fisher_every: int
     """SGD steps between updates of a Fisher estimate."""
-    methods: tuple[MethodSettings, ...]
-    """Hyperparameters of the methods for which the sources give some."""
+    methods: Mapping[str, Mapping[str, float | str]]
+    """Method ("ewc", "agem", …) -> hyperparameter, as the definition names it -> value, where the sources give some."""
 
-    def method(self, name: str) -> MethodSettings:
+    def method(self, name: str) -> Mapping[str, float | str]:
         """Returns the settings of a method. Raises ValueError when the sources give none for this dataset."""
-        for settings in self.methods:
-            if settings.name == name:
-                return settings
-        known = ", ".join(settings.name for settings in self.methods)
-        raise ValueError(f"no settings for method {name!r} on {self.name}; known: {known}")
+        if name not in self.methods:
+            raise ValueError(f"no settings for method {name!r} on {self.name}; known: {', '.join(self.methods)}")
+        return self.methods[name]
 
 
 @dataclass(frozen=True)
@@ -153,11 +142,11 @@ def parse_definition(name: str, text: str) -> Definition:
     ends, methods = fields.read("interval", tuple[float, ...]), fields.section("methods")
     if len(ends) != 2:
         raise ValueError(f"{name}: interval must be [low, high], got {list(ends)}")
-    settings = tuple(_method(one, methods.section(one)) for one in methods.names)
+    settings = {one: _method(methods.section(one)) for one in methods.names}
     built: dict[str, Any] = {"name": name, "interval": Interval(*ends), "methods": settings}
     return Definition(**built, **{one: fields.read(one, kinds[one]) for one in kinds if one not in built})
 
 
-def _method(name: str, fields: Fields) -> MethodSettings:
+def _method(fields: Fields) -> dict[str, float | str]:
     fields.read("learning_rate", float)  # every method has one
-    return MethodSettings(name, tuple((one, fields.read(one, float | str)) for one in fields.names))
+    return {one: fields.read(one, float | str) for one in fields.names}

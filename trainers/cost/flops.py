@@ -105,13 +105,13 @@ def works_of(learner: Learner, stream: TaskStream, architecture: Architecture) -
 def training_flop(learner: Learner, stream: TaskStream, works: list[Work]) -> tuple[float, ...]:
     """Of the steps of each task, and of what a method does at its end; works: of the network at each task."""
     rule, steps = learner.declared.rule, steps_of(learner, stream)
-    found = []
+    flop = []
     for task, reference in enumerate(references(learner, stream)):
         size, work = stream.size(learner.seed, stream.tasks[task]), works[task]
         once_more = isinstance(rule, Penalty) and rule.looks_back and task < len(works) - 1
-        found.append(work.trained(size + reference.examples, steps[task] + reference.batches))
-        found[task] += work.trained(size, steps[task]) if once_more else 0.0
-    return tuple(found)
+        again = work.trained(size, steps[task]) if once_more else 0.0
+        flop.append(work.trained(size + reference.examples, steps[task] + reference.batches) + again)
+    return tuple(flop)
 
 
 def _tested(task: int, steps: list[int], transfer: bool, grows: bool) -> Iterator[tuple[int, int]]:

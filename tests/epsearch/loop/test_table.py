@@ -58,7 +58,7 @@ class TestRows:
         assert {row.method for row in rows} == METHODS and len(rows) == 13
         definition = load_definition("permuted_mnist")
         for row in rows:
-            published = dict(definition.method(row.method).values)
+            published = definition.method(row.method)
             assert (row.hyperparameters.lr, row.hyperparameters.get("strength")) == (
                 published["learning_rate"],
                 published.get("strength"),
