@@ -12,7 +12,7 @@ from search_spaces.grid import GridSearch
 from search_spaces.interval import Interval
 from search_spaces.interval_ci import IntervalConfidence
 from search_spaces.narrowing import IntervalNarrowing
-from search_spaces.published.definition import Definition, MethodSettings, UnknownDataset, definitions, load_definition
+from search_spaces.published.definition import Definition, UnknownDataset, definitions, load_definition
 from search_spaces.space import Parameter, Point, Space, Value
 from search_spaces.strategies import STRATEGIES, StrategyKind
 from search_spaces.strategy import Best, Budget, Confidence, Observation, Round, Strategy, Suggestion, replay
@@ -32,7 +32,6 @@ __all__ = [
     "Interval",
     "IntervalConfidence",
     "IntervalNarrowing",
-    "MethodSettings",
     "Observation",
     "Parameter",
     "Point",

@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 
 from search_spaces.interval import Grid
-from search_spaces.rounds import InRounds, Rounds
+from search_spaces.rounds import InRounds
 from search_spaces.space import Parameter, Point, Space, Value
 from search_spaces.strategy import Observation
 
@@ -22,17 +22,17 @@ class GridSearch(InRounds):
             raise ValueError(f"points and repeats must be >= 1, got {points} and {repeats}")
         every = grid(space, points * repeats)
         self._batches = [every[start : start + points] for start in range(0, len(every), points)]
-        self._rounds = Rounds(self._batches[0])
+        super().__init__(self._batches[0])
 
     @property
     def done(self) -> bool:
         """Whether the score of every point was told."""
-        return self._rounds.complete and len(self._rounds) == len(self._batches)
+        return self._complete and len(self._rounds) == len(self._batches)
 
     def tell(self, observations: Sequence[Observation]) -> None:
         """Takes scores. Raises ValueError as `Strategy.tell` does."""
-        if self._rounds.tell(observations) and not self.done:
-            self._rounds.begin(self._batches[len(self._rounds)])
+        if self._take(observations) and not self.done:
+            self._begin(self._batches[len(self._rounds)])
 
 
 def grid(space: Space, budget: int) -> tuple[Point, ...]:
@@ -49,10 +49,10 @@ def grid(space: Space, budget: int) -> tuple[Point, ...]:
     lines = sum(not one.choices for one in space.parameters)
     # Every interval needs at least its two ends: fewer would not be a grid over it.
     if combinations * 2**lines > budget:
-        needed = (
-            f"{combinations * 2**lines} points ({combinations} combinations of choices, 2 values of {lines} others)"
+        raise ValueError(
+            f"strategy grid must have room for {combinations * 2**lines} points ({combinations} combinations of "
+            f"choices, 2 values of {lines} others), got points × repeats = {budget}"
         )
-        raise ValueError(f"strategy grid must have room for {needed}, got points × repeats = {budget}")
     # With a single interval the largest n is a division; with several it is searched from 2 on.
     return tuple(itertools.product(*_finest(space, budget, budget // combinations if lines == 1 else 2)))
 
@@ -61,19 +61,16 @@ def _finest(space: Space, budget: int, least: int) -> list[tuple[Value, ...]]:
     """Returns the values of each parameter for the largest n from `least` on that the budget allows."""
     axes = [_values(one, least) for one in space.parameters]
     for count in range(least + 1, budget + 1):
-        if all(one.choices or len(axis) == _room(one) for one, axis in zip(space.parameters, axes, strict=True)):
+        if all(
+            one.choices or (one.whole and len(axis) > int(axis[-1]) - int(axis[0]))
+            for one, axis in zip(space.parameters, axes, strict=True)
+        ):
             break  # every whole number is taken, so a larger n adds nothing
         finer = [_values(one, count) for one in space.parameters]
         if math.prod(map(len, finer)) > budget:
             break
         axes = finer
     return axes
-
-
-def _room(parameter: Parameter) -> float:
-    """Returns how many different values an interval has; infinite for real numbers."""
-    low, high = parameter.low, parameter.high
-    return high - low + 1 if parameter.whole and low is not None and high is not None else math.inf
 
 
 def _values(parameter: Parameter, count: int) -> tuple[Value, ...]:

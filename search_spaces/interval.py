@@ -7,7 +7,6 @@ in both, so results that are stored under this value are found again.
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import pairwise
 
 
 @dataclass(frozen=True)
@@ -72,11 +71,6 @@ class Grid:
     def interval(self) -> Interval:
         """The ends as floats."""
         return Interval(float(self.low), float(self.high))
-
-    @property
-    def distinct(self) -> bool:
-        """Whether the points are still different numbers after rounding to floats."""
-        return all(left < right for left, right in pairwise(self.coordinates))
 
     def between(self, first: int, last: int) -> "Grid":
         """Returns a grid of N points from point `first` to point `last` of this one (indices from 0, first < last)."""

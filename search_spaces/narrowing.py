@@ -1,78 +1,109 @@
-"""The paper's search for ε: a grid, the interval around its best two points, a finer grid, and so on."""
+"""Searches that narrow an interval grid by grid, and the paper's search for ε, which is one of them."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from search_spaces.interval import Grid
-from search_spaces.rounds import Rounds
-from search_spaces.rule import TOO_FINE, Step, narrow
+from search_spaces.rounds import InRounds
+from search_spaces.rule import narrow
 from search_spaces.space import Parameter
-from search_spaces.strategy import Best, Observation, Round, Suggestion
+from search_spaces.strategy import Best, Observation, Round
+
+TOO_FINE = "stopped: the next points would be closer together than {} can represent"
 
 
-class IntervalNarrowing:
-    """A `Strategy` that narrows an interval grid by grid (ε-SOFT-GEM paper, exploration of ε), for any one parameter.
+@dataclass(frozen=True)
+class Closed:
+    """The consequence of a finished round."""
 
-    points      N of every grid, both ends included; 11 on Permuted MNIST and 7 on Split CIFAR in the paper
-    repeats     M, the number of grids; 5 in the paper. The search may stop earlier, and then its note says why.
+    grid: Grid | None
+    """The next grid; None when the search stops."""
+    note: str = ""
+    """Why the plain rule was not followed, or why the search stops; empty otherwise."""
+    winners: tuple[int, int] | None = None
+    """Indices of the best two points, ascending; None when fewer than two succeeded, or when they play no part."""
 
-    The suggestion of index i in round r (from 1) has the number (r − 1)·N + i. A value that occurs again in a later
-    round is suggested again, as the same float. Raises ValueError for arguments out of range.
+
+class GridByGrid(InRounds, ABC):
+    """A `Strategy` that evaluates a grid over the interval of one parameter, then a finer one over a part of it, ….
+
+    points   N of every grid, both ends included
+    repeats  M, the largest number of grids. The search may stop earlier, and then its note says why.
+
+    A subclass says which part it is. The suggestion of index i in round r (from 1) has the number (r − 1)·N + i. A
+    value that occurs again in a later round is suggested again, as the same float. Raises ValueError for arguments out
+    of range.
     """
 
     def __init__(self, parameter: Parameter, points: int, repeats: int) -> None:
         if repeats < 1:
             raise ValueError(f"repeats must be >= 1, got {repeats}")
-        self._parameter, self._repeats = parameter, repeats
+        self._parameter, self._repeats, self._closed = parameter, repeats, list[Closed]()
         self._grids = [Grid.over(parameter.axis(), points)]
         if not parameter.has_room(self._grids[0]):
             raise ValueError(f"interval must have room for {points} distinct points, got {parameter}")
-        self._rounds, self._steps = Rounds(parameter.points(self._grids[0])), list[Step]()
+        super().__init__(parameter.points(self._grids[0]))
 
     @property
     def done(self) -> bool:
         """Whether the last round is finished."""
-        return len(self._steps) == len(self._grids)
+        return len(self._closed) == len(self._grids)
 
     @property
     def rounds(self) -> tuple[Round, ...]:
         """The finished rounds and, unless done, the open one."""
+        # The open round has no consequence yet.
+        closed = [*self._closed, Closed(None)]
         return tuple(
-            self._rounds.show(index, self._parameter.span(grid), step.winners, step.note)
-            for index, (grid, step) in enumerate(zip(self._grids, [*self._steps, Step(None, None)], strict=False))
+            self._show(index, self._parameter.span(grid), closed[index].winners, closed[index].note)
+            for index, grid in enumerate(self._grids)
         )
 
     @property
     def best(self) -> Best | None:
         """The best observation of all rounds; of equal scores the smaller value, then the smaller number."""
-        return min(self._rounds.scored(), key=lambda one: (-one.value, one.point, one.number), default=None)
-
-    def ask(self) -> list[Suggestion]:
-        """Returns the suggestions of the current round that have no score yet, ascending."""
-        return self._rounds.ask()
+        return min(self._eligible(), key=lambda one: (-one.value, one.point, one.number), default=None)
 
     def tell(self, observations: Sequence[Observation]) -> None:
         """Takes scores; when those of the round are complete, opens the next round or is done.
 
         Raises ValueError, and takes nothing, for a number that was never suggested or was told another value.
         """
-        if self._rounds.tell(observations):
-            step = self._close()
-            self._steps.append(step)
-            if step.span is not None:
-                self._grids.append(self._grids[-1].between(*step.span))
-                self._rounds.begin(self._parameter.points(self._grids[-1]))
+        if self._take(observations):
+            closed = self._close()
+            self._closed.append(closed)
+            if closed.grid is not None:
+                self._grids.append(closed.grid)
+                self._begin(self._parameter.points(closed.grid))
 
-    def _close(self) -> Step:
-        """Returns what the scores of the finished round lead to."""
-        step = narrow(self._rounds.show(len(self._grids) - 1).scores)
-        if len(self._grids) == self._repeats:
-            return Step(step.winners, None)
+    @abstractmethod
+    def _close(self) -> Closed:
+        """Returns what the scores of the round that is now complete lead to."""
+
+    def _eligible(self) -> list[Best]:
+        """Returns the observations of which one is the best."""
+        return self._scored()
+
+    def _next(self, grid: Grid, note: str = "", winners: tuple[int, int] | None = None) -> Closed:
+        """Returns the consequence that a grid is next, or that the search stops where the grid is too fine."""
         # A grid whose points coincide would suggest some values twice and others never.
-        stop = "" if step.span is None else self._too_fine(self._grids[-1].between(*step.span))
-        return Step(step.winners, None, stop) if stop else step
-
-    def _too_fine(self, grid: Grid) -> str:
-        """Returns why a grid is not worth evaluating, or ""."""
         if self._parameter.has_room(grid):
-            return ""
-        return TOO_FINE.format("whole numbers" if self._parameter.whole else "floats")
+            return Closed(grid, note, winners)
+        return Closed(None, TOO_FINE.format("whole numbers" if self._parameter.whole else "floats"), winners)
+
+
+class IntervalNarrowing(GridByGrid):
+    """The search of the ε-SOFT-GEM paper (exploration of ε), for any one parameter: see `narrow`.
+
+    In the paper N is 11 on Permuted MNIST and 7 on Split CIFAR, and M is 5.
+    """
+
+    def _close(self) -> Closed:
+        step = narrow(self._show(len(self._grids) - 1).scores)
+        # After the last grid nothing is left to stop, so its note would explain nothing.
+        if len(self._grids) == self._repeats:
+            return Closed(None, winners=step.winners)
+        if step.span is None:
+            return Closed(None, step.note, step.winners)
+        return self._next(self._grids[-1].between(*step.span), step.note, step.winners)

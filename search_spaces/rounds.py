@@ -6,54 +6,60 @@ from search_spaces.space import Point
 from search_spaces.strategy import Best, Observation, Round, Suggestion, take_in
 
 
-class Rounds:
-    """Rounds of suggestions: the first point of a round has the number after the last one of the round before."""
+class InRounds:
+    """The part of a `Strategy` that is the same for all: what is asked, told and shown.
+
+    The first point of a round has the number after the last one of the round before. A subclass says in `tell` which
+    points the next round has, and when it is `done`.
+    """
 
     def __init__(self, first: Sequence[Point]) -> None:
         self._rounds: list[list[Suggestion]] = []
         self._told: dict[int, Observation] = {}
-        self.begin(first)
+        self._begin(first)
 
-    def begin(self, points: Sequence[Point]) -> None:
+    @property
+    def rounds(self) -> tuple[Round, ...]:
+        """The finished rounds and, unless done, the open one."""
+        return tuple(map(self._show, range(len(self._rounds))))
+
+    @property
+    def best(self) -> Best | None:
+        """The suggestion with the highest score so far; of equal scores the smaller number."""
+        return min(self._scored(), key=lambda one: (-one.value, one.number), default=None)
+
+    def ask(self) -> list[Suggestion]:
+        """Returns the suggestions of the current round that have no score yet, ascending."""
+        return [one for one in self._rounds[-1] if one.number not in self._told]
+
+    def _begin(self, points: Sequence[Point]) -> None:
         """Opens a round; the one before must be complete."""
         start = sum(map(len, self._rounds))  # numbers go on, so that an observation names its round, too
         self._rounds.append([Suggestion(number, point) for number, point in enumerate(points, start)])
 
-    def __len__(self) -> int:
-        return len(self._rounds)
-
     @property
-    def complete(self) -> bool:
+    def _complete(self) -> bool:
         """Whether every score of the last round was told."""
         return not self.ask()
 
-    def ask(self) -> list[Suggestion]:
-        """Returns the suggestions of the last round whose scores were not told yet, ascending."""
-        return [one for one in self._rounds[-1] if one.number not in self._told]
-
-    def tell(self, observations: Sequence[Observation]) -> bool:
+    def _take(self, observations: Sequence[Observation]) -> bool:
         """Takes scores and returns whether they completed the last round. Raises ValueError as `Strategy.tell` does."""
-        was_open = not self.complete
+        was_open = not self._complete
         self._told = take_in(self._told, observations, range(sum(map(len, self._rounds))))
-        return was_open and self.complete
+        return was_open and self._complete
 
-    def told(self) -> list[tuple[Suggestion, Observation]]:
+    def _observed(self) -> list[tuple[Suggestion, Observation]]:
         """Returns every suggestion whose score was told, with its observation, in the order of the numbers.
 
         Never in the order of arrival: what a strategy does next must not depend on which member finished first.
         """
         return [(one, self._told[one.number]) for row in self._rounds for one in row if one.number in self._told]
 
-    def scored(self) -> list[Best]:
+    def _scored(self) -> list[Best]:
         """Returns the suggestions that have a score, in the order of their numbers."""
-        return [Best(one.point, seen.value, one.number) for one, seen in self.told() if seen.value is not None]
+        return [Best(one.point, seen.value, one.number) for one, seen in self._observed() if seen.value is not None]
 
-    @property
-    def best(self) -> Best | None:
-        """The suggestion with the highest score; of equal scores the smaller number."""
-        return min(self.scored(), key=lambda one: (-one.value, one.number), default=None)
-
-    def show(
+    def _show(
         self,
         index: int,
         span: tuple[float, float] | None = None,
@@ -65,23 +71,3 @@ class Rounds:
         told = (self._told.get(one.number) for one in row)
         scores = tuple(None if one is None else one.value for one in told)
         return Round(index + 1, tuple(one.point for one in row), scores, span, winners, note)
-
-
-class InRounds:
-    """The part of a strategy that is the same for all whose rounds have neither intervals nor notes."""
-
-    _rounds: Rounds
-
-    @property
-    def rounds(self) -> tuple[Round, ...]:
-        """The finished rounds and, unless done, the open one."""
-        return tuple(map(self._rounds.show, range(len(self._rounds))))
-
-    @property
-    def best(self) -> Best | None:
-        """The suggestion with the highest score so far; of equal scores the smaller number."""
-        return self._rounds.best
-
-    def ask(self) -> list[Suggestion]:
-        """Returns the suggestions of the current round that have no score yet, ascending."""
-        return self._rounds.ask()

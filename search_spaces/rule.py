@@ -13,7 +13,6 @@ ENDS_WON = "stopped: the best two points are the two ends of the interval"
 NO_SUCCESS = "stopped: every point failed"
 NO_SMALLER = "stopped: best ± δ is the whole interval"
 SAME_AGAIN = "the best two points would give the same interval again: searching best ± δ"
-TOO_FINE = "stopped: the next points would be closer together than {} can represent"
 ONE_SUCCESS = "only one point succeeded: searching best ± δ"
 
 

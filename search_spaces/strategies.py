@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from search_spaces.grid import GridSearch, grid
 from search_spaces.interval_ci import IntervalConfidence
@@ -34,10 +35,6 @@ class StrategyKind:
         return self.make(space, budget)
 
 
-def _narrowing(space: Space, budget: Budget) -> Strategy:
-    return IntervalNarrowing(space.only("narrowing"), budget.points, budget.repeats)
-
-
 def _interval_ci(space: Space, budget: Budget) -> Strategy:
     parameter = space.only("interval-ci")
     if budget.confidence is None:
@@ -45,34 +42,33 @@ def _interval_ci(space: Space, budget: Budget) -> Strategy:
     return IntervalConfidence(parameter, budget.points, budget.repeats, budget.confidence)
 
 
-def _grid(space: Space, budget: Budget) -> Strategy:
-    return GridSearch(space, budget.points, budget.repeats)
+def _sampled(name: str, space: Space, budget: Budget) -> Strategy:
+    """Returns a strategy that is a sampler of Optuna."""
+    # Imported here because Optuna takes half a second, which most commands do not need.
+    from search_spaces.adapters.optuna_strategies import optuna_strategy
 
-
-def _sampled(name: str) -> Callable[[Space, Budget], Strategy]:
-    """Returns the builder of a strategy that is a sampler of Optuna."""
-
-    def build(space: Space, budget: Budget) -> Strategy:
-        # Imported here because Optuna takes half a second, which most commands do not need.
-        from search_spaces.adapters.optuna_strategies import optuna_strategy
-
-        return optuna_strategy(name, space, budget)
-
-    return build
+    return optuna_strategy(name, space, budget)
 
 
 STRATEGIES: dict[str, StrategyKind] = {
-    "narrowing": StrategyKind("interval narrowing", _narrowing, by_repeats=True, may_repeat=True),
+    "narrowing": StrategyKind(
+        "interval narrowing",
+        lambda space, budget: IntervalNarrowing(space.only("narrowing"), budget.points, budget.repeats),
+        by_repeats=True,
+        may_repeat=True,
+    ),
     "interval-ci": StrategyKind(
         "narrowing by confidence intervals", _interval_ci, by_repeats=True, may_repeat=True, decides_alone=True
     ),
     "grid": StrategyKind(
-        "grid search", _grid, planned=lambda space, budget: len(grid(space, budget.points * budget.repeats))
+        "grid search",
+        lambda space, budget: GridSearch(space, budget.points, budget.repeats),
+        planned=lambda space, budget: len(grid(space, budget.points * budget.repeats)),
     ),
-    "random": StrategyKind("random search", _sampled("random")),
-    "qmc": StrategyKind("quasi-random search (QMC)", _sampled("qmc")),
-    "tpe": StrategyKind("tree-structured Parzen estimator (TPE)", _sampled("tpe")),
-    "gp": StrategyKind("Gaussian process", _sampled("gp"), may_repeat=True, fits_with_torch=True),
-    "cmaes": StrategyKind("CMA-ES", _sampled("cmaes")),
+    "random": StrategyKind("random search", partial(_sampled, "random")),
+    "qmc": StrategyKind("quasi-random search (QMC)", partial(_sampled, "qmc")),
+    "tpe": StrategyKind("tree-structured Parzen estimator (TPE)", partial(_sampled, "tpe")),
+    "gp": StrategyKind("Gaussian process", partial(_sampled, "gp"), may_repeat=True, fits_with_torch=True),
+    "cmaes": StrategyKind("CMA-ES", partial(_sampled, "cmaes")),
 }
 """Name -> declaration. The contract suite runs for every entry."""

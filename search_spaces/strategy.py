@@ -117,15 +117,12 @@ class AskTell(Protocol[W_co, R_contra]):
     @property
     def done(self) -> bool:
         """Whether no work is open and none will be."""
-        ...
 
     def ask(self) -> Sequence[W_co]:
         """Returns the open pieces of work; asked again before `tell`, the same ones."""
-        ...
 
     def tell(self, results: Sequence[R_contra], /) -> None:
         """Takes results of any of the work that was ever returned by `ask`."""
-        ...
 
 
 class Strategy(AskTell[Suggestion, Observation], Protocol):
@@ -142,16 +139,13 @@ class Strategy(AskTell[Suggestion, Observation], Protocol):
 
         It has the highest score, unless the strategy says which points it rules out.
         """
-        ...
 
     @property
     def rounds(self) -> tuple[Round, ...]:
         """The finished rounds and, unless done, the open one."""
-        ...
 
     def ask(self) -> list[Suggestion]:
         """Returns the suggestions of the current round that have no score yet; none exactly when done."""
-        ...
 
 
 def take_in(
@@ -167,17 +161,12 @@ def take_in(
         if number not in suggested:
             raise ValueError(f"observation must be of a number that was suggested, got {number}")
         known = merged.setdefault(number, observation)
+        if known.value != observation.value:
+            raise ValueError(f"observation {number} must not change, got {observation.value} after {known.value}")
         if known != observation:
-            new, old = _differing(observation, known)
-            raise ValueError(f"observation {number} must not change, got {new} after {old}")
+            scores = f"the scores {list(observation.scores)} after {list(known.scores)}"
+            raise ValueError(f"observation {number} must not change, got {scores}")
     return merged
-
-
-def _differing(new: Observation, old: Observation) -> tuple[str, str]:
-    """Returns both as text: the values, or the scores where only these differ."""
-    if new.value != old.value:
-        return str(new.value), str(old.value)
-    return f"the scores {list(new.scores)}", f"{list(old.scores)}"
 
 
 def replay(strategy: Strategy, observations: Iterable[Observation]) -> None:

@@ -52,6 +52,7 @@ class Checkpoints:
     ) -> None:
         self._kept = Kept(folder) if folder else None
         self._saved = time.monotonic()
+        gpu = torch.cuda.get_device_name() if path.device == "cuda" else None
         common = {
             "version": PROTOCOL_VERSION,
             "stream": stream.describe(),
@@ -62,7 +63,7 @@ class Checkpoints:
             "path": str(path),
             "transfer": transfer,
             # The same path rounds differently on another processor or with another library.
-            "machine": [torch.__version__, torch.backends.cpu.get_cpu_capability(), _gpu(path)],
+            "machine": [torch.__version__, torch.backends.cpu.get_cpu_capability(), gpu],
         }
         self._first = common if cohort.declared.first_task_is_sgd else None
         self._later = common | {"method": cohort.method}
@@ -82,8 +83,8 @@ class Checkpoints:
 
     def last(self, learner: Learner) -> tuple[int, Arrays] | None:
         """(the last task that was kept, what was kept) of a learner whose run did not end; None where it is not."""
-        found = self._kept.load(self._later | _own(learner)) if self._kept else None
-        return None if found is None else (int(found.pop("task")), found)
+        arrays = self._kept.load(self._later | _own(learner)) if self._kept else None
+        return None if arrays is None else (int(arrays.pop("task")), arrays)
 
     def save(self, trained: Sequence[Learner], task: int, learners: Learners, result: CohortResult) -> None:
         """Keeps every learner's run up to this task, unless that has been done a moment ago."""
@@ -126,7 +127,3 @@ def _arrays(learners: Learners, result: CohortResult) -> Iterator[Arrays]:
         state = {STATE + name: array[row].cpu().numpy() for name, array in learners.state.items()}
         measured: dict[str, Any] = {RESULT + name: getattr(result, name)[row] for name in MEASURED}
         yield {"params": params.cpu().numpy(), **state, **measured}
-
-
-def _gpu(path: NumericPath) -> str | None:
-    return torch.cuda.get_device_name() if path.device == "cuda" else None

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from trainers import methods
 from trainers.hyperparameters import Hyperparameters, Value
-from trainers.methods import Method
 
 PROTOCOL_VERSION = 3  # part of every content key; goes up whenever a change of the trainers changes any figure
 IMAGE_NETWORKS = ("reduced_resnet18", "resnet18")
@@ -51,14 +50,14 @@ memory_batch=None), seed=0)
         return cls(method, Hyperparameters.of(methods.method(method).hyperparameters, values), seed)
 
     @property
-    def declared(self) -> Method:
+    def declared(self) -> methods.Method:
         """What its method is."""
         return methods.method(self.method)
 
     @property
     def shared(self) -> Hyperparameters:
         """The values in which learners of a cohort must agree."""
-        return self.hyperparameters.without(self.declared.per_learner)
+        return self.hyperparameters.only(one.name for one in self.declared.hyperparameters if not one.per_learner)
 
 
 @dataclass(frozen=True)
@@ -89,7 +88,7 @@ class Cohort:
         return self.learners[0].method
 
     @property
-    def declared(self) -> Method:
+    def declared(self) -> methods.Method:
         """What that is."""
         return self.learners[0].declared
 

@@ -7,12 +7,10 @@ from typing import cast
 import torch
 
 from trainers.cohort import Architecture, Cohort, Learner
-from trainers.methods import Columns, Penalty, Projection
-from trainers.methods.base import PER_TASK, RESERVOIR
-from trainers.networks import MLP, Network, make_network
+from trainers.methods import PER_TASK, RESERVOIR, Columns, Penalty, Projection
+from trainers.networks import MLP, Network, ResNet, make_network
 from trainers.networks.progressive.mlp import Columns as MLPColumns
 from trainers.networks.progressive.resnet import ResNetColumns
-from trainers.networks.resnet import ResNet
 from trainers.numeric_path import NumericPath
 from trainers.pool import capacity
 from trainers.streams.base import ImageStream, TaskStream
@@ -20,7 +18,7 @@ from trainers.streams.base import ImageStream, TaskStream
 FLOAT, INDEX = 4, 8  # bytes
 CGROUP = Path("/sys/fs/cgroup")
 SAFE = 0.9  # the share of free memory that is taken
-KEPT = 3.3  # times the outputs of all convolutions: what was measured of the memory that a step takes
+PER_OUTPUT = 3.3  # bytes that a step takes for each byte of the outputs of all convolutions, as measured
 
 
 def bytes_of_one(learner: Learner, stream: TaskStream, architecture: Architecture) -> int:
@@ -41,8 +39,7 @@ def bytes_at_work(learner: Learner, stream: TaskStream, architecture: Architectu
     # Reference batches and the mini-batch pass one after another, but for ER's, which are one.
     batch = drawn + values.batch_size if method.memory == RESERVOIR else max(drawn, values.batch_size)
     gradients = len(stream.tasks) if isinstance(method.rule, Projection) else 1 + (method.memory is not None)
-    found: int = count * (batch * _activations(net, stream) + 2 * gradients * FLOAT * net.row)
-    return found
+    return int(count * (batch * _activations(net, stream) + 2 * gradients * FLOAT * net.row))
 
 
 def bytes_of_seed(learner: Learner, stream: TaskStream) -> int:
@@ -53,8 +50,7 @@ def bytes_of_seed(learner: Learner, stream: TaskStream) -> int:
     steps = -(-largest // values.batch_size)
     tests = sum(part.nbytes for part in stream.test(seed, stream.tasks[0])) * len(stream.tasks)
     row = stream.room(1).nbytes + INDEX  # an example and its label
-    found: int = (stored + largest) * row + steps * drawn * INDEX + largest * INDEX + tests
-    return found
+    return int((stored + largest) * row + steps * drawn * INDEX + largest * INDEX + tests)
 
 
 def bytes_of(cohort: Cohort, stream: TaskStream, architecture: Architecture, path: NumericPath) -> int:
@@ -87,5 +83,5 @@ def free_bytes(path: NumericPath) -> int | None:
 def _activations(net: Network, stream: TaskStream) -> int:
     """Bytes that one example's activations take in training."""
     if isinstance(net, ResNet):
-        return int(FLOAT * KEPT * net.activations(cast(ImageStream, stream).pixels.shape[1]))
+        return int(FLOAT * PER_OUTPUT * net.activations(cast(ImageStream, stream).pixels.shape[1]))
     return FLOAT * 2 * sum(cast(MLP, net).widths)

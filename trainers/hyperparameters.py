@@ -4,14 +4,13 @@ All that epsearch knows of a hyperparameter is in its declaration: options, `--s
 and labels are derived from it. Those that every method has are declared here, others beside the rule that uses them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import FrozenInstanceError, dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from types import SimpleNamespace
+from typing import Any
 
-Value: TypeAlias = float | int | str | None
+Value = float | int | str | None
 
 LARGEST = 1e30  # learning rates and the like: float32 has twice as much, too
 MOST = 10**9  # examples or steps: beyond all data, and no sum of them leaves 64 bits
@@ -101,20 +100,16 @@ class Hyperparameter:
         return bool((value >= self.low if self.closed else value > self.low) and value <= self.high)
 
 
-class Hyperparameters:
+class Hyperparameters(SimpleNamespace):
     """Values of the hyperparameters of one method, as attributes; frozen, hashable, picklable."""
 
-    def __init__(self, **values: Value) -> None:
-        # Past `__setattr__`, which refuses.
-        vars(self).update(values)
-
     @classmethod
-    def of(cls, declared: Iterable[Hyperparameter], values: Mapping[str, Value]) -> Hyperparameters:
+    def of(cls, declared: Iterable[Hyperparameter], values: Mapping[str, Value]) -> "Hyperparameters":
         """Exactly those declared: as given, else the default. Raises ValueError where a value is missing or wrong."""
         known = tuple(declared)
-        found = cls(**{one.name: one.default for one in known}).but(**values)
-        found.check(known)
-        return found
+        made = cls(**{one.name: one.default for one in known} | dict(values))
+        made.check(known)
+        return made
 
     def check(self, declared: Iterable[Hyperparameter]) -> None:
         """Raises ValueError, in one line, where these are not exactly the declared ones, or a value does not fit."""
@@ -126,7 +121,7 @@ class Hyperparameters:
             if not one.fits(value := vars(self)[name]):
                 raise ValueError(f"{name} must be {one.allowed}, got {value!r}")
 
-    def only(self, names: Iterable[str]) -> Hyperparameters:
+    def only(self, names: Iterable[str]) -> "Hyperparameters":
         """Those of these names that there are."""
         kept = set(names)
         return Hyperparameters(**{name: value for name, value in vars(self).items() if name in kept})
@@ -135,30 +130,15 @@ class Hyperparameters:
         """The value, or the default where the method has no such hyperparameter."""
         return vars(self).get(name, default)
 
-    def but(self, **values: Any) -> Hyperparameters:
+    def but(self, **values: Any) -> "Hyperparameters":
         """The same with other values, which are not checked: a batch of learners has tensors [M]."""
         return Hyperparameters(**{**vars(self), **values})
 
-    def without(self, names: Iterable[str]) -> Hyperparameters:
-        """The same without these."""
-        left = set(names)
-        return Hyperparameters(**{name: value for name, value in vars(self).items() if name not in left})
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Hyperparameters) and vars(self) == vars(other)
-
-    def __hash__(self) -> int:
+    def __hash__(self) -> int:  # type: ignore[override]  # a SimpleNamespace has none, as it is not frozen
         return hash(frozenset(vars(self).items()))
-
-    def __repr__(self) -> str:
-        return f"Hyperparameters({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise FrozenInstanceError(f"cannot assign to {name!r}")
-
-    if TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any: ...
 
 
 LR = Hyperparameter(

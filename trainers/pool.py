@@ -3,7 +3,7 @@
 import numpy as np
 
 from trainers.hyperparameters import Hyperparameters
-from trainers.methods.base import PER_TASK, RESERVOIR, Method
+from trainers.methods.rules import PER_TASK, RESERVOIR, Method
 from trainers.reservoir import Reservoir
 from trainers.schedule import (
     Segment,
@@ -59,8 +59,7 @@ class Pool:
         draw = self._values.get("memory_batch")  # of each previous task GEM takes all
         if self._memory == RESERVOIR:
             return self._reservoir.segments(number, batches, draw)
-        steps = sum(len(batch) for batch in batches)
-        reference = reference_batches(self.seed, number, self.stored, draw, steps)
+        reference = reference_batches(self.seed, number, self.stored, draw, steps=sum(map(len, batches)))
         parts = tuple(self._parts) if self._memory == PER_TASK else (reference.shape[1],) if self.stored else ()
         return task_segments(batches, reference, parts)
 

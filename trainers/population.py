@@ -92,19 +92,18 @@ def train_rest(
         part = cohort.part(rows)
         seeds = tuple(sorted({one.seed for one in part.learners}))
         with torch.no_grad():
-            engine = engine_of(part, seeds, stream, architecture, path)
-            run = _Run(engine, part, seeds, training, ticker, checkpoints)
+            run = _Run(engine_of(part, seeds, stream, architecture, path), part, seeds, training, ticker, checkpoints)
             return run.train(task, [arrays for one in part.learners if (arrays := kept.get(one, (-1, None))[1])])
-
-    def needed(rows: list[int]) -> int:
-        return bytes_of(cohort.part(rows), stream, architecture, path)
 
     alone = path.one_seed_at_a_time or architecture.network != "mlp"
     groups = _in_lockstep(cohort, {one: task for one, (task, _) in kept.items()}, alone)
-    for rows, part, note in in_halves(groups, train, needed, training.bytes_free):
+    parts = in_halves(
+        groups, train, lambda rows: bytes_of(cohort.part(rows), stream, architecture, path), training.bytes_free
+    )
+    for rows, part, note in parts:
         for name in CohortResult.ARRAYS:
             getattr(result, name)[rows] = getattr(part, name)
-        result.steps[rows] = [_steps(stream, cohort.learners[row]) for row in rows]
+        result.steps[rows] = [sum(steps_of(cohort.learners[row], stream)) for row in rows]
         result = replace(result, saved=result.saved + part.saved, note=note or result.note)
     checkpoints.forget(cohort.learners)
     ticker.flush()
@@ -115,14 +114,20 @@ def _in_lockstep(cohort: Cohort, done: Mapping[Learner, int], one_seed: bool) ->
     """(last task that is done, −1 for none; rows of the learners) of those that can be trained together."""
     groups: dict[tuple[int, int], list[int]] = {}
     for row, one in sorted(enumerate(cohort.learners), key=lambda pair: pair[1].seed):
-        seed = one.seed if one_seed else -1
-        groups.setdefault((seed, done.get(one, -1)), []).append(row)
+        groups.setdefault((one.seed if one_seed else -1, done.get(one, -1)), []).append(row)
     return [(task, rows) for (_, task), rows in groups.items()]
 
 
-def _steps(stream: TaskStream, learner: Learner) -> int:
-    """SGD steps of a whole run."""
-    return sum(-(-stream.size(learner.seed, task) // learner.hyperparameters.batch_size) for task in stream.tasks)
+def steps_of(learner: Learner, stream: TaskStream) -> list[int]:
+    """SGD steps of each of the stream's tasks."""
+    # Rounded up: a last mini-batch that is short is a step, too.
+    return [-(-stream.size(learner.seed, task) // learner.hyperparameters.batch_size) for task in stream.tasks]
+
+
+def next_stride(stride: int, seconds: float) -> int:
+    """Returns how many steps are to be taken before the next look, where so many took so long."""
+    # Below half of it, so that twice the steps still take less than the time between two reports.
+    return min(2 * stride, CHECK_EVERY) if seconds < REPORT_SECONDS / 2 else max(stride // 2, 1)
 
 
 class _Run:
@@ -146,7 +151,7 @@ class _Run:
         """Trains the learners after the task `done`, −1 for none, from what was kept of it."""
         engine = self._engine
         if done >= 0:
-            learners, result = self._fork(engine.start()), self._empty(len(self._cohort.learners))
+            learners, result = self._untrained(engine.start(), self._cohort.learners)
             restore(kept, learners, result)
             saved = 0
             for task in range(done + 1):
@@ -173,31 +178,28 @@ class _Run:
         engine, start = self._engine, self._engine.start()
         of_each = {Origin.of(one): one for one in self._cohort.learners}
         origins = sorted(of_each)
-        result = self._empty(len(origins))
-        learners = self._untrained(start, [of_each[origin] for origin in origins])
+        learners, result = self._untrained(start, [of_each[origin] for origin in origins])
         engine.load_task(0)
-        kept = [found for origin in origins if (found := self._checkpoints.first(origin))]
+        kept = [arrays for origin in origins if (arrays := self._checkpoints.first(origin))]
+        rows = [origins.index(Origin.of(one)) for one in self._cohort.learners]
+        saved = len(rows)
         if len(kept) == len(origins):
             restore(kept, learners, result)
         else:
             self._train_task(learners, result, 0)
             self._checkpoints.save_first(origins, learners, result)
-        rows = [origins.index(Origin.of(one)) for one in self._cohort.learners]
+            saved -= len(origins)
         self._end_task(learners, 0)
-        forked = self._fork(start, learners, rows)
-        taken = 0 if len(kept) == len(origins) else len(origins)
-        return forked, _rows_of(result, rows), (len(rows) - taken) * engine.steps
+        state = {name: array[rows] for name, array in learners.state.items()}
+        forked = self._learners(self._cohort.learners, learners.params[rows], state)
+        result = replace(result, **{name: getattr(result, name)[rows] for name in CohortResult.ARRAYS})
+        return forked, result, saved * engine.steps
 
-    def _fork(self, start: Tensor, first: Learners | None = None, rows: list[int] | None = None) -> Learners:
-        """The cohort, from untrained networks or from the given rows of learners."""
-        if first is None:
-            return self._untrained(start, self._cohort.learners)
-        state = {name: array[rows] for name, array in first.state.items()}
-        return self._learners(self._cohort.learners, first.params[rows], state)
-
-    def _untrained(self, start: Tensor, chosen: Sequence[Learner]) -> Learners:
+    def _untrained(self, start: Tensor, chosen: Sequence[Learner]) -> tuple[Learners, CohortResult]:
+        """(learners with new networks, their result without measurements)."""
         params = start[self._seed(chosen, start)]
-        return self._learners(chosen, params, self._engine.state(params))
+        learners = self._learners(chosen, params, self._engine.state(params))
+        return learners, CohortResult.empty(len(chosen), self._tasks)
 
     def _learners(self, chosen: Sequence[Learner], params: Tensor, state: State) -> Learners:
         own = {name: [one.hyperparameters.get(name) for one in chosen] for name in self._cohort.declared.per_learner}
@@ -206,9 +208,6 @@ class _Run:
     def _seed(self, chosen: Sequence[Learner], beside: Tensor) -> Tensor:
         """[M], indices into the engine's seeds."""
         return torch.tensor([self._seeds.index(one.seed) for one in chosen], device=beside.device)
-
-    def _empty(self, count: int) -> CohortResult:
-        return CohortResult.empty(count, self._tasks)
 
     def _end_task(self, learners: Learners, task: int) -> None:
         """What a method does between two tasks."""
@@ -229,8 +228,7 @@ class _Run:
             started = time.monotonic()
             engine.train(learners, done, last)
             bad = learners.first_bad.cpu().numpy() >= 0
-            quick = time.monotonic() - started < REPORT_SECONDS / 2
-            self._stride = min(2 * self._stride, CHECK_EVERY) if quick else max(self._stride // 2, 1)
+            self._stride = next_stride(self._stride, time.monotonic() - started)
             self._ticker.add((last - done) * len(learners.params))
             done = last
             if curve:
@@ -261,9 +259,9 @@ class _Run:
 
     def _tested(self, learners: Learners, task: int) -> NDArray[np.float64]:
         """The engine's accuracies; many tests in a row must not keep who asks for progress from stopping them."""
-        found = self._engine.accuracy(learners, task)
+        accuracies = self._engine.accuracy(learners, task)
         self._ticker.add(0)
-        return found
+        return accuracies
 
     def _note_divergence(self, learners: Learners, result: CohortResult, task: int, last: int) -> None:
         """A learner that is not finite at the task's end diverged in its last step, unless an earlier loss said so."""
@@ -273,10 +271,6 @@ class _Run:
         new = (first_bad >= 0) & (result.diverged_task < 0)
         result.diverged_step[new] = first_bad[new]
         result.diverged_task[new] = task
-
-
-def _rows_of(result: CohortResult, rows: list[int]) -> CohortResult:
-    return replace(result, **{name: getattr(result, name)[rows] for name in CohortResult.ARRAYS})
 
 
 class _Ticker:

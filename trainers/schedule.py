@@ -62,10 +62,7 @@ def reference_batches(seed: int, task: int, stored: int, batch: int | None, step
         # One row seen from every step: nothing is repeated in memory.
         return np.broadcast_to(np.arange(stored), (steps, stored))
     rng = generator(seed, "reference", task)
-    draws = np.empty((steps, batch), dtype=np.int64)
-    for step in range(steps):
-        draws[step] = rng.choice(stored, batch, replace=False, shuffle=False)
-    return draws
+    return np.stack([rng.choice(stored, batch, replace=False, shuffle=False) for _ in range(steps)])
 
 
 def mini_batches(examples: int, batch_size: int, first_row: int) -> list[Indices]:
@@ -78,9 +75,6 @@ def mini_batches(examples: int, batch_size: int, first_row: int) -> list[Indices
 
 def task_segments(batches: list[Indices], reference: Indices, parts: tuple[int, ...]) -> tuple[Segment, ...]:
     """The task's mini-batches, each with its row of `reference` [steps, B]."""
-    segments, start = [], 0
-    for rows in batches:
-        end = start + len(rows)
-        segments.append(Segment(np.hstack([rows, reference[start:end]]), rows.shape[1], parts))
-        start = end
-    return tuple(segments)
+    beside = np.split(reference, np.cumsum([len(rows) for rows in batches])[:-1])
+    both = zip(batches, beside, strict=True)
+    return tuple(Segment(np.hstack([rows, drawn]), rows.shape[1], parts) for rows, drawn in both)

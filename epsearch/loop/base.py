@@ -27,7 +27,7 @@ from trainers.streams.base import TaskStream
 from trainers.streams.plugin import SOURCE
 
 if TYPE_CHECKING:
-    from trainers.cost.work import LaterSteps
+    from trainers.cost.flops import LaterSteps
 
 Kind: TypeAlias = tuple[str, str, Hyperparameters]
 
@@ -250,7 +250,7 @@ class Loop(ABC):
 
     def _later_steps(self, run: Run) -> "LaterSteps":
         """Those of the run's kind. The first task is left out: it is shared, and without a memory cheap."""
-        from trainers.cost.work import later_steps  # brings torch along
+        from trainers.cost.flops import later_steps  # brings torch along
 
         if _kind(run) not in self._later:
             if run.phase not in self._streams:

@@ -44,7 +44,7 @@ class Job:
     transfer: bool
     """Whether FWT and LCA are measured."""
     weight: float
-    """What a step of one learner takes, in FLOP; see `trainers/cost/work.py`."""
+    """What a step of one learner takes, in FLOP; see `trainers/cost/flops.py`."""
     at_once: int
     """Jobs trained at a time."""
     certify: "Certify | None" = None

@@ -14,7 +14,7 @@ from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from search_spaces.published.definition import method_grids
 from trainers import methods
 from trainers.methods import Penalty
-from trainers.methods.base import RESERVOIR
+from trainers.methods.rules import RESERVOIR
 from trainers.streams.base import TaskStream
 
 

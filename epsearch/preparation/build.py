@@ -128,7 +128,7 @@ def _defined(kind: type[Study], parsed: Mapping[str, Any]) -> dict[str, Any]:
     """What the definition of the dataset fixes, under the names of the options."""
     dataset = parsed["dataset"]
     rules = RULES[kind.kind]
-    listed = {one.name for one in load_definition(dataset).methods}
+    listed = load_definition(dataset).methods
     try:
         known = published(dataset, rules.method(parsed))
     except ValueError as error:

@@ -78,8 +78,7 @@ def _check_search(study: Search) -> None:
 
 def _check_methods(study: Table) -> None:
     """Every method must fit the command and have published settings, or be given some, on the dataset."""
-    definition = load_definition(study.dataset)
-    known = {one.name: one for one in definition.methods}
+    known = load_definition(study.dataset).methods
     for method in study.methods:
         if method not in (allowed := RULES[study.kind].methods()):
             raise UsageError(f"method {method!r} is not in the paper's memory study; allowed: {', '.join(allowed)}")

@@ -14,11 +14,11 @@ from epsearch.loop.search import SearchLoop
 from epsearch.runners.slots import local_slots
 from epsearch.study.kinds import Search
 from results.statistics.power import resolution
-from trainers.cost.flops import run_flop, steps_of
-from trainers.cost.speed import measure
+from trainers.cost.flops import run_flop
+from trainers.cost.probe import measure
 from trainers.footprint import bytes_of, free_bytes
 from trainers.numeric_path import NumericPath
-from trainers.population import Training
+from trainers.population import Training, steps_of
 from trainers.streams import DataError
 
 PROBE_SECONDS = 3.0

@@ -11,7 +11,7 @@ from epsearch.study import limits
 from search_spaces.published.definition import UnknownDataset, load_definition
 from trainers.hyperparameters import Hyperparameter, Value
 from trainers.methods import METHODS, hyperparameters
-from trainers.methods.base import SAMPLED
+from trainers.methods.rules import SAMPLED
 from trainers.numeric_path import NumericPath
 
 SHARED = ("batch_size", "memory")  # by the methods of a comparison

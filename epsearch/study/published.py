@@ -32,8 +32,8 @@ def of_methods(dataset: str) -> dict[str, dict[str, Value]]:
     """Method -> the values that the definition gives for it, by hyperparameter."""
     names = {one.published or one.name: one.name for one in hyperparameters().values()}
     return {
-        settings.name: {names[written]: value for written, value in settings.values if written in names}
-        for settings in load_definition(dataset).methods
+        method: {names[written]: value for written, value in settings.items() if written in names}
+        for method, settings in load_definition(dataset).methods.items()
     }
 
 

@@ -14,7 +14,6 @@ from search_spaces.narrowing import IntervalNarrowing
 from search_spaces.space import Parameter, Point
 from search_spaces.strategy import Observation, Suggestion
 
-NUMERIC = (FloatDistribution, IntDistribution)
 SUGGESTION = "interval_narrowing"
 """Name of the attribute of a trial that holds [name of the parameter, number of the suggestion]."""
 
@@ -44,23 +43,24 @@ class Line:
 
     def value(self, point: Point) -> float | int:
         """Returns a point of the search as a value of the study's parameter."""
-        found, step = point[0], self.distribution.step
-        if isinstance(self.distribution, IntDistribution):
-            return self.distribution.low + int(found) * self.distribution.step if self._stepped else int(found)
-        return float(exact(self.distribution.low) + int(found) * exact(step)) if step is not None else float(found)
+        number, one, step = point[0], self.distribution, self._step
+        if isinstance(one, IntDistribution):
+            return int(number) if step is None else one.low + int(number) * one.step
+        return float(number) if step is None else float(exact(one.low) + int(number) * exact(step))
 
     @property
-    def _stepped(self) -> bool:
+    def _step(self) -> float | None:
+        """The step by which values are counted; None where they are searched themselves."""
         # Every IntDistribution has a step, and 1 is none; a FloatDistribution without one has None.
-        whole = isinstance(self.distribution, IntDistribution)
-        return self.distribution.step not in ((1,) if whole else (None,))
+        step = self.distribution.step
+        return None if step == 1 and isinstance(self.distribution, IntDistribution) else step
 
     def _parameter(self) -> Parameter:
         """Returns the parameter of the search: the values themselves, or their numbers if there is a step."""
-        one, whole = self.distribution, isinstance(self.distribution, IntDistribution)
-        if self._stepped and one.step is not None:
-            return Parameter(self.name, 0, round((one.high - one.low) / one.step), whole=True)
-        return Parameter(self.name, one.low, one.high, log=one.log, whole=whole)
+        one, step = self.distribution, self._step
+        if step is not None:
+            return Parameter(self.name, 0, round((one.high - one.low) / step), whole=True)
+        return Parameter(self.name, one.low, one.high, log=one.log, whole=isinstance(one, IntDistribution))
 
     def _key(self, suggestion: Suggestion) -> tuple[int, float]:
         return suggestion.number, self.value(suggestion.point)
@@ -71,30 +71,24 @@ class Line:
         The value is part of the key, because a number is another point if the study was begun with other arguments.
         """
         retried = {number for one in trials for number in one.system_attrs.get("retry_history", ())}
-        ours = [
-            one
-            for one in trials
-            if one.state.is_finished()
-            and one.number not in retried
-            and number_of(one, self.name) is not None
-            and one.distributions.get(self.name) == self.distribution
-        ]
         scores: dict[tuple[int, float], float | None] = {}
-        for one in sorted(ours, key=lambda one: (one.datetime_complete or datetime.max, one.number)):
-            scores.setdefault((number_of(one, self.name) or 0, one.params[self.name]), _score(one, sign))
+        for one in sorted(trials, key=lambda one: (one.datetime_complete or datetime.max, one.number)):
+            number, same_range = number_of(one, self.name), one.distributions.get(self.name) == self.distribution
+            if one.state.is_finished() and one.number not in retried and number is not None and same_range:
+                scores.setdefault((number, one.params[self.name]), _score(one, sign))
         return scores
 
 
 def number_of(trial: FrozenTrial, name: str) -> int | None:
     """Returns the number of the suggestion for parameter `name` that a trial evaluates; None if it evaluates none."""
-    found = trial.system_attrs.get(SUGGESTION)
-    return found[1] if found is not None and found[0] == name else None
+    # A suggestion that was given back (`_must_be_alone`) is stored as None.
+    parameter, number = trial.system_attrs.get(SUGGESTION) or (None, None)
+    return number if parameter == name else None
 
 
 def narrowed(trials: Sequence[FrozenTrial]) -> set[str]:
     """Returns the names of all parameters for which trials took suggestions."""
-    found = (one.system_attrs.get(SUGGESTION) for one in trials)
-    return {one[0] for one in found if one is not None}
+    return {one.system_attrs[SUGGESTION][0] for one in trials if one.system_attrs.get(SUGGESTION)}
 
 
 def finished(trial: FrozenTrial, state: TrialState, values: Sequence[float] | None) -> FrozenTrial:
@@ -106,7 +100,7 @@ def finished(trial: FrozenTrial, state: TrialState, values: Sequence[float] | No
 
 def numeric(distribution: BaseDistribution | None) -> FloatDistribution | IntDistribution | None:
     """Returns the distribution if it is one of numbers; None otherwise."""
-    return distribution if isinstance(distribution, NUMERIC) else None
+    return distribution if isinstance(distribution, FloatDistribution | IntDistribution) else None
 
 
 def _score(trial: FrozenTrial, sign: float) -> float | None:

@@ -98,10 +98,10 @@ class IntervalNarrowingSampler(BaseSampler):
 
     def _line(self, name: str, distribution: BaseDistribution) -> Line | None:
         """Returns the searched parameter; None for a parameter that is not searched."""
-        found = numeric(distribution)
-        if self._parameter == name and found is None:
+        numbers = numeric(distribution)
+        if self._parameter == name and numbers is None:
             raise ValueError(f"parameter {name!r} must be a float or an int to be narrowed, got {distribution}")
-        return None if found is None or self._parameter not in (None, name) else Line(name, found)
+        return None if numbers is None or self._parameter not in (None, name) else Line(name, numbers)
 
     def _must_be_alone(self, study: Study, trials: Sequence[FrozenTrial], trial: FrozenTrial, name: str) -> None:
         """Raises ValueError when no parameter was named and the study has a second numeric one."""
@@ -120,8 +120,8 @@ class IntervalNarrowingSampler(BaseSampler):
         self, search: IntervalNarrowing, trials: Sequence[FrozenTrial], trial: FrozenTrial, name: str
     ) -> Suggestion | None:
         """Returns an open suggestion that the fewest other trials are evaluating; None when the search is over."""
-        live = [one for one in trials if not one.state.is_finished() and one.number != trial.number]
-        held = Counter(number_of(one, name) for one in live)
+        others = (one for one in trials if not one.state.is_finished() and one.number != trial.number)
+        held = Counter(number_of(one, name) for one in others)
         taken = min(search.ask(), key=lambda one: (held[one.number], one.number), default=None)
         if taken is not None and held[taken.number] and not self._warned:
             self._warned = True

@@ -9,15 +9,14 @@ from optuna.samplers import BaseSampler
 from optuna.trial import Trial, TrialState
 
 from search_spaces.adapters.samplers import SAMPLERS, distributions
-from search_spaces.rounds import InRounds, Rounds
+from search_spaces.rounds import InRounds
 from search_spaces.space import Point, Space
 from search_spaces.strategy import Budget, Observation
 
 
 def optuna_strategy(name: str, space: Space, budget: Budget) -> "OptunaStrategy":
     """Returns the strategy of a name in SAMPLERS. Raises ValueError for a space that its sampler cannot search."""
-    sampler = SAMPLERS[name](space, budget)
-    return OptunaStrategy(space, sampler, budget.points, budget.repeats)
+    return OptunaStrategy(space, SAMPLERS[name](space, budget), budget.points, budget.repeats)
 
 
 class OptunaStrategy(InRounds):
@@ -35,18 +34,18 @@ class OptunaStrategy(InRounds):
         with _silence():
             self._study = optuna.create_study(direction="maximize", sampler=sampler)
         self._trials: list[Trial] = []
-        self._rounds = Rounds(self._draw())
+        super().__init__(self._draw())
 
     @property
     def done(self) -> bool:
         """Whether the last batch is complete."""
-        return self._rounds.complete and len(self._rounds) == self._repeats
+        return self._complete and len(self._rounds) == self._repeats
 
     def tell(self, observations: Sequence[Observation]) -> None:
         """Takes scores; a complete batch is told to the sampler. Raises ValueError as `Strategy.tell` does."""
-        if self._rounds.tell(observations) and not self.done:
+        if self._take(observations) and not self.done:
             self._learn()
-            self._rounds.begin(self._draw())
+            self._begin(self._draw())
 
     def _draw(self) -> list[Point]:
         """Returns the points of the next batch."""
@@ -56,9 +55,9 @@ class OptunaStrategy(InRounds):
 
     def _learn(self) -> None:
         """Tells the sampler the last batch."""
-        worst = min((one.value for one in self._rounds.scored()), default=None)
+        worst = min((one.value for one in self._scored()), default=None)
         # In the order of the numbers, not of arrival: timing must not change what is suggested next.
-        scores = self._rounds.show(len(self._rounds) - 1).scores
+        scores = self._show(len(self._rounds) - 1).scores
         for trial, score in zip(self._trials, scores, strict=True):
             value = worst if score is None else score
             self._study.tell(trial, value, state=TrialState.FAIL if value is None else TrialState.COMPLETE)

@@ -44,8 +44,8 @@ class AskTellSearcher(Searcher, Generic[W, R]):
         if self._source is None or self._source.done:
             return Searcher.FINISHED  # type: ignore[return-value]  # a text, whatever Ray's annotation says
         # `ask` also returns work whose trial is running; the config is what tells pieces of work apart.
-        running = list(self._running.values())
-        config = next((one for one in map(self._to_config, self._source.ask()) if one not in running), None)
+        configs = map(self._to_config, self._source.ask())
+        config = next((one for one in configs if one not in self._running.values()), None)
         if config is None:
             return None
         self._running[trial_id] = config

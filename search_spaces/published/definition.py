@@ -5,39 +5,21 @@ search and the new methods, A-GEM (arXiv 1812.00420, appendix G) for the others.
 """
 
 import difflib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
+from typing import Any, get_type_hints
 
 from search_spaces.interval import Interval
 from search_spaces.published.fields import Fields, read_yaml
 
-_FOLDER, _OWN, _GRIDS = "definitions", "own", "grids.yaml"
+FOLDER = resources.files("search_spaces.published") / "definitions"
+_GRIDS = "grids.yaml"
 
 
 class UnknownDataset(ValueError):
     """No definition has this name; the message is one line with the known names and the nearest one."""
-
-
-@dataclass(frozen=True)
-class MethodSettings:
-    """The hyperparameters that a dataset's definition gives for one method."""
-
-    name: str
-    """The method's name: "ewc", "agem", …"""
-    values: tuple[tuple[str, float | str], ...]
-    """(name, value), with the names of the definition."""
-
-    @property
-    def learning_rate(self) -> float:
-        """The learning rate of SGD."""
-        return float(dict(self.values)["learning_rate"])
-
-    @property
-    def strength(self) -> float | None:
-        """λ of the penalty; None for methods without one."""
-        found = dict(self.values).get("strength")
-        return None if found is None else float(found)
 
 
 @dataclass(frozen=True)
@@ -84,16 +66,14 @@ class Definition:
     """Values of `memory` that a memory study compares."""
     fisher_every: int
     """SGD steps between updates of a Fisher estimate."""
-    methods: tuple[MethodSettings, ...]
-    """Hyperparameters of the methods for which the sources give some."""
+    methods: Mapping[str, Mapping[str, float | str]]
+    """Method ("ewc", "agem", …) -> hyperparameter, as the definition names it -> value, where the sources give some."""
 
-    def method(self, name: str) -> MethodSettings:
+    def method(self, name: str) -> Mapping[str, float | str]:
         """Returns the settings of a method. Raises ValueError when the sources give none for this dataset."""
-        for settings in self.methods:
-            if settings.name == name:
-                return settings
-        known = ", ".join(settings.name for settings in self.methods)
-        raise ValueError(f"no settings for method {name!r} on {self.name}; known: {known}")
+        if name not in self.methods:
+            raise ValueError(f"no settings for method {name!r} on {self.name}; known: {', '.join(self.methods)}")
+        return self.methods[name]
 
 
 @dataclass(frozen=True)
@@ -121,77 +101,52 @@ def load_definition(name: str) -> Definition:
     """
     kind, colon, _ = name.strip().partition(":")
     if colon:
-        own = _read(f"{_OWN}/{kind if kind == 'folder' else 'module'}")
-        return replace(own, name=name.strip(), title=name.strip())
+        own = f"own/{kind if kind == 'folder' else 'module'}"
+        return replace(_read(own), name=name.strip(), title=name.strip())
     wanted = name.strip().lower().replace("-", "_")
-    for definition in _all().values():
-        if wanted == definition.name or wanted in definition.aliases:
-            return definition
-    spellings = {alias: one.name for one in _all().values() for alias in (one.name, *one.aliases)}
+    spellings = {alias: one for one in _all().values() for alias in (one.name, *one.aliases)}
+    if wanted in spellings:
+        return spellings[wanted]
     near = difflib.get_close_matches(wanted, spellings, n=1)  # aliases, too: they are what people misspell
-    hint = f"; did you mean {spellings[near[0]]!r}?" if near else ""
+    hint = f"; did you mean {spellings[near[0]].name!r}?" if near else ""
     raise UnknownDataset(f"no dataset {name!r}; known: {', '.join(definitions())}{hint}")
 
 
 @cache
 def method_grids() -> MethodGrids:
     """Returns the grids from which A-GEM's authors selected their values."""
-    text = (resources.files("search_spaces.published") / _FOLDER / _GRIDS).read_text("utf-8")
-    fields = Fields(_GRIDS, read_yaml(_GRIDS, text))
+    fields = Fields(_GRIDS, read_yaml(_GRIDS, (FOLDER / _GRIDS).read_text("utf-8")))
     strengths = fields.section("strengths")
-    pairs = tuple((method, strengths.numbers(method)) for method in strengths.names)
-    return MethodGrids(fields.numbers("learning_rates"), pairs)
+    pairs = tuple((method, strengths.read(method, tuple[float, ...])) for method in strengths.names)
+    return MethodGrids(fields.read("learning_rates", tuple[float, ...]), pairs)
 
 
 @cache  # the files are part of the package, and every option of a command asks for one
 def _all() -> dict[str, Definition]:
     """Returns name -> definition of every dataset that has a file."""
-    folder = resources.files("search_spaces.published") / _FOLDER
-    names = [one.name for one in folder.iterdir() if one.name.endswith(".yaml") and one.name != _GRIDS]
-    stems = [name.removesuffix(".yaml") for name in names]
-    return {stem: _read(stem) for stem in stems}
+    names = [one.name for one in FOLDER.iterdir() if one.name.endswith(".yaml") and one.name != _GRIDS]
+    return {stem: _read(stem) for stem in (name.removesuffix(".yaml") for name in names)}
 
 
 @cache
 def _read(stem: str) -> Definition:
-    text = (resources.files("search_spaces.published") / _FOLDER / f"{stem}.yaml").read_text("utf-8")
-    return parse_definition(stem, text)
+    return parse_definition(stem, (FOLDER / f"{stem}.yaml").read_text("utf-8"))
 
 
 def parse_definition(name: str, text: str) -> Definition:
     """Returns a definition from its YAML text. Raises ValueError that names a missing, unknown or malformed field."""
-    fields = Fields(name, read_yaml(name, text))
+    # A field's annotation says how it is read, so that the two cannot differ.
+    fields, kinds = Fields(name, read_yaml(name, text)), get_type_hints(Definition)
     # Exactly the fields of the class, so that a misspelled one is an error and not ignored.
-    fields.must_be(frozenset(Definition.__annotations__) - {"name"})
-    ends = fields.numbers("interval")
+    fields.must_be(frozenset(kinds) - {"name"})
+    ends, methods = fields.read("interval", tuple[float, ...]), fields.section("methods")
     if len(ends) != 2:
         raise ValueError(f"{name}: interval must be [low, high], got {list(ends)}")
-    methods = fields.section("methods")
-    return Definition(
-        name=name,
-        title=fields.text("title"),
-        aliases=fields.texts("aliases"),
-        interval=Interval(*ends),
-        points=fields.count("points"),
-        repeats=fields.count("repeats"),
-        seeds=fields.count("seeds"),
-        reported_epsilon=fields.number_or_none("reported_epsilon"),
-        tasks=fields.count("tasks"),
-        cv_tasks=fields.count("cv_tasks"),
-        classes=fields.count("classes"),
-        network=fields.text("network"),
-        image_size=fields.count_or_none("image_size"),
-        pretrained=fields.text_or_none("pretrained"),
-        learning_rate=fields.number("learning_rate"),
-        batch_size=fields.count("batch_size"),
-        memory=fields.count("memory"),
-        memory_batch=fields.count("memory_batch"),
-        memory_sizes=fields.counts("memory_sizes"),
-        fisher_every=fields.count("fisher_every"),
-        methods=tuple(_method(one, methods.section(one)) for one in methods.names),
-    )
+    settings = {one: _method(methods.section(one)) for one in methods.names}
+    built: dict[str, Any] = {"name": name, "interval": Interval(*ends), "methods": settings}
+    return Definition(**built, **{one: fields.read(one, kinds[one]) for one in kinds if one not in built})
 
 
-def _method(name: str, fields: Fields) -> MethodSettings:
-    fields.number("learning_rate")
-    return MethodSettings(name, tuple((one, fields.number_or_text(one)) for one in fields.names))
+def _method(fields: Fields) -> dict[str, float | str]:
+    fields.read("learning_rate", float)  # every method has one
+    return {one: fields.read(one, float | str) for one in fields.names}

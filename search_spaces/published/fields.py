@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 
@@ -16,6 +16,9 @@ def read_yaml(name: str, text: str) -> Mapping[str, Any]:
     if not isinstance(data, dict):
         raise ValueError(f"{name}: must be a mapping of fields, got {type(data).__name__}")
     return data
+
+
+WORDS = {float: "a number", int: "a whole number >= 1", str: "a text"}
 
 
 @dataclass(frozen=True)
@@ -41,75 +44,33 @@ class Fields:
 
     def section(self, name: str) -> "Fields":
         """Returns a nested mapping."""
+        return Fields(f"{self.where}: {name}", self._get(name, dict, "a mapping"))
+
+    def read(self, name: str, kind: Any) -> Any:
+        """Returns a field of type `kind`: str, float or int (>= 1); `X | None` and `X | str`; tuple[X, ...].
+
+        >>> fields = Fields("file", {"points": 11, "size": None, "interval": [0, 1]})
+        >>> fields.read("points", int), fields.read("size", int | None), fields.read("interval", tuple[float, ...])
+        (11, None, (0.0, 1.0))
+        """
+        plain, *others = get_args(kind) or (kind,)
+        if Ellipsis in others:
+            return tuple(self._plain(name, plain, value) for value in self._get(name, list, "a list"))
         value = self._get(name)
-        if not isinstance(value, dict):
-            raise self._error(name, "a mapping", value)
-        return Fields(f"{self.where}: {name}", value)
+        return value if isinstance(value, tuple(others)) else self._plain(name, plain, value)
 
-    def number(self, name: str) -> float:
-        """Returns a number."""
-        return self._number(name, self._get(name))
+    def _plain(self, name: str, kind: type, value: Any) -> Any:
+        known = isinstance(value, (int, float) if kind is float else kind)
+        if not known or isinstance(value, bool) or (kind is int and value < 1):  # True is an int in Python
+            raise self._error(name, WORDS[kind], value)
+        return kind(value)
 
-    def number_or_text(self, name: str) -> float | str:
-        """A number or a text."""
-        value = self._get(name)
-        return value if isinstance(value, str) else self.number(name)
-
-    def number_or_none(self, name: str) -> float | None:
-        """Returns a number, or None for null."""
-        return None if self._get(name) is None else self.number(name)
-
-    def numbers(self, name: str) -> tuple[float, ...]:
-        """Returns a list of numbers."""
-        return tuple(self._number(name, value) for value in self._list(name))
-
-    def count(self, name: str) -> int:
-        """Returns a whole number of at least 1."""
-        value = self._get(name)
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:  # True is an int in Python
-            raise self._error(name, "a whole number >= 1", value)
-        return value
-
-    def counts(self, name: str) -> tuple[int, ...]:
-        """Returns a list of whole numbers of at least 1."""
-        return tuple(Fields(self.where, {name: value}).count(name) for value in self._list(name))
-
-    def text(self, name: str) -> str:
-        """Returns a text."""
-        return self._text(name, self._get(name))
-
-    def text_or_none(self, name: str) -> str | None:
-        """Returns a text, or None for null."""
-        return None if self._get(name) is None else self.text(name)
-
-    def count_or_none(self, name: str) -> int | None:
-        """Returns a whole number of at least 1, or None for null."""
-        return None if self._get(name) is None else self.count(name)
-
-    def texts(self, name: str) -> tuple[str, ...]:
-        """Returns a list of texts."""
-        return tuple(self._text(name, value) for value in self._list(name))
-
-    def _get(self, name: str) -> Any:
+    def _get(self, name: str, kind: type = object, words: str = "") -> Any:
         if name not in self.data:
             raise ValueError(f"{self.where}: missing fields {name}")
+        if not isinstance(self.data[name], kind):
+            raise self._error(name, words, self.data[name])
         return self.data[name]
-
-    def _list(self, name: str) -> list[Any]:
-        value = self._get(name)
-        if not isinstance(value, list):
-            raise self._error(name, "a list", value)
-        return value
-
-    def _number(self, name: str, value: Any) -> float:
-        if not isinstance(value, (int, float)) or isinstance(value, bool):
-            raise self._error(name, "a number", value)
-        return float(value)
-
-    def _text(self, name: str, value: Any) -> str:
-        if not isinstance(value, str):
-            raise self._error(name, "a text", value)
-        return value
 
     def _error(self, name: str, expected: str, value: Any) -> ValueError:
         return ValueError(f"{self.where}: {name} must be {expected}, got {value!r}")

@@ -6,7 +6,15 @@ import pytest
 
 @pytest.mark.parametrize(
     ("module", "least"),
-    [("interval", 3), ("rule", 2), ("published.definition", 1), ("space", 4), ("grid", 1), ("interval_ci", 1)],
+    [
+        ("interval", 3),
+        ("rule", 2),
+        ("published.definition", 1),
+        ("published.fields", 2),
+        ("space", 4),
+        ("grid", 1),
+        ("interval_ci", 1),
+    ],
 )
 def test_examples_in_docstrings(module, least):
     result = doctest.testmod(importlib.import_module(f"search_spaces.{module}"))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from search_spaces import Parameter
 from search_spaces.interval import Grid, Interval
 
 ENDS = st.floats(0, 1, allow_subnormal=False).map(lambda value: round(value, 6))
@@ -56,4 +57,5 @@ def test_a_grid_has_both_ends_and_even_distances(one, other, points):
 def test_a_grid_needs_two_points_and_room_for_them():
     with pytest.raises(ValueError, match="points must be >= 2, got 1"):
         Grid.over(Interval(0, 1), 1)
-    assert not Grid.over(Interval(0.5, math.nextafter(0.5, 1)), 3).distinct
+    one = Parameter("epsilon", 0.5, math.nextafter(0.5, 1))
+    assert not one.has_room(Grid.over(one.axis(), 3))

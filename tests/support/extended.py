@@ -15,11 +15,11 @@ import numpy as np
 from epsearch.failures.lines import answered
 from results.metrics import METRICS, Metric
 from search_spaces.published import definition
-from search_spaces.rounds import InRounds, Rounds
+from search_spaces.rounds import InRounds
 from search_spaces.strategies import STRATEGIES, StrategyKind
 from trainers.hyperparameters import Hyperparameter
 from trainers.methods import METHODS
-from trainers.methods.base import MEMORY, MEMORY_BATCH, SAMPLED, Method, Mixing, angle, choose
+from trainers.methods.rules import MEMORY, MEMORY_BATCH, SAMPLED, Method, Mixing, angle, choose
 from trainers.streams import PERMUTED, StreamSource
 from trainers.streams.base import Images
 from trainers.streams.pixels import digits
@@ -58,15 +58,15 @@ class FromTheEnds(InRounds):
         low, high = self._parameter.low, self._parameter.high
         steps = np.linspace(0, 0.5, budget.points * budget.repeats // 2 + 1)[: budget.repeats]
         self._batches = [[(low + at * (high - low),), (high - at * (high - low),)] for at in steps.tolist()]
-        self._rounds = Rounds(self._batches[0])
+        super().__init__(self._batches[0])
 
     @property
     def done(self):
-        return self._rounds.complete and len(self._rounds) == len(self._batches)
+        return self._complete and len(self._rounds) == len(self._batches)
 
     def tell(self, observations):
-        if self._rounds.tell(observations) and not self.done:
-            self._rounds.begin(self._batches[len(self._rounds)])
+        if self._take(observations) and not self.done:
+            self._begin(self._batches[len(self._rounds)])
 
 
 def worst(record):

@@ -8,20 +8,28 @@ Not counted is what is done for each number rather than each product, which is s
 normalisation, pooling and losses; the update; the rules themselves (inner products of gradients, penalties, GEM's
 quadratic program); the choice of batches. Nor what engines save or add: zero pixels left out, padding, first tasks
 that learners share. Each class is taken to fill its place in the memory, where the task shows examples enough.
+
+`later_steps` adds what does not grow with products, for the order of jobs and the ETA.
 """
 
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import NamedTuple, cast
 
 import numpy as np
 
 from trainers.cohort import LEARNING_CURVE_BATCHES, Architecture, Learner
 from trainers.cost.network_flops import Work, column_works, work_of
-from trainers.methods import Columns, Penalty
-from trainers.methods.base import PER_TASK, RESERVOIR
+from trainers.methods import PER_TASK, RESERVOIR, Columns, Penalty
 from trainers.networks import MLP, ResNet, make_network
+from trainers.population import steps_of
 from trainers.streams.base import ImageStream, TaskStream
 from trainers.streams.disjoint import PERMUTATIONS
+
+# What a step takes besides products, as measured on CPUs, told in examples: the FLOP of so many examples' way through
+# the network and back.
+OVERHEAD = 20  # fixed work: about what one of ten examples was measured to take besides them
+WHOLE, ARRAY = 40, 6.5  # a penalty's whole gradient, and each array beside it
 
 
 class Reference(NamedTuple):
@@ -49,23 +57,16 @@ class RunFlop(NamedTuple):
 
 def run_flop(learner: Learner, stream: TaskStream, architecture: Architecture, transfer: bool) -> RunFlop:
     """FLOP of a whole run on the stream, as this file counts them; transfer: as for `Training`."""
-    works = works_of(learner, stream, architecture)
+    works, steps = works_of(learner, stream, architecture), steps_of(learner, stream)
     alike = getattr(stream, "content", "") == PERMUTATIONS  # all tasks are tested with the same images
-    tested_once = stream.tasks[:1] if alike else stream.tasks
-    tests = [len(stream.test(learner.seed, task).labels) for task in tested_once] * (len(stream.tasks) if alike else 1)
+    examples = [len(stream.test(learner.seed, task).labels) for task in (stream.tasks[:1] if alike else stream.tasks)]
+    # The classes of a joint embedding are made once a test.
+    tests = [work.forward * examples[0 if alike else j] + work.fixed_forward for j, work in enumerate(works)]
     grows = isinstance(learner.declared.rule, Columns)
-    steps = steps_of(learner, stream)
     tested = (_tested(task, steps, transfer, grows) for task in range(len(works)))
     return RunFlop(
-        training_flop(learner, stream, works),
-        tuple(sum(times * _test(works[j], tests[j]) for j, times in one) for one in tested),
+        training_flop(learner, stream, works), tuple(sum(times * tests[j] for j, times in one) for one in tested)
     )
-
-
-def steps_of(learner: Learner, stream: TaskStream) -> list[int]:
-    """Steps of each of the stream's tasks."""
-    # Rounded up: a last mini-batch that is short is a step, too.
-    return [-(-stream.size(learner.seed, task) // learner.hyperparameters.batch_size) for task in stream.tasks]
 
 
 def references(learner: Learner, stream: TaskStream) -> list[Reference]:
@@ -77,47 +78,40 @@ def references(learner: Learner, stream: TaskStream) -> list[Reference]:
     sizes = [stream.size(learner.seed, task) for task in stream.tasks]
     if kind == RESERVOIR:
         return _reservoir(values.batch_size, draw, place * len(sizes), sizes)
-    found, stored = [], 0
-    for task, (size, steps) in enumerate(zip(sizes, steps_of(learner, stream), strict=True)):
-        drawn = stored if draw is None else min(draw, stored)
-        batches = (task if kind == PER_TASK else 1) if drawn else 0
-        found.append(Reference(steps * drawn, steps * batches))
-        # A task with fewer examples than places is stored whole.
-        stored += min(place, size)
-    return found
+    # A task with fewer examples than places is stored whole.
+    stored = accumulate((min(place, size) for size in sizes[:-1]), initial=0)
+    drawn = [one if draw is None else min(draw, one) for one in stored]
+    passes = [(task if kind == PER_TASK else 1) if one else 0 for task, one in enumerate(drawn)]
+    tasks = zip(steps_of(learner, stream), drawn, passes, strict=True)
+    return [Reference(steps * one, steps * times) for steps, one, times in tasks]
 
 
 def _reservoir(batch_size: int, draw: int | None, capacity: int, sizes: list[int]) -> list[Reference]:
     """Before each step every example seen so far is stored, up to the capacity. A step's batches pass as one."""
-    found, seen = [], 0
-    for size in sizes:
-        stored = np.minimum(seen + np.arange(0, size, batch_size), capacity)
-        drawn = stored if draw is None else np.minimum(stored, draw)
-        found.append(Reference(int(drawn.sum()), 0))
-        seen += size
-    return found
+    most = capacity if draw is None else min(capacity, draw)
+    tasks = zip(accumulate(sizes[:-1], initial=0), sizes, strict=True)
+    drawn = (np.minimum(seen + np.arange(0, size, batch_size), most) for seen, size in tasks)
+    return [Reference(int(one.sum()), 0) for one in drawn]
 
 
 def works_of(learner: Learner, stream: TaskStream, architecture: Architecture) -> list[Work]:
     """Of the network at each of the stream's tasks."""
     net, count = make_network(architecture, stream), len(stream.tasks)
     size = cast(ImageStream, stream).pixels.shape[1] if isinstance(net, ResNet) else 0
-    if isinstance(learner.declared.rule, Columns):
-        assert isinstance(net, (MLP, ResNet))
-        return column_works(net, count, size)
-    return [work_of(net, size)] * count
+    grows = isinstance(learner.declared.rule, Columns)
+    return column_works(cast(MLP | ResNet, net), count, size) if grows else [work_of(net, size)] * count
 
 
 def training_flop(learner: Learner, stream: TaskStream, works: list[Work]) -> tuple[float, ...]:
     """Of the steps of each task, and of what a method does at its end; works: of the network at each task."""
     rule, steps = learner.declared.rule, steps_of(learner, stream)
-    found = []
+    flop = []
     for task, reference in enumerate(references(learner, stream)):
         size, work = stream.size(learner.seed, stream.tasks[task]), works[task]
         once_more = isinstance(rule, Penalty) and rule.looks_back and task < len(works) - 1
-        found.append(work.trained(size + reference.examples, steps[task] + reference.batches))
-        found[task] += work.trained(size, steps[task]) if once_more else 0.0
-    return tuple(found)
+        again = work.trained(size, steps[task]) if once_more else 0.0
+        flop.append(work.trained(size + reference.examples, steps[task] + reference.batches) + again)
+    return tuple(flop)
 
 
 def _tested(task: int, steps: list[int], transfer: bool, grows: bool) -> Iterator[tuple[int, int]]:
@@ -133,6 +127,20 @@ def _tested(task: int, steps: list[int], transfer: bool, grows: bool) -> Iterato
         yield from ((untrained, 1) for untrained in range(len(steps) if task == 0 else 0))
 
 
-def _test(work: Work, examples: int) -> float:
-    """The classes of a joint embedding are counted once a test."""
-    return examples * work.forward + work.fixed_forward
+class LaterSteps(NamedTuple):
+    """The steps after the first task, which learners of a seed share; of a single task, its own."""
+
+    steps: int
+    """Of one learner."""
+    each: float
+    """What one takes, in FLOP, on average."""
+
+
+def later_steps(learner: Learner, stream: TaskStream, architecture: Architecture) -> LaterSteps:
+    """Of a learner on a stream."""
+    works, later = works_of(learner, stream, architecture), slice(min(1, len(stream.tasks) - 1), None)
+    steps = sum(steps_of(learner, stream)[later])
+    rule, fixed = learner.declared.rule, float(OVERHEAD)
+    if isinstance(rule, Penalty):
+        fixed += WHOLE + ARRAY * rule.kept
+    return LaterSteps(steps, sum(training_flop(learner, stream, works)[later]) / steps + works[0].trained(fixed, 0))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from trainers.networks.base import Network
 from trainers.networks.heads import Linear
@@ -31,8 +31,7 @@ class Work(NamedTuple):
 
     def trained(self, examples: float, batches: float) -> float:
         """Both passes of so many examples in so many batches."""
-        fixed = self.fixed_forward + self.fixed_backward
-        return examples * (self.forward + self.backward) + batches * fixed
+        return examples * (self.forward + self.backward) + batches * (self.fixed_forward + self.fixed_backward)
 
 
 def work_of(net: Network, size: int = 0) -> Work:
@@ -42,7 +41,7 @@ def work_of(net: Network, size: int = 0) -> Work:
     >>> work.forward == 2 * (784 * 256 + 256 * 256 + 256 * 10), work.backward == 2 * work.forward - 2 * 784 * 256
     (True, True)
     """
-    return _resnet(net, size) if isinstance(net, ResNet) else mlp_work(_mlp(net).sizes)
+    return _resnet(net, size) if isinstance(net, ResNet) else mlp_work(cast(MLP, net).sizes)
 
 
 def mlp_work(sizes: Sequence[int]) -> Work:
@@ -59,15 +58,11 @@ def column_works(net: MLP | ResNet, count: int, size: int = 0) -> list[Work]:
     return [_mlp_column(Columns(net.sizes, count), number) for number in range(count)]
 
 
-def _mlp(net: Network) -> MLP:
-    assert isinstance(net, MLP)
-    return net
-
-
 def _resnet(net: ResNet, size: int) -> Work:
     sides = _sides(net, size)
     stem = _convolution(net.stem, sides[0])
-    later = sum(_convolution(one, side) for one, side in _in_blocks(net, sides))
+    blocks = ((block, sides[1 + number // BLOCKS]) for number, block in enumerate(net.blocks))
+    later = sum(_convolution(one, side) for block, side in blocks for one in block if one is not None)
     return _head(net).plus(stem + later, stem + 2 * later)
 
 
@@ -83,26 +78,18 @@ def _head(net: ResNet) -> Work:
 
 def _mlp_column(net: Columns, number: int) -> Work:
     """Earlier columns stop before their outputs. Layer l > 1 takes the units of all columns, its gradient its own."""
-    found = mlp_work(net.sizes)
-    for column in range(number + 1):
-        shapes = [(k * (column + 1) if layer else k, n) for layer, (k, n) in enumerate(pairwise(net.sizes))]
-        products = [2.0 * k * n for k, n in shapes]
-        if column < number:
-            found = found.plus(sum(products[:-1]))
-    own = sum(2.0 * k * n for k, n in list(pairwise(net.sizes))[1:])
-    return found.plus(number * own, number * own)
+    first, *later = (2.0 * k * n for k, n in pairwise(net.sizes))
+    earlier = sum(first + (column + 1) * sum(later[:-1]) for column in range(number))
+    own = number * sum(later)
+    return mlp_work(net.sizes).plus(earlier + own, own)
 
 
 def _resnet_column(net: ResNetColumns, number: int, size: int) -> Work:
     """Laterals have the gradient of their weights alone; earlier columns stop before their logits."""
-    found = alone = _resnet(net.net, size)
-    for column in range(number + 1):
-        *stages, logits = _laterals(Laterals(net.net, column), _sides(net.net, size))
-        if column < number:
-            found = found.plus(alone.forward - _head(net.net).forward + sum(stages))
-        else:
-            found = found.plus(sum(stages) + logits, sum(stages) + logits)
-    return found
+    alone, sides = _resnet(net.net, size), _sides(net.net, size)
+    *earlier, own = (_laterals(Laterals(net.net, column), sides) for column in range(number + 1))
+    stopped = sum(alone.forward - _head(net.net).forward + sum(stages) for *stages, _ in earlier)
+    return alone.plus(stopped + sum(own), sum(own))
 
 
 def _laterals(laterals: Laterals, sides: list[int]) -> list[float]:
@@ -112,28 +99,17 @@ def _laterals(laterals: Laterals, sides: list[int]) -> list[float]:
         return [0.0] * (LOGITS + 1)
     inputs = (3, *(number * width for width in (widths[0], *widths)))
     outputs = (widths[0], *widths, laterals.net.head.outputs)
-    at = (*sides, 1)
-    return [2.0 * k * n * side**2 for k, n, side in zip(inputs, outputs, at, strict=True)]
+    return [2.0 * k * n * side**2 for k, n, side in zip(inputs, outputs, (*sides, 1), strict=True)]
 
 
 def _sides(net: ResNet, size: int) -> list[int]:
     """Of the maps that the stem's convolution and the four stages put out."""
     stem = -(-size // net.stem.stride)
-    found, side = [stem], -(-stem // 2) if net.large else stem
+    sides, side = [stem], -(-stem // 2) if net.large else stem  # a pool halves what a large stem puts out
     for block in net.blocks[::BLOCKS]:
         side = -(-side // block.first.stride)
-        found.append(side)
-    return found
-
-
-def _in_blocks(net: ResNet, sides: list[int]) -> list[tuple[Convolution, int]]:
-    """(convolution, side of what it puts out) of all but the stem."""
-    return [
-        (one, sides[1 + number // BLOCKS])
-        for number, block in enumerate(net.blocks)
-        for one in block
-        if one is not None
-    ]
+        sides.append(side)
+    return sides
 
 
 def _convolution(one: Convolution, side: int) -> float:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,14 +36,15 @@ class Kept:
             return None
         with suppress(OSError):  # somebody else's file, perhaps
             os.utime(path)
-        with np.load(io.BytesIO(stored)) as found:
-            return {name: found[name] for name in found.files}
+        # No pickles: what is read back could run code.
+        with np.load(io.BytesIO(stored), allow_pickle=False) as archive:
+            return dict(archive)
 
     def save(self, content: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Keeps the arrays instead of what is kept there. A full or forbidden disk is no reason to stop."""
-        buffer = io.BytesIO()
-        # No pickles: what is read back could run code. A buffer, as the seal is of the whole content.
-        np.savez(buffer, allow_pickle=False, **arrays)
+        buffer = io.BytesIO()  # not the file, as the seal is of the whole content
+        # Without the option allow_pickle, which NumPy 1 does not know and would write as one more array.
+        np.savez(buffer, **cast(Mapping[str, Any], arrays))
         with suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True)
             sealed.write(*self._file(content), buffer.getbuffer())

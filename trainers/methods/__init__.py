@@ -3,32 +3,22 @@
 import difflib
 
 from trainers.hyperparameters import OF_EVERY_METHOD, Hyperparameter
-from trainers.methods.a_agem import A_AGEM
-from trainers.methods.agem import AGEM
-from trainers.methods.base import Columns, Method, Mixing, Products, Projection
-from trainers.methods.er import ER
-from trainers.methods.ewc import EWC
-from trainers.methods.gem import GEM
-from trainers.methods.mas import MAS
+from trainers.methods import a_agem, agem, er, ewc, gem, mas, pi, prognn, rwalk, soft_agem, van
 from trainers.methods.penalty import Penalty
-from trainers.methods.pi import PI
-from trainers.methods.prognn import PROGNN
-from trainers.methods.rwalk import RWALK
-from trainers.methods.soft_agem import SOFT_AGEM
-from trainers.methods.van import VAN
+from trainers.methods.rules import PER_TASK, RESERVOIR, Columns, Method, Mixing, Products, Projection
 
 METHODS: dict[str, Method] = {
-    "van": VAN,
-    "ewc": EWC,
-    "pi": PI,
-    "mas": MAS,
-    "rwalk": RWALK,
-    "er": ER,
-    "gem": GEM,
-    "agem": AGEM,
-    "a_agem": A_AGEM,
-    "soft_agem": SOFT_AGEM,
-    "prognn": PROGNN,
+    "van": van.VAN,
+    "ewc": ewc.EWC,
+    "pi": pi.PI,
+    "mas": mas.MAS,
+    "rwalk": rwalk.RWALK,
+    "er": er.ER,
+    "gem": gem.GEM,
+    "agem": agem.AGEM,
+    "a_agem": a_agem.A_AGEM,
+    "soft_agem": soft_agem.SOFT_AGEM,
+    "prognn": prognn.PROGNN,
 }
 
 
@@ -46,4 +36,16 @@ def hyperparameters() -> dict[str, Hyperparameter]:
     return {one.name: one for one in (*OF_EVERY_METHOD, *(own for method in METHODS.values() for own in method.own))}
 
 
-__all__ = ["METHODS", "Columns", "Method", "Mixing", "Penalty", "Products", "Projection", "hyperparameters", "method"]
+__all__ = [
+    "METHODS",
+    "PER_TASK",
+    "RESERVOIR",
+    "Columns",
+    "Method",
+    "Mixing",
+    "Penalty",
+    "Products",
+    "Projection",
+    "hyperparameters",
+    "method",
+]

@@ -1,7 +1,7 @@
 """A-A-GEM (ε-SOFT-GEM paper, Algorithm 1): averages the two gradients when they disagree."""
 
 from trainers.hyperparameters import Hyperparameter, Hyperparameters
-from trainers.methods.base import (
+from trainers.methods.rules import (
     MEMORY,
     MEMORY_BATCH,
     SAMPLED,

@@ -1,7 +1,7 @@
 """A-GEM (Chaudhry et al., 2019, Eq. 11): projects onto the half-space in which the reference loss does not grow."""
 
 from trainers.hyperparameters import Hyperparameters
-from trainers.methods.base import (
+from trainers.methods.rules import (
     MEMORY,
     MEMORY_BATCH,
     SAMPLED,

@@ -1,7 +1,7 @@
 """ER: experience replay from a reservoir over the whole stream (Chaudhry et al., 2019, "On Tiny Episodic Memories")."""
 
 from trainers.hyperparameters import Hyperparameters
-from trainers.methods.base import MEMORY, MEMORY_BATCH, RESERVOIR, Method, Mix, Mixing, Products
+from trainers.methods.rules import MEMORY, MEMORY_BATCH, RESERVOIR, Method, Mix, Mixing, Products
 
 
 def mix(products: Products, values: Hyperparameters) -> Mix:
@@ -12,17 +12,14 @@ def mix(products: Products, values: Hyperparameters) -> Mix:
     return Mix(products.share, 1 - products.share, products.share < 0)  # nothing is ever projected
 
 
-def reading(values: Hyperparameters) -> str:
-    """The reference batch."""
-    return ", the whole memory" if values.memory_batch is None else f", reference batch {values.memory_batch}"
-
-
 ER = Method(
     "ER",
     "Chaudhry et al., 2019 (tiny memories)",
     Mixing(mix, together=True),
     RESERVOIR,
     (MEMORY, MEMORY_BATCH),
-    reading=reading,
+    reading=lambda values: (
+        ", the whole memory" if values.memory_batch is None else f", reference batch {values.memory_batch}"
+    ),
     variants=(("memory_batch", 10),),  # that of its authors' script
 )

@@ -4,31 +4,19 @@ The estimate is a moving average in which the last `fisher_every` steps weigh 0.
 scaled to [0, 1]. Where a task has fewer steps than `fisher_every`, it stays zero and the method is plain SGD.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from trainers.hyperparameters import Hyperparameters
-from trainers.methods.base import Method
 from trainers.methods.penalty import (
     FISHER_EVERY,
     STRENGTH,
     Penalty,
     State,
-    Step,
     TaskEnd,
+    Tensor,
     gather_squares,
     normalised,
     refresh_fisher,
 )
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-
-def observe(state: State, step: Step, direction: Tensor) -> None:
-    """Adds the square of the mini-batch's gradient to the sum for the next Fisher estimate."""
-    gather_squares(state, step)
+from trainers.methods.rules import Method
 
 
 def refresh(state: State, params: Tensor, values: Hyperparameters) -> None:
@@ -46,6 +34,6 @@ def finish(state: State, end: TaskEnd) -> None:
 EWC = Method(
     "EWC",
     "Kirkpatrick et al., 2017",
-    Penalty(("squares", "fisher"), finish, observe, refresh),
+    Penalty(("squares", "fisher"), finish, gather_squares, refresh),
     own=(STRENGTH, FISHER_EVERY),
 )

@@ -1,17 +1,11 @@
 """GEM (Lopez-Paz & Ranzato, 2017): no previous task's loss may grow, by the smallest change of the gradient."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from trainers.hyperparameters import Hyperparameter, Hyperparameters
-from trainers.methods.base import MEMORY, PER_TASK, Method, Projection
+from trainers.methods.penalty import Tensor
 from trainers.methods.quadratic import solve
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from trainers.methods.rules import MEMORY, PER_TASK, Method, Projection
 
 RIDGE = 1e-3  # on the diagonal of the dual problem, as in GEM's released code
 

@@ -1,7 +1,7 @@
 """MAS (Aljundi et al., 2018): a parameter is important where the outputs are sensitive to it."""
 
-from trainers.methods.base import Method
 from trainers.methods.penalty import PENALTY_FORM, STRENGTH, Penalty, State, TaskEnd
+from trainers.methods.rules import Method
 
 
 def finish(state: State, end: TaskEnd) -> None:

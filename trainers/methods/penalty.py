@@ -5,19 +5,20 @@ are zero at the start but `anchor`, which is θ*, the parameters at the end of t
 network's). Penalties have no ½: the loss is L + λ Σ importance (θ − θ*)².
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from trainers.hyperparameters import MOST, Hyperparameter, Hyperparameters
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor as Tensor
+else:
+    Tensor = Any  # methods are declared without torch, which takes seconds to load
 
-State: TypeAlias = "dict[str, Tensor]"
+State = dict[str, Tensor]
+"""Name -> array [M, D]."""
 
 PENALTY_FORMS = ("code", "paper")
 NEW_WEIGHT = 0.9  # of the newest Fisher estimate in its moving average (A-GEM's released code)
@@ -83,7 +84,7 @@ class Penalty:
     """A rule that pulls parameters back to θ*, each by its importance."""
 
     arrays: tuple[str, ...]
-    """Names of the state's arrays besides anchor and importance."""
+    """Names of the state's arrays besides anchor, importance and `copies`."""
     finish: Callable[[State, TaskEnd], None]
     """finish(state, end) comes after every task but the last, before θ* moves."""
     observe: Callable[[State, Step, Tensor], None] | None = None
@@ -94,16 +95,18 @@ class Penalty:
     """
     looks_back: bool = False
     """Whether finish goes through the task's mini-batches once more."""
+    copies: tuple[str, ...] = ()
+    """Names of arrays that begin where the parameters do, as θ* does; the others begin at zero."""
 
     @property
     def kept(self) -> int:
         """Arrays of the parameters' size in the state."""
-        return 2 + len(self.arrays)
+        return 2 + len(self.arrays) + len(self.copies)
 
     def start(self, params: Tensor) -> State:
         """The state of untrained networks."""
-        zero = {name: params.new_zeros(params.shape) for name in ("importance", *self.arrays)}
-        return {"anchor": params.clone(), **zero}
+        zeros = {name: params.new_zeros(params.shape) for name in ("importance", *self.arrays)}
+        return {"anchor": params.clone(), **zeros, **{name: params.clone() for name in self.copies}}
 
     def direction(self, state: State, step: Step) -> Tensor:
         """The penalised gradient [M, D]."""
@@ -124,8 +127,8 @@ def column(value: Any) -> Any:
     return value if isinstance(value, (int, float)) else value[:, None]
 
 
-def gather_squares(state: State, step: Step) -> None:
-    """Adds the element-wise square of the mini-batch's gradient."""
+def gather_squares(state: State, step: Step, direction: Tensor) -> None:
+    """Adds the element-wise square of the mini-batch's gradient to the sum for the next Fisher estimate."""
     state["squares"].addcmul_(step.g, step.g)
 
 

@@ -1,7 +1,7 @@
 """PI, also SI, synaptic intelligence (Zenke, Poole & Ganguli, 2017): the path integral of each parameter's gradient."""
 
-from trainers.methods.base import Method
 from trainers.methods.penalty import DAMPING, STRENGTH, Penalty, State, TaskEnd, gather_path
+from trainers.methods.rules import Method
 
 
 def finish(state: State, end: TaskEnd) -> None:

@@ -4,6 +4,6 @@ The network grows, so the method has engines of its own, `engines/columns/mlp.py
 `engines/columns/resnet.py` for residual networks. Their equations stand in `networks/progressive`.
 """
 
-from trainers.methods.base import Columns, Method
+from trainers.methods.rules import Columns, Method
 
 PROGNN = Method("PROGNN", "Rusu et al., 2016", Columns())

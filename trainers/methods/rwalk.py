@@ -5,12 +5,7 @@ so the Fisher estimate grows with the step count and damps the scores; and its s
 "paper" the squares start anew with every estimate, the distance has its ½, and the score is (S + Ω)/2.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from trainers.hyperparameters import Hyperparameters
-from trainers.methods.base import Method
 from trainers.methods.penalty import (
     DAMPING,
     FISHER_EVERY,
@@ -20,19 +15,18 @@ from trainers.methods.penalty import (
     State,
     Step,
     TaskEnd,
+    Tensor,
     gather_path,
     gather_squares,
     normalised,
     refresh_fisher,
 )
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from trainers.methods.rules import Method
 
 
 def observe(state: State, step: Step, direction: Tensor) -> None:
     """Adds the step to the squares of the Fisher estimate and to the path."""
-    gather_squares(state, step)
+    gather_squares(state, step, direction)
     gather_path(state, step, direction)
 
 
@@ -61,22 +55,10 @@ def finish(state: State, end: TaskEnd) -> None:
     state["since"].copy_(end.params)
 
 
-class Walk(Penalty):
-    """θ_Δ, the parameters at the last refresh, begins where the parameters do."""
-
-    @property
-    def kept(self) -> int:
-        """Arrays of the parameters' size in the state, θ_Δ among them."""
-        return super().kept + 1
-
-    def start(self, params: Tensor) -> State:
-        """Returns the state of untrained networks, with θ_Δ."""
-        return super().start(params) | {"since": params.clone()}
-
-
 RWALK = Method(
     "RWALK",
     "Chaudhry et al., 2018",
-    Walk(("squares", "fisher", "path", "gain", "score"), finish, observe, refresh),
+    # θ_Δ, the parameters at the last refresh, begins where the parameters do.
+    Penalty(("squares", "fisher", "path", "gain", "score"), finish, observe, refresh, copies=("since",)),
     own=(STRENGTH, FISHER_EVERY, PENALTY_FORM),
 )

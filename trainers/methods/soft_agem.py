@@ -2,7 +2,7 @@
 
 from trainers.hyperparameters import Hyperparameter, Hyperparameters
 from trainers.methods import agem
-from trainers.methods.base import (
+from trainers.methods.rules import (
     MEMORY,
     MEMORY_BATCH,
     SAMPLED,

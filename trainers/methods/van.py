@@ -1,7 +1,7 @@
 """VAN: plain SGD, carried over from task to task."""
 
 from trainers.hyperparameters import Hyperparameters
-from trainers.methods.base import Method, Mix, Mixing, Products, choose
+from trainers.methods.rules import Method, Mix, Mixing, Products, choose
 
 
 def mix(products: Products, values: Hyperparameters) -> Mix:

@@ -61,35 +61,36 @@ def test_learning_rates_and_strengths_of_appendix_g(line):
     for dataset, cell in zip(COLUMNS, cells, strict=True):
         definition = load_definition(dataset)
         if cell == "-":
-            assert method not in {one.name for one in definition.methods}
+            assert method not in definition.methods
             continue
         rate, _, strength = cell.partition("/")
         found = definition.method(method)
-        assert (found.learning_rate, found.strength) == (float(rate), float(strength) if strength else None)
+        assert (found["learning_rate"], found.get("strength")) == (float(rate), float(strength) if strength else None)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_new_methods_and_replay_have_the_rate_of_the_dataset(name):
     definition = load_definition(name)
     for method in ("soft_agem", "a_agem", "er"):
-        assert definition.method(method).learning_rate == definition.learning_rate
+        assert definition.method(method)["learning_rate"] == definition.learning_rate
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_the_values_of_appendix_g_are_on_its_grids(name):
     grids = method_grids()
     strengths = dict(grids.strengths)
-    for settings in load_definition(name).methods:
-        assert settings.learning_rate in grids.learning_rates
-        assert settings.strength is None or settings.strength in strengths[settings.name]
-        assert (settings.strength is None) == (settings.name not in strengths)
+    for method, values in load_definition(name).methods.items():
+        assert values["learning_rate"] in grids.learning_rates
+        assert "strength" not in values or values["strength"] in strengths[method]
+        assert ("strength" in values) == (method in strengths)
 
 
 def test_digits_are_trained_like_mnist_but_for_the_rate_of_the_methods_with_its_own():
     digits, mnist = load_definition("permuted_digits"), load_definition("permuted_mnist")
-    differing = {one.name for one, other in zip(digits.methods, mnist.methods, strict=True) if one != other}
+    differing = {method for method, values in digits.methods.items() if values != mnist.methods[method]}
+    assert digits.methods.keys() == mnist.methods.keys()
     assert differing == {"gem", "agem", "soft_agem", "a_agem", "er"}
-    assert {digits.method(name).learning_rate for name in differing} == {digits.learning_rate}
+    assert {digits.method(name)["learning_rate"] for name in differing} == {digits.learning_rate}
     assert digits.fisher_every == mnist.fisher_every == 10
 
 

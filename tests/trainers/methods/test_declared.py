@@ -8,8 +8,8 @@ from tests.support.numeric_paths import MKL, TWIN, rows_equal
 from tests.support.toy_streams import toy
 from trainers.hyperparameters import Hyperparameter
 from trainers.methods import METHODS, Method, Mixing, Penalty
-from trainers.methods.base import MEMORY, MEMORY_BATCH, SAMPLED, angle, choose
 from trainers.methods.penalty import STRENGTH, column
+from trainers.methods.rules import MEMORY, MEMORY_BATCH, SAMPLED, angle, choose
 
 SHARE = Hyperparameter("share", "Of g_ref in the mean.", default=0.5, high=1, per_learner=True)
 DECAY = Hyperparameter("decay", "Of what a step adds to the importance.", default=0.5, high=1, per_learner=True)

@@ -4,8 +4,8 @@ import pytest
 
 from tests.support.learners import SMALL, few
 from tests.support.toy_streams import toy
-from trainers.cost.flops import run_flop, steps_of, works_of
-from trainers.cost.work import ARRAY, OVERHEAD, WHOLE, later_steps
+from trainers.cost.flops import ARRAY, OVERHEAD, WHOLE, later_steps, run_flop, works_of
+from trainers.population import steps_of
 
 STREAM = toy(range(4))
 

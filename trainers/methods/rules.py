@@ -6,22 +6,17 @@ once, for one learner with plain numbers (CPU) and for many with tensors [M] (GP
 other rules are `Penalty` (penalty.py), `Projection` (gem.py) and `Columns` (prognn.py).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from trainers.hyperparameters import MOST, OF_EVERY_METHOD, Hyperparameter, Hyperparameters, Value
-from trainers.methods.penalty import Penalty
+from trainers.methods.penalty import Penalty, Tensor
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
-Number: TypeAlias = Any
+Number = Any
 """A float (a bool where a condition is meant) for one learner, or a tensor [M]."""
 
 SCALES = ("unit", "raw")

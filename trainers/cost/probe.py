@@ -14,18 +14,17 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from trainers.cohort import Architecture, Cohort
-from trainers.cost.flops import steps_of, training_flop, works_of
+from trainers.cost.flops import training_flop, works_of
 from trainers.engines import make_engine
 from trainers.engines.base import Engine, Learners
-from trainers.population import CHECK_EVERY, REPORT_SECONDS, Training, train_rest
+from trainers.population import Training, next_stride, steps_of, train_rest
 from trainers.streams.base import TaskStream
 
 WINDOWS = 8  # at most
@@ -75,11 +74,12 @@ def measure(cohort: Cohort, training: Training, seconds: float, at_once: int, ta
     """
     if seconds <= 0 or at_once < 1:
         raise ValueError(f"seconds must be > 0 and at_once >= 1, got {seconds} and {at_once}")
-    chosen = replace(training, path=training.chosen, folder=None)
+    chosen = replace(training, path=training.chosen, transfer=False, folder=None)
     number = steady_task(cohort, chosen.stream, chosen.architecture) if task is None else task
     clock, before = _Clock(seconds, at_once), torch.get_num_threads()
     try:
-        with ThreadPoolExecutor(at_once, "probe") as pool, clock:
+        # Closed before the pool, which waits for its threads: one that fails must not leave others waiting.
+        with ThreadPoolExecutor(at_once, "probe") as pool, closing(clock):
             for future in [pool.submit(_train, cohort, chosen, number, clock, thread) for thread in range(at_once)]:
                 future.result()
     finally:
@@ -111,8 +111,7 @@ def rates_of(took: Sequence[Sequence[Took]]) -> tuple[float, tuple[float, ...]]:
     count = max(1, min(WINDOWS, *(len(one) for one in took)))
     length = (end - begin) / count
     windows = [(begin + length * number, begin + length * (number + 1)) for number in range(count)]
-    calls = [call for one in took for call in one]
-    return end - begin, tuple(sum(_part(call, *window) for call in calls) / length for window in windows)
+    return end - begin, tuple(sum(_part(call, *window) for one in took for call in one) / length for window in windows)
 
 
 def _part(call: Took, begin: float, end: float) -> float:
@@ -122,7 +121,7 @@ def _part(call: Took, begin: float, end: float) -> float:
 
 
 class _Clock:
-    """What threads that measure together have in common; as a context, it stops them all when one of them fails.
+    """What threads that measure together have in common.
 
     learners: of the cohort's part that each thread trains.
     """
@@ -133,15 +132,8 @@ class _Clock:
         self._seconds = seconds
         self._ready, self._waited = threading.Barrier(threads), set[int]()
 
-    def __enter__(self) -> "_Clock":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
-        if kind is not None:
-            self.stop()
-
-    def stop(self) -> None:
-        """Nobody shall wait for anybody."""
+    def close(self) -> None:
+        """Stops all threads: nobody shall wait for anybody."""
         self._ready.abort()
 
     def start(self, thread: int) -> float:
@@ -175,7 +167,7 @@ def _train(cohort: Cohort, training: Training, task: int, clock: _Clock, thread:
     except _Over:
         return
     except BaseException:
-        clock.stop()
+        clock.close()
         raise
 
 
@@ -187,10 +179,6 @@ class _Measured:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
-
-    def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
-        """Not measured."""
-        return np.full(len(learners.params), np.nan)
 
     def train(self, learners: Learners, first: int, last: int) -> None:
         """Takes steps, in calls that grow as those of the training loop do, until time is over."""
@@ -213,6 +201,5 @@ class _Measured:
             bad = bool((learners.first_bad.cpu() >= 0).all())
             ended = now()
             clock.took[self._thread].append(Took(started, ended, (until - at) * count))
-            quick = ended - started < REPORT_SECONDS / 2
-            at, stride = until, min(2 * stride, CHECK_EVERY) if quick else max(stride // 2, 1)
+            at, stride = until, next_stride(stride, ended - started)
         raise _Over

@@ -10,8 +10,8 @@ from tests.support.made_images import made_images
 from tests.support.numeric_paths import MKL, TWIN
 from tests.support.toy_streams import toy
 from trainers import Architecture, Cohort
-from trainers.cost import speed
-from trainers.cost.speed import Took, measure, rates_of, steady_task
+from trainers.cost import probe
+from trainers.cost.probe import Took, measure, rates_of, steady_task
 from trainers.engines import make_engine
 from trainers.engines.compiled.engine import CompiledEngine
 from trainers.footprint import bytes_of
@@ -31,7 +31,7 @@ class Watched:
 
     def __init__(self, monkeypatch):
         self.asked = []
-        monkeypatch.setattr(speed, "make_engine", self)
+        monkeypatch.setattr(probe, "make_engine", self)
 
     def __call__(self, *what):
         engine = make_engine(*what)
@@ -61,7 +61,7 @@ class Ticks(threading.local):
 
 @pytest.fixture(autouse=True)
 def ticks(monkeypatch):
-    monkeypatch.setattr(speed, "now", Ticks())
+    monkeypatch.setattr(probe, "now", Ticks())
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +80,7 @@ def nothing_is_left(tmp_path, monkeypatch):
 def test_a_perceptron(method, path):
     cohort = Cohort(tuple(few(method, seed) for seed in (0, 0, 1)))
     found = measure(cohort, training(toy(range(4)), path), 0.2, 2)
-    assert 2 <= len(found.windows) <= speed.WINDOWS and min(found.windows) > 0 and found.seconds > 0
+    assert 2 <= len(found.windows) <= probe.WINDOWS and min(found.windows) > 0 and found.seconds > 0
     assert (found.task, found.learners, found.threads) == (2 if method in ("gem", "prognn") else 1, 2, 2)
 
 
