@@ -6,8 +6,6 @@ the unit of replication, and covariances come from leaving out one seed at a tim
 result is the mean, with its standard error, of quadratics fitted to each seed alone.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
@@ -26,6 +24,25 @@ class Estimate(NamedTuple):
     """The estimate."""
     error: float
     """Its standard error; of a fit, by the jackknife over seeds."""
+
+    @property
+    def ratio(self) -> float:
+        """The t ratio; without noise infinite for a positive value, else 0. 0 also for an unknown value."""
+        if self.error > 0:
+            return self.value / self.error
+        return math.inf if self.value > 0 else 0.0
+
+    def not_above_zero(self, quantile: float) -> bool:
+        """Returns whether no one-sided t test shows that the value is positive; true for an unknown value."""
+        return not self.value > quantile * self.error
+
+    def negative(self) -> "Estimate":
+        """Returns the estimate of the negative value."""
+        return Estimate(-self.value, self.error)
+
+
+UNKNOWN = Estimate(math.nan, math.nan)
+"""Of fewer than two seeds, which have no standard error."""
 
 
 class SeedFit(NamedTuple):
@@ -76,7 +93,7 @@ class SeedFit(NamedTuple):
 
     def slope(self, x: float) -> Estimate:
         """Returns the derivative by z at x."""
-        direction = np.array([1.0, 2 * self.z(x)])
+        direction = np.array([1.0, 2 * self.z(x)])  # of b₁ + 2 b₂ z by b₁ and b₂
         return self._estimate(float(direction @ self.beta), self.left_out @ direction)
 
     def curvature(self) -> Estimate:
@@ -106,16 +123,16 @@ class SeedFit(NamedTuple):
         """Returns beta [B, 2] with seed s counted counts[b, s] times; NaN where these seeds do not determine it."""
         return _weighted(counts, self.gram, self.moment)
 
-    def below_curve(self, x: float, scores: np.ndarray) -> Estimate | None:
+    def below_curve(self, x: float, scores: np.ndarray) -> Estimate:
         """Returns how far one row of scores (one for each column of the table) lies below the curve at x.
 
-        Paired by seed: the mean, over the seeds of the row, of the seed's curve at x minus its score. None below two
-        such seeds. For a complete table value/error is the t statistic of the differences by seed.
+        Paired by seed: the mean, over the seeds of the row, of the seed's curve at x minus its score. `UNKNOWN` below
+        two such seeds. For a complete table value/error is the t statistic of the differences by seed.
         """
         row = scores[self.seeds]
         there = ~np.isnan(row)
         if there.sum() < 2:
-            return None
+            return UNKNOWN
         z = self.z(x)
         gap = np.where(there, self.level - row, 0.0)
         rise = np.where(there[:, None], np.array([z, z * z]) - self.design, 0.0)

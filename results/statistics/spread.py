@@ -4,20 +4,23 @@ Scores are [K, R], one row a point and one column a seed. Seeds are paired: the 
 point. NaN marks a member that was not trained or diverged.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from results.statistics.bootstrap import SEED, resamples
-from results.statistics.paired import RELATIVE_ZERO, holm, sign_flip_p, smallest_sign_flip_p, student_quantile
+from results.statistics.bootstrap import resamples
+from results.statistics.paired import (
+    CONFIDENCE,
+    RELATIVE_ZERO,
+    SEED,
+    holm,
+    sign_flip_p,
+    smallest_sign_flip_p,
+    student_quantile,
+)
 from results.statistics.racing import differences_to_leader
-
-CONFIDENCE = 0.95
-"""Confidence of the intervals."""
 
 
 class Spread(NamedTuple):
@@ -102,7 +105,7 @@ def against(scores: np.ndarray, baseline: Sequence[float]) -> tuple[Against, ...
     gaps = np.asarray(scores, dtype=np.float64) - np.asarray(baseline, dtype=np.float64)
     kept = [row[~np.isnan(row)] for row in gaps]
     raw = [sign_flip_p(row.tolist()) if len(row) else math.nan for row in kept]
-    compared = sum(not math.isnan(p) for p in raw)
+    compared = sum(len(row) > 0 for row in kept)
     return tuple(_against(row, p, p_holm, compared) for row, p, p_holm in zip(kept, raw, holm(raw), strict=True))
 
 
@@ -142,9 +145,8 @@ def _bootstrap(values: np.ndarray) -> tuple[float, float]:
     """Returns the ends of the BCa interval of the mean."""
     from scipy.stats import bootstrap
 
-    generator = np.random.default_rng(SEED)
-    interval = bootstrap((values,), np.mean, confidence_level=CONFIDENCE, rng=generator).confidence_interval
-    return float(interval.low), float(interval.high)
+    drawn = bootstrap((values,), np.mean, confidence_level=CONFIDENCE, rng=np.random.default_rng(SEED))
+    return float(drawn.confidence_interval.low), float(drawn.confidence_interval.high)
 
 
 def _against(row: np.ndarray, p: float, p_holm: float, compared: int) -> Against:

@@ -10,8 +10,9 @@ import numpy as np
 from results.inert import INERT, inert
 from results.labels import count_text, epsilon_text
 from results.statistics.anova import no_difference
-from results.statistics.confidence_set import CONFIDENCE, Maximum
+from results.statistics.confidence_set import Maximum
 from results.statistics.curve import FEWEST_POINTS
+from results.statistics.paired import CONFIDENCE
 from results.statistics.rivals import rivals
 
 LOST_SHARE = 0.25

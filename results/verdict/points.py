@@ -8,7 +8,7 @@ import numpy as np
 
 from results.inert import INERT, inert
 from results.labels import count_text
-from results.statistics.confidence_set import CONFIDENCE
+from results.statistics.paired import CONFIDENCE
 from results.statistics.racing import adjusted_means
 from results.statistics.rivals import Rivals, rivals
 from results.verdict.curve import diverging, seeds_advice, stable

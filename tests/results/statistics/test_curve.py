@@ -9,9 +9,8 @@ import statsmodels.formula.api as smf
 from scipy.stats import f
 from statsmodels.stats.anova import anova_lm
 
-from results.statistics.anova import no_difference
-from results.statistics.curve import SeedFit, fit_by_seed
-from results.statistics.lack_of_fit import lack_of_fit
+from results.statistics.anova import lack_of_fit, no_difference
+from results.statistics.curve import UNKNOWN, SeedFit, fit_by_seed
 from tests.support.seed_tables import parabola, table
 
 X = np.linspace(0, 1, 11)
