@@ -1,14 +1,8 @@
 """Files that are written atomically: always the old content or the complete new one."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def write_atomically(path: Path, data: bytes) -> Path:
@@ -34,17 +28,3 @@ def write_atomically(path: Path, data: bytes) -> Path:
 def writable(path: Path) -> bool:
     """Returns whether this process may write to the path: as its effective user, and not on a read-only file system."""
     return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
-
-
-def on_one_line(path: Path) -> str:
-    r"""Returns the path for a message: with quotes and escapes if a character cannot be printed on one line.
-
-    >>> on_one_line(Path("runs")), on_one_line(Path("a\nb"))
-    ('runs', "'a\\nb'")
-    """
-    return str(path) if str(path).isprintable() else repr(str(path))
-
-
-def write_csv(path: Path, frame: pd.DataFrame) -> Path:
-    """Writes a table as UTF-8 CSV without an index, atomically; floats keep all their digits."""
-    return write_atomically(path, frame.to_csv(index=False, lineterminator="\n").encode())

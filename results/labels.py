@@ -1,10 +1,9 @@
 """Names and numbers as they are printed for people."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, TypeAlias
 
 Title: TypeAlias = Callable[[str], str | None]
@@ -71,6 +70,15 @@ def network_label(config: Mapping[str, Any]) -> str:
         return NETWORK_LABELS[network]
     start = {"none": "random weights", "imagenet": "ImageNet weights"}.get(weights, f"the weights in {weights}")
     return f"{NETWORK_LABELS[network]}, from {start}"
+
+
+def on_one_line(path: Path) -> str:
+    r"""Returns the path for a message: with quotes and escapes if a character cannot be printed on one line.
+
+    >>> on_one_line(Path("runs")), on_one_line(Path("a\nb"))
+    ('runs', "'a\\nb'")
+    """
+    return str(path) if str(path).isprintable() else repr(str(path))
 
 
 def subscripts(text: str) -> str:
