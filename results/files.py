@@ -11,12 +11,13 @@ def write_atomically(path: Path, data: bytes) -> Path:
     Missing folders are made. Raises OSError where any of this fails.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    # In the same folder, because a file can be renamed only within one file system.
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            os.fsync(file.fileno())  # or a machine that dies may leave the new name with nothing in it
         os.chmod(name, 0o644)  # mkstemp makes files only their owner can read
         os.replace(name, path)
     except BaseException:

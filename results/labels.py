@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 Title: TypeAlias = Callable[[str], str | None]
 
+# Filled from outside: methods, datasets and strategies are declared in packages that this one may not import.
 _TITLES: dict[str, Title] = {}
 
 NETWORK_LABELS = {"mlp": "multilayer perceptron", "reduced_resnet18": "reduced ResNet-18", "resnet18": "ResNet-18"}
@@ -99,7 +100,7 @@ def epsilon_text(epsilon: float) -> str:
     >>> epsilon_text(0.1 + 0.2), epsilon_text(0.07185), epsilon_text(-0.0)
     ('0.3', '0.07185', '0')
     """
-    return f"{epsilon + 0.0:.6g}"
+    return f"{epsilon + 0.0:.6g}"  # −0.0 + 0.0 is 0.0
 
 
 def interval_text(ends: tuple[float, float]) -> str:

@@ -60,31 +60,22 @@ HINTS = {
 """Words of SQLite's most common errors -> what to do."""
 
 
-def connect(url: LedgerUrl | str) -> Engine:
-    """Returns an engine to write with; nothing is opened yet. Raises StoreError for a wrong URL, driver or folder."""
-    url = LedgerUrl.of(url)
-    parsed = _parse(url)
-    if parsed.drivername != "sqlite":
-        return _engine(parsed, url, pool_pre_ping=True, hide_parameters=True)
-    file = _check_file(parsed, url)
-    return _sqlite(parsed if file is None else parsed.set(database=str(file)), url, DURABLE)
+def connect(url: LedgerUrl | str, read_only: bool = False) -> Engine:
+    """Returns an engine; nothing is opened yet. Raises StoreError for a wrong URL, driver or folder.
 
-
-def connect_to_read(url: LedgerUrl | str) -> Engine:
-    """Returns an engine for reading; nothing is made, and nothing needs to be writable.
-
-    An SQLite file that does not exist is read as an empty ledger. Raises StoreError for a wrong URL or driver, and
-    where the file is a folder.
+    To read, nothing is made and nothing needs to be writable: an SQLite file that does not exist is an empty ledger.
     """
     url = LedgerUrl.of(url)
     parsed = _parse(url)
     if parsed.drivername != "sqlite":
-        return connect(url)
-    if url.file is not None and not url.file.exists():
+        # A connection of the pool may be older than the server's last restart, so each is tried before it is used.
+        return _engine(parsed, url, pool_pre_ping=True, hide_parameters=True)
+    if read_only and url.file is not None and not url.file.exists():
         return create_engine("sqlite://")
     file = _check_file(parsed, url)
-    if file is None:
-        return _sqlite(parsed, url, READ_ONLY)
+    if file is None or not read_only:
+        place = parsed if file is None else parsed.set(database=str(file))
+        return _sqlite(place, url, READ_ONLY if read_only else DURABLE)
     options = _options_to_read(file)
     if options is None:
         # One connection for all, because each would have a memory of its own.

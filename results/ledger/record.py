@@ -118,7 +118,10 @@ class Summary:
 
 
 def content_key(content: Mapping[str, Any]) -> str:
-    """Returns the SHA-256, in hex, under which the ledger stores the result that this content determines."""
+    """Returns the SHA-256, in hex, of a content as JSON, whatever the order of its keys.
+
+    Under it the ledger stores the result that the content determines; of a row it is the checksum.
+    """
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 

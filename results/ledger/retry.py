@@ -39,6 +39,6 @@ class Patience:
                 if self.clock() + pause > deadline:
                     raise
                 if pause == FIRST_PAUSE:  # told once: the pauses after the first are longer
-                    self.tell(f"{error}; tried again for up to {self.seconds:.0f} s")
+                    self.tell(f"{error}; trying again for up to {self.seconds:.0f} s")
             self.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)

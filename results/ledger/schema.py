@@ -5,7 +5,6 @@ the same number, so the round trip is exact and any other tool can read it. Ever
 checksum is wrong, or whose values are impossible, is damaged.
 """
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from sqlalchemy import BigInteger, Column, Double, Integer, MetaData, Row, String, Table, Text
 
 from results.ledger.certificate import Certificate
-from results.ledger.record import ARRAYS, RunRecord, Summary
+from results.ledger.record import ARRAYS, RunRecord, Summary, content_key
 
 metadata = MetaData()
 
@@ -105,7 +104,7 @@ def _damage() -> Iterator[None]:
 def seal(row: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the row with its checksum; −0 becomes 0, as SQLite returns it."""
     values = {name: value + 0.0 if isinstance(value, float) else value for name, value in row.items()}
-    return {**values, "checksum": _checksum(values)}
+    return {**values, "checksum": content_key(values)}
 
 
 def unseal(table: Table, row: Row[Any]) -> dict[str, Any]:
@@ -113,16 +112,13 @@ def unseal(table: Table, row: Row[Any]) -> dict[str, Any]:
     values = dict(row._mapping)
     for name, value in values.items():
         column = table.c[name]
+        # SQLite stores any value in any column. Python reads a whole number of a column of numbers as an int.
         kinds = (int, float) if column.type.python_type is float else (column.type.python_type,)
         if not (isinstance(value, kinds) or (value is None and column.nullable)):
             raise Damaged(f"{name} must be {_kind(kinds[-1])}, got {_kind(type(value))}")
-    if values.pop("checksum") != _checksum(values):
-        raise Damaged("it is not what its checksum says")
+    if values.pop("checksum") != content_key(values):
+        raise Damaged("its checksum does not match")
     return values
-
-
-def _checksum(values: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(dict(values), sort_keys=True).encode()).hexdigest()
 
 
 def _kind(kind: type) -> str:

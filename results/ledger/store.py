@@ -13,7 +13,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from results.ledger import layout, schema
 from results.ledger.certificate import Certificate
-from results.ledger.database import connect, connect_to_read, one_line_errors
+from results.ledger.database import connect, one_line_errors
 from results.ledger.errors import StoreError, StudyConflict, conflict
 from results.ledger.record import RunRecord, Summary
 from results.ledger.retry import Patience
@@ -82,11 +82,10 @@ class Store(AbstractContextManager["Store"]):
         self.patience = Patience()  # none; a run has some
         try:
             with self._transaction("open") as connection:
-                there = prepare(connection)
+                self._tables, self.told = prepare(connection)
         except BaseException:
             self.close()
             raise
-        self._tables, self.told = there
 
     @classmethod
     def open(cls, url: LedgerUrl | str) -> "Store":
@@ -106,7 +105,7 @@ class Store(AbstractContextManager["Store"]):
     @classmethod
     def read(cls, url: LedgerUrl | str) -> "Store":
         """Opens a ledger for reading and writes nothing: an older ledger is not changed, a missing one is empty."""
-        return cls(connect_to_read(url), LedgerUrl.of(url), layout.look)
+        return cls(connect(url, read_only=True), LedgerUrl.of(url), layout.look)
 
     def close(self) -> None:
         """Closes every connection."""
@@ -173,7 +172,9 @@ class Store(AbstractContextManager["Store"]):
             now = connection.execute(select(there.config).where(there.name == before.name)).scalar_one_or_none()
             # It is already the new one if a first try succeeded and its answer was lost.
             if changed.rowcount != 1 and now != new["config"]:
-                raise StudyConflict(f"study {before.name!r} has been changed meanwhile; run the command again")
+                raise StudyConflict(
+                    f"study {before.name!r} was changed by another program in the meantime; run the command again"
+                )
 
     @_tried_again
     def described(self, phase: str) -> list[tuple[dict[str, Any], str]]:
@@ -205,14 +206,14 @@ class Store(AbstractContextManager["Store"]):
     def _known(
         self, connection: Connection, table: Table, make: Callable[[Row[Any]], One], keys: Sequence[str]
     ) -> Found[One]:
-        found: Found[One] = Found()
+        known: Found[One] = Found()
         for start in range(0, len(keys), KEYS_PER_QUERY):
             for row in self._rows(connection, table, table.c.key.in_(keys[start : start + KEYS_PER_QUERY])):
                 try:
-                    found[row.key] = make(row)
+                    known[row.key] = make(row)
                 except schema.Damaged as error:
-                    found.damaged[str(row.key)] = str(error)
-        return found
+                    known.damaged[str(row.key)] = str(error)
+        return known
 
     def _sound(
         self, table: Table, make: Callable[[Row[Any]], One], *order: Column[str], where: Any = None

@@ -11,38 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from results.statistics.paired import RELATIVE_ZERO
+from results.statistics.paired import RELATIVE_ZERO, UNKNOWN, Estimate
 
 FEWEST_POINTS = 4
 """Fewest distinct x for a curve: a quadratic goes through any three, which leaves nothing to test its fit."""
-
-
-class Estimate(NamedTuple):
-    """An estimate with its standard error, in units of the score."""
-
-    value: float
-    """The estimate."""
-    error: float
-    """Its standard error; of a fit, by the jackknife over seeds."""
-
-    @property
-    def ratio(self) -> float:
-        """The t ratio; without noise infinite for a positive value, else 0. 0 also for an unknown value."""
-        if self.error > 0:
-            return self.value / self.error
-        return math.inf if self.value > 0 else 0.0
-
-    def not_above_zero(self, quantile: float) -> bool:
-        """Returns whether no one-sided t test shows that the value is positive; true for an unknown value."""
-        return not self.value > quantile * self.error
-
-    def negative(self) -> "Estimate":
-        """Returns the estimate of the negative value."""
-        return Estimate(-self.value, self.error)
-
-
-UNKNOWN = Estimate(math.nan, math.nan)
-"""Of fewer than two seeds, which have no standard error."""
 
 
 class SeedFit(NamedTuple):

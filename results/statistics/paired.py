@@ -25,6 +25,46 @@ RELATIVE_ZERO = 1e-12
 """Differences below this share of the largest magnitude are rounding errors."""
 
 
+class Estimate(NamedTuple):
+    """An estimate with its standard error, in the unit of the values. NaN where there are too few values."""
+
+    value: float
+    """The estimate."""
+    error: float
+    """Its standard error; of a fit, by the jackknife over seeds."""
+
+    @property
+    def ratio(self) -> float:
+        """The t ratio; NaN for an unknown error, and without noise infinite for a positive value, else 0."""
+        if self.error != 0:
+            return self.value / self.error
+        return math.inf if self.value > 0 else 0.0
+
+    def not_above_zero(self, quantile: float) -> bool:
+        """Returns whether no one-sided t test shows that the value is positive; true where the error is unknown."""
+        return not self.value > quantile * self.error
+
+    def negative(self) -> "Estimate":
+        """Returns the estimate of the negative value."""
+        return Estimate(-self.value, self.error)
+
+
+UNKNOWN = Estimate(math.nan, math.nan)
+"""Of too few values."""
+
+
+def mean_estimate(values: Sequence[float] | np.ndarray) -> Estimate:
+    """Returns the mean of the values [n] that are not NaN; its error is sample standard deviation (ddof 1) / √n.
+
+    >>> mean_estimate([1.0, math.nan, 3.0])
+    Estimate(value=2.0, error=1.0)
+    """
+    kept = np.asarray(values, dtype=np.float64)
+    kept = kept[~np.isnan(kept)]
+    mean = float(kept.mean()) if len(kept) else math.nan
+    return Estimate(mean, float(kept.std(ddof=1) / math.sqrt(len(kept))) if len(kept) > 1 else math.nan)
+
+
 class Paired(NamedTuple):
     """Differences first − second over the seeds that both have, in the unit of the values."""
 
@@ -53,10 +93,8 @@ def paired(first: Mapping[int, float], second: Mapping[int, float]) -> Paired:
     Paired(mean=2.0, error=1.0, differences=(1.0, 3.0))
     """
     differences = (first[s] - second[s] for s in sorted(first.keys() & second.keys()))
-    kept = [float(d) for d in differences if not math.isnan(d)]
-    mean = float(np.mean(kept)) if kept else math.nan
-    error = float(np.std(kept, ddof=1) / math.sqrt(len(kept))) if len(kept) > 1 else math.nan
-    return Paired(mean, error, tuple(kept))
+    kept = tuple(float(d) for d in differences if not math.isnan(d))
+    return Paired(*mean_estimate(kept), kept)
 
 
 def sign_flip_p(differences: Sequence[float]) -> float:

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from results.statistics.anova import no_difference
-from results.statistics.paired import student_tail
+from results.statistics.paired import mean_estimate, student_tail
 from results.statistics.racing import adjusted_means, differences_to_leader, leader
-from results.statistics.slope_tests import mean_estimate, seeds_needed
+from results.statistics.slope_tests import seeds_needed
 
 
 class Rivals(NamedTuple):

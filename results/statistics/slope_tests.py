@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from results.statistics.curve import UNKNOWN, Estimate, SeedFit
-from results.statistics.paired import student_quantile
+from results.statistics.curve import SeedFit
+from results.statistics.paired import Estimate, mean_estimate, student_quantile
 from results.statistics.racing import differences_to_leader, leader
 
 MOST_SEEDS = 1000
@@ -73,7 +73,7 @@ def open_slopes(fit: SeedFit, low: float, high: float, ends: tuple[float, float]
     clearly below the top, at most 1.2 if the curve is almost flat. If the curvature is significantly positive, nothing
     between the ends is open.
     """
-    tests = _Tests.of(fit, low, high, level)
+    tests = _Tests(fit, low, high, *(_quantile(share, fit.effective_seeds) for share in _shares(level)))
     kept = [x for x in (low, high) if tests.open_end(x)]
     at_low, at_high = (end in kept for end in ends)
     # A curve that certainly bends upwards has no top inside.
@@ -96,11 +96,6 @@ class _Tests(NamedTuple):
     """Quantile of the test of the slope."""
     to_end: float
     """Quantile of the comparison with an end."""
-
-    @classmethod
-    def of(cls, fit: SeedFit, low: float, high: float, level: float) -> "_Tests":
-        """Returns the tests with quantiles for the effective seeds of the fit."""
-        return cls(fit, low, high, *(_quantile(share, fit.effective_seeds) for share in _shares(level)))
 
     def rise(self, x: float, end: float) -> Estimate:
         """Returns the mean slope from x towards an end."""
@@ -136,8 +131,7 @@ class _Tests(NamedTuple):
 
 def _shares(level: float) -> tuple[float, float]:
     """Returns the shares of Student's distribution for the two tests: two-sided at the top, one-sided to an end."""
-    error = 1 - level
-    return 1 - AT_THE_TOP * error / 2, 1 - TO_AN_END * error
+    return 1 - AT_THE_TOP * (1 - level) / 2, 1 - TO_AN_END * (1 - level)
 
 
 def open_rivals(
@@ -207,12 +201,6 @@ def seeds_needed(ratio: float, n: float, share: float) -> float:
         return math.inf
     fits = (m for m in range(2, MOST_SEEDS + 1) if ratio * math.sqrt(m / n) >= student_quantile(share, m - 1))
     return float(next(fits, math.inf))
-
-
-def mean_estimate(gaps: np.ndarray) -> Estimate:
-    """Returns the mean of the values [R] that are not NaN with its standard error; `UNKNOWN` below two values."""
-    kept = gaps[~np.isnan(gaps)]
-    return Estimate(float(kept.mean()), float(kept.std(ddof=1) / math.sqrt(len(kept)))) if len(kept) > 1 else UNKNOWN
 
 
 def _roots(fit: SeedFit, t: float) -> list[float]:

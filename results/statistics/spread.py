@@ -16,6 +16,7 @@ from results.statistics.paired import (
     RELATIVE_ZERO,
     SEED,
     holm,
+    mean_estimate,
     sign_flip_p,
     smallest_sign_flip_p,
     student_quantile,
@@ -87,7 +88,11 @@ def spread(values: Sequence[float]) -> Spread:
     # Divided by the largest one, because squares and cubes of tiny values underflow.
     unit = float(np.abs(kept).max())
     std, population = (unit * float((kept / unit).std(ddof=ddof)) for ddof in (1, 0))
-    below, above = (mean + std * edge for edge in _bootstrap((kept - mean) / std))
+    from scipy.stats import bootstrap
+
+    # Of the standardised values, for the same reason: the interval moves and stretches with them.
+    drawn = bootstrap(((kept - mean) / std,), np.mean, confidence_level=CONFIDENCE, rng=np.random.default_rng(SEED))
+    below, above = (mean + std * float(edge) for edge in drawn.confidence_interval)
     half = student_quantile((1 + CONFIDENCE) / 2, n - 1) * std / math.sqrt(n)
     return Spread(n, mean, std, population, mean - half, mean + half, below, above)
 
@@ -141,17 +146,7 @@ def probability_best(scores: np.ndarray) -> np.ndarray:
     return weights[voted] @ shares / total if total > 0 else np.zeros(len(gaps))
 
 
-def _bootstrap(values: np.ndarray) -> tuple[float, float]:
-    """Returns the ends of the BCa interval of the mean."""
-    from scipy.stats import bootstrap
-
-    drawn = bootstrap((values,), np.mean, confidence_level=CONFIDENCE, rng=np.random.default_rng(SEED))
-    return float(drawn.confidence_interval.low), float(drawn.confidence_interval.high)
-
-
 def _against(row: np.ndarray, p: float, p_holm: float, compared: int) -> Against:
     n = len(row)
-    mean = float(row.mean()) if n else math.nan
-    error = float(row.std(ddof=1) / math.sqrt(n)) if n > 1 else math.nan
     smallest = smallest_sign_flip_p(n) if n else math.nan
-    return Against(n, mean, error, p, p_holm, smallest, min(1.0, compared * smallest) if n else math.nan)
+    return Against(n, *mean_estimate(row), p, p_holm, smallest, min(1.0, compared * smallest) if n else math.nan)

@@ -46,7 +46,7 @@ def failing(times: int, error: Exception) -> Callable[[], str]:
 def test_it_is_tried_again_until_the_database_answers() -> None:
     clock = Clock()
     assert clock.patience(100).again(failing(5, StoreGone("cannot write"))) == "done"
-    assert 0 < clock.now <= 100 and clock.told == ["cannot write; tried again for up to 100 s"]
+    assert 0 < clock.now <= 100 and clock.told == ["cannot write; trying again for up to 100 s"]
 
 
 def test_patience_ends() -> None:
