@@ -9,11 +9,12 @@ verdict                   what can be said about a search, and the sentences tha
 search_tables, search     a search's results, and their tables;  points  a point in words
 statistics                tests, spreads and curves of few seeds;  inert  scores that are all equal
 paper                     the printed tables, and ours beside them
-metrics, labels, export   accuracies in the paper's units;  names and numbers as they are shown;  runs for other tools
-ledger                    records, their tables and checksums, and databases;  files  written whole or not at all
+export, metrics           runs for other tools;  accuracies in the paper's units
+ledger                    records, their tables and checksums, and databases
+labels, files             names, numbers and paths as they are shown;  files written whole or not at all
 """
 
 ROOMS = (
     *("pages", "html", "figures", "verdict", "search_tables", "statistics", "inert", "paper", "search", "points"),
-    *("labels", "export", "metrics", "ledger", "files"),
+    *("export", "metrics", "ledger", "labels", "files"),
 )

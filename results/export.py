@@ -1,29 +1,38 @@
 """Records as flat tables for other tools: CSV and Parquet."""
 
-from __future__ import annotations
-
 import io
+import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from results.files import write_atomically, write_csv
+from results.files import write_atomically
 from results.ledger.errors import flatten
 from results.ledger.record import RunRecord
 from results.metrics import METRICS, summarize
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 FIELDS = ("diverged_task", "diverged_step", "steps", "seconds", "created", "fingerprint", "cohort")
+DTYPES = {
+    frozenset({bool}): "boolean",
+    frozenset({int}): "Int64",
+    frozenset({float}): "Float64",
+    frozenset({int, float}): "Float64",
+}
+"""Types of the values of a column -> its type in pandas, which has a place for missing values; text for all others."""
+
+
+def write_csv(path: Path, frame: pd.DataFrame) -> Path:
+    """Writes a table as UTF-8 CSV without an index, atomically, and returns its path; floats keep all their digits."""
+    return write_atomically(path, frame.to_csv(index=False, lineterminator="\n").encode())
 
 
 def export_runs(records: Iterable[RunRecord], folder: Path) -> tuple[Path, ...]:
     """Writes runs.csv, runs.parquet, accuracies.csv and accuracies.parquet into `folder`, each atomically.
 
-    Returns their paths. See `runs_table` and `accuracies_table` for the columns.
+    Returns their paths. See `runs_table` and `accuracies_table` for the columns. Raises OSError where writing fails.
     """
     kept = list(records)
     written = []
@@ -43,8 +52,6 @@ def runs_table(records: Iterable[RunRecord]) -> pd.DataFrame:
     diverged_step, violation_share (mean over the tasks that have one), steps, seconds, created, fingerprint, cohort,
     then one column content.<name> for each leaf of the content, such as a hyperparameter.
     """
-    import pandas as pd
-
     kept = list(records)
     table = summarize(kept)
     table.insert(0, "key", [r.key for r in kept])
@@ -58,6 +65,7 @@ def runs_table(records: Iterable[RunRecord]) -> pd.DataFrame:
     contents = [_leaves(r) for r in kept]
     names = dict.fromkeys(name for content in contents for name in content)
     columns = {f"content.{name}": _column([content.get(name) for content in contents]) for name in names}
+    # All at once: pandas warns of a table that grows by hundreds of columns one after another.
     return pd.concat([table, pd.DataFrame(columns, index=table.index)], axis=1)
 
 
@@ -67,46 +75,30 @@ def accuracies_table(records: Iterable[RunRecord]) -> pd.DataFrame:
     k and j are 1-based: the accuracy (fraction in [0, 1]) on task j after training task k. j = k + 1 is the next task
     before its first step.
     """
-    import pandas as pd
-
-    columns = ["key", "phase", "method", "epsilon", "seed", "k", "j", "accuracy"]
     rows = [
         (r.key, r.phase, r.method, r.epsilon, r.seed, int(k) + 1, int(j) + 1, float(r.accuracies[k, j]))
         for r in records
         for k, j in np.argwhere(~np.isnan(r.accuracies))
     ]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=["key", "phase", "method", "epsilon", "seed", "k", "j", "accuracy"])
 
 
 def _mean_measured(record: RunRecord) -> float:
     """Returns the mean share of projected steps over the tasks that have one; NaN without any."""
     measured = record.violations[~np.isnan(record.violations)]
+    # Asked first: the mean of nothing is NaN, too, but with a warning.
     return float(measured.mean()) if measured.size else float("nan")
 
 
 def _leaves(record: RunRecord) -> dict[str, Any]:
     """Returns dotted name -> leaf of the content: scalars as they are, lists as JSON text."""
-    import json
-
-    scalars = (bool, int, float, str, type(None))
-    return {
-        name: value if isinstance(value := json.loads(text), scalars) else text
-        for name, text in flatten(record.content)
-    }
+    leaves = ((name, text, json.loads(text)) for name, text in flatten(record.content))
+    return {name: text if isinstance(value, (list, dict)) else value for name, text, value in leaves}
 
 
 def _column(values: list[Any]) -> pd.Series:
     """Returns a column of one type: Parquet cannot mix numbers and words, so such a column becomes text."""
-    import pandas as pd
-
-    kinds = {type(v) for v in values if v is not None}
-    dtypes = {
-        frozenset({bool}): "boolean",
-        frozenset({int}): "Int64",
-        frozenset({float}): "Float64",
-        frozenset({int, float}): "Float64",
-    }
-    dtype = dtypes.get(frozenset(kinds))
+    dtype = DTYPES.get(frozenset(type(v) for v in values if v is not None))
     if dtype is None:
         return pd.Series([None if v is None else str(v) for v in values], dtype="string")
     return pd.Series(values, dtype=dtype)

@@ -1,14 +1,8 @@
 """Files that are written atomically: always the old content or the complete new one."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def write_atomically(path: Path, data: bytes) -> Path:
@@ -17,12 +11,13 @@ def write_atomically(path: Path, data: bytes) -> Path:
     Missing folders are made. Raises OSError where any of this fails.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    # In the same folder, because a file can be renamed only within one file system.
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            os.fsync(file.fileno())  # or a machine that dies may leave the new name with nothing in it
         os.chmod(name, 0o644)  # mkstemp makes files only their owner can read
         os.replace(name, path)
     except BaseException:
@@ -34,17 +29,3 @@ def write_atomically(path: Path, data: bytes) -> Path:
 def writable(path: Path) -> bool:
     """Returns whether this process may write to the path: as its effective user, and not on a read-only file system."""
     return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
-
-
-def on_one_line(path: Path) -> str:
-    r"""Returns the path for a message: with quotes and escapes if a character cannot be printed on one line.
-
-    >>> on_one_line(Path("runs")), on_one_line(Path("a\nb"))
-    ('runs', "'a\\nb'")
-    """
-    return str(path) if str(path).isprintable() else repr(str(path))
-
-
-def write_csv(path: Path, frame: pd.DataFrame) -> Path:
-    """Writes a table as UTF-8 CSV without an index, atomically; floats keep all their digits."""
-    return write_atomically(path, frame.to_csv(index=False, lineterminator="\n").encode())

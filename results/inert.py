@@ -1,7 +1,5 @@
 """Inert searches, whose scores are all equal bit for bit: nothing was measured, so nothing is fitted or tested."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +27,7 @@ def all_equal(scores: np.ndarray) -> bool:
     False
     """
     scored = scores[~np.isnan(scores).all(axis=1)] if scores.size else scores
+    # At least one seed that every point has: in a race, a seed of one point alone is equal to itself.
     if len(scored) < 2 or not (~np.isnan(scored)).all(axis=0).any():
         return False
     seeds = scored[:, ~np.isnan(scored).all(axis=0)]
@@ -44,13 +43,12 @@ def inert(scores: np.ndarray, of: str, subject: str, same_networks: bool = False
     """
     if not all_equal(scores):
         return None
-    count = int((~np.isnan(scores).all(axis=1)).sum())
-    seeds = count_text(int((~np.isnan(scores).all(axis=0)).sum()), "seed")
-    text = f"All {count} {of} have the same score bit for bit ({seeds}), so the search says nothing about {subject}"
+    points, seeds = (int((~np.isnan(scores).all(axis=axis)).sum()) for axis in (1, 0))
+    same = f"All {points} {of} have the same score bit for bit ({count_text(seeds, 'seed')})"
+    text = f"{same}, so the search says nothing about {subject}"
     # The same networks mean that the hyperparameter had no effect at all; else the tests were too coarse to show one.
     if same_networks:
-        text += ": the trained networks are the same, too"
         advice = f"Search {subject} where it has an effect (on more or longer tasks), or search another hyperparameter."
-    else:
-        advice = f"Search a wider range of {subject}, or use more tasks or test examples, which show finer differences."
+        return Inert(f"{text}: the trained networks are the same, too.", advice)
+    advice = f"Search a wider range of {subject}, or use more tasks or test examples, which show finer differences."
     return Inert(f"{text}.", advice)

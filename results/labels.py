@@ -1,14 +1,14 @@
 """Names and numbers as they are printed for people."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, TypeAlias
 
 Title: TypeAlias = Callable[[str], str | None]
 
+# Filled from outside: methods, datasets and strategies are declared in packages that this one may not import.
 _TITLES: dict[str, Title] = {}
 
 NETWORK_LABELS = {"mlp": "multilayer perceptron", "reduced_resnet18": "reduced ResNet-18", "resnet18": "ResNet-18"}
@@ -73,6 +73,15 @@ def network_label(config: Mapping[str, Any]) -> str:
     return f"{NETWORK_LABELS[network]}, from {start}"
 
 
+def on_one_line(path: Path) -> str:
+    r"""Returns the path for a message: with quotes and escapes if a character cannot be printed on one line.
+
+    >>> on_one_line(Path("runs")), on_one_line(Path("a\nb"))
+    ('runs', "'a\\nb'")
+    """
+    return str(path) if str(path).isprintable() else repr(str(path))
+
+
 def subscripts(text: str) -> str:
     """Returns a text with metric names and powers of two in HTML tags, which plotly understands, too.
 
@@ -91,7 +100,7 @@ def epsilon_text(epsilon: float) -> str:
     >>> epsilon_text(0.1 + 0.2), epsilon_text(0.07185), epsilon_text(-0.0)
     ('0.3', '0.07185', '0')
     """
-    return f"{epsilon + 0.0:.6g}"
+    return f"{epsilon + 0.0:.6g}"  # −0.0 + 0.0 is 0.0
 
 
 def interval_text(ends: tuple[float, float]) -> str:

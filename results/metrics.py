@@ -7,8 +7,6 @@ Sources: Chaudhry et al. 2019, "Efficient Lifelong Learning with A-GEM" (A_k: Eq
 Lopez-Paz & Ranzato 2017, "Gradient Episodic Memory" (BWT, FWT).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -68,6 +66,7 @@ def average_accuracy_curve(a: Array) -> Array:
     [0.9, 0.6]
     """
     tasks = _tasks(a)
+    # A record also has the next task before its first step (for FWT), which A_k does not count.
     seen = np.where(np.tri(tasks, dtype=bool), a, 0.0)
     return np.asarray(seen.sum(axis=-1) / np.arange(1, tasks + 1))
 
@@ -93,9 +92,8 @@ def forgetting_curve(a: Array) -> Array:
     tasks = _tasks(a)
     best = np.fmax.accumulate(a, axis=-2)[..., :-1, :]  # fmax, because rows before a task are mostly not measured
     drop = np.where(np.tri(tasks - 1, tasks, dtype=bool), best - a[..., 1:, :], 0.0)
-    later = drop.sum(axis=-1) / np.arange(1, tasks)
-    first = np.full((*a.shape[:-2], 1), np.nan)
-    return np.concatenate([first, later], axis=-1)
+    first = np.full((*a.shape[:-2], 1), np.nan)  # there is nothing to forget yet
+    return np.concatenate([first, drop.sum(axis=-1) / np.arange(1, tasks)], axis=-1)
 
 
 def forgetting(a: Array) -> Array:
@@ -153,6 +151,7 @@ def forward_transfer(a: Array, initial: Array) -> Array:
         raise ValueError(f"initial must have shape {list(a.shape[:-1])}, got {list(initial.shape)}")
     if _tasks(a) == 1:
         return np.full(a.shape[:-2], np.nan)
+    # a[i − 1, i]: on the next task, after the one before it and before its own first step.
     unseen = np.diagonal(a, offset=1, axis1=-2, axis2=-1)
     return np.asarray((unseen - initial[..., 1:]).mean(axis=-1))
 
@@ -170,7 +169,7 @@ def learning_curve_area(within: Array) -> Array:
     return np.asarray(within.mean(axis=(-2, -1)))
 
 
-def summarize(records: Iterable[RunRecord]) -> pd.DataFrame:
+def summarize(records: Iterable[RunRecord]) -> "pd.DataFrame":
     """Returns one row a record, in the units of the paper: percent, but F_T and LCA_10 as fractions.
 
     Columns: method, epsilon, seed, phase, status, then `METRICS`. Every metric of a diverged member is NaN.
@@ -182,8 +181,8 @@ def summarize(records: Iterable[RunRecord]) -> pd.DataFrame:
 
 
 def mean_std(
-    frame: pd.DataFrame, by: Sequence[str] = ("method", "epsilon"), metrics: Iterable[str] | None = None
-) -> pd.DataFrame:
+    frame: "pd.DataFrame", by: Sequence[str] = ("method", "epsilon"), metrics: Iterable[str] | None = None
+) -> "pd.DataFrame":
     """Returns mean and population standard deviation (ddof 0) over the rows of each group of a `summarize` frame.
 
     Columns: `by`, n (rows with a result), diverged, then <metric>_mean and <metric>_std. Diverged rows are counted but
@@ -194,6 +193,7 @@ def mean_std(
     for metric in METRICS if metrics is None else metrics:
         values = groups[metric]
         table[f"{metric}_mean"] = values.mean()
+        # ddof 0, as the paper prints it; pandas would take the sample's.
         table[f"{metric}_std"] = values.std(ddof=0).where(values.count() > 1)
     return table.reset_index()
 

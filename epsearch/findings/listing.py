@@ -11,7 +11,7 @@ from epsearch.ledger.damage import Unreadable
 from epsearch.loop.base import Loop
 from epsearch.preparation import growth
 from epsearch.session.session import read_store, stored_loop
-from results.files import on_one_line
+from results.labels import on_one_line
 from results.ledger.errors import StoreUnavailable
 from results.ledger.record import Summary
 from results.ledger.retry import Patience

@@ -41,8 +41,8 @@ def reading(row: StudyRow) -> Iterator[None]:
 def unused_in_words(damaged: Mapping[str, str]) -> str:
     """Which records are not used, and why: the first few by name.
 
-    >>> unused_in_words({"0123456789abcdef": "it is not what its checksum says"})
-    '1 damaged record of the ledger is not used: 0123456789ab… (it is not what its checksum says)'
+    >>> unused_in_words({"0123456789abcdef": "its checksum does not match"})
+    '1 damaged record of the ledger is not used: 0123456789ab… (its checksum does not match)'
     """
     named = [f"{key[:12]}… ({why})" for key, why in list(damaged.items())[:MOST_NAMED]]
     more = [f"{len(damaged) - MOST_NAMED} more"] if len(damaged) > MOST_NAMED else []

@@ -26,9 +26,9 @@ def damaged(found: Found[Certificate]) -> dict[str, str]:
     """Why certificates cannot be used, under keys that begin as those of their members and are none.
 
     >>> found = Found()
-    >>> found.damaged["00ff"] = "it is not what its checksum says"
+    >>> found.damaged["00ff"] = "its checksum does not match"
     >>> damaged(found)
-    {'00ff certificate': 'certificate: it is not what its checksum says'}
+    {'00ff certificate': 'certificate: its checksum does not match'}
     """
     return {f"{key} {CERTIFICATE}": f"{CERTIFICATE}: {why}" for key, why in found.damaged.items()}
 

@@ -25,8 +25,8 @@ from epsearch.preparation.fit import fitted
 from epsearch.runners.progress import Monitor
 from epsearch.study.description import Study
 from epsearch.study.kinds import Comparison, MemoryStudy, Search, Table
-from results.files import on_one_line, writable
-from results.labels import duration_text
+from results.files import writable
+from results.labels import duration_text, on_one_line
 from results.ledger.errors import StoreUnavailable
 from results.ledger.retry import Patience
 from results.ledger.store import Store, StoreError, StudyRow

@@ -1,7 +1,5 @@
 """The certificate of a member: how far its result alone is from its result in a cohort."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

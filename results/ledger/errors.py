@@ -1,10 +1,11 @@
 """Errors of the ledger; each has a message of one line."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+RECOVER = "save what can be read of it with `sqlite3 FILE .recover`"
+"""What to do with a damaged SQLite file, for messages."""
 
 
 class StoreError(Exception):
@@ -23,9 +24,6 @@ class StudyConflict(StoreError):
     """A study with this name exists and has another configuration."""
 
 
-ABSENT = "absent"
-
-
 def conflict(name: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> StudyConflict:
     """Returns the error that names every differing field with both values.
 
@@ -33,10 +31,12 @@ def conflict(name: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> St
     "study 'demo' exists with another configuration: repeats is 5 there, 3 here"
     """
     old, new = dict(flatten(there)), dict(flatten(here))
-    changed = [field for field in dict.fromkeys((*old, *new)) if old.get(field, ABSENT) != new.get(field, ABSENT)]
-    parts = [f"{field} is {old.get(field, ABSENT)} there, {new.get(field, ABSENT)} here" for field in changed]
-    fields, advice = " and ".join(parts), "choose another --name or repeat its options"
-    return StudyConflict(f"study {name!r} exists with another configuration: {fields}; {advice}")
+    changed = (field for field in old | new if old.get(field) != new.get(field))
+    # As JSON a text has quotes, so a value "absent" is not mistaken for a field that is absent.
+    fields = " and ".join(f"{one} is {old.get(one, 'absent')} there, {new.get(one, 'absent')} here" for one in changed)
+    return StudyConflict(
+        f"study {name!r} exists with another configuration: {fields}; choose another --name or repeat its options"
+    )
 
 
 def flatten(mapping: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -1,16 +1,13 @@
 """The tables of a ledger in its database: they are made, brought up to date, or refused in one line."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Float, Inspector, Integer, String, Table, func, inspect, select, text
-from sqlalchemy.schema import CreateTable
 from sqlalchemy.types import TypeEngine
 
 from results.ledger import schema
-from results.ledger.errors import StoreError
+from results.ledger.errors import RECOVER, StoreError
 from results.ledger.migrations import MIGRATIONS, copy_beside, migrate
 
 PREPARATION = 0x65707365617263  # "epsearc"
@@ -41,14 +38,16 @@ def prepare(connection: Connection, upgrade: bool = False) -> Layout:
     for table in schema.TABLES_OF[schema.VERSION]:
         if what := _other_than_made(inspect(connection), table):
             raise StoreError(f"the ledger is damaged: {what}, and cannot be written to")
-    told = ""
     if version is None:
         if upgrade:
             raise StoreError("there is no ledger yet; `epsearch run` makes one")
-        _make(connection)
-    else:
-        _check_columns(connection, schema.TABLES_OF.get(version, ()))
-        told = _brought_up_to_date(connection, version, upgrade) if version < schema.VERSION else ""
+        tables = [schema.versions, *schema.TABLES_OF[schema.VERSION]]
+        schema.metadata.create_all(connection, tables, checkfirst=False)
+        connection.execute(schema.versions.insert().values(id=1, version=schema.VERSION))
+        return Layout(_names(schema.VERSION))
+    # Of versions before the last two only the migrations know the tables.
+    _check_columns(connection, schema.TABLES_OF.get(version, ()))
+    told = _brought_up_to_date(connection, version, upgrade) if version < schema.VERSION else ""
     return Layout(_names(schema.VERSION), told)
 
 
@@ -70,27 +69,20 @@ def _names(version: int) -> frozenset[str]:
     return frozenset(table.name for table in schema.TABLES_OF[version])
 
 
-def _make(connection: Connection) -> None:
-    for table in (schema.versions, *schema.TABLES_OF[schema.VERSION]):
-        connection.execute(CreateTable(table))
-    connection.execute(schema.versions.insert().values(id=1, version=schema.VERSION))
-
-
 def _brought_up_to_date(connection: Connection, version: int, upgrade: bool) -> str:
     """Brings a ledger up to date and returns the line that says so.
 
     All in the transaction of the connection, so there is always the old ledger or the new one.
     """
-    if connection.dialect.name == "sqlite":
-        copy = copy_beside(connection, version)
-    elif upgrade:
-        copy = None
-    else:
+    on_sqlite = connection.dialect.name == "sqlite"
+    # A database that others share is not copied, and has a backup of its own: somebody must have thought of it.
+    if not (on_sqlite or upgrade):
         raise StoreError(f"{_of_version(version)}; back it up, and let {UPGRADE} bring it up to date")
+    copy = copy_beside(connection, version) if on_sqlite else None
     migrate(connection, version)
     _check_columns(connection, schema.TABLES_OF[schema.VERSION])
     done = f"the ledger had schema version {version} and was brought up to {schema.VERSION}"
-    return f"{done}; as it was, it lies in {copy}" if copy else done
+    return f"{done}; the ledger as it was before is kept in {copy}" if copy else done
 
 
 def _of_version(version: int) -> str:
@@ -101,7 +93,9 @@ def _of_version(version: int) -> str:
 def _check_columns(connection: Connection, tables: Sequence[Table]) -> None:
     """Raises StoreError if one of the tables, or a column of it, is missing."""
     for table in tables:
-        there = _columns(connection, table)
+        # By a query, which works for tables and views of both databases, whatever types their columns have.
+        query = text(f"SELECT * FROM {table.name} WHERE 1 = 0")
+        there = set(connection.execute(query).keys() if inspect(connection).has_table(table.name) else ())
         if missing := sorted({column.name for column in table.columns} - there):
             what = f"{table.name} has no column {missing[0]}" if there else f"there is no table {table.name}"
             raise StoreError(f"the ledger is damaged: {what}")
@@ -128,12 +122,6 @@ def _kind(of: TypeEngine[Any]) -> type | None:
     return next((kind for kind in (String, Integer, Float) if isinstance(of, kind)), None)
 
 
-def _columns(connection: Connection, table: Table) -> frozenset[str]:
-    if not inspect(connection).has_table(table.name):
-        return frozenset()
-    return frozenset(connection.execute(text(f"SELECT * FROM {table.name} WHERE 1 = 0")).keys())
-
-
 def _version(connection: Connection) -> int | None:
     """Returns the schema version; None in a database without a ledger. Raises StoreError if it cannot be used."""
     inspector = inspect(connection)
@@ -141,17 +129,17 @@ def _version(connection: Connection) -> int | None:
         if any(inspector.has_table(table.name) for table in schema.TABLES_OF[schema.VERSION]):
             raise StoreError(f"the ledger is damaged: there is no table {schema.versions.name}")
         return None
-    found = connection.execute(select(text("version")).select_from(schema.versions)).scalars().all()
-    if len(found) != 1 or not isinstance(found[0], int) or found[0] < 1:
-        raise StoreError(f"the ledger is damaged: its schema version must be one whole number, got {found}")
-    if found[0] > schema.VERSION:
+    versions = connection.execute(select(text("version")).select_from(schema.versions)).scalars().all()
+    if len(versions) != 1 or not isinstance(versions[0], int) or versions[0] < 1:
+        raise StoreError(f"the ledger is damaged: its schema version must be one whole number, got {versions}")
+    if versions[0] > schema.VERSION:
         raise StoreError(
-            f"the ledger has schema version {found[0]}, made by a newer epsearch; "
+            f"the ledger has schema version {versions[0]}, made by a newer epsearch; "
             f"allowed: up to {schema.VERSION}; upgrade epsearch"
         )
-    if found[0] not in (*schema.TABLES_OF, *MIGRATIONS):
-        raise StoreError(f"{_of_version(found[0])}; begin another ledger, with another --out or --storage")
-    return found[0]
+    if versions[0] not in (*schema.TABLES_OF, *MIGRATIONS):
+        raise StoreError(f"{_of_version(versions[0])}; begin another ledger, with another --out or --storage")
+    return versions[0]
 
 
 def _lock_others_out(connection: Connection) -> None:
@@ -168,10 +156,8 @@ def _check_pages(connection: Connection) -> None:
     """Raises StoreError for an SQLite file with damaged pages: writing to it would damage it more."""
     if connection.dialect.name != "sqlite":
         return
-    wrong = [row[0] for row in connection.exec_driver_sql("PRAGMA quick_check") if row[0] != "ok"]
-    wrong = [line for line in wrong if not line.startswith("NULL value in ")]  # a row's own damage
+    lines = connection.exec_driver_sql("PRAGMA quick_check").scalars()
+    # A NULL is one row's damage, which its checksum shows: the rest of the file can be written to.
+    wrong = [line for line in lines if line != "ok" and not line.startswith("NULL value in ")]
     if wrong:
-        line = " ".join(wrong[0].split())
-        raise StoreError(
-            f"the ledger's file is damaged ({line}); what can be saved of it, `sqlite3 FILE .recover` prints"
-        )
+        raise StoreError(f"the ledger's file is damaged ({' '.join(wrong[0].split())}); {RECOVER}")

@@ -1,20 +1,18 @@
 """The steps from each schema version of the ledger to the next, and the copy that is made before."""
 
-from __future__ import annotations
-
 import filecmp
 import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from urllib.parse import quote
 
 from sqlalchemy import Connection
 
-from results.files import on_one_line
+from results.labels import on_one_line
 from results.ledger import schema
 from results.ledger.errors import StoreUnavailable
 
@@ -57,28 +55,25 @@ def copy_beside(connection: Connection, version: int) -> str | None:
     part = file.with_name(f"{file.name}.v{version}.part")
     try:
         _copy(file, part)
-        for copy in _names(file, version):
-            if not copy.exists():
-                part.rename(copy)
-                break
-            if filecmp.cmp(part, copy, shallow=False):
-                part.unlink()
-                break
+        # A migration that was killed has left the same copy, which takes the same name again.
+        free = (name for name in _names(file, version) if not name.exists() or filecmp.cmp(part, name, shallow=False))
+        copy = part.replace(next(free))
         _flush(file.parent)
     except (OSError, sqlite3.Error) as error:
         with suppress(OSError):
             part.unlink(missing_ok=True)
         reason = getattr(error, "strerror", None) or error
         raise StoreUnavailable(
-            f"cannot copy the ledger to {on_one_line(part)} before it is brought up to date: {reason}; it is as it was"
+            f"cannot copy the ledger to {on_one_line(part)} before it is brought up to date: {reason}; "
+            "the ledger is unchanged"
         ) from error
     return on_one_line(copy)
 
 
 def _names(file: Path, version: int) -> Iterator[Path]:
-    """Yields the possible names of a copy, without end."""
-    yield file.with_name(f"{file.name}.v{version}")
-    yield from (file.with_name(f"{file.name}.v{version}.{number}") for number in count(2))
+    """Returns the possible names of a copy, without end."""
+    ends = chain([""], (f".{number}" for number in count(2)))
+    return (file.with_name(f"{file.name}.v{version}{end}") for end in ends)
 
 
 def _copy(file: Path, part: Path) -> None:
@@ -87,7 +82,7 @@ def _copy(file: Path, part: Path) -> None:
     # Through a second connection, which sees all that is committed, in the file and in the log beside it.
     source = sqlite3.connect(f"file:{quote(os.fsencode(file))}?mode=ro", uri=True)
     with closing(source), closing(sqlite3.connect(part)) as copy:
-        copy.execute("PRAGMA journal_mode=OFF").close()
+        copy.execute("PRAGMA journal_mode=OFF").close()  # it is flushed below, and thrown away if that fails
         source.backup(copy)
     shutil.copymode(file, part)
     _flush(part)

@@ -1,11 +1,9 @@
 """The record of one member, with raw accuracies so that any metric can be computed later; the summary of a study."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -69,10 +67,9 @@ class RunRecord:
     """Short id that all members trained together share."""
 
     def __post_init__(self) -> None:
-        if self.phase not in PHASES:
-            raise ValueError(f"no phase {self.phase!r}; known: {', '.join(PHASES)}")
-        if self.status not in STATUSES:
-            raise ValueError(f"no status {self.status!r}; known: {', '.join(STATUSES)}")
+        for name, value, known in (("phase", self.phase, PHASES), ("status", self.status, STATUSES)):
+            if value not in known:
+                raise ValueError(f"no {name} {value!r}; known: {', '.join(known)}")
         if not np.isfinite(self.epsilon):
             raise ValueError(f"epsilon must be finite, got {self.epsilon}")
         self._check_shapes()
@@ -87,17 +84,15 @@ class RunRecord:
         shape = self.accuracies.shape
         if len(shape) != 2 or shape[0] != shape[1] or shape[0] == 0:
             raise ValueError(f"accuracies must have shape [T, T] with T >= 1, got {list(shape)}")
-        tasks = shape[0]
-        wanted = {"initial": (tasks,), "within": (tasks, WITHIN_POINTS), "violations": (tasks,)}
-        for name, expected in wanted.items():
-            got = getattr(self, name).shape
+        for name, rest in (("initial", []), ("within", [WITHIN_POINTS]), ("violations", [])):
+            expected, got = [shape[0], *rest], list(getattr(self, name).shape)
             if got != expected:
-                raise ValueError(f"{name} must have shape {list(expected)}, got {list(got)}")
+                raise ValueError(f"{name} must have shape {expected}, got {got}")
 
     def _check_values(self) -> None:
         for name in ARRAYS:
             values = getattr(self, name)
-            outside = values[~np.isnan(values) & ~((values >= 0) & (values <= 1))]
+            outside = values[(values < 0) | (values > 1)]  # NaN is neither
             if outside.size:
                 raise ValueError(f"{name} must hold fractions in [0, 1] or NaN, got {outside[0]}")
         if self.status == "ok" and np.isnan(self.accuracies[np.tri(self.tasks, dtype=bool)]).any():
@@ -123,7 +118,10 @@ class Summary:
 
 
 def content_key(content: Mapping[str, Any]) -> str:
-    """Returns the SHA-256, in hex, under which the ledger stores the result that this content determines."""
+    """Returns the SHA-256, in hex, of a content as JSON, whatever the order of its keys.
+
+    Under it the ledger stores the result that the content determines; of a row it is the checksum.
+    """
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
@@ -132,15 +130,9 @@ def same_result(first: RunRecord, second: RunRecord) -> bool:
 
     All fields are compared but `seconds`, `created` and `cohort`.
     """
-    for field in fields(RunRecord):
-        one, other = getattr(first, field.name), getattr(second, field.name)
-        if field.name in ARRAYS:
-            equal = np.array_equal(one, other, equal_nan=True)
-        elif field.name == "content":
-            # As JSON, because a tuple comes back from the ledger as a list.
-            equal = json.loads(json.dumps(one)) == json.loads(json.dumps(other))
-        else:
-            equal = field.name in NOT_THE_RESULT or one == other
-        if not equal:
-            return False
-    return True
+    # Content as JSON, because a tuple comes back from the ledger as a list.
+    one, other = ({**vars(r), "content": json.loads(json.dumps(r.content))} for r in (first, second))
+    return all(
+        np.array_equal(one[name], other[name], equal_nan=True) if name in ARRAYS else one[name] == other[name]
+        for name in one.keys() - {*NOT_THE_RESULT}
+    )

@@ -1,17 +1,13 @@
 """Waiting for a database that does not answer: a restart of PostgreSQL should not end a run of hours."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TypeVar
 
 from results.ledger.errors import StoreGone
 
 T = TypeVar("T")
-P = ParamSpec("P")
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 15.0
 """Seconds between two tries; each pause is twice the one before."""
@@ -42,30 +38,7 @@ class Patience:
             except StoreGone as error:
                 if self.clock() + pause > deadline:
                     raise
-                if pause == FIRST_PAUSE:
-                    self.tell(f"{error}; tried again for up to {self.seconds:.0f} s")
+                if pause == FIRST_PAUSE:  # told once: the pauses after the first are longer
+                    self.tell(f"{error}; trying again for up to {self.seconds:.0f} s")
             self.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
-
-
-class Patient(Protocol):
-    """An object with a patience."""
-
-    patience: Patience
-    """For all its methods that are `tried_again`."""
-
-
-S = TypeVar("S", bound=Patient)
-
-
-def tried_again(method: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
-    """Returns a method that is repeated with its object's patience.
-
-    The method may be called several times, so it must allow that and must not use up its arguments, as iterators are.
-    """
-
-    @wraps(method)
-    def patiently(self: S, /, *args: P.args, **options: P.kwargs) -> T:
-        return self.patience.again(lambda: method(self, *args, **options))
-
-    return patiently

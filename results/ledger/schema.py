@@ -5,11 +5,9 @@ the same number, so the round trip is exact and any other tool can read it. Ever
 checksum is wrong, or whose values are impossible, is damaged.
 """
 
-from __future__ import annotations
-
-import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -18,7 +16,7 @@ from numpy.typing import NDArray
 from sqlalchemy import BigInteger, Column, Double, Integer, MetaData, Row, String, Table, Text
 
 from results.ledger.certificate import Certificate
-from results.ledger.record import ARRAYS, RunRecord, Summary
+from results.ledger.record import ARRAYS, RunRecord, Summary, content_key
 
 metadata = MetaData()
 
@@ -86,9 +84,6 @@ TABLES_OF = {3: (runs, studies, certificates), 4: (runs, studies, certificates, 
 VERSION = max(TABLES_OF)
 """The schema version that this program writes."""
 
-TEXTS = ("key", "phase", "method", "status", "created", "fingerprint", "cohort")
-"""Fields of a record that are text."""
-
 UNREADABLE = (ValueError, TypeError, ArithmeticError, RecursionError)
 """The exceptions that Python raises for JSON and values that are damaged."""
 
@@ -97,10 +92,19 @@ class Damaged(ValueError):
     """A row that is not as it was written; the message says why."""
 
 
+@contextmanager
+def _damage() -> Iterator[None]:
+    """Turns what Python raises for damaged values into `Damaged`, on one line."""
+    try:
+        yield
+    except UNREADABLE as error:
+        raise Damaged(" ".join(str(error).split())) from error
+
+
 def seal(row: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the row with its checksum; −0 becomes 0, as SQLite returns it."""
     values = {name: value + 0.0 if isinstance(value, float) else value for name, value in row.items()}
-    return {**values, "checksum": _checksum(values)}
+    return {**values, "checksum": content_key(values)}
 
 
 def unseal(table: Table, row: Row[Any]) -> dict[str, Any]:
@@ -108,76 +112,56 @@ def unseal(table: Table, row: Row[Any]) -> dict[str, Any]:
     values = dict(row._mapping)
     for name, value in values.items():
         column = table.c[name]
+        # SQLite stores any value in any column. Python reads a whole number of a column of numbers as an int.
         kinds = (int, float) if column.type.python_type is float else (column.type.python_type,)
         if not (isinstance(value, kinds) or (value is None and column.nullable)):
             raise Damaged(f"{name} must be {_kind(kinds[-1])}, got {_kind(type(value))}")
-    if values.pop("checksum") != _checksum(values):
-        raise Damaged("it is not what its checksum says")
+    if values.pop("checksum") != content_key(values):
+        raise Damaged("its checksum does not match")
     return values
-
-
-def _checksum(values: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(dict(values), sort_keys=True).encode()).hexdigest()
 
 
 def _kind(kind: type) -> str:
     return {str: "text", int: "a whole number", float: "a number", type(None): "nothing"}.get(kind, kind.__name__)
 
 
-def to_row(record: RunRecord) -> dict[str, Any]:
-    """Returns a record as a row of `runs` with its checksum."""
-    # NumPy scalars become plain numbers: drivers would store them as bytes.
-    row: dict[str, Any] = {name: array_to_json(getattr(record, name)) for name in ARRAYS}
-    row |= {name: str(getattr(record, name)) for name in TEXTS}
-    row |= {name: _integer(getattr(record, name)) for name in ("seed", "steps", "diverged_task", "diverged_step")}
-    row |= {"epsilon": float(record.epsilon), "seconds": float(record.seconds)}
-    return seal(row | {"content": mapping_to_json(record.content)})
-
-
+@_damage()
 def from_row(row: Row[Any]) -> RunRecord:
     """Returns the record of one row of `runs`. Raises Damaged."""
     values = unseal(runs, row)
-    content = json_object("content", values["content"])
-    try:
-        arrays = {name: json_to_array(values[name]) for name in ARRAYS}
-        return RunRecord(**{**values, **arrays, "content": content})
-    except UNREADABLE as error:
-        raise Damaged(" ".join(str(error).split())) from error
+    values["content"] = json_object("content", values["content"])
+    return RunRecord(**values | {name: np.array(json.loads(values[name]), dtype=np.float64) for name in ARRAYS})
 
 
+@_damage()
 def to_certificate(row: Row[Any]) -> Certificate:
     """Returns the certificate of one row of `certificates`. Raises Damaged."""
-    try:
-        return Certificate(**unseal(certificates, row))
-    except UNREADABLE as error:
-        raise Damaged(str(error)) from error
+    return Certificate(**unseal(certificates, row))
 
 
 def summary_to_row(summary: Summary) -> dict[str, Any]:
     """Returns a summary as a row of `summaries` with its checksum. ValueError or TypeError for what JSON lacks."""
-    found = asdict(summary)
-    key = {name: found.pop(name) for name in ("name", "study")}
-    return seal(key | {"summary": mapping_to_json(found)})
+    values = asdict(summary)
+    key = {name: values.pop(name) for name in ("name", "study")}
+    return seal(key | {"summary": mapping_to_json(values)})
 
 
+@_damage()
 def to_summary(row: Row[Any]) -> Summary:
     """Returns the summary of one row of `summaries`. Raises Damaged, also for the fields of another version."""
     values = unseal(summaries, row)
-    try:
-        return Summary(values["name"], values["study"], **json_object("summary", values["summary"]))
-    except TypeError as error:
-        raise Damaged(str(error)) from error
+    return Summary(values["name"], values["study"], **json_object("summary", values["summary"]))
 
 
 def json_object(name: str, text: str) -> dict[str, Any]:
     """Returns the object in a column of JSON. Raises Damaged where there is none."""
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except UNREADABLE as error:
         raise Damaged(f"{name} is no JSON") from error
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise Damaged(f"{name} is no JSON object")
-    return found
+    return value
 
 
 def array_to_json(array: NDArray[np.float64]) -> str:
@@ -186,14 +170,9 @@ def array_to_json(array: NDArray[np.float64]) -> str:
     >>> array_to_json(np.array([[0.1, np.nan]]))
     '[[0.1, null]]'
     """
-    plain = np.asarray(array, dtype=np.float64).astype(object)
+    plain = np.asarray(array, dtype=np.float64).astype(object)  # which can hold None beside numbers
     plain[np.isnan(array)] = None
     return json.dumps(plain.tolist(), allow_nan=False)
-
-
-def json_to_array(text: str) -> NDArray[np.float64]:
-    """Returns the array of `array_to_json`, exactly."""
-    return np.array(json.loads(text), dtype=np.float64)
 
 
 def mapping_to_json(mapping: Mapping[str, Any]) -> str:
@@ -204,5 +183,21 @@ def mapping_to_json(mapping: Mapping[str, Any]) -> str:
     return json.dumps(dict(mapping), ensure_ascii=False, allow_nan=False)
 
 
-def _integer(value: int | None) -> int | None:
+def _whole(value: int | None) -> int | None:
     return None if value is None else int(value)
+
+
+# NumPy scalars become plain numbers: drivers would store them as bytes.
+PLAIN: Mapping[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("key", "phase", "method", "status", "created", "fingerprint", "cohort"), str),
+    **dict.fromkeys(("seed", "steps", "diverged_task", "diverged_step"), _whole),
+    **dict.fromkeys(("epsilon", "seconds"), float),
+    **dict.fromkeys(ARRAYS, array_to_json),
+    "content": mapping_to_json,
+}
+"""Field of a record -> what makes a plain value of it for its column."""
+
+
+def to_row(record: RunRecord) -> dict[str, Any]:
+    """Returns a record as a row of `runs` with its checksum. ValueError or TypeError for what JSON lacks."""
+    return seal({name: plain(getattr(record, name)) for name, plain in PLAIN.items()})

@@ -1,26 +1,22 @@
 """The ledger: all records and certificates by content key, and the configuration of every study."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from functools import partial
-from types import TracebackType
-from typing import Any, Generic, TypeVar
+from functools import partial, wraps
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from sqlalchemy import Column, Connection, Engine, Row, Table, func, select
+from sqlalchemy import Column, Connection, Engine, Row, Table, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from results.ledger import layout, schema
 from results.ledger.certificate import Certificate
 from results.ledger.database import connect, one_line_errors
 from results.ledger.errors import StoreError, StudyConflict, conflict
-from results.ledger.reading import connect_to_read
 from results.ledger.record import RunRecord, Summary
-from results.ledger.retry import Patience, tried_again
+from results.ledger.retry import Patience
 from results.ledger.url import LedgerUrl
 
 __all__ = ["Found", "Store", "StoreError", "StudyConflict", "StudyRow"]
@@ -31,6 +27,7 @@ OLDEST_RUNS = (schema.runs.c.created, schema.runs.c.key)
 OLDEST_STUDIES = (schema.studies.c.created, schema.studies.c.name)
 
 One = TypeVar("One")
+P = ParamSpec("P")
 Make = Callable[[Row[Any]], object]
 Values = dict[str, Any]
 
@@ -60,7 +57,20 @@ class Found(dict[str, One], Generic[One]):
         """Key -> why its row cannot be used."""
 
 
-class Store:
+def _tried_again(method: Callable[Concatenate["Store", P], One]) -> Callable[Concatenate["Store", P], One]:
+    """Returns a method that is repeated with the patience of its store.
+
+    The method may be called several times, so it must allow that and must not use up its arguments, as iterators are.
+    """
+
+    @wraps(method)
+    def patiently(store: "Store", /, *args: P.args, **options: P.kwargs) -> One:
+        return store.patience.again(lambda: method(store, *args, **options))
+
+    return patiently
+
+
+class Store(AbstractContextManager["Store"]):
     """An open ledger, from `Store.open`, `Store.upgrade` or `Store.read`; also a context manager.
 
     It may be used by several threads and processes at once. Every method raises StoreError, with one line, where the
@@ -72,14 +82,13 @@ class Store:
         self.patience = Patience()  # none; a run has some
         try:
             with self._transaction("open") as connection:
-                there = prepare(connection)
+                self._tables, self.told = prepare(connection)
         except BaseException:
             self.close()
             raise
-        self._tables, self.told = there
 
     @classmethod
-    def open(cls, url: LedgerUrl | str) -> Store:
+    def open(cls, url: LedgerUrl | str) -> "Store":
         """Opens `sqlite:///FILE` or `postgresql://…` for writing, and makes missing tables.
 
         An older SQLite ledger is copied and brought up to date; then `told` says so in one line, else it is empty.
@@ -89,44 +98,39 @@ class Store:
         return cls(connect(url), LedgerUrl.of(url), layout.prepare)
 
     @classmethod
-    def upgrade(cls, url: LedgerUrl | str) -> Store:
+    def upgrade(cls, url: LedgerUrl | str) -> "Store":
         """Opens a ledger as `open`, and brings an older one up to date on any database; also StoreError without one."""
         return cls(connect(url), LedgerUrl.of(url), partial(layout.prepare, upgrade=True))
 
     @classmethod
-    def read(cls, url: LedgerUrl | str) -> Store:
+    def read(cls, url: LedgerUrl | str) -> "Store":
         """Opens a ledger for reading and writes nothing: an older ledger is not changed, a missing one is empty."""
-        return cls(connect_to_read(url), LedgerUrl.of(url), layout.look)
+        return cls(connect(url, read_only=True), LedgerUrl.of(url), layout.look)
 
     def close(self) -> None:
         """Closes every connection."""
         self._engine.dispose()
 
-    def __enter__(self) -> Store:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def get(self, keys: Iterable[str]) -> Found[RunRecord]:
         """Returns the records of those keys that the ledger has."""
-        return self._find(schema.runs, schema.from_row, keys)
+        return self._find(schema.runs, schema.from_row, sorted(set(keys)))
 
     def add(self, records: Iterable[RunRecord], summary: Summary | None = None) -> int:
         """Adds records in one transaction, all or none, and returns the number added.
 
         A key that exists keeps its first record, unless that is damaged. summary: of their study, see `sum_up`.
         """
-        return self._add_rows(schema.runs, schema.from_row, map(schema.to_row, records), summary)
+        return self._insert(schema.runs, schema.from_row, [*map(schema.to_row, records)], summary)
 
     def certify(self, certificates: Iterable[Certificate], summary: Summary | None = None) -> int:
         """Adds certificates in one transaction, as `add` adds records, and returns the number added."""
-        rows = (schema.seal(asdict(certificate)) for certificate in certificates)
-        return self._add_rows(schema.certificates, schema.to_certificate, rows, summary)
+        rows = [schema.seal(asdict(certificate)) for certificate in certificates]
+        return self._insert(schema.certificates, schema.to_certificate, rows, summary)
 
-    @tried_again
+    @_tried_again
     def sum_up(self, summary: Summary) -> None:
         """Replaces a study's summary, unless the study has been changed since the summary was computed."""
         with self._transaction("write to") as connection:
@@ -134,22 +138,14 @@ class Store:
 
     def certificates(self, keys: Iterable[str]) -> Found[Certificate]:
         """Returns the certificates of those keys that have one."""
-        return self._find(schema.certificates, schema.to_certificate, keys)
+        return self._find(schema.certificates, schema.to_certificate, sorted(set(keys)))
 
-    @tried_again
+    @_tried_again
     def all_runs(self) -> list[RunRecord]:
         """Returns every record, in the order of creation, then key."""
         return [record for _, record in self._sound(schema.runs, schema.from_row, *OLDEST_RUNS)]
 
-    @tried_again
-    def count(self) -> int:
-        """Returns the number of records, damaged ones included."""
-        if schema.runs.name not in self._tables:
-            return 0
-        with self._transaction("read") as connection:
-            return int(connection.execute(select(func.count()).select_from(schema.runs)).scalar_one())
-
-    @tried_again
+    @_tried_again
     def save_study(self, name: str, config: Mapping[str, Any]) -> None:
         """Stores a study. The same configuration again changes nothing.
 
@@ -165,7 +161,7 @@ class Store:
         if there.config != new:
             raise conflict(name, there.config, new)
 
-    @tried_again
+    @_tried_again
     def change_study(self, before: StudyRow, config: Mapping[str, Any]) -> None:
         """Gives a study another configuration. Raises StudyConflict if it is no longer as it was read."""
         there = schema.studies.c
@@ -176,60 +172,59 @@ class Store:
             now = connection.execute(select(there.config).where(there.name == before.name)).scalar_one_or_none()
             # It is already the new one if a first try succeeded and its answer was lost.
             if changed.rowcount != 1 and now != new["config"]:
-                raise StudyConflict(f"study {before.name!r} has been changed meanwhile; run the command again")
+                raise StudyConflict(
+                    f"study {before.name!r} was changed by another program in the meantime; run the command again"
+                )
 
-    @tried_again
+    @_tried_again
     def described(self, phase: str) -> list[tuple[dict[str, Any], str]]:
         """Returns (content, time of creation) of every run on the streams of a phase, "cv" or "eval", oldest first."""
-        found = self._sound(schema.runs, _content, *OLDEST_RUNS, where=schema.runs.c.phase == phase)
-        return [(content, row.created) for row, content in found]
+        rows = self._sound(schema.runs, _content, *OLDEST_RUNS, where=schema.runs.c.phase == phase)
+        return [(content, row.created) for row, content in rows]
 
     def study(self, name: str) -> StudyRow | None:
         """Returns the study of that name, or None."""
         return next((row for row in self.studies() if row.name == name), None)
 
-    @tried_again
+    @_tried_again
     def studies(self) -> list[StudyRow]:
         """Returns every study, in the order of creation, then name."""
         return [study for _, study in self._sound(schema.studies, _to_study, *OLDEST_STUDIES)]
 
-    @tried_again
+    @_tried_again
     def summaries(self) -> dict[str, Summary]:
         """Returns study -> its summary, without damaged summaries and those of a study before it was changed."""
         now = {study.name: study.checksum for study in self.studies()}
-        found = (summary for _, summary in self._sound(schema.summaries, schema.to_summary))
-        return {summary.name: summary for summary in found if now.get(summary.name) == summary.study}
+        known = (summary for _, summary in self._sound(schema.summaries, schema.to_summary))
+        return {summary.name: summary for summary in known if now.get(summary.name) == summary.study}
 
-    def _find(self, table: Table, make: Callable[[Row[Any]], One], keys: Iterable[str]) -> Found[One]:
-        return self._find_all(table, make, sorted(set(keys)))
-
-    @tried_again
-    def _find_all(self, table: Table, make: Callable[[Row[Any]], One], keys: Sequence[str]) -> Found[One]:
+    @_tried_again
+    def _find(self, table: Table, make: Callable[[Row[Any]], One], keys: Sequence[str]) -> Found[One]:
         with self._transaction("read") as connection:
             return self._known(connection, table, make, keys)
 
     def _known(
         self, connection: Connection, table: Table, make: Callable[[Row[Any]], One], keys: Sequence[str]
     ) -> Found[One]:
-        found: Found[One] = Found()
-        for some in _batches(keys, KEYS_PER_QUERY):
-            for row in self._rows(connection, table, table.c.key.in_(some)):
+        known: Found[One] = Found()
+        for start in range(0, len(keys), KEYS_PER_QUERY):
+            for row in self._rows(connection, table, table.c.key.in_(keys[start : start + KEYS_PER_QUERY])):
                 try:
-                    found[row.key] = make(row)
+                    known[row.key] = make(row)
                 except schema.Damaged as error:
-                    found.damaged[str(row.key)] = str(error)
-        return found
+                    known.damaged[str(row.key)] = str(error)
+        return known
 
     def _sound(
         self, table: Table, make: Callable[[Row[Any]], One], *order: Column[str], where: Any = None
     ) -> list[tuple[Row[Any], One]]:
         """Returns every row that is not damaged, with what `make` makes of it, in the given order."""
-        found = []
+        made = []
         with self._transaction("read") as connection:
             for row in self._rows(connection, table, where, *order):
                 with suppress(schema.Damaged):
-                    found.append((row, make(row)))
-        return found
+                    made.append((row, make(row)))
+        return made
 
     def _rows(self, connection: Connection, table: Table, where: Any = None, *order: Column[str]) -> list[Row[Any]]:
         """Returns rows of a table; an older ledger that is read may lack the table, and then there are none."""
@@ -238,13 +233,12 @@ class Store:
         query = select(table).order_by(*order)
         return list(connection.execute(query if where is None else query.where(where)))
 
-    def _add_rows(self, table: Table, make: Make, rows: Iterable[Values], summary: Summary | None) -> int:
-        # Sorted, so that two writers of the same keys take the same locks in the same order.
-        ordered = sorted(rows, key=lambda row: str(row["key"]))
-        return self._insert(table, make, ordered, summary) if ordered else 0
-
-    @tried_again
+    @_tried_again
     def _insert(self, table: Table, make: Make, rows: list[Values], summary: Summary | None) -> int:
+        if not rows:
+            return 0
+        # Sorted, so that two writers of the same keys take the same locks in the same order.
+        rows.sort(key=lambda row: str(row["key"]))
         with self._transaction("write to") as connection:
             # Damaged rows are replaced here, in the same transaction: the new ones have the same keys.
             if damaged := self._known(connection, table, make, [str(row["key"]) for row in rows]).damaged:
@@ -266,8 +260,8 @@ def _study_row(name: str, config: Mapping[str, Any], created: str) -> Values:
 
 def _to_study(row: Row[Any]) -> StudyRow:
     try:
-        values = schema.unseal(schema.studies, row)
-        return StudyRow(row.name, schema.json_object("config", values["config"]), row.created, row.checksum)
+        config = schema.json_object("config", schema.unseal(schema.studies, row)["config"])
+        return StudyRow(row.name, config, row.created, row.checksum)
     except schema.Damaged as error:
         return StudyRow(str(row.name), {}, str(row.created), damage=str(error))
 
@@ -281,8 +275,8 @@ def _sum_up(connection: Connection, summary: Summary) -> None:
     now = connection.execute(select(studies.checksum).where(studies.name == summary.name)).scalar_one_or_none()
     there = connection.execute(select(table).where(table.c.name == summary.name)).mappings().all()
     if now == summary.study and [*map(dict, there)] != [row]:
-        statement = _insertion(connection, table).values(row)
-        connection.execute(statement.on_conflict_do_update(index_elements=[table.c.name], set_=row))
+        insertion = _insertion(connection, table).values(row)
+        connection.execute(insertion.on_conflict_do_update(index_elements=[table.c.name], set_=row))
 
 
 def _insert_new(connection: Connection, table: Table, rows: list[Values], key: Column[Any]) -> int:
@@ -294,7 +288,3 @@ def _insert_new(connection: Connection, table: Table, rows: list[Values], key: C
 def _insertion(connection: Connection, table: Table) -> postgresql.Insert | sqlite.Insert:
     """Returns an INSERT of the database's own dialect, which has a clause for existing keys."""
     return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
-
-
-def _batches(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    return (items[i : i + size] for i in range(0, len(items), size))

@@ -1,7 +1,5 @@
 """The URL of a ledger; only the database's driver sees the password in it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,12 +9,13 @@ HIDDEN = "***"
 """Replaces a password."""
 SQLITE = ("sqlite:///", "sqlite+pysqlite:///")
 SECRET = re.compile(r"pass|pwd|secret|token", re.IGNORECASE)
-_LOGIN = re.compile(r"(://[^:/@]*):(.*)@", re.DOTALL)
-_BARE_LOGIN = re.compile(r"(^[^:/@]*):(.*)@", re.DOTALL)  # of a URL without a beginning
+# User and password, up to the last @, because a password that was typed as it is may contain one. A text without :// is
+# a URL that somebody forgot to begin: its password must not be shown either.
+_LOGIN = re.compile(r"((?:://|^(?!.*://))[^:/@]*):(.*)@", re.DOTALL)
 _IN_TEXT = re.compile(r"\S+://\S+|(?<!/)\b\w*password=\S+", re.IGNORECASE)  # URLs, and libpq's form of them
 SHORTEST_ALONE = 4  # characters of a password that is looked for outside of URLs, too
-_NAME = re.compile(r"(?:(?<=[?&\s])|^)([^=?&\s]+)=")
-_VALUE = re.compile(r"[^&\s]*")
+# The value is only looked at: the next name is looked for within it, too.
+_PARAMETER = re.compile(r"(?:(?<=[?&\s])|^)([^=?&\s]+)=(?=([^&\s]*))")
 _UNSAFE = "%?#="  # in the path of a database's URL
 
 
@@ -36,22 +35,30 @@ class LedgerUrl:
         self._text, self.from_environment = text, from_environment
 
     @classmethod
-    def of(cls, url: LedgerUrl | str) -> LedgerUrl:
+    def of(cls, url: "LedgerUrl | str") -> "LedgerUrl":
         """Returns the URL itself, or one made from text."""
         return url if isinstance(url, LedgerUrl) else cls(url)
 
     @classmethod
-    def of_file(cls, path: Path) -> LedgerUrl:
+    def of_file(cls, path: Path) -> "LedgerUrl":
         """Returns the URL of an SQLite ledger, for any names of the file and its folders.
 
         >>> print(LedgerUrl.of_file(Path("/a%20b/what?.sqlite")))
         sqlite:////a%2520b/what%3F.sqlite
         """
-        safe = (one if one.isprintable() and one not in _UNSAFE else _quoted(one) for one in str(path))
+        # Letter by letter, because `quote` would also encode letters such as é, which messages then show as codes. A
+        # name that is not UTF-8 has surrogates in it, which cannot be printed: they become their bytes again.
+        safe = (
+            one if one.isprintable() and one not in _UNSAFE else quote(one, errors="surrogateescape")
+            for one in str(path)
+        )
         return cls(SQLITE[0] + "".join(safe))
 
     def __str__(self) -> str:
-        return _masked(self._text, self._login)
+        hidden = _LOGIN.sub(rf"\1:{HIDDEN}@", self._text)
+        for secret in reversed(_secret_values(hidden)):  # from the end, so that the places before it stay right
+            hidden = hidden[: secret.start(2)] + HIDDEN + hidden[secret.end(2) :]
+        return hidden
 
     def __repr__(self) -> str:
         return f"LedgerUrl({str(self)!r})"
@@ -70,8 +77,7 @@ class LedgerUrl:
     @property
     def masked(self) -> bool:
         """Whether the password was masked before, so that this URL cannot be used to connect."""
-        written = self._written
-        return bool(written) and all(map(_stars, written))
+        return bool(self._written) and not self.secrets
 
     @property
     def file(self) -> Path | None:
@@ -87,17 +93,12 @@ class LedgerUrl:
     @property
     def secrets(self) -> set[str]:
         """All that is masked, except masks themselves, as written in the URL and decoded."""
-        forms = {form for one in self._written for form in (one, unquote(one), unquote_plus(one))}
-        return {form for form in forms if not _stars(form)}
+        # Decoded in both ways: SQLAlchemy reads a + of the login as a +, and a + of the query as a space.
+        return {form for one in self._written for form in (one, unquote(one), unquote_plus(one)) if {*form} - {"*"}}
 
     @property
     def _written(self) -> set[str]:
-        login = {found[2] for found in self._login.finditer(self._text)}
-        return (login | {found[0] for found in _values(self._text)}) - {""}
-
-    @property
-    def _login(self) -> re.Pattern[str]:
-        return _LOGIN if "://" in self._text else _BARE_LOGIN
+        return {place[2] for place in (*_LOGIN.finditer(self._text), *_secret_values(self._text))} - {""}
 
 
 def without_passwords(text: str, known: Iterable[LedgerUrl] = ()) -> str:
@@ -110,35 +111,17 @@ def without_passwords(text: str, known: Iterable[LedgerUrl] = ()) -> str:
     for url in urls:
         text = text.replace(url.revealed, str(url))
     text = _hidden(text, urls)  # before the pattern, which would end a password at a space
-    found = [LedgerUrl(one) for one in _IN_TEXT.findall(text)]
-    return _hidden(_IN_TEXT.sub(lambda one: str(LedgerUrl(one[0])), text), found)
+    return _hidden(_IN_TEXT.sub(lambda one: str(LedgerUrl(one[0])), text), map(LedgerUrl, _IN_TEXT.findall(text)))
 
 
 def _hidden(text: str, urls: Iterable[LedgerUrl]) -> str:
     alone = {secret for url in urls for secret in url.secrets if len(secret) >= SHORTEST_ALONE}
-    for secret in sorted(alone, key=len, reverse=True):
+    for secret in sorted(alone, key=len, reverse=True):  # the longest first: one may be part of another
         text = text.replace(secret, HIDDEN)
     return text
 
 
-def _masked(text: str, login: re.Pattern[str]) -> str:
-    hidden = login.sub(rf"\1:{HIDDEN}@", text)
-    for found in reversed(_values(hidden)):
-        hidden = hidden[: found.start()] + HIDDEN + hidden[found.end() :]
-    return hidden
-
-
-def _values(text: str) -> list[re.Match[str]]:
-    """Returns the places of values of secret parameters, whose names may be percent-encoded; the path has none."""
+def _secret_values(text: str) -> list[re.Match[str]]:
+    """Returns name and value of secret parameters, whose names may be percent-encoded; the path has none."""
     start = len(text.partition("?")[0]) if "://" in text else 0
-    names = (found for found in _NAME.finditer(text, start) if SECRET.search(unquote_plus(found[1])))
-    values = (_VALUE.match(text, found.end()) for found in names)
-    return [found for found in values if found]
-
-
-def _stars(secret: str) -> bool:
-    return set(secret) <= {"*"}
-
-
-def _quoted(letter: str) -> str:
-    return quote(letter, errors="surrogateescape")
+    return [place for place in _PARAMETER.finditer(text, start) if SECRET.search(unquote_plus(place[1]))]

@@ -9,9 +9,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from results.export import export_runs
+from results.export import export_runs, write_csv
 from results.figures import curves, transfer
-from results.files import write_atomically, write_csv
+from results.files import write_atomically
 from results.labels import count_text, dataset_label, number_text
 from results.metrics import METRICS
 from results.pages.cells import count_cell, label_cell, metric_cell, metric_header, remarks, warnings

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from results.export import export_runs
+from results.export import export_runs, write_csv
 from results.figures import memory_panels
-from results.files import write_atomically, write_csv
+from results.files import write_atomically
 from results.labels import count_text, dataset_label
 from results.pages.cells import count_cell, label_cell, metric_cell, metric_header, remarks, warnings
 from results.pages.memory_numbers import MEMORY_METRICS, MemoryResults, memory_notes, memory_table

@@ -6,9 +6,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from results.export import export_runs
+from results.export import export_runs, write_csv
 from results.figures import best_so_far, curves, parameter_curve, shrinking, slices
-from results.files import write_atomically, write_csv
+from results.files import write_atomically
 from results.labels import STREAM_LABELS, dataset_label, method_label, strategy_label
 from results.search import SearchResults
 from results.search_tables import certificates_table, difference_table, evaluated_rows, evaluation_table, search_table

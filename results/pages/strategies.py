@@ -9,8 +9,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from results.export import write_csv
 from results.figures import races, tried
-from results.files import write_atomically, write_csv
+from results.files import write_atomically
 from results.labels import (
     MISSING,
     STREAM_LABELS,

@@ -1,12 +1,11 @@
 """Two-way analysis of variance, score = point + seed + noise with any cells missing, and F tests against its noise."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
 import numpy as np
 
+from results.statistics.curve import SeedFit
 from results.statistics.paired import RELATIVE_ZERO
 
 
@@ -15,13 +14,13 @@ class TwoWay(NamedTuple):
 
     pure: float
     """Residual sum of squares: the noise alone, whatever the curve over the points is."""
-    settings: int
+    points: int
     """Degrees of freedom of the points, after the seeds."""
     spare: int
     """Degrees of freedom of the residual."""
 
 
-def two_way(table: np.ndarray, there: np.ndarray) -> TwoWay:
+def _two_way(table: np.ndarray, there: np.ndarray) -> TwoWay:
     """Returns the fit to table [K, R], whose columns have mean 0; cells that are not in `there` are ignored."""
     # With the seeds eliminated the normal equations are (diag(n_k) − N diag(1/n_s) Nᵀ) m = Σ_s table, N = `there`.
     share = there / there.sum(axis=0)
@@ -39,12 +38,12 @@ def residuals(scores: np.ndarray) -> TwoWay:
     """Returns the fit to a complete table [K, R] with the seeds as blocks; pure/spare is the variance of its noise.
 
     >>> residuals(np.array([[0.0, 1.0], [1.0, 4.0]]))
-    TwoWay(pure=1.0, settings=1, spare=1)
+    TwoWay(pure=1.0, points=1, spare=1)
     """
-    return two_way(scores - scores.mean(axis=0), np.ones(scores.shape, dtype=bool))
+    return _two_way(scores - scores.mean(axis=0), np.ones(scores.shape, dtype=bool))
 
 
-def upper_tail(extra: float, more: int, free: TwoWay) -> float:
+def _upper_tail(extra: float, more: int, free: TwoWay) -> float:
     """Returns the p-value of the F test of a sum of squares `extra` with `more` degrees of freedom."""
     from scipy.special import fdtrc
 
@@ -67,10 +66,49 @@ def no_difference(scores: np.ndarray) -> float:
     table = np.where(there, y - y.sum(axis=0) / there.sum(axis=0), 0.0)
     if not table.size:
         return math.nan
-    free = two_way(table, there)
-    if free.settings < 1 or free.spare < 1:
+    free = _two_way(table, there)
+    if free.points < 1 or free.spare < 1:
         return math.nan
     # Before the F test, whose ratio of two rounding errors could be anything.
     if np.abs(table).max() <= RELATIVE_ZERO * np.abs(y).max():
         return 1.0
-    return upper_tail(float((table**2).sum()) - free.pure, free.settings, free)
+    return _upper_tail(float((table**2).sum()) - free.pure, free.points, free)
+
+
+def lack_of_fit(x: np.ndarray, scores: np.ndarray, fit: SeedFit) -> float:
+    """Returns the p-value of "the means over the seeds lie on the quadratic", for the x [K] and scores [K, R] of `fit`.
+
+    Two F tests against the residuals of the two-way analysis of variance: one of everything that a free mean for each x
+    explains beyond the curve (Draper & Smith 1998, §2.1), and one of a cubic term alone, because an asymmetric curve
+    shifts the top most and the first test detects it late. The result is twice the smaller p (Bonferroni).
+
+    Exact for noise that is normal, equal and independent within a seed. Noise that is correlated between neighbouring x
+    increases the residuals more than the deviations, so the first test then rejects less often. NaN where no degree of
+    freedom is left; 1 where the curve misses the means by no more than rounding.
+    """
+    there = ~np.isnan(scores[:, fit.seeds])
+    table, z = np.where(there, scores[:, fit.seeds] - fit.level, 0.0), (x - fit.centre) / fit.scale
+    powers = np.where(there[:, :, None], np.stack([z, z * z], axis=1)[:, None] - fit.design, 0.0)
+    missed = table - powers @ fit.beta
+    free = _two_way(table, there)
+    more = free.points - 2  # the curve has two coefficients
+    if more < 1 or free.spare < 1:
+        return math.nan
+    extra = float((missed**2).sum()) - free.pure
+    if extra <= there.sum() * fit.rounding**2:  # before the ratio: without any noise it would be 0/0
+        return 1.0
+    # With one degree of freedom beyond the curve the cubic term is all there is to test; without noise one test
+    # decides.
+    if free.pure == 0 or more == 1:
+        return _upper_tail(extra, more, free)
+    return min(
+        1.0, 2 * min(_upper_tail(extra, more, free), _upper_tail(_cubic(z, there, powers, missed, fit), 1, free))
+    )
+
+
+def _cubic(z: np.ndarray, there: np.ndarray, powers: np.ndarray, missed: np.ndarray, fit: SeedFit) -> float:
+    """Returns the sum of squares that a z³ common to all seeds explains of what the quadratic missed."""
+    cube = np.where(there, (z**3)[:, None], 0.0)
+    cube = np.where(there, cube - cube.sum(axis=0) / there.sum(axis=0), 0.0)
+    new = cube - powers @ np.linalg.solve(fit.gram.sum(axis=0), np.einsum("ksi,ks->i", powers, cube))
+    return float((new * missed).sum() ** 2 / (new**2).sum())

@@ -1,7 +1,5 @@
 """Bootstrap resamples of the seeds: all of them for few seeds, else a fixed random draw."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 from itertools import combinations_with_replacement
@@ -9,14 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from results.statistics.paired import SEED
+
 MOST_ENUMERATED = 7
 """Largest number of seeds whose resamples are enumerated: C(13, 7) = 1,716 of them."""
 
 DRAWS = 4000
 """Resamples drawn where there are more seeds: the Monte Carlo error of a share is at most 0.8 %."""
-
-SEED = 20_250_117
-"""Of all random draws of the statistics, so that a report is the same every time."""
 
 
 class Resamples(NamedTuple):
@@ -45,8 +42,7 @@ def resamples(n: int) -> Resamples:
         weights = np.full(DRAWS, 1 / DRAWS)
     else:
         # Multisets, not sequences: for seven seeds 1,716 of them stand for 823,543 sequences.
-        drawn = combinations_with_replacement(range(n), n)
-        counts = np.array([np.bincount(one, minlength=n) for one in drawn])
+        counts = np.array([np.bincount(one, minlength=n) for one in combinations_with_replacement(range(n), n)])
         ways = [math.factorial(n) / math.prod(map(math.factorial, row)) for row in counts.tolist()]
         weights = np.array(ways) / n**n
     # The result is cached and shared, so nobody may change it.

@@ -5,8 +5,6 @@ around the best. The confidence set contains the values that a test of the slope
 beyond the window that are not significantly below the top of the curve.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
@@ -14,13 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from results.statistics.bootstrap import resamples, weighted_quantile
-from results.statistics.paired import RELATIVE_ZERO
+from results.statistics.paired import CONFIDENCE, RELATIVE_ZERO
 from results.statistics.racing import leader
-from results.statistics.slope_tests import NOTHING, Open, open_points, open_rivals, open_slopes
+from results.statistics.slope_tests import NOTHING, Open, neighbours, open_points, open_rivals, open_slopes
 from results.statistics.window import LocalFit, Window, local_fit
-
-CONFIDENCE = 0.95
-"""Confidence of the set."""
 
 
 class Maximum(NamedTuple):
@@ -82,39 +77,39 @@ def best_interval(
     """
     points, table = _checked(x, scores, low, high)
     ends = (float(low), float(high))
-    local, found = _search(points, table, ends, apart)
+    local, hull = _search(points, table, ends, apart)
     first, seeds = leader(table), int((~np.isnan(table)).any(axis=0).sum())
-    curve = NO_CURVE if local is None else _curve(points[_usual(table, apart)], local, ends)
-    if local is None and first is not None:
-        curve = curve._replace(best=float(points[first]))
+    if local is None:
+        return Maximum(
+            *hull[:4],
+            (False, False),
+            math.nan if first is None else float(points[first]),
+            *(math.nan, math.nan),
+            window=None,
+            fitted=(math.nan,) * len(x),
+            seeds=seeds,
+            effective_seeds=float(seeds),
+            seeds_needed=_in_seeds(hull, seeds, seeds),
+        )
+    fit, window = local.fit, local.window
     return Maximum(
-        *found[:4],
-        (False, False) if local is None else _worse_ends(points, table, local, ends, apart),
-        *curve,
-        window=local.window if local else None,
-        fitted=tuple(np.where(local.rows, local.fit.at(points), math.nan).tolist()) if local else (math.nan,) * len(x),
+        *hull[:4],
+        _worse_ends(points, table, local, ends, apart),
+        fit.best(window.low, window.high),
+        *_bootstrap(points[_usual(table, apart)], local, ends),
+        window=window,
+        fitted=tuple(np.where(local.rows, fit.at(points), math.nan).tolist()),
         seeds=seeds,
-        effective_seeds=local.fit.effective_seeds if local else float(seeds),
-        seeds_needed=_in_seeds(found, seeds, local),
+        effective_seeds=fit.effective_seeds,
+        seeds_needed=_in_seeds(hull, seeds, fit.effective_seeds),
     )
 
 
 def confidence_hull(x: Sequence[float], scores: np.ndarray, low: float, high: float) -> tuple[float, float] | None:
     """Returns the hull of `best_interval`'s set, or None without a curve."""
     points, table = _checked(x, scores, low, high)
-    local, found = _search(points, table, (float(low), float(high)), ())
-    return None if local is None else (found.low, found.high)
-
-
-class Curve(NamedTuple):
-    """The fields of `Maximum` that depend only on the curve; see there."""
-
-    best: float
-    bootstrap_low: float
-    bootstrap_high: float
-
-
-NO_CURVE = Curve(*3 * (math.nan,))
+    local, hull = _search(points, table, (float(low), float(high)), ())
+    return None if local is None else (hull.low, hull.high)
 
 
 def _search(
@@ -124,26 +119,27 @@ def _search(
     scored = ~np.isnan(scores).all(axis=1)
     local = local_fit(x, scores, _usual(scores, apart))
     if local is None:
-        found = open_points(x, scores, ends, CONFIDENCE)
+        hull = open_points(x, scores, ends, CONFIDENCE)
         # A best value that lies apart has no neighbours: the next values follow another formula.
-        near = {found.low, found.high} - {*x[list(apart)].tolist()}
-        return None, found.to_neighbours(x[scored], ends) if near else found
+        near = {hull.low, hull.high} - {*x[list(apart)].tolist()}
+        return None, hull.to_neighbours(x[scored], ends) if near else hull
     window = local.window
     # Beyond the window only as far as the next tried values: a fitted parabola may not be extrapolated further.
-    found = open_slopes(local.fit, *_reach(x[_usual(scores, apart)], window, ends), ends, CONFIDENCE)
-    found = found if window.whole else found.to_neighbours(x[scored], ends)
+    reach = neighbours(x[_usual(scores, apart)], window.low, window.high, ends)
+    hull = open_slopes(local.fit, *reach, ends, CONFIDENCE)
+    hull = hull if window.whole else hull.to_neighbours(x[scored], ends)
     # The top that `open_slopes` includes may lie beyond the window; the best within it belongs to the set, too.
     best = local.fit.best(window.low, window.high)
-    found = found.joined(Open(best, best, False, False, 0.0))
-    return local, found.joined(_rivals(x, scores, local, ~local.rows, ends))
+    hull = hull.joined(Open(best, best, False, False, 0.0))
+    return local, hull.joined(_rivals(x, scores, local, ~local.rows, ends))
 
 
-def _in_seeds(found: Open, seeds: int, local: LocalFit | None) -> float:
+def _in_seeds(hull: Open, seeds: int, effective: float) -> float:
     """Returns the needed seeds in real seeds: the tests count effective ones, and one more than now is the least."""
-    effective = local.fit.effective_seeds if local else float(seeds)
-    if not found.seeds_needed or math.isinf(found.seeds_needed):
-        return found.seeds_needed
-    return float(max(math.ceil(found.seeds_needed * seeds / effective - 1e-9), seeds + 1))
+    if not hull.seeds_needed or math.isinf(hull.seeds_needed):
+        return hull.seeds_needed
+    # With slack, so that a product such as 7·(1 + 2⁻⁵²) does not need an eighth seed by rounding.
+    return float(max(math.ceil(hull.seeds_needed * seeds / effective - 1e-9), seeds + 1))
 
 
 def _rivals(x: np.ndarray, scores: np.ndarray, local: LocalFit, rows: np.ndarray, ends: tuple[float, float]) -> Open:
@@ -166,25 +162,22 @@ def _worse_ends(
     return low, high
 
 
-def _curve(usual: np.ndarray, local: LocalFit, ends: tuple[float, float]) -> Curve:
-    fit = local.fit
-    drawn = resamples(len(fit.seeds))
-    tops = fit.highest(fit.resampled(drawn.counts), *_reach(usual, local.window, ends))
-    there = ~np.isnan(tops)
-    tails = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
-    below, above = (weighted_quantile(tops[there], drawn.weights[there], tail) for tail in tails)
-    return Curve(fit.best(local.window.low, local.window.high), below, above)
+def _bootstrap(usual: np.ndarray, local: LocalFit, ends: tuple[float, float]) -> tuple[float, float]:
+    """Returns the ends of the percentile interval of the maximiser (Efron & Tibshirani 1993, ch. 13)."""
+    fit, drawn = local.fit, resamples(len(local.fit.seeds))
+    reach = neighbours(usual, local.window.low, local.window.high, ends)
+    tops = fit.highest(fit.resampled(drawn.counts), *reach)
+    there = ~np.isnan(tops)  # a resample of too few different seeds may not determine a curve
+    low, high = (
+        weighted_quantile(tops[there], drawn.weights[there], tail)
+        for tail in ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
+    )
+    return low, high
 
 
 def _usual(scores: np.ndarray, apart: Collection[int]) -> np.ndarray:
     """Returns bool [K]: values that have a score and the usual formula."""
     return np.asarray(~np.isnan(scores).all(axis=1) & ~np.isin(np.arange(len(scores)), list(apart)))
-
-
-def _reach(usual: np.ndarray, window: Window, ends: tuple[float, float]) -> tuple[float, float]:
-    """Returns how far the curve is used: to the next tried values beyond its window, or to the ends of the interval."""
-    low, high = max(usual[usual < window.low], default=ends[0]), min(usual[usual > window.high], default=ends[1])
-    return float(low), float(high)
 
 
 def _checked(x: Sequence[float], scores: np.ndarray, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:

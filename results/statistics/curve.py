@@ -6,26 +6,15 @@ the unit of replication, and covariances come from leaving out one seed at a tim
 result is the mean, with its standard error, of quadratics fitted to each seed alone.
 """
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
 import numpy as np
 
-from results.statistics.paired import RELATIVE_ZERO
+from results.statistics.paired import RELATIVE_ZERO, UNKNOWN, Estimate
 
 FEWEST_POINTS = 4
 """Fewest distinct x for a curve: a quadratic goes through any three, which leaves nothing to test its fit."""
-
-
-class Estimate(NamedTuple):
-    """An estimate with its standard error, in units of the score."""
-
-    value: float
-    """The estimate."""
-    error: float
-    """Its standard error; of a fit, by the jackknife over seeds."""
 
 
 class SeedFit(NamedTuple):
@@ -76,7 +65,7 @@ class SeedFit(NamedTuple):
 
     def slope(self, x: float) -> Estimate:
         """Returns the derivative by z at x."""
-        direction = np.array([1.0, 2 * self.z(x)])
+        direction = np.array([1.0, 2 * self.z(x)])  # of b₁ + 2 b₂ z by b₁ and b₂
         return self._estimate(float(direction @ self.beta), self.left_out @ direction)
 
     def curvature(self) -> Estimate:
@@ -106,16 +95,16 @@ class SeedFit(NamedTuple):
         """Returns beta [B, 2] with seed s counted counts[b, s] times; NaN where these seeds do not determine it."""
         return _weighted(counts, self.gram, self.moment)
 
-    def below_curve(self, x: float, scores: np.ndarray) -> Estimate | None:
+    def below_curve(self, x: float, scores: np.ndarray) -> Estimate:
         """Returns how far one row of scores (one for each column of the table) lies below the curve at x.
 
-        Paired by seed: the mean, over the seeds of the row, of the seed's curve at x minus its score. None below two
-        such seeds. For a complete table value/error is the t statistic of the differences by seed.
+        Paired by seed: the mean, over the seeds of the row, of the seed's curve at x minus its score. `UNKNOWN` below
+        two such seeds. For a complete table value/error is the t statistic of the differences by seed.
         """
         row = scores[self.seeds]
         there = ~np.isnan(row)
         if there.sum() < 2:
-            return None
+            return UNKNOWN
         z = self.z(x)
         gap = np.where(there, self.level - row, 0.0)
         rise = np.where(there[:, None], np.array([z, z * z]) - self.design, 0.0)

@@ -1,24 +1,68 @@
 """Comparisons of a few seeds: paired differences, an exact test, correction for several comparisons."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+ALPHA = 0.05
+"""Error rate of the tests: p-values below this are significant."""
+
+CONFIDENCE = 0.95
+"""Confidence of the intervals and sets."""
+
+SEED = 20_250_117
+"""Of all random draws of the statistics, so that a report is the same every time."""
+
 MOST_FLIPS = 36
 """Largest number of pairs whose 2^n sign flips are all counted, which takes a few hundredths of a second."""
 
 DRAWN_FLIPS = 99_999
-"""Sign flips drawn where there are more pairs."""
-
-FLIP_SEED = 20_250_117
-"""Of the drawn sign flips, so that a report is the same every time."""
+"""Sign flips drawn where there are more pairs: with the measured one they are 100,000, so that p has five digits."""
 
 RELATIVE_ZERO = 1e-12
 """Differences below this share of the largest magnitude are rounding errors."""
+
+
+class Estimate(NamedTuple):
+    """An estimate with its standard error, in the unit of the values. NaN where there are too few values."""
+
+    value: float
+    """The estimate."""
+    error: float
+    """Its standard error; of a fit, by the jackknife over seeds."""
+
+    @property
+    def ratio(self) -> float:
+        """The t ratio; NaN for an unknown error, and without noise infinite for a positive value, else 0."""
+        if self.error != 0:
+            return self.value / self.error
+        return math.inf if self.value > 0 else 0.0
+
+    def not_above_zero(self, quantile: float) -> bool:
+        """Returns whether no one-sided t test shows that the value is positive; true where the error is unknown."""
+        return not self.value > quantile * self.error
+
+    def negative(self) -> "Estimate":
+        """Returns the estimate of the negative value."""
+        return Estimate(-self.value, self.error)
+
+
+UNKNOWN = Estimate(math.nan, math.nan)
+"""Of too few values."""
+
+
+def mean_estimate(values: Sequence[float] | np.ndarray) -> Estimate:
+    """Returns the mean of the values [n] that are not NaN; its error is sample standard deviation (ddof 1) / √n.
+
+    >>> mean_estimate([1.0, math.nan, 3.0])
+    Estimate(value=2.0, error=1.0)
+    """
+    kept = np.asarray(values, dtype=np.float64)
+    kept = kept[~np.isnan(kept)]
+    mean = float(kept.mean()) if len(kept) else math.nan
+    return Estimate(mean, float(kept.std(ddof=1) / math.sqrt(len(kept))) if len(kept) > 1 else math.nan)
 
 
 class Paired(NamedTuple):
@@ -48,12 +92,9 @@ def paired(first: Mapping[int, float], second: Mapping[int, float]) -> Paired:
     >>> paired({0: 2.0, 1: 4.0, 2: 9.0}, {0: 1.0, 1: 1.0})
     Paired(mean=2.0, error=1.0, differences=(1.0, 3.0))
     """
-    common = sorted(set(first) & set(second))
-    differences = [first[s] - second[s] for s in common]
-    kept = [float(d) for d in differences if not math.isnan(d)]
-    mean = float(np.mean(kept)) if kept else math.nan
-    error = float(np.std(kept, ddof=1) / math.sqrt(len(kept))) if len(kept) > 1 else math.nan
-    return Paired(mean, error, tuple(kept))
+    differences = (first[s] - second[s] for s in sorted(first.keys() & second.keys()))
+    kept = tuple(float(d) for d in differences if not math.isnan(d))
+    return Paired(*mean_estimate(kept), kept)
 
 
 def sign_flip_p(differences: Sequence[float]) -> float:
@@ -76,7 +117,7 @@ def sign_flip_p(differences: Sequence[float]) -> float:
     if len(values) <= MOST_FLIPS:
         return 2 * _flips_from(values, bound) / 2.0 ** len(values)
     # Σ ±d = 2 Σ₊d − Σd, so the drawn signs can be 0 and 1 instead of −1 and 1.
-    signs = np.random.default_rng(FLIP_SEED).integers(0, 2, (DRAWN_FLIPS, len(values)), dtype=np.int8)
+    signs = np.random.default_rng(SEED).integers(0, 2, (DRAWN_FLIPS, len(values)), dtype=np.int8)
     sums = 2 * (signs @ values) - values.sum()
     return float(1 + np.count_nonzero(np.abs(sums) >= bound)) / (DRAWN_FLIPS + 1)
 
@@ -130,8 +171,7 @@ def holm(p: Sequence[float]) -> tuple[float, ...]:
     values = np.asarray(p, dtype=np.float64)
     order = np.argsort(values)[: np.count_nonzero(~np.isnan(values))]
     adjusted = np.full(len(values), math.nan)
-    factors = np.arange(len(order), 0, -1)
-    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(factors * values[order])) if len(order) else []
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(np.arange(len(order), 0, -1) * values[order]))
     return tuple(adjusted.tolist())
 
 

@@ -1,9 +1,6 @@
 """The differences that a number of seeds can detect, before they are trained."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -11,13 +8,15 @@ from numpy.typing import NDArray
 
 from results.inert import all_equal
 from results.labels import count_text, number_text
+from results.metrics import METRICS
 from results.statistics.anova import residuals
-from results.statistics.paired import MOST_FLIPS, smallest_sign_flip_p
+from results.statistics.paired import ALPHA, MOST_FLIPS, smallest_sign_flip_p, student_quantile
 
-ALPHA = 0.05
-"""Error rate of the tests and intervals."""
-LEAST_FOR_A_TEST = next(n for n in range(2, 20) if smallest_sign_flip_p(n) < ALPHA)
-"""Fewest seeds with which the sign-flip test can reach that level."""
+DIGITS = METRICS["A_T"].digits
+FEWEST = 2
+"""Fewest seeds, and fewest values, that have a spread."""
+LEAST_FOR_A_TEST = next(n for n in range(FEWEST, MOST_FLIPS) if smallest_sign_flip_p(n) < ALPHA)
+"""Fewest seeds with which the sign-flip test can reach an error rate of `ALPHA`."""
 
 
 class Resolution(NamedTuple):
@@ -46,11 +45,10 @@ def resolution(seeds: int, scores: NDArray[np.float64]) -> Resolution:
 
     NaN where a score has not been measured; the array may be empty.
     """
-    from scipy.stats import t
-
-    half = float(t.ppf(1 - ALPHA / 2, seeds - 1)) / math.sqrt(seeds) if seeds > 1 else math.inf
     inert = all_equal(scores)
-    return Resolution(seeds, smallest_sign_flip_p(seeds), math.nan if inert else paired_noise(scores), half, inert)
+    noise = math.nan if inert else paired_noise(scores)
+    half = student_quantile(1 - ALPHA / 2, seeds - 1) / math.sqrt(seeds)
+    return Resolution(seeds, smallest_sign_flip_p(seeds), noise, half, inert)
 
 
 def paired_noise(scores: NDArray[np.float64]) -> float:
@@ -63,36 +61,39 @@ def paired_noise(scores: NDArray[np.float64]) -> float:
     """
     # Complete rows only: in a race, points with few seeds are not a random part of all points.
     table = scores[~np.isnan(scores).any(axis=1)] if scores.size else scores.reshape(0, 0)
-    points, seeds = table.shape
-    if points < 2 or seeds < 2:
+    if min(table.shape) < FEWEST:
         return math.nan
     noise = residuals(table)
-    return round(math.sqrt(2 * noise.pure / noise.spare), 12)  # a rounding error of equal scores is no noise
+    # A difference has the variance of two values. A rounding error of equal scores is no noise.
+    return round(math.sqrt(2 * noise.pure / noise.spare), 12)
 
 
-def in_words(found: Resolution) -> Iterator[str]:
-    """Yields the sentences about a resolution."""
-    if found.inert:
-        yield "All values tried so far score the same bit for bit: more seeds would show no difference."
-        return
-    if found.seeds < 2:
-        yield "One seed gives no measure of noise: no difference can be detected."
-        return
-    seeds = count_text(found.seeds, "seed")
-    if found.smallest_p >= ALPHA:
-        yield (
+def in_words(resolution: Resolution) -> tuple[str, ...]:
+    """Returns the sentences about a resolution."""
+    if resolution.inert:
+        return ("All values tried so far score the same bit for bit: more seeds would show no difference.",)
+    if resolution.seeds < FEWEST:
+        return ("One seed gives no measure of noise: no difference can be detected.",)
+    return _of_the_test(resolution), _of_the_interval(resolution)
+
+
+def _of_the_test(resolution: Resolution) -> str:
+    seeds, smallest = count_text(resolution.seeds, "seed"), f"{resolution.smallest_p:.4g}"
+    if resolution.smallest_p >= ALPHA:
+        return (
             f"{seeds} cannot reach p < {ALPHA} in an exact two-sided paired test, however large the difference "
-            f"(smallest p = {found.smallest_p:.4g}); {LEAST_FOR_A_TEST} seeds can."
+            f"(smallest p = {smallest}); {LEAST_FOR_A_TEST} seeds can."
         )
-    else:
-        kind = "an exact two-sided" if found.seeds <= MOST_FLIPS else "a two-sided"
-        yield f"{seeds} can reach p = {found.smallest_p:.4g} in {kind} paired test of one comparison."
-    half = f"{number_text(found.half_width, 2)} standard deviations of a paired difference"
-    if math.isnan(found.noise):
-        yield f"Differences of A_T below {half} are within the 95 % interval of chance; the noise is not measured yet."
-    else:
-        yield (
-            f"Differences of A_T below {number_text(found.points, 2)} percentage points are within the 95 % interval "
-            f"of chance ({half}; one is {number_text(100 * found.noise, 2)} percentage points in the runs of this "
-            "study so far)."
-        )
+    kind = "an exact two-sided" if resolution.seeds <= MOST_FLIPS else "a two-sided"
+    return f"{seeds} can reach p = {smallest} in {kind} paired test of one comparison."
+
+
+def _of_the_interval(resolution: Resolution) -> str:
+    half = f"{number_text(resolution.half_width, DIGITS)} standard deviations of a paired difference"
+    if math.isnan(resolution.noise):
+        return f"Differences of A_T below {half} are within the 95 % interval of chance; the noise is not measured yet."
+    return (
+        f"Differences of A_T below {number_text(resolution.points, DIGITS)} percentage points are within the 95 % "
+        f"interval of chance ({half}; one is {number_text(100 * resolution.noise, DIGITS)} percentage points in the "
+        "runs of this study so far)."
+    )

@@ -4,8 +4,6 @@ Scores are [K, R], one row a point and one column a seed, paired by seed; NaN ma
 diverged. In a race all points get the first two seeds, and only those not yet `separated` from the best get the next.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -20,19 +18,17 @@ def leader(scores: np.ndarray) -> int | None:
     >>> leader(np.array([[9.0, np.nan], [1.0, 2.0], [2.0, 2.0]]))
     2
     """
-    there = ~np.isnan(scores)
-    counts = there.sum(axis=1)
+    counts = (~np.isnan(scores)).sum(axis=1)
     if not counts.any():
         return None
-    means = np.where(there, scores, 0.0).sum(axis=1) / np.maximum(counts, 1)
+    means = np.nansum(scores, axis=1) / np.maximum(counts, 1)
     return int(np.argmax(np.where(counts == counts.max(), means, -np.inf)))
 
 
 def differences_to_leader(scores: np.ndarray) -> np.ndarray:
     """Returns scores − those of the `leader`, seed by seed [K, R]; NaN where either is missing."""
-    table = np.asarray(scores, dtype=np.float64)
-    first = leader(table)
-    return np.full(table.shape, math.nan) if first is None else table - table[first]
+    first = leader(scores)
+    return np.full(scores.shape, math.nan) if first is None else scores - scores[first]
 
 
 def adjusted_means(scores: np.ndarray) -> np.ndarray:
@@ -45,16 +41,13 @@ def adjusted_means(scores: np.ndarray) -> np.ndarray:
     >>> adjusted_means(np.array([[5.0, 5.0, 1.0], [4.0, 5.0, np.nan]])).round(3).tolist()  # plain: 3.667 and 4.5
     [3.667, 3.167]
     """
-    table = np.asarray(scores, dtype=np.float64)
-    first = leader(table)
+    first = leader(scores)
     if first is None:
-        return np.full(len(table), math.nan)
-    gaps = differences_to_leader(table)
-    there = ~np.isnan(gaps)
-    shared = there.sum(axis=1)
-    mean = float(np.nanmean(table[first]))
-    sums = np.where(there, gaps, 0.0).sum(axis=1)
-    return np.where(shared > 0, mean + sums / np.maximum(shared, 1), math.nan)
+        return np.full(len(scores), math.nan)
+    gaps = differences_to_leader(scores)
+    shared = (~np.isnan(gaps)).sum(axis=1)
+    means = float(np.nanmean(scores[first])) + np.nansum(gaps, axis=1) / np.maximum(shared, 1)
+    return np.where(shared > 0, means, math.nan)
 
 
 def separated(scores: np.ndarray, looks: int, level: float = 0.05, starters: int | None = None) -> np.ndarray:
@@ -82,10 +75,9 @@ def separated(scores: np.ndarray, looks: int, level: float = 0.05, starters: int
     began = len(scores) if starters is None else starters
     if began < len(scores):
         raise ValueError(f"starters must be >= the {len(scores)} points of the table, got {began}")
-    table = np.asarray(scores, dtype=np.float64)
-    seeds = table[:, ~np.isnan(table).all(axis=0)]
+    seeds = scores[:, ~np.isnan(scores).all(axis=0)]
     # Only points still in the race have a score of the latest seed.
-    inside = ~np.isnan(seeds[:, -1]) if seeds.size else np.zeros(len(table), dtype=bool)
+    inside = ~np.isnan(seeds[:, -1]) if seeds.size else np.zeros(len(scores), dtype=bool)
     # A member that diverged leaves its row incomplete: the analysis of variance uses the seeds that all rows have.
     race = seeds[inside]
     race = race[:, ~np.isnan(race).any(axis=0)]

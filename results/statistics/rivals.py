@@ -1,16 +1,14 @@
 """The points [K, R], paired by seed, that are significantly below the best of them, and those that are not."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
 import numpy as np
 
 from results.statistics.anova import no_difference
-from results.statistics.paired import student_tail
+from results.statistics.paired import mean_estimate, student_tail
 from results.statistics.racing import adjusted_means, differences_to_leader, leader
-from results.statistics.slope_tests import mean_estimate, seeds_needed
+from results.statistics.slope_tests import seeds_needed
 
 
 class Rivals(NamedTuple):
@@ -41,17 +39,9 @@ def rivals(scores: np.ndarray, level: float) -> Rivals:
     gaps = -differences_to_leader(scores)
     others = [int(k) for k in np.flatnonzero(~np.isnan(adjusted_means(scores))) if k != best]
     n = [int((~np.isnan(gaps[k])).sum()) for k in others]
-    ratios = [_ratio(gaps[k]) for k in others]
+    ratios = [mean_estimate(gaps[k]).ratio for k in others]
     share = 1 - (1 - level) / max(1, len(others))
     if no_difference(scores) <= 1 - level:
         worse[others] = [student_tail(ratio, c - 1) <= 1 - share for ratio, c in zip(ratios, n, strict=True)]
     needed = min((seeds_needed(r, c, share) for r, c in zip(ratios, n, strict=True)), default=math.inf)
     return Rivals(best, worse, tuple(k for k in others if not worse[k]), needed)
-
-
-def _ratio(gaps: np.ndarray) -> float:
-    """Returns the t ratio of the mean; 0 below two values, infinite for a positive mean without noise."""
-    mean = mean_estimate(gaps)
-    if mean is None:
-        return 0.0
-    return mean.value / mean.error if mean.error > 0 else (math.inf if mean.value > 0 else 0.0)

@@ -1,7 +1,5 @@
 """Tests of which values may be the best: by the slope of a curve, against its top, or against the best tried value."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from itertools import pairwise
@@ -9,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from results.statistics.curve import Estimate, SeedFit
-from results.statistics.paired import student_quantile
+from results.statistics.curve import SeedFit
+from results.statistics.paired import Estimate, mean_estimate, student_quantile
 from results.statistics.racing import differences_to_leader, leader
 
 MOST_SEEDS = 1000
@@ -38,7 +36,7 @@ class Open(NamedTuple):
     seeds_needed: float
     """About how many seeds would close the open ends; 0 where no end is open."""
 
-    def joined(self, other: Open) -> Open:
+    def joined(self, other: "Open") -> "Open":
         """Returns the hull of both."""
         return Open(
             min(self.low, other.low),
@@ -48,10 +46,15 @@ class Open(NamedTuple):
             max(self.seeds_needed, other.seeds_needed),
         )
 
-    def to_neighbours(self, x: np.ndarray, ends: tuple[float, float]) -> Open:
+    def to_neighbours(self, x: np.ndarray, ends: tuple[float, float]) -> "Open":
         """Returns the hull extended to the next values of x [K] beyond it: between tried values nothing is known."""
-        low, high = max(x[x < self.low], default=ends[0]), min(x[x > self.high], default=ends[1])
-        return self._replace(low=float(low), high=float(high))
+        low, high = neighbours(x, self.low, self.high, ends)
+        return self._replace(low=low, high=high)
+
+
+def neighbours(x: np.ndarray, low: float, high: float, ends: tuple[float, float]) -> tuple[float, float]:
+    """Returns the next of the values x [K] below low and above high; an end of the interval where there is none."""
+    return float(max(x[x < low], default=ends[0])), float(min(x[x > high], default=ends[1]))
 
 
 NOTHING = Open(math.inf, -math.inf, False, False, 0.0)
@@ -70,12 +73,11 @@ def open_slopes(fit: SeedFit, low: float, high: float, ends: tuple[float, float]
     clearly below the top, at most 1.2 if the curve is almost flat. If the curvature is significantly positive, nothing
     between the ends is open.
     """
-    tests = _Tests.of(fit, low, high, level)
+    tests = _Tests(fit, low, high, *(_quantile(share, fit.effective_seeds) for share in _shares(level)))
     kept = [x for x in (low, high) if tests.open_end(x)]
     at_low, at_high = (end in kept for end in ends)
     # A curve that certainly bends upwards has no top inside.
-    bend = fit.curvature()
-    if bend.value <= tests.at_top * bend.error:
+    if fit.curvature().not_above_zero(tests.at_top):
         # Both tests change only at their roots, so one x between two neighbouring roots decides for all between them.
         cuts = sorted({low, high, *(x for x in tests.boundaries() if low < x < high)})
         kept += [x for pair in pairwise(cuts) if tests.open_inside(sum(pair) / 2) for x in pair]
@@ -95,31 +97,25 @@ class _Tests(NamedTuple):
     to_end: float
     """Quantile of the comparison with an end."""
 
-    @classmethod
-    def of(cls, fit: SeedFit, low: float, high: float, level: float) -> _Tests:
-        """Returns the tests with quantiles for the effective seeds of the fit."""
-        shares = _shares(level)
-        return cls(fit, low, high, *(_quantile(share, fit.effective_seeds) for share in shares))
-
     def rise(self, x: float, end: float) -> Estimate:
         """Returns the mean slope from x towards an end."""
         slope = self.fit.slope((x + end) / 2)
-        return slope if end > x else _minus(slope)
+        return slope if end > x else slope.negative()
 
     def inwards(self, end: float) -> Estimate:
         """Returns the slope at an end, pointing inwards."""
-        return self.fit.slope(end) if end == self.low else _minus(self.fit.slope(end))
+        return self.fit.slope(end) if end == self.low else self.fit.slope(end).negative()
 
     def open_end(self, end: float) -> bool:
         """Returns whether an end is open: neither test says that something inside, or the other end, is higher."""
         slope, other = self.inwards(end), self.high if end == self.low else self.low
-        return slope.value <= self.at_top * slope.error and self._below(self.rise(end, other))
+        return slope.not_above_zero(self.at_top) and self.rise(end, other).not_above_zero(self.to_end)
 
     def open_inside(self, x: float) -> bool:
         """Returns whether an x between the ends is open."""
         slope = self.fit.slope(x)
         flat = abs(slope.value) <= self.at_top * slope.error
-        return flat and all(self._below(self.rise(x, end)) for end in (self.low, self.high))
+        return flat and all(self.rise(x, end).not_above_zero(self.to_end) for end in (self.low, self.high))
 
     def boundaries(self) -> list[float]:
         """Returns the x at which either test changes its answer."""
@@ -128,19 +124,14 @@ class _Tests(NamedTuple):
 
     def seeds_to_close(self, end: float, level: float) -> float:
         """Returns the seeds that would close an open end, by the test that needs fewer."""
-        other = self.high if end == self.low else self.low
-        estimates = (self.inwards(end), self.rise(end, other))
-        found = zip(estimates, _shares(level), strict=True)
-        return min(_most([one], self.fit.effective_seeds, share) for one, share in found)
-
-    def _below(self, rise: Estimate) -> bool:
-        return rise.value <= self.to_end * rise.error
+        estimates = (self.inwards(end), self.rise(end, self.high if end == self.low else self.low))
+        shares = zip(estimates, _shares(level), strict=True)
+        return min(seeds_needed(one.ratio, self.fit.effective_seeds, share) for one, share in shares)
 
 
 def _shares(level: float) -> tuple[float, float]:
     """Returns the shares of Student's distribution for the two tests: two-sided at the top, one-sided to an end."""
-    error = 1 - level
-    return 1 - AT_THE_TOP * error / 2, 1 - TO_AN_END * error
+    return 1 - AT_THE_TOP * (1 - level) / 2, 1 - TO_AN_END * (1 - level)
 
 
 def open_rivals(
@@ -157,13 +148,10 @@ def open_rivals(
     One-sided t tests: if one of the values is truly the best, it is excluded with probability 1 − level, so their
     number needs no correction. Values with fewer than two seeds stay open. `NOTHING` if none is open.
     """
-    scored, found = ~np.isnan(scores).all(axis=1), NOTHING
-    for k in np.flatnonzero(rows & scored):
-        gap = fit.below_curve(best, scores[k])
-        n = min(float((~np.isnan(scores[k])).sum()), fit.effective_seeds)
-        if gap is None or gap.value <= _quantile(level, n) * gap.error:
-            found = found.joined(_one(x[scored], float(x[k]), ends, gap, n, level))
-    return found
+    counts = (~np.isnan(scores)).sum(axis=1)
+    tried = np.flatnonzero(rows & (counts > 0))
+    gaps = [(float(x[k]), fit.below_curve(best, scores[k]), min(float(counts[k]), fit.effective_seeds)) for k in tried]
+    return _open_gaps(x[counts > 0], gaps, ends, level)
 
 
 def open_points(x: np.ndarray, scores: np.ndarray, ends: tuple[float, float], level: float) -> Open:
@@ -178,12 +166,26 @@ def open_points(x: np.ndarray, scores: np.ndarray, ends: tuple[float, float], le
     if first is None or (~np.isnan(scores[first])).sum() < 2:  # without a measure of noise no test is possible
         return Open(*ends, True, True, math.inf)
     share = 1 - (1 - level) / max(1, len(scored) - 1)
-    found = NOTHING
-    for k in scored:
-        n, gap = int((~np.isnan(gaps[k])).sum()), mean_estimate(gaps[k])
-        if gap is None or gap.value <= _quantile(share, n) * gap.error:
-            found = found.joined(_one(x[scored], float(x[k]), ends, gap, n, share))
-    return found
+    estimates = [(float(x[k]), mean_estimate(gaps[k]), float((~np.isnan(gaps[k])).sum())) for k in scored]
+    return _open_gaps(x[scored], estimates, ends, share)
+
+
+def _open_gaps(
+    x: np.ndarray, gaps: Iterable[tuple[float, Estimate, float]], ends: tuple[float, float], share: float
+) -> Open:
+    """Returns the hull of those values whose gap to the top is not significant; `NOTHING` if none is open.
+
+    x      the tried values: the outermost one, if open, opens everything up to the end of the interval
+    gaps   for each value to test: the value, how far it lies below the top, and from how many seeds that is known
+    share  of Student's distribution, for the quantile of the test
+    """
+    hull = NOTHING
+    for at, gap, n in gaps:
+        if gap.not_above_zero(_quantile(share, n)):
+            at_low, at_high = bool(at <= x.min()), bool(at >= x.max())
+            needed = seeds_needed(gap.ratio, n, share) if at_low or at_high else 0.0
+            hull = hull.joined(Open(ends[0] if at_low else at, ends[1] if at_high else at, at_low, at_high, needed))
+    return hull
 
 
 def seeds_needed(ratio: float, n: float, share: float) -> float:
@@ -201,18 +203,6 @@ def seeds_needed(ratio: float, n: float, share: float) -> float:
     return float(next(fits, math.inf))
 
 
-def mean_estimate(gaps: np.ndarray) -> Estimate | None:
-    """Returns the mean of the values [R] that are not NaN with its standard error; None below two values."""
-    kept = gaps[~np.isnan(gaps)]
-    return Estimate(float(kept.mean()), float(kept.std(ddof=1) / math.sqrt(len(kept)))) if len(kept) > 1 else None
-
-
-def _most(estimates: Iterable[Estimate | None], n: float, share: float) -> float:
-    """Returns the seeds needed to make all estimates significantly positive."""
-    ratios = [e.value / e.error if e is not None and e.error > 0 else 0.0 for e in estimates]
-    return max((seeds_needed(ratio, n, share) for ratio in ratios), default=0.0)
-
-
 def _roots(fit: SeedFit, t: float) -> list[float]:
     """Returns the x at which the slope is exactly t standard errors from 0."""
     b1, b2 = fit.beta.tolist()
@@ -225,17 +215,6 @@ def _roots(fit: SeedFit, t: float) -> list[float]:
     q = -(b + math.copysign(math.sqrt(inside), b)) / 2
     zs = ([q / a] if a != 0 else []) + ([c / q] if q != 0 else [])
     return [fit.centre + fit.scale * z for z in zs]
-
-
-def _one(x: np.ndarray, at: float, ends: tuple[float, float], gap: Estimate | None, n: float, share: float) -> Open:
-    """Returns one open value among the tried x; the outermost one opens everything up to the end of the interval."""
-    at_low, at_high = bool(at <= x.min()), bool(at >= x.max())
-    needed = _most([gap], n, share) if at_low or at_high else 0.0
-    return Open(ends[0] if at_low else at, ends[1] if at_high else at, at_low, at_high, needed)
-
-
-def _minus(estimate: Estimate) -> Estimate:
-    return Estimate(-estimate.value, estimate.error)
 
 
 def _quantile(share: float, seeds: float) -> float:

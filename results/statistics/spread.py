@@ -4,20 +4,24 @@ Scores are [K, R], one row a point and one column a seed. Seeds are paired: the 
 point. NaN marks a member that was not trained or diverged.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from results.statistics.bootstrap import SEED, resamples
-from results.statistics.paired import RELATIVE_ZERO, holm, sign_flip_p, smallest_sign_flip_p, student_quantile
+from results.statistics.bootstrap import resamples
+from results.statistics.paired import (
+    CONFIDENCE,
+    RELATIVE_ZERO,
+    SEED,
+    holm,
+    mean_estimate,
+    sign_flip_p,
+    smallest_sign_flip_p,
+    student_quantile,
+)
 from results.statistics.racing import differences_to_leader
-
-CONFIDENCE = 0.95
-"""Confidence of the intervals."""
 
 
 class Spread(NamedTuple):
@@ -84,7 +88,11 @@ def spread(values: Sequence[float]) -> Spread:
     # Divided by the largest one, because squares and cubes of tiny values underflow.
     unit = float(np.abs(kept).max())
     std, population = (unit * float((kept / unit).std(ddof=ddof)) for ddof in (1, 0))
-    below, above = (mean + std * edge for edge in _bootstrap((kept - mean) / std))
+    from scipy.stats import bootstrap
+
+    # Of the standardised values, for the same reason: the interval moves and stretches with them.
+    drawn = bootstrap(((kept - mean) / std,), np.mean, confidence_level=CONFIDENCE, rng=np.random.default_rng(SEED))
+    below, above = (mean + std * float(edge) for edge in drawn.confidence_interval)
     half = student_quantile((1 + CONFIDENCE) / 2, n - 1) * std / math.sqrt(n)
     return Spread(n, mean, std, population, mean - half, mean + half, below, above)
 
@@ -102,7 +110,7 @@ def against(scores: np.ndarray, baseline: Sequence[float]) -> tuple[Against, ...
     gaps = np.asarray(scores, dtype=np.float64) - np.asarray(baseline, dtype=np.float64)
     kept = [row[~np.isnan(row)] for row in gaps]
     raw = [sign_flip_p(row.tolist()) if len(row) else math.nan for row in kept]
-    compared = sum(not math.isnan(p) for p in raw)
+    compared = sum(len(row) > 0 for row in kept)
     return tuple(_against(row, p, p_holm, compared) for row, p, p_holm in zip(kept, raw, holm(raw), strict=True))
 
 
@@ -138,18 +146,7 @@ def probability_best(scores: np.ndarray) -> np.ndarray:
     return weights[voted] @ shares / total if total > 0 else np.zeros(len(gaps))
 
 
-def _bootstrap(values: np.ndarray) -> tuple[float, float]:
-    """Returns the ends of the BCa interval of the mean."""
-    from scipy.stats import bootstrap
-
-    generator = np.random.default_rng(SEED)
-    interval = bootstrap((values,), np.mean, confidence_level=CONFIDENCE, rng=generator).confidence_interval
-    return float(interval.low), float(interval.high)
-
-
 def _against(row: np.ndarray, p: float, p_holm: float, compared: int) -> Against:
     n = len(row)
-    mean = float(row.mean()) if n else math.nan
-    error = float(row.std(ddof=1) / math.sqrt(n)) if n > 1 else math.nan
     smallest = smallest_sign_flip_p(n) if n else math.nan
-    return Against(n, mean, error, p, p_holm, smallest, min(1.0, compared * smallest) if n else math.nan)
+    return Against(n, *mean_estimate(row), p, p_holm, smallest, min(1.0, compared * smallest) if n else math.nan)

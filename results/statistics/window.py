@@ -1,14 +1,11 @@
 """The window of tried values, around the best, over which a quadratic curve fits the scores."""
 
-from __future__ import annotations
-
-import math
 from typing import NamedTuple
 
 import numpy as np
 
+from results.statistics.anova import lack_of_fit
 from results.statistics.curve import FEWEST_POINTS, SeedFit, fit_by_seed
-from results.statistics.lack_of_fit import lack_of_fit
 from results.statistics.racing import adjusted_means
 
 MISFIT = 0.05
@@ -59,13 +56,12 @@ def local_fit(x: np.ndarray, scores: np.ndarray, curve: np.ndarray) -> LocalFit 
     nearest = rows[np.argsort(np.abs(x[rows] - best), kind="stable")]
     for count in _counts(len(rows)):
         part = np.sort(nearest[:count])
-        fit = fit_by_seed(x[part], scores[part])
+        fit, whole = fit_by_seed(x[part], scores[part]), count == len(rows)
         if fit is None:
             continue
         p = lack_of_fit(x[part], scores[part], fit)
-        whole = count == len(rows)
-        # Where the test has no degree of freedom left, nothing speaks against the curve.
-        if math.isnan(p) or p >= (MISFIT if whole else MISFIT_WINDOW):
+        # NaN: where the test has no degree of freedom left, nothing speaks against the curve.
+        if not p < (MISFIT if whole else MISFIT_WINDOW):
             window = Window(float(x[part].min()), float(x[part].max()), count, whole, p)
             return LocalFit(fit, np.isin(np.arange(len(x)), part), window)
     return None

@@ -1,9 +1,7 @@
 """The answer of a search in words: the choice, its advantage, and how far to trust it."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from results.labels import (
@@ -20,15 +18,13 @@ from results.metrics import METRICS
 from results.points import Point, is_number, point_label, point_of, point_text, value_text
 from results.search import SearchResults
 from results.search_tables import baseline_pair, by_point
-from results.statistics.paired import Paired, sign_flip_name, sign_flip_p, smallest_sign_flip_p
+from results.statistics.paired import ALPHA, Paired, sign_flip_name, sign_flip_p, smallest_sign_flip_p
 from results.verdict import wording
 from results.verdict.assessment import trust
 from results.verdict.peak import is_inert
 
 DIGITS = METRICS["A_T"].digits
 
-ALPHA = 0.05
-"""p-values below this are significant."""
 MOST_LISTED = 6
 """Points that are listed by name; of the others only the number is given."""
 
@@ -39,9 +35,15 @@ def answer(results: SearchResults) -> str:
     The choice with the verdict on it; the comparison with the baseline; the evaluation; and what else bears on how far
     to trust the choice.
     """
-    first = " ".join(part for part in (_choice(results), *_verdict(results)) if part)
-    parts = (first, _against_baseline(results), _evaluation(results), _trust(results))
-    return "\n\n".join(part for part in parts if part)
+    verdict = trust(results).verdict
+    first = (_choice(results), verdict.text, verdict.advice)
+    last = (_share(results), _at_the_end(results), _diverged(results))
+    parts = (_joined(first), _against_baseline(results), _evaluation(results), _joined(last))
+    return "\n\n".join(filter(None, parts))
+
+
+def _joined(sentences: Iterable[str]) -> str:
+    return " ".join(filter(None, sentences))
 
 
 def _choice(results: SearchResults) -> str:
@@ -51,18 +53,15 @@ def _choice(results: SearchResults) -> str:
     spread = "; mean ± standard deviation over seeds" if len(members) > 1 else ""
     inert = is_inert(results)
     tried = f"{wording.tried(results)} tried in {wording.rounds(results)}"
-    best = f"by the rule for ties among the {tried}" if inert else f"{_rank(results)} {tried}{_highest(results)}"
+    rank = "one of" if wording.higher(results) else "the best of"
+    best = f"by the rule for ties among the {tried}" if inert else f"{rank} {tried}{_highest(results)}"
     chosen = f"The search {'kept' if inert else 'chose'} {point_text(results.parameters, results.chosen)}"
     if results.chosen == results.baseline:
         chosen += ", which is plain A-GEM" if wording.is_agem(results) else ", which is the baseline"
     if not members:
         return f"{chosen}, {best}: mean A_T {number_text(100 * results.chosen_score, DIGITS)} % on the {stream}."
-    size = f"{count_text(members[0].tasks, 'task')}, {_seeds(members)}"
+    size = f"{count_text(members[0].tasks, 'task')}, {count_text(len({r.seed for r in members}), 'seed')}"
     return f"{chosen}, {best}: A_T {_metric(members, 'A_T')} % on the {stream} ({size}{spread})."
-
-
-def _rank(results: SearchResults) -> str:
-    return "one of" if wording.higher(results) else "the best of"
 
 
 def _highest(results: SearchResults) -> str:
@@ -73,8 +72,7 @@ def _highest(results: SearchResults) -> str:
     higher = wording.higher(results)
     if not higher:
         return ""
-    named = point_text(results.parameters, higher[0])
-    return f" (the highest mean of a round is that of {named})"
+    return f" (the highest mean of a round is that of {point_text(results.parameters, higher[0])})"
 
 
 def _against_baseline(results: SearchResults) -> str:
@@ -100,7 +98,7 @@ def _against_baseline(results: SearchResults) -> str:
         if len(results.points) > 2 and not wording.higher(results)
         else f"The same data chose the {subject}, so the selection itself biases this difference upwards"
     )
-    if results.of_epsilon:
+    if results.of_epsilon:  # a symbol has no article
         selected = selected.replace("chose the ε", "chose ε")
     remedy = (
         "; the evaluation below does not have this bias." if results.score_on == "cv" and results.evaluation else "."
@@ -117,17 +115,19 @@ def _evaluation(results: SearchResults) -> str:
             f"The evaluation has not run yet: the figures of the chosen {subject} on the evaluation stream are unknown."
         )
     stream = f"On the evaluation stream ({count_text(results.evaluation[0].tasks, 'task')})"
+    # The baseline may be there first: it is needed whatever the search chooses, so workers that wait train it.
     chosen = results.evaluation_of(results.chosen)
     base = results.evaluation_of(results.baseline) if results.baseline is not None else ()
     if not chosen:
         name = wording.baseline_name(results)
         return f"{stream} only {name} was evaluated: A_T {_metric(base, 'A_T')} %; the chosen {subject} was not."
     text = f"{stream} {_result(results, results.chosen, chosen)}"
-    if wording.has_baseline(results) and base:
-        assert results.baseline is not None
+    if results.baseline is None or results.baseline == results.chosen:
+        text += "."
+    elif base:
         text += f"; {_result(results, results.baseline, base)}. {_difference(results)}"
     else:
-        text += _without_baseline(results)
+        text += f"; {'ε = 0' if wording.is_agem(results) else 'the baseline'} was not evaluated."
     flattered = results.score_on == "eval" and not is_inert(results)  # by a choice, where there was one
     return (text + (_flattered(results) if flattered else "")).strip()
 
@@ -143,12 +143,6 @@ def _difference(results: SearchResults) -> str:
     return f"Difference on the same {seeds}: {_points(pair)}.{test}"
 
 
-def _without_baseline(results: SearchResults) -> str:
-    if not wording.has_baseline(results):
-        return "."
-    return "; ε = 0 was not evaluated." if wording.is_agem(results) else "; the baseline was not evaluated."
-
-
 def _flattered(results: SearchResults) -> str:
     subject = "ε" if results.of_epsilon else f"The {wording.subject(results)}"
     return (
@@ -157,24 +151,13 @@ def _flattered(results: SearchResults) -> str:
     )
 
 
-def _trust(results: SearchResults) -> str:
-    sentences = [_share(results), _at_the_end(results), _diverged(results)]
-    return " ".join(sentence for sentence in sentences if sentence)
-
-
-def _verdict(results: SearchResults) -> tuple[str, str]:
-    found = trust(results).verdict
-    return found.text, found.advice
-
-
 def _share(results: SearchResults) -> str:
     """Returns how often the chosen point is the best of the tried ones in resamples of the seeds."""
-    found = trust(results)
-    if found.seeds < 2 or math.isnan(found.probability) or len(results.points) < 2:
+    seeds, probability = trust(results).seeds, trust(results).probability
+    if seeds < 2 or math.isnan(probability) or len(results.points) < 2:
         return ""
-    share = f"{100 * found.probability:.0f} %"
-    drawn = f"bootstrap resamples of the {found.seeds} seeds"
-    text = f"The chosen {wording.subject(results)} is the best of the tried ones in {share} of the {drawn}."
+    drawn = f"{100 * probability:.0f} % of the bootstrap resamples of the {seeds} seeds"
+    text = f"The chosen {wording.subject(results)} is the best of the tried ones in {drawn}."
     return f"{text} {_outside(results)}".strip()
 
 
@@ -196,27 +179,25 @@ def _at_the_end(results: SearchResults) -> str:
 
     The ends of the whole searched interval are a matter of the verdict.
     """
-    last, own = results.rounds[-1], results.domain[0] or ()
-    if is_inert(results) or last is results.rounds[0] or last.span is None:
+    last = results.rounds[-1]
+    inner = set(last.span or ()) - set(results.domain[0] or ())
+    if is_inert(results) or last is results.rounds[0] or last.span is None or results.chosen[0] not in inner:
         return ""
-    if results.chosen[0] in last.span and results.chosen[0] not in own:
-        what = f"the interval of {wording.round_noun(last)} {last.number} {interval_text(last.span)}"
-        return f"The chosen {wording.subject(results)} is an end of {what}: the search cannot go beyond that end again."
-    return ""
+    what = f"the interval of {wording.round_noun(last)} {last.number} {interval_text(last.span)}"
+    return f"The chosen {wording.subject(results)} is an end of {what}: the search cannot go beyond that end again."
 
 
 def _diverged(results: SearchResults) -> str:
+    # By key: the same members are in both where the search scored on the evaluation stream.
     members = {r.key: r for r in (*results.search, *results.evaluation)}.values()
     broken = [r for r in members if r.status != "ok"]
     if not broken:
         return ""
-    found = dict.fromkeys(point_of(r, results.parameters) for r in broken)
+    points = {point_of(r, results.parameters) for r in broken}
     # Numbers before words, which Python cannot compare with each other.
-    listed = sorted(found, key=lambda s: [(not is_number(v), v) for v in s])  # type: ignore[arg-type]
-    return f"{len(broken)} of {count_text(len(members), 'member')} diverged ({_listed(results, listed)}); {COUNTED}"
-
-
-COUNTED = "they are counted but not averaged."
+    listed = _listed(results, sorted(points, key=lambda s: [(not is_number(v), v) for v in s]))
+    of = f"{len(broken)} of {count_text(len(members), 'member')}"
+    return f"{of} diverged ({listed}); they are counted but not averaged."
 
 
 def _listed(results: SearchResults, points: list[tuple[Any, ...]]) -> str:
@@ -235,10 +216,11 @@ def _test(pair: Paired) -> str:
         return ""
     smallest = smallest_sign_flip_p(pair.n)
     text = f"{wording.heading(sign_flip_name(pair.n))}: p = {sign_flip_p(pair.differences):.3g}"
-    if smallest >= ALPHA:
-        bound = f"the smallest possible p is 2/2^{pair.n} = {smallest:.4g}"
-        return f"{text}; {pair.n} seeds cannot reach p < {ALPHA}, because {bound}."
-    return f"{text} ({pair.n} seeds, one comparison)."
+    if smallest < ALPHA:
+        return f"{text} ({pair.n} seeds, one comparison)."
+    # 2/2ⁿ stands in the sentence, because only an exact test, of few seeds, comes here.
+    bound = f"the smallest possible p is 2/2^{pair.n} = {smallest:.4g}"
+    return f"{text}; {pair.n} seeds cannot reach p < {ALPHA}, because {bound}."
 
 
 def _points(pair: Paired) -> str:
@@ -247,11 +229,12 @@ def _points(pair: Paired) -> str:
         return "no seed measured for both"
     error = f" ± {number_text(pair.error, DIGITS)}" if math.isfinite(pair.error) else ""
     kind = "mean of the paired differences ± its standard error; " if error else "one pair, no standard error; "
-    difference = f"{signed_text(pair.mean, DIGITS)}{error}"
-    return f"{difference} percentage points of A_T ({kind}higher in {pair.wins} of {pair.n})"
+    difference = f"{signed_text(pair.mean, DIGITS)}{error} percentage points of A_T"
+    return f"{difference} ({kind}higher in {pair.wins} of {pair.n})"
 
 
 def _result(results: SearchResults, point: Point, members: Sequence[RunRecord]) -> str:
+    # "ε-SOFT-GEM, ε = 0.1 reaches …" would read as two subjects.
     label = point_label(results.method, results.parameters, point).replace(", ", " with ", 1)
     if results.zero_is_agem and point == (0.0,):
         label = "A-GEM"
@@ -260,11 +243,7 @@ def _result(results: SearchResults, point: Point, members: Sequence[RunRecord]) 
 
 def _metric(members: Sequence[RunRecord], metric: str) -> str:
     """Returns mean ± standard deviation; the mean alone for one member, which has no spread."""
-    row = by_point({(): members}, ()).iloc[0]
+    row, digits = by_point({(): members}, ()).iloc[0], METRICS[metric].digits
     if len(members) == 1:
-        return number_text(float(row[f"{metric}_mean"]), METRICS[metric].digits)
-    return mean_std_text(float(row[f"{metric}_mean"]), float(row[f"{metric}_std"]), METRICS[metric].digits)
-
-
-def _seeds(members: Sequence[RunRecord]) -> str:
-    return count_text(len({r.seed for r in members}), "seed")
+        return number_text(float(row[f"{metric}_mean"]), digits)
+    return mean_std_text(float(row[f"{metric}_mean"]), float(row[f"{metric}_std"]), digits)

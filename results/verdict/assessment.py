@@ -1,7 +1,5 @@
 """How far a search can be trusted: everything that its seeds say about it, computed once."""
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -64,24 +62,26 @@ class Assessment(NamedTuple):
     @property
     def probability(self) -> float:
         """Share of resamples in which the chosen point is the best of the tried ones; NaN where it was not tried."""
-        found = [one.probability for one in self.points if one.point == self.chosen]
-        return found[0] if found else math.nan
+        return next((one.probability for one in self.points if one.point == self.chosen), math.nan)
 
     @property
     def comparisons(self) -> int:
         """The number of points that share a seed with the baseline."""
-        return sum(one.against is not None and one.against.n > 0 for one in self.points)
+        return len(self._pairs)
 
     @property
     def smallest_p(self) -> float:
         """The smallest p that the seeds allow in any comparison with the baseline; NaN without a comparison."""
-        return min((one.against.smallest_p for one in self.points if one.against and one.against.n), default=math.nan)
+        return min((pair.smallest_p for pair in self._pairs), default=math.nan)
 
     @property
     def smallest_p_holm(self) -> float:
         """The same after Holm's correction for the number of comparisons."""
-        pairs = [one.against for one in self.points if one.against and one.against.n]
-        return min((pair.smallest_p_holm for pair in pairs), default=math.nan)
+        return min((pair.smallest_p_holm for pair in self._pairs), default=math.nan)
+
+    @property
+    def _pairs(self) -> list[Against]:
+        return [one.against for one in self.points if one.against is not None and one.against.n > 0]
 
     @property
     def look(self) -> int:
@@ -92,15 +92,15 @@ class Assessment(NamedTuple):
 @lru_cache(maxsize=16)  # every section of the report asks for it
 def trust(results: SearchResults) -> Assessment:
     """Returns the whole assessment; the members of the search are its only data."""
-    found = peak(results)
-    verdict, rivals = judge(results, found)
+    best = peak(results)
+    verdict, rivals = judge(results, best)
     return Assessment(
         parameters=results.parameters,
         chosen=results.chosen,
         baseline=results.baseline,
         seeds=len({r.seed for r in results.search}),
         points=_points(results, verdict.kind == INERT),
-        peak=found,
+        peak=best,
         verdict=verdict,
         rivals=rivals,
         race=results.race,
@@ -116,7 +116,7 @@ def trust_as_json(trust: Assessment) -> dict[str, Any]:
     (null without one); tests: one for each point; race, seal, looks.
     """
     verdict = trust.verdict
-    found: dict[str, Any] = {
+    return {
         "kind": verdict.kind,
         "interval": _ends(verdict.low, verdict.high),
         "text": verdict.text,
@@ -127,12 +127,11 @@ def trust_as_json(trust: Assessment) -> dict[str, Any]:
         "smallest_p": _number(trust.smallest_p),
         "smallest_p_holm": _number(trust.smallest_p_holm),
         "curve": None if trust.peak is None else _curve_as_json(trust.peak),
-        "tests": [_point_as_json(trust, one) for one in trust.points],
+        "tests": [{n: _number(v) if isinstance(v, float) else v for n, v in row.items()} for row in trust_rows(trust)],
         "race": None if trust.race is None else trust.race._asdict(),
         "seal": trust.seal,
         "looks": [look._asdict() for look in trust.looks],
     }
-    return found
 
 
 def trust_rows(trust: Assessment) -> list[dict[str, Any]]:
@@ -161,46 +160,36 @@ def _against(results: SearchResults, scores: np.ndarray) -> dict[Point, Against]
     if results.baseline not in results.points:
         return {}
     base = results.points.index(results.baseline)
-    others = [i for i in range(len(scores)) if i != base]
-    pairs = against(scores[others], scores[base].tolist()) if others else ()
-    return {results.points[i]: pair for i, pair in zip(others, pairs, strict=True)}
+    pairs = against(np.delete(scores, base, axis=0), scores[base].tolist())
+    return dict(zip((point for point in results.points if point != results.baseline), pairs, strict=True))
 
 
 def _row(trust: Assessment, one: TrustedPoint) -> dict[str, Any]:
-    spread, pair = one.spread, one.against
-    nan = math.nan
-    difference = (nan,) * 5 if pair is None else (pair.mean, pair.error, pair.p, pair.p_holm, pair.smallest_p)
+    pair = one.against or Against(0, *6 * (math.nan,))  # the baseline, or a search without one
     return {
         **dict(zip(trust.parameters, one.point, strict=True)),
-        "n": spread.n,
-        "diverged": one.diverged,
-        "mean": spread.mean,
-        "std": spread.std,
-        "population_std": spread.population_std,
-        "low": spread.low,
-        "high": spread.high,
-        "bootstrap_low": spread.bootstrap_low,
-        "bootstrap_high": spread.bootstrap_high,
+        **{"n": one.spread.n, "diverged": one.diverged},  # beside each other in tables
+        **one.spread._asdict(),
         "adjusted_mean": one.adjusted,
-        **dict(zip(("difference", "standard_error", "p", "p_holm", "smallest_p"), difference, strict=True)),
+        "difference": pair.mean,
+        "standard_error": pair.error,
+        "p": pair.p,
+        "p_holm": pair.p_holm,
+        "smallest_p": pair.smallest_p,
         "probability_best": one.probability,
     }
 
 
-def _point_as_json(trust: Assessment, one: TrustedPoint) -> dict[str, Any]:
-    return {name: _number(v) if isinstance(v, float) else v for name, v in _row(trust, one).items()}
-
-
 def _curve_as_json(peak: Peak) -> dict[str, Any]:
-    found, window = peak.maximum, peak.maximum.window
+    maximum, window = peak.maximum, peak.maximum.window
     return {
         "best": _number(peak.best),
         "interval": _ends(peak.low, peak.high),
-        "bootstrap_interval": _ends(peak.value(found.bootstrap_low), peak.value(found.bootstrap_high)),
+        "bootstrap_interval": _ends(peak.value(maximum.bootstrap_low), peak.value(maximum.bootstrap_high)),
         "window": None if peak.window is None else list(peak.window),
         "points": 0 if window is None else window.points,
         "lack_of_fit_p": None if window is None else _number(window.lack_of_fit_p),
-        "seeds_needed": _number(found.seeds_needed),
+        "seeds_needed": _number(maximum.seeds_needed),
     }
 
 
@@ -209,4 +198,5 @@ def _ends(low: float, high: float) -> list[float] | None:
 
 
 def _number(value: float) -> float | None:
+    # JSON has neither NaN nor ∞; Python would write names for them that other readers refuse.
     return float(value) if math.isfinite(value) else None

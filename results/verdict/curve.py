@@ -1,7 +1,5 @@
 """The verdict on a search of one number, in words: resolved, edge, flat, diverging or inert."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 
@@ -10,8 +8,9 @@ import numpy as np
 from results.inert import INERT, inert
 from results.labels import count_text, epsilon_text
 from results.statistics.anova import no_difference
-from results.statistics.confidence_set import CONFIDENCE, Maximum
+from results.statistics.confidence_set import Maximum
 from results.statistics.curve import FEWEST_POINTS
+from results.statistics.paired import CONFIDENCE
 from results.statistics.rivals import rivals
 
 LOST_SHARE = 0.25
@@ -41,10 +40,14 @@ class Verdict(NamedTuple):
     """What was found, in a sentence."""
     advice: str
     """What to do, in a sentence."""
+    best: int | None = None
+    """Row of the best point, for points that lie on no curve; None without a score, and with a curve."""
+    rivals: tuple[int, ...] = ()
+    """Rows of the points that cannot be told apart from it."""
 
 
 def verdict(
-    found: Maximum,
+    maximum: Maximum,
     scores: np.ndarray,
     lost: np.ndarray | None = None,
     *,
@@ -69,27 +72,27 @@ def verdict(
     there. In a race the seeds count as fewer than were trained, and the interval is wider than necessary.
     """
     if nothing := inert(scores, f"values of {label}", label):
-        return Verdict(INERT, found.low, found.high, *nothing)
+        return Verdict(INERT, maximum.low, maximum.high, *nothing)
     if reason := diverging(scores, lost, FEWEST_POINTS, "value", members):
-        return Verdict("diverging", found.low, found.high, reason, stable(label))
-    span = f"[{epsilon_text(found.low)}, {epsilon_text(found.high)}]"
-    seeds = count_text(found.seeds, "seed")
-    if found.seeds < 2:
+        return Verdict("diverging", maximum.low, maximum.high, reason, stable(label))
+    span = f"[{epsilon_text(maximum.low)}, {epsilon_text(maximum.high)}]"
+    seeds = count_text(maximum.seeds, "seed")
+    if maximum.seeds < 2:
         text = f"{seeds.capitalize()} gave scores, so there is no estimate of the noise: the best {label} is unknown."
-        return Verdict("flat", found.low, found.high, text, "Train at least 3 seeds of every value.")
-    if found.at_low and found.at_high:
-        return _flat(found, scores, label, seeds)
-    if found.at_low or found.at_high:
-        return _edge(found, label, natural, span, seeds)
-    best = _best(found)
+        return Verdict("flat", maximum.low, maximum.high, text, "Train at least 3 seeds of every value.")
+    if maximum.at_low and maximum.at_high:
+        return _flat(maximum, scores, label, seeds)
+    if maximum.at_low or maximum.at_high:
+        return _edge(maximum, label, natural, span, seeds)
+    best = epsilon_text(maximum.best)
     text = f"The best {label} lies in {span} with {100 * CONFIDENCE:.0f} % confidence ({seeds}); best estimate {best}."
-    return Verdict("resolved", found.low, found.high, text, f"Take {label} = {best}.")
+    return Verdict("resolved", maximum.low, maximum.high, text, f"Take {label} = {best}.")
 
 
-def _flat(found: Maximum, scores: np.ndarray, label: str, seeds: str) -> Verdict:
+def _flat(maximum: Maximum, scores: np.ndarray, label: str, seeds: str) -> Verdict:
     """Returns the verdict with both ends open; it recommends any value only if the values do not differ."""
-    low, high = (epsilon_text(end) for end in (found.low, found.high))
-    closed = found.worse_ends
+    low, high = (epsilon_text(end) for end in (maximum.low, maximum.high))
+    closed = maximum.worse_ends
     span = f"{'(' if closed[0] else '['}{low}, {high}{')' if closed[1] else ']'}"
     usual = scores[~np.isnan(scores).all(axis=1)][closed[0] : -1 if closed[1] else None]
     text, ends = f"{seeds} cannot determine the best {label}: ", "" if any(closed) else ", both ends included"
@@ -105,7 +108,7 @@ def _flat(found: Maximum, scores: np.ndarray, label: str, seeds: str) -> Verdict
     else:
         text += f"it may lie anywhere in {span}{ends}."
         advice = f"On this evidence any {_which(label, low, high, closed)} is as good as another."
-    return Verdict("flat", found.low, found.high, text, _more(found, advice))
+    return Verdict("flat", maximum.low, maximum.high, text, seeds_advice(maximum.seeds_needed, advice))
 
 
 def _which(label: str, low: str, high: str, closed: tuple[bool, bool]) -> str:
@@ -114,20 +117,22 @@ def _which(label: str, low: str, high: str, closed: tuple[bool, bool]) -> str:
     return f"{label} {' and '.join(limits)}" if limits else "value"
 
 
-def _edge(found: Maximum, label: str, natural: tuple[str, str], span: str, seeds: str) -> Verdict:
+def _edge(maximum: Maximum, label: str, natural: tuple[str, str], span: str, seeds: str) -> Verdict:
     """Returns the verdict with one open end; the advice depends on whether that end can be crossed."""
-    side, value, name = ("low", found.low, natural[0]) if found.at_low else ("high", found.high, natural[1])
+    side, value, name = ("low", maximum.low, natural[0]) if maximum.at_low else ("high", maximum.high, natural[1])
     end = epsilon_text(value)
     text = f"The best {label} lies in {span} with {100 * CONFIDENCE:.0f} % confidence ({seeds}): "
     text += f"at the {side} end or too close to be distinguished from it."
-    if found.worse_ends[side == "high"]:
+    # The end is open only as a limit: its own value follows another formula, and was measured to be worse.
+    if maximum.worse_ends[side == "high"]:
         advice = f"{name or f'{label} = {end}'} itself is significantly worse: try values closer to {end}."
     elif name:
-        advice = _more(found, f"{label} cannot go beyond {end}, so the end itself is a valid answer: take {name}.")
+        valid = f"{label} cannot go beyond {end}, so the end itself is a valid answer: take {name}."
+        advice = seeds_advice(maximum.seeds_needed, valid)
     else:
         beyond = "below" if side == "low" else "above"
         advice = f"Better values may lie {beyond} {end}: search a wider interval."
-    return Verdict("edge", found.low, found.high, text, advice)
+    return Verdict("edge", maximum.low, maximum.high, text, advice)
 
 
 def diverging(scores: np.ndarray, lost: np.ndarray | None, fewest: int, label: str, members: int | None) -> str:
@@ -138,10 +143,10 @@ def diverging(scores: np.ndarray, lost: np.ndarray | None, fewest: int, label: s
     gone = 0 if lost is None else int(lost.sum())  # without divergence, missing scores are the race's
     if not gone:
         return ""
-    all_of_them = gone + int((~np.isnan(scores)).sum()) if members is None else members
-    of = f"{gone} of {count_text(all_of_them, 'member')}"
-    if gone / all_of_them >= LOST_SHARE:
-        return f"{of} ({100 * gone / all_of_them:.0f} %) diverged: too few are left for a verdict."
+    total = gone + int((~np.isnan(scores)).sum()) if members is None else members
+    of = f"{gone} of {count_text(total, 'member')}"
+    if gone / total >= LOST_SHARE:
+        return f"{of} ({100 * gone / total:.0f} %) diverged: too few are left for a verdict."
     values = int((~np.isnan(scores)).any(axis=1).sum())
     if values >= fewest:
         return ""
@@ -151,12 +156,8 @@ def diverging(scores: np.ndarray, lost: np.ndarray | None, fewest: int, label: s
 
 def stable(label: str) -> str:
     """Returns the advice for a search whose members diverge."""
-    away = "" if "learning rate" in label else " and search again"
-    return f"Lower the learning rate{away}, or leave out the values that diverge."
-
-
-def _more(found: Maximum, otherwise: str) -> str:
-    return seeds_advice(found.seeds_needed, otherwise)
+    again = "" if "learning rate" in label else " and search again"  # a lower rate is another search anyway
+    return f"Lower the learning rate{again}, or leave out the values that diverge."
 
 
 def seeds_advice(needed: float, otherwise: str) -> str:
@@ -166,7 +167,3 @@ def seeds_advice(needed: float, otherwise: str) -> str:
     # An estimate from few seeds: a large one is not worth a figure.
     number = f"about {needed:.0f}" if needed <= MANY_SEEDS else f"more than {MANY_SEEDS}"
     return f"{otherwise} It would take {number} seeds to decide, if the differences measured here are the true ones."
-
-
-def _best(found: Maximum) -> str:
-    return epsilon_text(found.best)

@@ -1,7 +1,5 @@
 """The certificates of a study in words: whether training in a cohort changes a result."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from results.labels import count_text, difference_text, points_text
@@ -12,26 +10,23 @@ from results.search import SearchResults
 def summary(results: SearchResults) -> str:
     """Returns how far the results of members trained alone are from those in a cohort; "" without certificates."""
     known = results.certificates
-    if not known:
+    if not known:  # a study before its end, or one with --certify 0
         return ""
-    again = (
-        "was trained a second time, alone, and compared with its result"
-        if len(known) == 1
-        else "were trained a second time, alone, and compared with their results"
-    )
+    was, result = ("was", "its result") if len(known) == 1 else ("were", "their results")
+    again = f"{was} trained a second time, alone, and compared with {result}"
     allowed = f" {_allowed(results.tolerance)}" if results.tolerance > 0 else ""
     return f"{count_text(len(known), 'member')} {again} in a cohort: {_largest(known)}.{allowed}"
 
 
 def warning(results: SearchResults) -> str:
     """Returns a warning where a member differs by more than is allowed; "" where none does."""
-    known = results.certificates
-    outside = [c for c in known if not c.within(results.tolerance)]
+    outside = [c for c in results.certificates if not c.within(results.tolerance)]
     if not outside:
         return ""
+    of = f"{len(outside)} of {count_text(len(results.certificates), 'member')}"
     return (
-        f"Trained a second time, alone, {len(outside)} of {count_text(len(known), 'member')} had another result than "
-        f"in a cohort: {_largest(outside)}. {_allowed(results.tolerance)}"
+        f"Trained a second time, alone, {of} had another result than in a cohort: {_largest(outside)}. "
+        f"{_allowed(results.tolerance)}"
     )
 
 
@@ -43,6 +38,4 @@ def _largest(certificates: Sequence[Certificate]) -> str:
 
 
 def _allowed(tolerance: float) -> str:
-    if tolerance > 0:
-        return f"Accuracies may differ by up to {points_text(tolerance)}."
-    return "No difference is allowed."
+    return f"Accuracies may differ by up to {points_text(tolerance)}." if tolerance > 0 else "No difference is allowed."

@@ -1,7 +1,5 @@
 """The verdict on a search: by the curve if one number was searched, else by comparing its points."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -14,7 +12,7 @@ from results.statistics.racing import adjusted_means
 from results.verdict import wording
 from results.verdict.curve import Verdict, verdict
 from results.verdict.peak import Peak, complete
-from results.verdict.points import verdict_of_settings
+from results.verdict.points import verdict_of_points
 
 NEAR = 0.05
 """Values this close to an end, as a part of the axis, count as being at the end."""
@@ -27,19 +25,18 @@ def judge(results: SearchResults, peak: Peak | None) -> tuple[Verdict, tuple[Poi
     """
     scores = complete(results)
     if nothing := _inert(results, scores):
-        others = tuple(s for s, row in zip(results.points, scores, strict=True) if not np.isnan(row).all())
-        return Verdict(INERT, math.nan, math.nan, *nothing), tuple(s for s in others if s != results.chosen)
+        scored = (s for s, row in zip(results.points, scores, strict=True) if not np.isnan(row).all())
+        return Verdict(INERT, math.nan, math.nan, *nothing), tuple(s for s in scored if s != results.chosen)
     if peak is not None:
         return _on_the_curve(results, peak, scores), ()
-    found = verdict_of_settings(
+    judged = verdict_of_points(
         scores,
         _diverged(results),
         at_bound=np.array([_at_bound(results, point) for point in results.points], dtype=bool),
         label="value" if len(results.parameters) == 1 else "point",
         members=_members(results),
     )
-    rivals = tuple(results.points[k] for k in found.rivals)
-    return Verdict(found.kind, math.nan, math.nan, found.text, found.advice), rivals
+    return judged, tuple(results.points[k] for k in judged.rivals)
 
 
 def _inert(results: SearchResults, scores: np.ndarray) -> Inert | None:
@@ -47,10 +44,8 @@ def _inert(results: SearchResults, scores: np.ndarray) -> Inert | None:
     searched = wording.searched(results)
     of = f"values of {searched}" if len(results.parameters) == 1 else f"points of {searched}"
     # Fingerprints are hashes of the final parameters: one for each seed means that no point changed the training.
-    ends: dict[int, set[str]] = {}
-    for record in results.search:
-        ends.setdefault(record.seed, set()).add(record.fingerprint)
-    return inert(scores, of, searched, same_networks=all(len(found) == 1 for found in ends.values()))
+    networks = {(record.seed, record.fingerprint) for record in results.search}
+    return inert(scores, of, searched, same_networks=len(networks) == len({seed for seed, _ in networks}))
 
 
 def _on_the_curve(results: SearchResults, peak: Peak, scores: np.ndarray) -> Verdict:
@@ -59,15 +54,14 @@ def _on_the_curve(results: SearchResults, peak: Peak, scores: np.ndarray) -> Ver
     low, high, best = (float(f"{value:.3g}") for value in (peak.low, peak.high, peak.best))
     told = peak.maximum._replace(low=low, high=high, best=best)
     label, names = wording.subject(results), _natural(results)
-    found = verdict(told, scores, _diverged(results), label=label, natural=names, members=_members(results))
-    within = peak.low <= float(results.chosen[0]) <= peak.high
-    if found.kind == "resolved":
+    judged = verdict(told, scores, _diverged(results), label=label, natural=names, members=_members(results))
+    within, advice = peak.low <= float(results.chosen[0]) <= peak.high, judged.advice
+    if judged.kind == "resolved":
         # The advice of `verdict` names the top of the curve, a value that nobody trained.
-        text = f"The chosen {label} lies within it: take it." if within else _inside(results, peak, scores)
-        found = found._replace(advice=text)
-    elif found.kind == "edge" and within:
-        found = found._replace(advice=_chosen_or_end(results, told, names) or found.advice)
-    return found._replace(low=peak.low, high=peak.high)
+        advice = f"The chosen {label} lies within it: take it." if within else _inside(results, peak, scores)
+    elif judged.kind == "edge" and within:
+        advice = _chosen_or_end(results, told, names) or advice
+    return judged._replace(low=peak.low, high=peak.high, advice=advice)
 
 
 def _inside(results: SearchResults, peak: Peak, scores: np.ndarray) -> str:
@@ -78,18 +72,17 @@ def _inside(results: SearchResults, peak: Peak, scores: np.ndarray) -> str:
     if tried:
         best = values[max(tried, key=lambda k: float(means[k]))]
         return f"Take {label} = {value_text(best)}, the best tried value within it."
-    low, high = (f"{end:.3g}" for end in (peak.low, peak.high))
     # Only ε has --interval; for other parameters the user writes --search as before.
-    how = f" (--extend --interval {low} {high})" if results.of_epsilon else ""
+    how = f" (--extend --interval {peak.low:.3g} {peak.high:.3g})" if results.of_epsilon else ""
     return f"No tried value lies within it: search that interval again{how}."
 
 
-def _chosen_or_end(results: SearchResults, found: Maximum, names: tuple[str, str]) -> str:
+def _chosen_or_end(results: SearchResults, maximum: Maximum, names: tuple[str, str]) -> str:
     """Returns the advice for an open end that cannot be crossed, if the chosen value is as good as it; else ""."""
     assert results.domain[0] is not None
-    side = 0 if found.at_low else 1
+    side = 0 if maximum.at_low else 1
     name, end, label = names[side], results.domain[0][side], wording.subject(results)
-    if not name or found.worse_ends[side] or results.chosen[0] == end:
+    if not name or maximum.worse_ends[side] or results.chosen[0] == end:
         return ""
     return f"The chosen {label} lies within it: take it, or {name}, beyond which {label} cannot go."
 
@@ -98,6 +91,7 @@ def _diverged(results: SearchResults) -> np.ndarray:
     """Returns bool [K, R]: the members that diverged, a row a point and a column a seed."""
     seeds = sorted({r.seed for r in results.search})
     rows = [{r.seed for r in results.members_of(s) if r.status != "ok"} for s in results.points]
+    # Reshaped, because without points or seeds NumPy makes an array of one dimension.
     return np.array([[seed in row for seed in seeds] for row in rows], dtype=bool).reshape(len(rows), len(seeds))
 
 
@@ -126,6 +120,6 @@ def _at_bound(results: SearchResults, point: Point) -> bool:
 
 def _near_an_end(value: float, ends: tuple[float, float], log: bool, of_epsilon: bool) -> bool:
     """Returns whether a value is within `NEAR` of an end: samplers almost never draw the end of a continuous axis."""
-    low, high, at = (math.log10(v) if log else v for v in (*ends, value))
+    low, high, at = (math.log10(v) if log else v for v in (*ends, value))  # near on the axis that was searched
     near = (at - low <= NEAR * (high - low), high - at <= NEAR * (high - low))
     return any(close and not (of_epsilon and end in (0, 1)) for close, end in zip(near, ends, strict=True))

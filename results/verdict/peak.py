@@ -3,8 +3,6 @@
 The confidence set of `results.statistics.confidence_set`, in values of the parameter.
 """
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 from typing import NamedTuple
@@ -59,7 +57,7 @@ class Peak(NamedTuple):
         return math.nan if self.curve is None else float(np.polyval(self.curve, place))
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=16)  # verdict, figures and sections ask for it
 def peak(results: SearchResults, metric: str = "A_T") -> Peak | None:
     """Returns where a metric of the search is best; None unless one number was searched over an interval.
 
@@ -67,18 +65,16 @@ def peak(results: SearchResults, metric: str = "A_T") -> Peak | None:
     is not part of the curve. A value of which a seed diverged has no score.
     """
     ends, log = results.domain[0], results.parameters[0] in results.log
-    if not results.is_curve or not results.points or ends is None or not ends[0] < ends[1]:
-        return None
-    if is_inert(results, metric):
+    if not results.is_curve or not results.points or ends is None or not ends[0] < ends[1] or is_inert(results, metric):
         return None
     values = [float(point[0]) for point in results.points]
     x = [_place(v, log) for v in values]
-    sign = -1 if metric == "F_T" else 1
+    sign = -1 if metric == "F_T" else 1  # forgetting is the only metric of which less is better
     apart = [i for i, value in enumerate(values) if results.zero_is_agem and value == 0]
     # A study that was extended may have tried values outside of its present interval.
     low, high = (_place(end, log) for end in ends)
-    found = best_interval(x, sign * complete(results, metric), min(low, *x), max(high, *x), apart=apart)
-    return Peak(found, log, sign, _curve(x, found, sign))
+    maximum = best_interval(x, sign * complete(results, metric), min(low, *x), max(high, *x), apart=apart)
+    return Peak(maximum, log, sign, _curve(x, maximum, sign))
 
 
 @lru_cache(maxsize=16)
@@ -90,18 +86,16 @@ def table(results: SearchResults, metric: str = "A_T") -> np.ndarray:
     values = dict(zip((r.key for r in results.search), summarize(results.search)[metric].astype(float), strict=True))
     seeds = sorted({r.seed for r in results.search})
     rows = [{r.seed: values[r.key] for r in results.members_of(point)} for point in results.points]
-    found = np.array([[row.get(seed, math.nan) for seed in seeds] for row in rows]).reshape(len(rows), len(seeds))
-    found.setflags(write=False)
-    return found
+    # Reshaped, because without points or seeds NumPy makes an array of one dimension.
+    scores = np.array([[row.get(seed, math.nan) for seed in seeds] for row in rows]).reshape(len(rows), len(seeds))
+    scores.setflags(write=False)
+    return scores
 
 
 def complete(results: SearchResults, metric: str = "A_T") -> np.ndarray:
     """Returns `table` with NaN in the whole row of a point of which a seed diverged: the search gives it no score."""
-    found = table(results, metric).copy()
-    for row, point in zip(found, results.points, strict=True):
-        if lost(results, point):
-            row[:] = math.nan
-    return found
+    whole = np.array([not lost(results, point) for point in results.points], dtype=bool)
+    return np.where(whole[:, None], table(results, metric), math.nan)
 
 
 def is_inert(results: SearchResults, metric: str = "A_T") -> bool:
@@ -119,9 +113,9 @@ def _place(value: float, log: bool) -> float:
     return math.log10(value) if log else value
 
 
-def _curve(x: list[float], found: Maximum, sign: int) -> tuple[float, float, float] | None:
+def _curve(x: list[float], maximum: Maximum, sign: int) -> tuple[float, float, float] | None:
     """Returns the coefficients of the curve from its values at x: a quadratic goes exactly through any three."""
-    fitted = [(place, y) for place, y in zip(x, found.fitted, strict=True) if not math.isnan(y)]
+    fitted = [(place, y) for place, y in zip(x, maximum.fitted, strict=True) if not math.isnan(y)]
     if len(fitted) < 3:
         return None
     places, values = map(np.asarray, zip(*fitted, strict=True))

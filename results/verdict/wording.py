@@ -1,7 +1,5 @@
 """The nouns of a study: what it searched, in which rounds, against what; for a search of ε in the paper's words."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from results.labels import count_text

@@ -64,7 +64,7 @@ def test_the_first_record_of_a_key_stays(store: Store) -> None:
     assert store.add([first, first]) == 1
     assert store.add([second, record(seed=5)]) == 1
     assert store.get([first.key])[first.key].steps == first.steps
-    assert store.count() == 2
+    assert len(store.all_runs()) == 2
     assert store.add([]) == 0
 
 
@@ -91,7 +91,7 @@ def test_a_failing_batch_adds_nothing(store: Store) -> None:
     bad = dataclasses.replace(record(seed=1), content={"value": float("nan")})
     with pytest.raises(ValueError, match="JSON"):
         store.add([record(seed=0), bad])
-    assert store.count() == 0
+    assert len(store.all_runs()) == 0
 
 
 def test_two_processes_add_at_the_same_time(url: str) -> None:
@@ -101,7 +101,7 @@ def test_two_processes_add_at_the_same_time(url: str) -> None:
     outputs = [w.communicate(timeout=HANGS) for w in writers]
     assert [w.returncode for w in writers] == [0, 0], outputs
     with Store.open(url) as store:
-        assert store.count() == 60
+        assert len(store.all_runs()) == 60
         assert sum(int(out) for out, _ in outputs) == 60
 
 
@@ -130,7 +130,7 @@ def test_kill_loses_no_committed_record(url: str) -> None:
     with Store.open(url) as store:
         committed = {record(seed=s, epsilon=e).key for s in range(last + 1) for e in (0.1, 0.5)}
         assert set(store.get(committed)) == committed
-        assert store.count() % 2 == 0
+        assert len(store.all_runs()) % 2 == 0
         assert store.add([record(seed=10_000)]) == 1
     if url.startswith("sqlite"):
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as raw:
@@ -186,7 +186,7 @@ def test_a_summary_takes_the_place_of_the_one_before(store: Store) -> None:
     store.add([record()], second := summed_up(store, "2 of 5"))
     assert store.summaries() == {"demo": second}
     store.certify([Certificate(record().key, 0.0, 0.0, "")], third := summed_up(store, "finished"))
-    assert store.summaries() == {"demo": third} and store.count() == 1
+    assert store.summaries() == {"demo": third} and len(store.all_runs()) == 1
     assert store.add([record()], second) == 0  # the member is known, and what the study knows is none the less new
     assert store.summaries() == {"demo": second}
 
@@ -200,7 +200,7 @@ def test_a_summary_is_of_the_study_as_it_is(store: Store) -> None:
     assert store.summaries() == {}
     store.sum_up(now := summed_up(store, "1 of 6"))
     store.add([record()], summed_up(store, "finished", study=before.checksum))  # of a program that knows of no change
-    assert store.summaries() == {"demo": now} and store.count() == 1
+    assert store.summaries() == {"demo": now} and len(store.all_runs()) == 1
     store.sum_up(summed_up(store, "finished", name="unknown"))
     assert store.summaries() == {"demo": now}
 
@@ -213,7 +213,7 @@ def test_records_and_summary_come_together_or_not_at_all(store: Store) -> None:
     bad = dataclasses.replace(record(seed=1), content={"value": float("nan")})
     with pytest.raises(ValueError, match="JSON"):
         store.add([record(), bad], summed_up(store, "2 of 5"))
-    assert store.count() == 0 and store.summaries() == {"demo": first}
+    assert len(store.all_runs()) == 0 and store.summaries() == {"demo": first}
 
 
 @pytest.mark.parametrize("change", ["summary = '{}'", "checksum = ''", "study = 'x'", "summary = 'finished'"])

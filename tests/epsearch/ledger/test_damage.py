@@ -152,7 +152,7 @@ def test_a_damaged_certificate_is_made_again(epsearch, out):
     execute(out, f"UPDATE epsearch_certificates SET accuracy_difference = 0.5 WHERE key = '{before[0][0]}'")
     shown = epsearch("show", "--json").json
     assert shown["finished"] is False and list(shown["damaged"]) == [f"{before[0][0]} certificate"]
-    told = f"{before[0][0][:12]}… (certificate: it is not what its checksum says)"
+    told = f"{before[0][0][:12]}… (certificate: its checksum does not match)"
     assert told in epsearch("show").out
     answer = epsearch(*RUN)
     assert answer.status == 0 and told in answer.err and "trained again and replaces it" in answer.err

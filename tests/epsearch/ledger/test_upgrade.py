@@ -31,14 +31,13 @@ def test_who_reads_leaves_it_as_it_is(epsearch, out):
     assert not list(out.glob("epsearch.sqlite?*"))
 
 
-def test_a_run_brings_it_up_to_date_and_says_where_it_lies_as_it_was(epsearch, out):
+def test_a_run_brings_it_up_to_date_and_says_where_the_copy_is(epsearch, out):
     before = results(out)
     answer = epsearch(*RUN, "--json")
     assert answer.status == 0 and answer.json["effort"]["trained"] == 0
     copy = f"{out}/epsearch.sqlite.v3"
-    assert (
-        answer.err == f"the ledger had schema version 3 and was brought up to {VERSION}; as it was, it lies in {copy}\n"
-    )
+    done = f"the ledger had schema version 3 and was brought up to {VERSION}"
+    assert answer.err == f"{done}; the ledger as it was before is kept in {copy}\n"
     assert version(out) == [(VERSION,)] and results(out) == before
     assert epsearch(*RUN).err == ""
     shutil.move(copy, out / "epsearch.sqlite")
@@ -49,7 +48,7 @@ def test_the_command_brings_it_up_to_date(epsearch, out):
     before = results(out)
     answer = epsearch("db", "upgrade", "--json")
     assert answer.status == 0 and answer.err == answer.json["told"] + "\n"
-    assert answer.json["version"] == VERSION and answer.json["told"].endswith(f"it lies in {out}/epsearch.sqlite.v3")
+    assert answer.json["version"] == VERSION and answer.json["told"].endswith(f"is kept in {out}/epsearch.sqlite.v3")
     assert version(out) == [(VERSION,)] and results(out) == before
     assert epsearch("db", "upgrade", "--json").json["told"] == ""
     assert epsearch("db", "upgrade").err == ""

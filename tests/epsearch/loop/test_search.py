@@ -28,7 +28,7 @@ def test_a_study_runs_to_its_end(small_study, store):
     assert loop.strategy.done and len(loop.strategy.rounds) == 2
     assert {job.phase for job in jobs} == {"cv", "eval"}
     members = [(job.phase, member) for job in jobs if not job.certify for member in job.cohort.learners]
-    assert len(members) == len(set(members)) == store.count() == loop.trained
+    assert len(members) == len(set(members)) == len(store.all_runs()) == loop.trained
     best = loop.strategy.best
     scores = [
         float(average_accuracy(record.accuracies))
@@ -185,14 +185,14 @@ def test_results_are_stored_before_the_round_is_complete(small_study, store):
     loop = make(small_study(), store)
     job = loop.ask()[0]
     loop.tell([execute(job)])
-    assert store.count() == len(job.cohort.learners)
+    assert len(store.all_runs()) == len(job.cohort.learners)
 
 
 def test_a_failed_cohort_stops_the_study(small_study, store):
     loop = make(small_study(), store)
     with pytest.raises(TrainingFailed, match="out of luck"):
         loop.tell([JobResult(loop.ask()[0].number, None, error="out of luck")])
-    assert store.count() == 0
+    assert len(store.all_runs()) == 0
 
 
 def test_remaining_work_reach_zero(small_study, store):

@@ -283,7 +283,7 @@ class TestWhatItRaises:
             with pytest.raises(UsageError) as raised:
                 loop.tell([trials._result(trials.Attempt(job, reports[-1]))])
             assert str(raised.value) == f"train() of mine:factory failed with SystemExit: 0{line}"
-            assert not loop.done and store.count() == 0
+            assert not loop.done and len(store.all_runs()) == 0
 
     @pytest.mark.cluster
     def test_on_a_real_worker_of_ray(self, mine, tmp_path):

@@ -22,10 +22,10 @@ def test_members_and_steps_are_those_that_are_then_trained(small_study, store):
     assert plan.ahead.fewest == plan.ahead.largest == 3 * 4 * 3 + 2 * 3 and plan.ahead.known == 0
     loop = make(study, store)
     finish(loop)
-    assert store.count() == plan.ahead.largest
+    assert len(store.all_runs()) == plan.ahead.largest
     assert sum(record.steps for record in store.all_runs()) == plan.steps
     after = make_plan(make(study, store))
-    assert after.ahead.largest == 0 and after.steps == 0 and after.ahead.known == store.count()
+    assert after.ahead.largest == 0 and after.steps == 0 and after.ahead.known == len(store.all_runs())
     assert in_words(after)["time"] == "nothing is left to train"
 
 
@@ -34,7 +34,7 @@ def test_a_narrowing_may_end_early_and_never_takes_more_than_planned(small_study
     before = make_plan(make(study, store)).ahead
     assert before.now == 10 and before.least == 0 and before.most == 2 * 3 * 2
     finish(make(study, store), PEAK)
-    assert before.fewest <= store.count() + study.certify <= before.largest
+    assert before.fewest <= len(store.all_runs()) + study.certify <= before.largest
 
 
 def test_what_the_ledger_holds_is_counted(small_study, store):
@@ -54,7 +54,7 @@ def test_a_probe_gives_a_time_with_an_interval(small_study, store, monkeypatch):
     monkeypatch.setattr("epsearch.session.plan.PROBE_SECONDS", 0.5)
     plan = make_plan(make(small_study(examples_per_task=400), store))
     assert plan.eta is not None and 0 <= plan.eta.low < plan.eta.seconds < plan.eta.high
-    assert store.count() == 0
+    assert len(store.all_runs()) == 0
     assert in_words(plan)["time"].startswith("about ")
 
 
@@ -83,7 +83,7 @@ def test_a_grid_knows_its_points(small_study, store):
     assert plan.ahead.fewest == plan.ahead.largest and loop.stage == "batch 1 of 1"
     loop = make(study, store)
     finish(loop)
-    assert store.count() == plan.ahead.largest
+    assert len(store.all_runs()) == plan.ahead.largest
     assert plan.steps == sum(record.steps for record in store.all_runs())
 
 

@@ -62,7 +62,7 @@ def test_the_ledger_keeps_the_first_of_a_key_exactly(store: Store) -> None:
     assert found[infinite.key].accuracy_difference == found[infinite.key].parameter_difference == math.inf
     assert store.certificates([SAME.key]) == {SAME.key: SAME}
     assert store.certificates([]) == {}
-    assert store.count() == 0
+    assert len(store.all_runs()) == 0
 
 
 def test_certificates_outlive_the_program(url: str) -> None:

@@ -120,7 +120,7 @@ def test_it_is_read_as_it_is(url: str) -> None:
     before = tables(url)
     with Store.read(url) as store:
         check_members(store)
-        assert store.count() == len(MEMBERS) and store.told == ""
+        assert len(store.all_runs()) == len(MEMBERS) and store.told == ""
     assert (version(url), tables(url)) == (3, before)
 
 
@@ -129,7 +129,7 @@ def test_nothing_is_lost_and_everything_new_works(url: str) -> None:
     for turn in range(2):
         with opened(url) as store:
             check_members(store)
-            assert store.count() == len(MEMBERS)
+            assert len(store.all_runs()) == len(MEMBERS)
             assert store.told.startswith(TOLD) if turn == 0 else store.told == ""
         assert version(url) == schema.VERSION
     with Store.open(url) as store:
@@ -151,7 +151,7 @@ def test_sqlite_is_copied_first(tmp_path: Path) -> None:
     url, file = on_sqlite(tmp_path)
     file.chmod(0o640)
     with Store.open(url) as store:
-        assert store.told == f"{TOLD}; as it was, it lies in {file}.v3"
+        assert store.told == f"{TOLD}; the ledger as it was before is kept in {file}.v3"
     assert names(tmp_path) == ["ledger.db", "ledger.db.v3"]
     copy = f"sqlite:///{file}.v3"
     assert (tmp_path / "ledger.db.v3").stat().st_mode & 0o777 == 0o640
@@ -172,7 +172,7 @@ def test_what_another_program_has_just_written_is_in_the_copy(tmp_path: Path) ->
         assert (tmp_path / "ledger.db-wal").stat().st_size > 0
         Store.open(url).close()
     with Store.read(f"sqlite:///{file}.v3") as copy:
-        assert copy.count() == len(MEMBERS) + 1
+        assert len(copy.all_runs()) == len(MEMBERS) + 1
 
 
 def test_a_copy_of_another_time_stays(tmp_path: Path) -> None:
@@ -180,11 +180,11 @@ def test_a_copy_of_another_time_stays(tmp_path: Path) -> None:
     older, second = tmp_path / "ledger.db.v3", tmp_path / "ledger.db.v3.2"
     older.write_bytes(b"of last year")
     with Store.open(url) as store:
-        assert store.told.endswith(f"it lies in {second}")
+        assert store.told.endswith(f"is kept in {second}")
     assert older.read_bytes() == b"of last year"
     file.write_bytes(second.read_bytes())  # gone back to
     with Store.open(url) as store:
-        assert store.told.endswith(f"it lies in {second}")
+        assert store.told.endswith(f"is kept in {second}")
     assert names(tmp_path) == ["ledger.db", "ledger.db.v3", "ledger.db.v3.2"]
 
 
@@ -202,7 +202,7 @@ def test_without_a_copy_nothing_changes(tmp_path: Path) -> None:
     before = file.read_bytes()
     (tmp_path / "ledger.db.v3.part").mkdir()
     with pytest.raises(
-        StoreUnavailable, match=r"^cannot copy the ledger to .*\.part before .*; it is as it was$"
+        StoreUnavailable, match=r"^cannot copy the ledger to .*\.part before .*; the ledger is unchanged$"
     ) as one:
         Store.open(url)
     assert "\n" not in str(one.value)
@@ -266,7 +266,7 @@ def test_many_threads_open_it_at_once(url: str, old: bool, monkeypatch: pytest.M
         together.wait(HANGS)
         try:
             with opened(url) if old else Store.open(url) as store:
-                counts.append(store.count())
+                counts.append(len(store.all_runs()))
                 told.append(store.told)
         except StoreError as error:
             problems.append(str(error))
@@ -289,7 +289,7 @@ def test_two_processes_bring_it_up_to_date_once(tmp_path: Path) -> None:
     assert [o.returncode for o in openers] == [0, 0], outputs
     assert sum(TOLD in out for out, _ in outputs) == 1
     with Store.open(url) as store:
-        assert store.count() == len(MEMBERS) + 2
+        assert len(store.all_runs()) == len(MEMBERS) + 2
     assert names(tmp_path) == ["ledger.db", "ledger.db.v3"]
 
 
@@ -328,7 +328,7 @@ def test_a_kill_leaves_the_old_ledger_and_no_more_than_one_copy(tmp_path: Path, 
             check_members(store)
     assert version(url) == 3
     with Store.open(url) as store:
-        assert store.told == f"{TOLD}; as it was, it lies in {file}.v3"
+        assert store.told == f"{TOLD}; the ledger as it was before is kept in {file}.v3"
         check_members(store)
     assert names(tmp_path) == ["ledger.db", "ledger.db.v3"]
     with closing(sqlite3.connect(file)) as connection:

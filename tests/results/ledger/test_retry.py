@@ -46,7 +46,7 @@ def failing(times: int, error: Exception) -> Callable[[], str]:
 def test_it_is_tried_again_until_the_database_answers() -> None:
     clock = Clock()
     assert clock.patience(100).again(failing(5, StoreGone("cannot write"))) == "done"
-    assert 0 < clock.now <= 100 and clock.told == ["cannot write; tried again for up to 100 s"]
+    assert 0 < clock.now <= 100 and clock.told == ["cannot write; trying again for up to 100 s"]
 
 
 def test_patience_ends() -> None:
@@ -95,7 +95,7 @@ def test_a_ledger_survives_a_restart(store: Store, restarts: Callable[..., list[
     met = restarts(3, moment)
     assert store.add(one for one in [record(seed=0), record(seed=1)]) == 2
     assert len(met) == 3 and clock.now > 0
-    assert len(store.get(key for key in [record(seed=0).key])) == 1 and store.count() == 2
+    assert len(store.get(key for key in [record(seed=0).key])) == 1 and len(store.all_runs()) == 2
 
 
 def test_a_change_whose_answer_was_lost_is_no_conflict(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,4 +152,4 @@ def test_a_disk_that_is_full(tmp_path: Path) -> None:
         event.listen(store._engine, "connect", lambda raw, _: raw.execute("PRAGMA max_page_count=1"))
         with pytest.raises(StoreUnavailable, match=r"cannot write to the ledger .* is full"):
             store.add(record(seed=seed) for seed in range(200))
-        assert store.count() == 1
+        assert len(store.all_runs()) == 1

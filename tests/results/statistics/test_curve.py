@@ -9,9 +9,9 @@ import statsmodels.formula.api as smf
 from scipy.stats import f
 from statsmodels.stats.anova import anova_lm
 
-from results.statistics.anova import no_difference
+from results.statistics.anova import lack_of_fit, no_difference
 from results.statistics.curve import SeedFit, fit_by_seed
-from results.statistics.lack_of_fit import lack_of_fit
+from results.statistics.paired import UNKNOWN
 from tests.support.seed_tables import parabola, table
 
 X = np.linspace(0, 1, 11)
@@ -71,7 +71,7 @@ def test_an_unbalanced_table_is_least_squares_with_seed_effects_refitted_without
     left = np.array([below(fit.left_out[j], j) for j in range(4)])
     error = math.sqrt(3 / 4 * ((left - left.mean()) ** 2).sum())
     assert fit.below_curve(0.4, row) == pytest.approx((below(fit.beta, -1), error), rel=1e-9)
-    assert fit.below_curve(0.4, np.array([1.0, *3 * [math.nan]])) is None
+    assert fit.below_curve(0.4, np.array([1.0, *3 * [math.nan]])) is UNKNOWN
 
 
 @pytest.mark.parametrize("holes", [False, True])

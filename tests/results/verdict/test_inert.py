@@ -21,7 +21,7 @@ from results.verdict.answer import answer
 from results.verdict.assessment import trust, trust_as_json
 from results.verdict.curve import verdict
 from results.verdict.peak import peak
-from results.verdict.points import verdict_of_settings
+from results.verdict.points import verdict_of_points
 from tests.support.synthetic import record, study
 from tests.support.synthetic_points import learning_rates, mixed
 
@@ -129,8 +129,8 @@ def test_nobody_who_asks_for_a_verdict_gets_another_one() -> None:
     lost[1:4, 0] = True
     for gone in (None, lost):
         assert verdict(best_interval(x, scores, 0, 1), scores, gone).kind == "inert"
-        assert verdict_of_settings(scores, gone).kind == "inert"
-    one = verdict_of_settings(scores[:1])
+        assert verdict_of_points(scores, gone).kind == "inert"
+    one = verdict_of_points(scores[:1])
     assert one.kind == "flat" and "nothing to compare" in one.text, "one value is not equal to others"
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from results.statistics.confidence_set import best_interval
 from results.verdict.curve import Verdict, verdict
-from results.verdict.points import SettingsVerdict, verdict_of_settings
+from results.verdict.points import verdict_of_points
 from tests.support.seed_tables import parabola, table
 
 X = np.linspace(0, 1, 11)
@@ -115,11 +115,11 @@ def test_a_flat_verdict_asks_for_more_seeds_than_there_are() -> None:
         assert not (found.at_low or found.at_high) or found.seeds_needed >= 9
 
 
-def settings(gap: float, seed: int = 1, **more: np.ndarray) -> SettingsVerdict:
+def settings(gap: float, seed: int = 1, **more: np.ndarray) -> Verdict:
     """Six settings with six seeds, of which 1 and 4 are better than the others by `gap`."""
     rng = np.random.default_rng(seed)
     means = 0.9 - gap * ~np.isin(np.arange(6), [1, 4])
-    return verdict_of_settings(means[:, None] + rng.normal(0, 0.003, (6, 6)) + rng.normal(0, 0.02, 6), **more)
+    return verdict_of_points(means[:, None] + rng.normal(0, 0.003, (6, 6)) + rng.normal(0, 0.02, 6), **more)
 
 
 def test_settings_without_a_curve() -> None:
@@ -134,18 +134,18 @@ def test_settings_without_a_curve() -> None:
     assert level.text == "None of the 5 other points can be told apart from the best (6 seeds)."
     needed = [int(m[0]) for v in map(settings, [0.0] * 20, range(20)) if (m := re.findall(r"about (\d+)", v.advice))]
     assert needed and min(needed) > 6, "never fewer than there are"
-    nothing = verdict_of_settings(np.full((3, 2), NAN))
+    nothing = verdict_of_points(np.full((3, 2), NAN))
     assert (nothing.kind, nothing.best, nothing.rivals) == ("flat", None, ())
 
 
 def test_settings_of_one_seed_or_without_another() -> None:
-    one = verdict_of_settings(np.array([[0.5], [0.6], [0.7]]))
+    one = verdict_of_points(np.array([[0.5], [0.6], [0.7]]))
     assert (one.kind, one.advice) == ("flat", "Train at least 3 seeds of every point.") and "no estimate" in one.text
-    alone = verdict_of_settings(np.array([[0.5, 0.6]]), label="value")
+    alone = verdict_of_points(np.array([[0.5, 0.6]]), label="value")
     assert (alone.kind, alone.text) == ("flat", "Only one value has a score: there is nothing to compare it with.")
-    two = verdict_of_settings(np.array([[0.5, 0.6, 0.7], [0.51, 0.59, 0.7]]))
+    two = verdict_of_points(np.array([[0.5, 0.6, 0.7], [0.51, 0.59, 0.7]]))
     assert two.text == "The two points cannot be told apart (3 seeds)."
-    clear = verdict_of_settings(np.array([[0.5, 0.6, 0.7], [0.301, 0.4, 0.499], [0.3, 0.399, 0.5]]))
+    clear = verdict_of_points(np.array([[0.5, 0.6, 0.7], [0.301, 0.4, 0.499], [0.3, 0.399, 0.5]]))
     assert clear.text == "The best point is significantly better than all 2 others (3 seeds)."
     assert clear.advice.endswith("point.")
 
@@ -153,7 +153,7 @@ def test_settings_of_one_seed_or_without_another() -> None:
 def test_equal_settings_are_seldom_told_apart() -> None:
     # Random seeds 0…299, 12 settings, 5 seeds; promised: at most 5 %, margin 3 standard errors. Measured: 4.7 %.
     draws = (np.random.default_rng(seed).normal(size=(12, 5)) for seed in range(300))
-    assert np.mean([verdict_of_settings(scores).kind != "flat" for scores in draws]) <= 0.087
+    assert np.mean([verdict_of_points(scores).kind != "flat" for scores in draws]) <= 0.087
 
 
 @pytest.mark.parametrize("seeds", [1, 2])
