@@ -20,8 +20,8 @@ from results.pages.memory import memory_sheet
 from results.pages.memory_numbers import MemoryResults, memory_table
 from results.pages.search_sections import warnings
 from results.pages.sheet import Line, Sheet
-from results.pages.strategies import strategies_sheet
-from results.pages.strategies_numbers import strategies_table
+from results.pages.side_by_side import strategies_sheet
+from results.pages.side_by_side_numbers import strategies_table
 from results.search import SearchResults
 from results.search_tables import evaluation_table
 from results.verdict.answer import answer

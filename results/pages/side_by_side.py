@@ -26,7 +26,7 @@ from results.labels import (
 from results.metrics import METRICS
 from results.pages.search_trust import KIND_LABELS, looks_words
 from results.pages.sheet import Cell, Line, Sheet, as_html, as_latex, as_markdown
-from results.pages.strategies_numbers import all_looks, check_studies, differing, row_labels, strategies_table
+from results.pages.side_by_side_numbers import all_looks, check_studies, differing, row_labels, strategies_table
 from results.search import SearchResults
 from results.verdict import wording
 from results.verdict.assessment import trust
@@ -47,7 +47,7 @@ def write_strategies(studies: Sequence[SearchResults], folder: Path) -> Path:
     """Writes the page that compares several searches into `folder`, and returns its path.
 
     Files: strategies.html, strategies.csv, strategies.md, strategies.tex and figures/*.csv. Each is written atomically,
-    the page last. Raises ValueError for studies that cannot be compared, see `strategies_numbers.check_studies`.
+    the page last. Raises ValueError for studies that cannot be compared, see `side_by_side_numbers.check_studies`.
     """
     check_studies(studies)
     table = strategies_table(studies)

@@ -13,8 +13,8 @@ import pytest
 
 from results.figures import races, tried
 from results.metrics import average_accuracy
-from results.pages.strategies import strategies_sheet, write_strategies
-from results.pages.strategies_numbers import row_labels, strategies_table
+from results.pages.side_by_side import strategies_sheet, write_strategies
+from results.pages.side_by_side_numbers import row_labels, strategies_table
 from results.search import Evaluated, SearchResults
 from tests.support.synthetic import study
 from tests.support.synthetic_points import learning_rates, mixed, search
