@@ -6,7 +6,8 @@ loads nothing. ROOMS lists modules and folders from the pages down; each imports
 pages                     reports of every kind of study: their sections, numbers and files
 html                      one page as a file;  figures  each with its numbers, drawing and tables
 verdict                   what can be said about a search, and the sentences that say it
-search_tables, search     a search's results, and their tables;  points  a point in words
+search_tables, search     a search's results, and their tables;  table  those of a table of methods
+points                    a point in words, its records and their means
 statistics                tests, spreads and curves of few seeds;  inert  scores that are all equal
 paper                     the printed tables, and ours beside them
 metrics, labels, export   accuracies in the paper's units;  names and numbers as they are shown;  runs for other tools
@@ -14,6 +15,18 @@ ledger                    records, their tables and checksums, and databases;  f
 """
 
 ROOMS = (
-    *("pages", "html", "figures", "verdict", "search_tables", "statistics", "inert", "paper", "search", "points"),
+    *(
+        "pages",
+        "html",
+        "figures",
+        "verdict",
+        "search_tables",
+        "statistics",
+        "inert",
+        "paper",
+        "search",
+        "table",
+        "points",
+    ),
     *("labels", "export", "metrics", "ledger", "files"),
 )
