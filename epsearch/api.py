@@ -77,8 +77,8 @@ def side_by_side(names: Sequence[str], storage: LedgerUrl, out: Path) -> tuple[l
 
     Raises UsageError where they cannot be compared.
     """
-    from results.pages.strategies import write_strategies
-    from results.pages.strategies_numbers import check_studies
+    from results.pages.side_by_side import write_strategies
+    from results.pages.side_by_side_numbers import check_studies
 
     loops = [load(name, storage, out) for name in names]
     for study in (loop.study for loop in loops):

@@ -6,7 +6,8 @@ loads nothing. ROOMS lists modules and folders from the pages down; each imports
 pages                     reports of every kind of study: their sections, numbers and files
 html                      one page as a file;  figures  each with its numbers, drawing and tables
 verdict                   what can be said about a search, and the sentences that say it
-search_tables, search     a search's results, and their tables;  points  a point in words
+search_tables, search     a search's results, and their tables;  table  those of a table of methods
+points                    a point in words, its records and their means
 statistics                tests, spreads and curves of few seeds;  inert  scores that are all equal
 paper                     the printed tables, and ours beside them
 export, metrics           runs for other tools;  accuracies in the paper's units
@@ -15,6 +16,6 @@ labels, files             names, numbers and paths as they are shown;  files wri
 """
 
 ROOMS = (
-    *("pages", "html", "figures", "verdict", "search_tables", "statistics", "inert", "paper", "search", "points"),
-    *("export", "metrics", "ledger", "labels", "files"),
+    *("pages", "html", "figures", "verdict", "search_tables", "statistics", "inert", "paper", "search", "table"),
+    *("points", "export", "metrics", "ledger", "labels", "files"),
 )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from results.labels import epsilon_text, label, method_label
+from results.ledger.record import RunRecord
+from results.metrics import mean_std, summarize
 
 if TYPE_CHECKING:
-    from results.ledger.record import RunRecord
+    import pandas as pd
 
 Value: TypeAlias = float | int | str
 """One value of a hyperparameter."""
@@ -28,10 +31,9 @@ def value(record: RunRecord, name: str) -> Value | None:
     """
     if name == EPSILON:
         return record.epsilon
-    if name == "strength":
-        found: Value | None = record.content.get("strength")
-        return found
-    return record.content.get("config", {}).get(IN_THE_CONFIGURATION.get(name, name))  # type: ignore[no-any-return]
+    # λ is part of a method, the others are options of a training: records keep them in different places.
+    values: Mapping[str, Value | None] = record.content if name == "strength" else record.content.get("config", {})
+    return values.get(IN_THE_CONFIGURATION.get(name, name))
 
 
 def point_of(record: RunRecord, names: Sequence[str]) -> tuple[Value | None, ...]:
@@ -55,16 +57,30 @@ def group(
 
     A record whose method does not use one of the hyperparameters belongs to every point that agrees in the others.
     """
+    valued = [(point_of(record, names), record) for record in records]
+    loose = [(values, record) for values, record in valued if None in values]
     # A dictionary for the usual case: comparing every record with every point would be quadratic.
-    exact: dict[tuple[Value | None, ...], list[RunRecord]] = {}
-    loose: list[tuple[tuple[Value | None, ...], RunRecord]] = []
-    for record in records:
-        values = point_of(record, names)
-        if None in values:
-            loose.append((values, record))
-        else:
-            exact.setdefault(values, []).append(record)
+    exact: defaultdict[tuple[Value | None, ...], list[RunRecord]] = defaultdict(list)
+    for values, record in valued:
+        exact[values].append(record)
     return {p: (*exact.get(p, ()), *(r for values, r in loose if matches(values, p))) for p in points}
+
+
+def by_point(groups: Mapping[Point, Sequence[RunRecord]], names: Sequence[str]) -> pd.DataFrame:
+    """Returns one row a point, in order, with the mean and spread of every metric.
+
+    Columns: one for each of `names`, n (seeds averaged), diverged, then <metric>_mean and <metric>_std (see
+    `mean_std`). A point without members has n = 0.
+    """
+    import pandas as pd
+
+    kept = [(i, record) for i, members in enumerate(groups.values()) for record in members]
+    frame = summarize(record for _, record in kept).assign(position=[i for i, _ in kept])
+    # By position, not by value: pandas cannot group by points of mixed types, and drops groups without rows.
+    table = mean_std(frame, by=["position"]).set_index("position").reindex(range(len(groups))).reset_index(drop=True)
+    counts = table[["n", "diverged"]].fillna(0).astype(int)
+    values = pd.DataFrame({name: [point[i] for point in groups] for i, name in enumerate(names)})
+    return pd.concat([values, counts, table.drop(columns=["n", "diverged"])], axis=1)
 
 
 def parameter_label(name: str) -> str:

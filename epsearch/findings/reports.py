@@ -12,9 +12,8 @@ from epsearch.loop.search import SearchLoop
 from epsearch.loop.table import TableLoop
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from results.ledger.retry import Patience
-from results.pages.comparison_numbers import ComparisonResults
-from results.pages.memory_numbers import MemoryResults
 from results.search import SearchResults
+from results.table import ComparisonResults, MemoryResults
 
 AnyResults: TypeAlias = SearchResults | ComparisonResults | MemoryResults
 

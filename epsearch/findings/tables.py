@@ -7,8 +7,7 @@ from epsearch.loop.rows import Row
 from epsearch.loop.table import TableLoop
 from epsearch.session.session import unfinished
 from epsearch.study.kinds import Comparison
-from results.pages.comparison_numbers import ComparedRow, ComparisonResults
-from results.pages.memory_numbers import MemoryResults, MemoryRow
+from results.table import ComparedRow, ComparisonResults, MemoryResults, MemoryRow
 from search_spaces.published.definition import load_definition
 
 

@@ -15,15 +15,15 @@ from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from results.labels import duration_text, mean_std_text
 from results.metrics import METRICS
 from results.pages.comparison import comparison_sheet
-from results.pages.comparison_numbers import ComparisonResults, TableResults, comparison_table, ranking
-from results.pages.memory import memory_sheet
-from results.pages.memory_numbers import MemoryResults, memory_table
+from results.pages.comparison_numbers import comparison_table, ranking
+from results.pages.memory import memory_sheet, memory_table
 from results.pages.search_sections import warnings
 from results.pages.sheet import Line, Sheet
-from results.pages.strategies import strategies_sheet
-from results.pages.strategies_numbers import strategies_table
+from results.pages.side_by_side import strategies_sheet
+from results.pages.side_by_side_numbers import strategies_table
 from results.search import SearchResults
 from results.search_tables import evaluation_table
+from results.table import ComparisonResults, MemoryResults, TableResults
 from results.verdict.answer import answer
 from results.verdict.assessment import trust, trust_as_json
 

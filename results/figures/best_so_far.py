@@ -1,17 +1,15 @@
 """Figure: the best mean A_T so far against the number of member runs."""
 
-from __future__ import annotations
+import math
+from typing import Any, NamedTuple
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+import pandas as pd
 
-from results.figures.style import BLUE, FAINT, finish, look, plotly
+from results.figures.style import BLUE, FAINT, finish, padded, plotly
 from results.labels import STREAM_LABELS, count_text, number_text, subscripts
 from results.points import point_text
 from results.search import SearchResults
 from results.verdict import wording
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class BestSoFar(NamedTuple):
@@ -28,15 +26,14 @@ class BestSoFar(NamedTuple):
 
 def numbers(results: SearchResults) -> BestSoFar:
     """Returns the scores in the order of the rounds; a member that two points or two rounds share is counted once."""
-    import pandas as pd
-
     seen: set[str] = set()
     rows, names = [], []
     for r in results.rounds:
         for point, score in zip(r.points, r.scores, strict=True):
+            # By key: ε = 0 of two repeats, or A-GEM at any trigger, is the same run and cost nothing the second time.
             seen |= {record.key for record in results.members_of(point)}
-            percent = float("nan") if score is None else 100 * score
             names.append(f"{wording.round_noun(r)} {r.number}")
+            percent = math.nan if score is None else 100 * score
             rows.append((r.number, len(seen), point_text(results.parameters, point), percent))
     points = pd.DataFrame(rows, columns=["repeat", "members", "setting", "score"])
     best = points["score"].cummax().ffill()  # a point without a score leaves the best as it was
@@ -47,19 +44,16 @@ def draw(spent: BestSoFar) -> Any:
     """Returns a plotly figure: a dot for each point, and the best so far as a staircase."""
     figure = plotly("graph_objects").Figure()
     tried = spent.points.assign(name=spent.names).dropna(subset=["score"])
-    figure.add_trace(
-        plotly("graph_objects").Scatter(
-            x=tried["members"],
-            y=tried["score"],
-            customdata=tried[["setting", "name"]],
-            mode="markers",
-            marker={"size": 6, "color": FAINT, "opacity": 0.5},
-            name="tried",
-            hovertemplate=f"%{{customdata[0]}} (%{{customdata[1]}})<br>"
-            f"{subscripts('A_T')} = %{{y:.2f}} %<extra></extra>",
-        )
+    figure.add_scatter(
+        x=tried["members"],
+        y=tried["score"],
+        customdata=tried[["setting", "name"]],
+        mode="markers",
+        marker={"size": 6, "color": FAINT, "opacity": 0.5},
+        name="tried",
+        hovertemplate=f"%{{customdata[0]}} (%{{customdata[1]}})<br>{subscripts('A_T')} = %{{y:.2f}} %<extra></extra>",
     )
-    figure.add_trace(staircase(spent.points, "best so far", look(0).colour, "solid"))
+    add_staircase(figure, spent.points, "best so far", BLUE, "solid")
     finish(figure, height=340)
     figure.update_xaxes(title_text="member runs", rangemode="tozero")
     figure.update_yaxes(title_text=subscripts("A_T (%)"), range=shown_range(spent.points))
@@ -74,18 +68,18 @@ def shown_range(points: pd.DataFrame) -> tuple[float, float] | None:
     scores = points["score"].dropna()
     if scores.empty:
         return None
-    low, high = min(float(scores.median()), float(points["best"].min())), float(scores.max())
-    pad = 0.08 * (high - low) or 0.1
-    return low - pad, high + pad
+    low = min(float(scores.median()), float(points["best"].min()))
+    return padded(low, float(scores.max()), share=0.08, least=0.1)
 
 
-def staircase(points: pd.DataFrame, name: str, colour: str = BLUE, dash: str = "solid") -> Any:
-    """Returns the trace of the best so far; also used for the comparison of strategies."""
+def add_staircase(figure: Any, points: pd.DataFrame, name: str, colour: str, dash: str) -> None:
+    """Adds the line of the best so far to a figure; also used for the comparison of strategies."""
     known = points.dropna(subset=["best"])
-    return plotly("graph_objects").Scatter(
+    figure.add_scatter(
         x=known["members"],
         y=known["best"],
         mode="lines",
+        # First across, then up: the best so far holds until the next point is complete.
         line={"shape": "hv", "width": 2, "color": colour, "dash": dash},
         name=name,
         hovertemplate="%{fullData.name}: " + subscripts("A_T") + " = %{y:.2f} % after %{x} member runs<extra></extra>",

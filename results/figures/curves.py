@@ -1,19 +1,16 @@
 """Figure: A_k or F_k over the tasks of a stream, one line for each row of a comparison."""
 
-from __future__ import annotations
-
+import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
-from results.figures.style import Look, faint, finish, legend_beside, look, plotly
+from results.figures.style import Look, axis_title, faint, finish, legend_beside, look, padded, plotly
 from results.labels import count_text, subscripts
 from results.ledger.record import RunRecord
 from results.metrics import average_accuracy_curve, forgetting_curve
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MOST_BANDS = 3
 """With more lines, bands would cover each other: the spread is then only in the hover text and the CSV file."""
@@ -76,9 +73,13 @@ def numbers(rows: Iterable[tuple[str, Sequence[RunRecord]]], metric: str = "A_k"
     """
     if metric not in KINDS:
         raise ValueError(f"no curve of {metric!r}; known: {', '.join(KINDS)}")
-    measured = [(i, label, [r for r in records if r.status == "ok"]) for i, (label, records) in enumerate(rows)]
-    kept = [(i, label, members) for i, label, members in measured if members]
-    return Curves(metric, tuple(_curve(label, m, metric) for _, label, m in kept), tuple(i for i, _, _ in kept))
+    # Numbered before rows are left out, so that a line looks the same once the others are measured, too.
+    curves = {
+        place: _curve(label, members, metric)
+        for place, (label, records) in enumerate(rows)
+        if (members := [r for r in records if r.status == "ok"])
+    }
+    return Curves(metric, tuple(curves.values()), tuple(curves))
 
 
 def draw(curves: Curves) -> Any:
@@ -95,8 +96,8 @@ def draw(curves: Curves) -> Any:
             _add_band(figure, curve, faint(look(place).colour))
         for row in panels:
             _add_line(figure, curve, look(place), curves.metric, row)
-    of_legend = 60 + 25 * len(curves.curves)
-    finish(figure, height=430 if few else max(460 * len(panels), of_legend))
+    # Beside the panels, the legend has a line for each row and must fit into the figure's height.
+    finish(figure, height=430 if few else max(460 * len(panels), 60 + 25 * len(curves.curves)))
     if not few:
         legend_beside(figure)
     _title_axes(figure, curves, panels)
@@ -109,15 +110,13 @@ def zoom(curves: Curves) -> tuple[float, float] | None:
     """Returns the range of the better half of many curves, if it is less than half of the whole range; else None."""
     if len(curves.curves) <= MOST_BANDS:
         return None
-    sign = -1 if curves.metric == "A_k" else 1
-    ordered = sorted(curves.curves, key=lambda c: sign * c.mean[-1])
+    ordered = sorted(curves.curves, key=lambda c: c.mean[-1], reverse=curves.metric == "A_k")
     values = [np.array(c.mean)[KINDS[curves.metric].first - 1 :] for c in ordered]
     best = np.concatenate(values[: (len(values) + 1) // 2])
     # A second panel that shows half of the range or more would show nothing new.
     if not best.size or np.ptp(best) > 0.5 * np.ptp(np.concatenate(values)):
         return None
-    pad = 0.06 * float(np.ptp(best)) or 1e-3
-    return float(best.min()) - pad, float(best.max()) + pad
+    return padded(float(best.min()), float(best.max()))
 
 
 def caption(curves: Curves) -> str:
@@ -135,8 +134,6 @@ def caption(curves: Curves) -> str:
 
 def tables(curves: Curves) -> dict[str, pd.DataFrame]:
     """Returns name -> table of the data of the figure."""
-    import pandas as pd
-
     kind, metric = KINDS[curves.metric], curves.metric
     rows = [
         (c.label, c.epsilon, k, mean, std, c.n)
@@ -153,20 +150,20 @@ def _curve(label: str, members: list[RunRecord], metric: str) -> Curve:
     curve = average_accuracy_curve if metric == "A_k" else forgetting_curve
     values = KINDS[metric].scale * curve(accuracies)
     std = values.std(axis=0) if len(members) > 1 else np.full(values.shape[1], np.nan)
-    epsilons = {r.epsilon for r in members}
-    epsilon = epsilons.pop() if len(epsilons) == 1 else float("nan")
+    epsilon, *others = {r.epsilon for r in members}
+    epsilon = float("nan") if others else epsilon
     return Curve(label, epsilon, tuple(values.mean(axis=0).tolist()), tuple(std.tolist()), len(members))
 
 
 def _add_band(figure: Any, curve: Curve, colour: str) -> None:
-    points = [(k, m, s) for k, (m, s) in enumerate(zip(curve.mean, curve.std, strict=True), start=1) if s == s]
-    if not points:
-        return
-    k = [k for k, _, _ in points]
-    upper = [m + s for _, m, s in points]
-    lower = [m - s for _, m, s in points]
-    figure.add_trace(
-        plotly("graph_objects").Scatter(
+    edges = [
+        (k, mean - std, mean + std)
+        for k, (mean, std) in enumerate(zip(curve.mean, curve.std, strict=True), start=1)
+        if not math.isnan(std)  # one seed has no spread, and F_1 is not defined
+    ]
+    if edges:
+        k, lower, upper = zip(*edges, strict=True)
+        figure.add_scatter(
             x=[*k, *k[::-1]],  # a closed outline: along the upper edge and back along the lower one
             y=[*upper, *lower[::-1]],
             fill="toself",
@@ -176,25 +173,22 @@ def _add_band(figure: Any, curve: Curve, colour: str) -> None:
             showlegend=False,
             hoverinfo="skip",
         )
-    )
 
 
 def _add_line(figure: Any, curve: Curve, style: Look, metric: str, row: int) -> None:
     kind = KINDS[metric]
     values = f"%{{y:.{kind.digits}f}} ± %{{customdata:.{kind.digits}f}} {kind.unit}"
-    figure.add_trace(
-        plotly("graph_objects").Scatter(
-            x=list(range(1, len(curve.mean) + 1)),
-            y=curve.mean,
-            customdata=curve.std,
-            name=curve.label,
-            legendgroup=curve.label,
-            showlegend=row == 1,
-            mode="lines+markers",
-            line={"color": style.colour, "dash": style.dash, "width": 2},
-            marker={"symbol": style.symbol, "size": 7, "color": style.colour},
-            hovertemplate=f"%{{fullData.name}}<br>after task %{{x}}: {subscripts(metric)} = {values}<extra></extra>",
-        ),
+    figure.add_scatter(
+        x=list(range(1, len(curve.mean) + 1)),
+        y=curve.mean,
+        customdata=curve.std,
+        name=curve.label,
+        legendgroup=curve.label,  # a click hides the line in both panels
+        showlegend=row == 1,
+        mode="lines+markers",
+        line={"color": style.colour, "dash": style.dash, "width": 2},
+        marker={"symbol": style.symbol, "size": 7, "color": style.colour},
+        hovertemplate=f"%{{fullData.name}}<br>after task %{{x}}: {subscripts(metric)} = {values}<extra></extra>",
         row=row,
         col=1,
     )
@@ -202,6 +196,6 @@ def _add_line(figure: Any, curve: Curve, style: Look, metric: str, row: int) -> 
 
 def _title_axes(figure: Any, curves: Curves, panels: list[int]) -> None:
     tasks, kind = max((len(c.mean) for c in curves.curves), default=1), KINDS[curves.metric]
-    figure.update_xaxes(range=[kind.first - 0.3, tasks + 0.3], dtick=1)
+    figure.update_xaxes(range=[kind.first - 0.3, tasks + 0.3], dtick=1)  # a tick a task, markers not cut in half
     figure.update_xaxes(title_text="tasks learned, k", row=panels[-1])
-    figure.update_yaxes(title_text=subscripts(f"{curves.metric} ({kind.unit or 'fraction'})"))
+    figure.update_yaxes(title_text=axis_title(curves.metric, kind.unit))

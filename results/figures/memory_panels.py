@@ -1,19 +1,20 @@
 """Figure: A_T, a_1, a_t and F_T against the size of the episodic memory, one line for each method."""
 
-from __future__ import annotations
+from itertools import product
+from typing import Any, NamedTuple
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+import pandas as pd
 
-from results.figures.style import FAINT, finish, legend_beside, look, plotly
+from results.figures.style import FAINT, add_legend_entry, axis_title, finish, legend_beside, look, plotly
 from results.labels import subscripts
 from results.metrics import METRICS
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PANELS = ("A_T", "a_1", "a_t", "F_T")
 DODGE = 1.022
 """Neighbouring lines are shifted by this factor on the memory axis, so that their error bars do not overlap."""
+
+PRINTED_MARKER = {"size": 12, "line_width": 1.6}
+"""Of printed values: larger than ours, so that one around ours is seen."""
 
 MOST_ABOVE = 4
 """With more lines the legend is beside the panels, where it covers nothing."""
@@ -49,19 +50,23 @@ def draw(panels: MemoryPanels) -> Any:
         rows=2, cols=2, shared_xaxes=True, horizontal_spacing=0.1, vertical_spacing=0.07
     )
     lines = panels.points["line"].unique().tolist()
-    for position, metric in enumerate(PANELS):
-        row, col = divmod(position, 2)
+    places = dict(zip(PANELS, product((1, 2), (1, 2)), strict=True))
+    for metric, (row, col) in places.items():
         for line in lines:
             points = panels.points[panels.points["line"] == line]
             shift = DODGE ** (line - max(lines) / 2)  # a factor, because the axis is logarithmic
-            for trace in _traces(points, metric, line, shift, position == 0):
-                figure.add_trace(trace, row=row + 1, col=col + 1)
+            figure.add_traces(_traces(points, metric, line, shift), rows=row, cols=col)
     if panels.printed:
-        figure.add_trace(_legend_entry(), row=1, col=1)
+        # One for the open markers of all methods.
+        add_legend_entry(figure, "printed in the paper", {**PRINTED_MARKER, "symbol": "circle-open", "color": FAINT})
     finish(figure, height=640)
     if len(lines) > MOST_ABOVE:
         legend_beside(figure)
-    _title_axes(figure, panels)
+    sizes = sorted(int(m) for m in panels.points["memory"].unique())
+    figure.update_xaxes(type="log", tickvals=sizes, ticktext=[str(m) for m in sizes], minor={"ticks": ""})
+    figure.update_xaxes(title_text="memory (examples per class and task)", row=2)
+    for metric, (row, col) in places.items():
+        figure.update_yaxes(title_text=axis_title(metric, METRICS[metric].unit), row=row, col=col)
     return figure
 
 
@@ -80,64 +85,42 @@ def tables(panels: MemoryPanels) -> dict[str, pd.DataFrame]:
     return {"memory_panels": panels.points.drop(columns="line")}
 
 
-def _traces(points: pd.DataFrame, metric: str, line: int, shift: float, first: bool) -> list[Any]:
+def _traces(points: pd.DataFrame, metric: str, line: int, shift: float) -> list[Any]:
     """Returns our line, and the printed values as open markers in its colour."""
     scatter, style = plotly("graph_objects").Scatter, look(line)
-    name, digits, unit = str(points["row"].iloc[0]), METRICS[metric].digits, METRICS[metric].unit
-    values = f"{subscripts(metric)} = %{{y:.{digits}f}} ± %{{customdata[1]:.3~f}} {unit}"
+    name = str(points["row"].iloc[0])
+    # The true size and not x, which is shifted; "~" leaves out the zeros at the end of a spread.
+    values = f"%{{y:.{METRICS[metric].digits}f}} ± %{{customdata[1]:.3~f}} {METRICS[metric].unit}"
+    hover = f"%{{fullData.name}}, %{{customdata[0]}} examples<br>{subscripts(metric)} = {values}<extra></extra>"
     ours, printed = points[points["n"] > 0], points[points[f"{metric}_printed_mean"].notna()]
-    measured = scatter(
-        x=ours["memory"] * shift,
-        y=ours[f"{metric}_mean"],
-        customdata=ours[["memory", f"{metric}_std"]],
-        error_y={"array": ours[f"{metric}_std"], "thickness": 1.2, "width": 3},
-        name=name,
-        legendgroup=name,
-        showlegend=first,
-        mode="lines+markers",
-        line={"color": style.colour, "dash": style.dash, "width": 2},
-        marker={"symbol": style.symbol, "size": 8, "color": style.colour},
-        hovertemplate=f"%{{fullData.name}}, %{{customdata[0]}} examples<br>{values}<extra></extra>",
-    )
-    there = scatter(
-        x=printed["memory"] * shift,
-        y=printed[f"{metric}_printed_mean"],
-        customdata=printed[["memory", f"{metric}_printed_std"]],
-        name=f"{name}, printed",
-        legendgroup=name,
-        showlegend=False,
-        mode="markers",
-        marker={
-            "symbol": style.symbol.removesuffix("-open") + "-open",
-            "size": 12,
-            "color": style.colour,
-            "line_width": 1.6,
-        },
-        hovertemplate=f"%{{fullData.name}}, %{{customdata[0]}} examples<br>{values}<extra></extra>",
-    )
-    return [measured, there]
-
-
-def _legend_entry() -> Any:
-    """Returns one entry of the legend for the open markers of all methods."""
-    marker = {"symbol": "circle-open", "size": 12, "color": FAINT, "line_width": 1.6}
-    return plotly("graph_objects").Scatter(
-        # A trace without points, which appears only in the legend.
-        x=[None],
-        y=[None],
-        mode="markers",
-        marker=marker,
-        name="printed in the paper",
-        hoverinfo="skip",
-    )
-
-
-def _title_axes(figure: Any, panels: MemoryPanels) -> None:
-    sizes = sorted(int(m) for m in panels.points["memory"].unique())
-    figure.update_xaxes(type="log", tickvals=sizes, ticktext=[str(m) for m in sizes], minor={"ticks": ""})
-    for col in (1, 2):
-        figure.update_xaxes(title_text="memory (examples per class and task)", row=2, col=col)
-    for position, metric in enumerate(PANELS):
-        row, col = divmod(position, 2)
-        unit = METRICS[metric].unit or "fraction"
-        figure.update_yaxes(title_text=subscripts(f"{metric} ({unit})"), row=row + 1, col=col + 1)
+    return [
+        scatter(
+            x=ours["memory"] * shift,
+            y=ours[f"{metric}_mean"],
+            customdata=ours[["memory", f"{metric}_std"]],
+            error_y={"array": ours[f"{metric}_std"], "thickness": 1.2, "width": 3},
+            name=name,
+            legendgroup=name,
+            showlegend=metric == PANELS[0],
+            mode="lines+markers",
+            line={"color": style.colour, "dash": style.dash, "width": 2},
+            marker={"symbol": style.symbol, "size": 8, "color": style.colour},
+            hovertemplate=hover,
+        ),
+        scatter(
+            x=printed["memory"] * shift,
+            y=printed[f"{metric}_printed_mean"],
+            customdata=printed[["memory", f"{metric}_printed_std"]],
+            name=f"{name}, printed",
+            legendgroup=name,
+            showlegend=False,
+            mode="markers",
+            # The markers of the second seven looks are open already.
+            marker={
+                **PRINTED_MARKER,
+                "symbol": style.symbol.removesuffix("-open") + "-open",
+                "color": style.colour,
+            },
+            hovertemplate=hover,
+        ),
+    ]

@@ -1,20 +1,18 @@
 """Figure: a metric versus the searched parameter, with mean and spread of every round, all seeds and the curve."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Any
 
-from results.figures import parameter_drawing
-from results.figures.parameter_drawing import ParameterCurve
+import pandas as pd
+
+from results.figures.parameter_drawing import ParameterCurve, draw
 from results.labels import STREAM_LABELS, about_text, count_text, number_text
 from results.metrics import METRICS, mean_std, summarize
 from results.search import SearchResults
 from results.verdict import wording
-from results.verdict.peak import Peak, peak
+from results.verdict.peak import Peak
+from results.verdict.peak import peak as peak_of
 
-if TYPE_CHECKING:
-    import pandas as pd
+__all__ = ["caption", "draw", "numbers", "tables"]
 
 # Of the CSV file of the fitted curve: confidence set, bootstrap interval, window, and coefficients on the axis.
 CURVE_COLUMNS = [
@@ -30,28 +28,23 @@ def numbers(results: SearchResults, metric: str = "A_T") -> ParameterCurve:
     """
     name = results.parameters[0]
     members = _members(results, metric)
-    points = mean_std(members, by=["repeat", name], metrics=[metric])
-    points = points.rename(columns={f"{metric}_mean": "mean", f"{metric}_std": "std"})
-    baseline = None if results.baseline is None else float(results.baseline[0])
+    points = mean_std(members, by=["repeat", name], metrics=[metric]).rename(
+        columns={f"{metric}_mean": "mean", f"{metric}_std": "std"}
+    )
     return ParameterCurve(
         metric=metric,
         stream=results.score_on,
         parameter=name,
         log=name in results.log,
         chosen=float(results.chosen[0]),
-        baseline=baseline,
+        baseline=None if results.baseline is None else float(results.baseline[0]),
         baseline_text=wording.baseline(results).removeprefix("the "),
         zero_is_agem=results.zero_is_agem,
         members=members.rename(columns={metric: "value"})[["repeat", name, "seed", "value"]],
         points=points,
         intervals=tuple(r.number for r in results.rounds if r.span is not None and r.number in set(points["repeat"])),
-        peak=peak(results, metric),
+        peak=peak_of(results, metric),
     )
-
-
-def draw(curve: ParameterCurve) -> Any:
-    """Returns a plotly figure: the whole interval on top, below it the last repeats on one common scale."""
-    return parameter_drawing.draw(curve)
 
 
 def caption(curve: ParameterCurve) -> str:
@@ -62,36 +55,30 @@ def caption(curve: ParameterCurve) -> str:
         "bars: ± one standard deviation; faint dots: single seeds."
     )
     if curve.zooms:
+        # A study may have batches, too, if it was extended by another strategy.
+        noun = "repeat" if {*curve.points["repeat"]} <= {*curve.intervals} else "round"
         text += (
-            f" Above: every {_round(curve)} over the whole interval. Below: the later repeats, each over its own "
+            f" Above: every {noun} over the whole interval. Below: the later repeats, each over its own "
             "interval, with a common vertical scale."
         )
     if (level := curve.at_baseline) is not None:
-        value = f"({number_text(level, METRICS[curve.metric].digits)}{_unit(curve)})"
+        metric = METRICS[curve.metric]
+        value = f"({f'{number_text(level, metric.digits)} {metric.unit}'.strip()})"
         agem = curve.zero_is_agem and curve.baseline == 0
         which = f"ε = 0, where the formula switches to A-GEM {value}" if agem else f"the {curve.baseline_text} {value}"
         text += f" Diamond and dashed line: {which}."
     return f"{text} {_curve_caption(curve)}"
 
 
-def _round(curve: ParameterCurve) -> str:
-    """Returns the noun for all rounds: a study may have batches, too, if it was extended by another strategy."""
-    return "repeat" if {*curve.points["repeat"]} <= {*curve.intervals} else "round"
-
-
 def tables(curve: ParameterCurve) -> dict[str, pd.DataFrame]:
     """Returns name -> table of the data of the figure."""
-    import pandas as pd
-
     name = f"{curve.parameter}_{curve.metric}"
-    found = pd.DataFrame([] if curve.peak is None else [_row(curve.peak)], columns=CURVE_COLUMNS)
-    return {name: curve.points, f"{name}_seeds": curve.members, f"{name}_curve": found}
+    fitted = pd.DataFrame([] if curve.peak is None else [_row(curve.peak)], columns=CURVE_COLUMNS)
+    return {name: curve.points, f"{name}_seeds": curve.members, f"{name}_curve": fitted}
 
 
 def _members(results: SearchResults, metric: str) -> pd.DataFrame:
     """Returns one row a round, tried value and member: repeat, <parameter>, seed, status, <metric>."""
-    import pandas as pd
-
     kept = [(r.number, s[0], record) for r in results.rounds for s in r.points for record in results.members_of(s)]
     frame = summarize(record for _, _, record in kept)[["seed", "status", metric]]
     places = pd.DataFrame([(number, value) for number, value, _ in kept], columns=["repeat", results.parameters[0]])
@@ -100,34 +87,31 @@ def _members(results: SearchResults, metric: str) -> pd.DataFrame:
 
 def _row(peak: Peak) -> tuple[object, ...]:
     """Returns the row of CURVE_COLUMNS: values of the parameter, but coefficients on its axis."""
-    found, window = peak.maximum, peak.maximum.window
-    start, end = peak.window or (math.nan, math.nan)
-    of_window = (start, end, 0, False, math.nan) if window is None else (start, end, *window[2:])
-    ends = (peak.value(found.bootstrap_low), peak.value(found.bootstrap_high))
-    return (peak.low, peak.high, *ends, peak.best, *of_window, found.seeds, *(peak.curve or 3 * (math.nan,)))
+    top, window = peak.maximum, peak.maximum.window
+    fit = (0, False, math.nan) if window is None else window[2:]
+    return (
+        *(peak.low, peak.high, peak.value(top.bootstrap_low), peak.value(top.bootstrap_high), peak.best),
+        *(*(peak.window or 2 * (math.nan,)), *fit, top.seeds),
+        *(peak.curve or 3 * (math.nan,)),
+    )
 
 
 def _curve_caption(curve: ParameterCurve) -> str:
     """Returns the part of the caption about the fitted curve; "" without a confidence set."""
-    found = curve.peak
-    if found is None:
+    peak = curve.peak
+    if peak is None:
         return ""
     best = "highest" if curve.metric == "A_T" else "lowest"
     apart = "; ε = 0 is left out because another formula holds there" if curve.zero_is_agem else ""
-    ends = about_text((found.low, found.high))
-    where = f"where {curve.metric} is {best}: {curve.label} in {ends}, from {count_text(found.maximum.seeds, 'seed')}"
-    if found.curve is None or found.maximum.window is None:
-        which = "no quadratic curve can be fitted" if found.maximum.seeds > 1 else "one seed gives no measure of noise"
+    ends, window = about_text((peak.low, peak.high)), peak.maximum.window
+    where = f"where {curve.metric} is {best}: {curve.label} in {ends}, from {count_text(peak.maximum.seeds, 'seed')}"
+    if peak.curve is None or window is None:
+        which = "no quadratic curve can be fitted" if peak.maximum.seeds > 1 else "one seed gives no measure of noise"
         return f"Shaded: the values that cannot be excluded as the place {where} ({which})."
-    window = found.maximum.window
     over = "all tried values" if window.whole else f"the {window.points} values that such a curve fits"
     fit = "" if math.isnan(window.lack_of_fit_p) else f", lack of fit p = {window.lack_of_fit_p:.2g}"
     return (
         f"Dotted: quadratic curve fitted to {over}, with an intercept for each seed{fit}{apart}; star: where it is "
-        f"{best}, {curve.label} = {found.best:.3g}. Shaded: 95 % confidence set of the place {where}, each seed being "
+        f"{best}, {curve.label} = {peak.best:.3g}. Shaded: 95 % confidence set of the place {where}, each seed being "
         "one unit. The curve describes the shape; it does not choose the value."
     )
-
-
-def _unit(curve: ParameterCurve) -> str:
-    return f" {METRICS[curve.metric].unit}" if METRICS[curve.metric].unit else ""

@@ -1,21 +1,29 @@
 """The drawing of `parameter_curve`, and what it shows."""
 
-from __future__ import annotations
-
-import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
-from results.figures.style import BLUE, FAINT, INK, ORANGE, VERMILLION, faint, finish, ordered_colours, plotly
+from results.figures.style import (
+    BLUE,
+    FAINT,
+    INK,
+    ORANGE,
+    VERMILLION,
+    add_legend_entry,
+    axis_title,
+    faint,
+    finish,
+    on_axis,
+    ordered_colours,
+    padded,
+    plotly,
+)
 from results.labels import subscripts
 from results.metrics import METRICS
 from results.points import parameter_label, value_text
 from results.verdict.peak import Peak
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 MOST_ZOOMS = 4
 """Panels of single repeats; narrower ones than these would be unreadable."""
@@ -56,7 +64,7 @@ class ParameterCurve(NamedTuple):
 
     @property
     def zooms(self) -> tuple[int, ...]:
-        """Numbers of the rounds with a panel of their own."""
+        """Numbers of the rounds with a panel of their own; not the first, whose interval is that of the upper panel."""
         return tuple(number for number in self.intervals if number > 1)[-MOST_ZOOMS:]
 
     @property
@@ -65,35 +73,27 @@ class ParameterCurve(NamedTuple):
         rows = self.points[(self.points[self.parameter] == self.baseline) & self.points["mean"].notna()]
         return None if rows.empty else float(rows["mean"].iloc[0])
 
-    def on_axis(self, value: float) -> float:
-        """Returns a value's place on the axis."""
-        return math.log10(value) if self.log else value
-
 
 def draw(curve: ParameterCurve) -> Any:
-    """Returns the plotly figure of `parameter_curve.draw`."""
+    """Returns a plotly figure: the whole interval on top, below it the last repeats on one common scale."""
     rounds = sorted(int(r) for r in curve.points["repeat"].unique())
-    zooms = list(curve.zooms)  # not the first round, whose interval is that of the upper panel
-    figure = _panels(curve, zooms)
+    figure = _panels(curve.zooms)
     coloured = ordered_colours(len(rounds)) if curve.intervals else [BLUE] * len(rounds)
     colours = dict(zip(rounds, coloured, strict=True))
     for number in rounds:
         _add_round(figure, curve, number, colours[number], row=1, col=1)
+    # Above all points of the upper panel: what comes later is drawn on top.
     _add_curve(figure, curve)
-    for col, number in enumerate(zooms, start=1):
+    for col, number in enumerate(curve.zooms, start=1):
         _add_round(figure, curve, number, colours[number], row=2, col=col)
-    _add_reference_lines(figure, curve, len(zooms))
-    _add_bands(figure, curve, zooms)
-    finish(figure, height=780 if zooms else 460)
-    _title_axes(figure, curve, zooms)
+    _add_reference_lines(figure, curve)
+    _add_bands(figure, curve)
+    finish(figure, height=780 if curve.zooms else 460)
+    _title_axes(figure, curve)
     return figure
 
 
-def _hover(curve: ParameterCurve) -> str:
-    return f"{curve.label} = %{{x:.6g}}<br>{subscripts(curve.metric)} = %{{y:.4g}}"
-
-
-def _panels(curve: ParameterCurve, zooms: list[int]) -> Any:
+def _panels(zooms: tuple[int, ...]) -> Any:
     """Returns an empty figure with all panels."""
     if not zooms:
         return plotly("subplots").make_subplots(rows=1, cols=1)
@@ -113,108 +113,104 @@ def _add_round(figure: Any, curve: ParameterCurve, number: int, colour: str, row
     seeds = curve.members[(curve.members["repeat"] == number) & curve.members["value"].notna()]
     means = curve.points[(curve.points["repeat"] == number) & curve.points["mean"].notna()]
     name = f"{'repeat' if number in curve.intervals else 'batch'} {number}" if curve.intervals else "tried"
-    dot = {"size": 4, "color": colour, "opacity": 0.3}
-    dots = plotly("graph_objects").Scatter(
-        x=seeds[curve.parameter], y=seeds["value"], customdata=seeds["seed"], mode="markers", marker=dot,
-        legendgroup=name, showlegend=False,
-        hovertemplate=f"{_hover(curve)}<br>seed %{{customdata}}<extra></extra>",
-    )  # fmt: skip
-    figure.add_trace(dots, row=row, col=col)
-    look = {"size": 6 if row == 1 else 7, "color": colour}
-    plain = means[curve.parameter] != curve.baseline
-    shown = {trace.name for trace in figure.data}
-    named = {"name": name, "legendgroup": name, "showlegend": row == 1 and name not in shown, "legendrank": 2}
-    _add_means(figure, curve, means[plain], {"marker": look, **named}, row, col)
-    if row == 2 or curve.baseline_text not in shown:
-        diamond = {"symbol": "diamond", "size": 11, "color": VERMILLION}
-        text = curve.baseline_text
-        named = {"name": text, "legendgroup": text, "showlegend": row == 1, "legendrank": 1}
-        _add_means(figure, curve, means[~plain], {"marker": diamond, **named}, row, col)
-
-
-def _add_means(
-    figure: Any, curve: ParameterCurve, means: pd.DataFrame, look: dict[str, Any], row: int, col: int
-) -> None:
-    if means.empty:
-        return
-    bars = {"array": means["std"].fillna(0), "thickness": 1.2, "width": 3}
-    hover = f"{_hover(curve)} ± %{{customdata[1]:.2g}} (n = %{{customdata[0]}})<extra></extra>"
-    points = plotly("graph_objects").Scatter(
-        x=means[curve.parameter], y=means["mean"], error_y=bars, customdata=means[["n", "std"]],
-        mode="markers", hovertemplate=hover, **look,
-    )  # fmt: skip
-    figure.add_trace(points, row=row, col=col)
+    hover = f"{curve.label} = %{{x:.6g}}<br>{subscripts(curve.metric)} = %{{y:.4g}}"
+    figure.add_scatter(
+        x=seeds[curve.parameter],
+        y=seeds["value"],
+        customdata=seeds["seed"],
+        mode="markers",
+        marker={"size": 4, "color": colour, "opacity": 0.3},
+        legendgroup=name,
+        showlegend=False,
+        hovertemplate=f"{hover}<br>seed %{{customdata}}<extra></extra>",
+        row=row,
+        col=col,
+    )
+    # The baseline is shared by all repeats: it has one marker and one entry above, and one marker in each panel below.
+    shown, plain = {trace.name for trace in figure.data}, means[curve.parameter] != curve.baseline
+    dot = {"size": 6 if row == 1 else 7, "color": colour}
+    diamond = {"symbol": "diamond", "size": 11, "color": VERMILLION}
+    for label, part, marker, rank in (
+        (name, means[plain], dot, 2),
+        (curve.baseline_text, means[~plain], diamond, 1),
+    ):
+        if part.empty or (row == 1 and rank == 1 and label in shown):
+            continue
+        figure.add_scatter(
+            x=part[curve.parameter],
+            y=part["mean"],
+            error_y={"array": part["std"].fillna(0), "thickness": 1.2, "width": 3},
+            customdata=part[["n", "std"]],
+            mode="markers",
+            hovertemplate=f"{hover} ± %{{customdata[1]:.2g}} (n = %{{customdata[0]}})<extra></extra>",
+            marker=marker,
+            name=label,
+            legendgroup=label,
+            showlegend=row == 1 and label not in shown,
+            legendrank=rank,
+            row=row,
+            col=col,
+        )
 
 
 def _add_curve(figure: Any, curve: ParameterCurve) -> None:
     """Adds the fitted curve over its window, and a star where it is best."""
-    found, scatter = curve.peak, plotly("graph_objects").Scatter
-    if found is None or found.curve is None or found.maximum.window is None:
+    peak = curve.peak
+    if peak is None or peak.curve is None or peak.maximum.window is None:
         return
-    places = np.linspace(found.maximum.window.low, found.maximum.window.high, 201).tolist()
-    line = {"color": FAINT, "dash": "dot", "width": 1.6}
-    shape = scatter(
-        x=[found.value(place) for place in places],
-        y=[found.at(place) for place in places],
+    # Only over the values it was fitted to: beyond them a quadratic says nothing.
+    places = np.linspace(peak.maximum.window.low, peak.maximum.window.high, 201).tolist()
+    figure.add_scatter(
+        x=[peak.value(place) for place in places],
+        y=[peak.at(place) for place in places],
         mode="lines",
-        line=line,
+        line={"color": FAINT, "dash": "dot", "width": 1.6},
         legendrank=3,
         name="fitted curve",
         hoverinfo="skip",
+        row=1,
+        col=1,
     )
-    figure.add_trace(shape, row=1, col=1)
-    star = {"symbol": "star", "size": 12, "color": ORANGE, "line": {"width": 1, "color": INK}}
-    hover = f"best of the curve: {curve.label} = %{{x:.4g}}<extra></extra>"
-    best = scatter(
-        x=[found.best], y=[found.at(found.maximum.best)], mode="markers", marker=star, name="its best",
-        legendrank=4, hovertemplate=hover,
-    )  # fmt: skip
-    figure.add_trace(best, row=1, col=1)
-
-
-def _add_bands(figure: Any, curve: ParameterCurve, zooms: list[int]) -> None:
-    """Adds the confidence set, shaded in every panel as far as its points go."""
-    if curve.peak is None:
-        return
-    panels = [(1, 1, curve.points), *((2, c, _of(curve, n)) for c, n in enumerate(zooms, start=1))]
-    for row, col, points in panels:
-        low = max(curve.peak.low, float(points[curve.parameter].min()))
-        high = min(curve.peak.high, float(points[curve.parameter].max()))
-        if low < high:
-            figure.add_vrect(x0=low, x1=high, fillcolor=faint(BLUE), line_width=0, layer="below", row=row, col=col)
-    # A shaded rectangle has no entry in the legend, so a trace without points stands for it.
-    swatch = {"symbol": "square", "size": 12, "color": faint(BLUE)}
-    figure.add_trace(
-        plotly("graph_objects").Scatter(
-            x=[None], y=[None], mode="markers", marker=swatch, name="best may lie here", legendrank=5, hoverinfo="skip"
-        ),
+    figure.add_scatter(
+        x=[peak.best],
+        y=[peak.at(peak.maximum.best)],
+        mode="markers",
+        marker={"symbol": "star", "size": 12, "color": ORANGE, "line": {"width": 1, "color": INK}},
+        name="its best",
+        legendrank=4,
+        hovertemplate=f"best of the curve: {curve.label} = %{{x:.4g}}<extra></extra>",
         row=1,
         col=1,
     )
 
 
-def _of(curve: ParameterCurve, number: int) -> pd.DataFrame:
-    return curve.points[curve.points["repeat"] == number]
+def _add_bands(figure: Any, curve: ParameterCurve) -> None:
+    """Adds the confidence set, shaded in every panel as far as its points go."""
+    if curve.peak is None:
+        return
+    values = curve.points[curve.parameter]
+    zooms = enumerate((values[curve.points["repeat"] == number] for number in curve.zooms), start=1)
+    for row, col, shown in [(1, 1, values), *((2, col, inside) for col, inside in zooms)]:
+        # Cut off at the points: a wider rectangle would widen the axis.
+        low, high = max(curve.peak.low, float(shown.min())), min(curve.peak.high, float(shown.max()))
+        if low < high:
+            figure.add_vrect(x0=low, x1=high, fillcolor=faint(BLUE), line_width=0, layer="below", row=row, col=col)
+    # A shaded rectangle has no entry in the legend.
+    add_legend_entry(figure, "best may lie here", {"symbol": "square", "size": 12, "color": faint(BLUE)}, rank=5)
 
 
-def _add_reference_lines(figure: Any, curve: ParameterCurve, zooms: int) -> None:
+def _add_reference_lines(figure: Any, curve: ParameterCurve) -> None:
     """Adds the level of the baseline to every panel, and the chosen value to the first."""
-    places = [(1, 1), *((2, c) for c in range(1, zooms + 1))]
-    for row, col in places:
-        if curve.at_baseline is not None:
-            figure.add_hline(
-                y=curve.at_baseline,
-                line={"color": VERMILLION, "dash": "dash", "width": 1},
-                layer="below",
-                row=row,
-                col=col,
-            )
+    if (level := curve.at_baseline) is not None:
+        dashed = {"color": VERMILLION, "dash": "dash", "width": 1}
+        for row, col in [(1, 1), *((2, col + 1) for col in range(len(curve.zooms)))]:
+            figure.add_hline(y=level, line=dashed, layer="below", row=row, col=col)
     if curve.chosen == curve.baseline:
         return
     figure.add_vline(x=curve.chosen, line={"color": BLUE, "width": 1}, layer="below", row=1, col=1)
     # Not the annotation of add_vline, which is misplaced on a logarithmic axis: that expects the logarithm.
     figure.add_annotation(
-        x=curve.on_axis(curve.chosen),
+        x=on_axis(curve.chosen, curve.log),
         y=1,
         xref="x",
         yref="y domain",
@@ -228,12 +224,13 @@ def _add_reference_lines(figure: Any, curve: ParameterCurve, zooms: int) -> None
 
 def _is_left(curve: ParameterCurve) -> bool:
     """Returns whether the chosen value is in the left half, where there is more room for its name on the right."""
-    places = [curve.on_axis(value) for value in curve.points[curve.parameter]] or [curve.on_axis(curve.chosen)]
-    return curve.on_axis(curve.chosen) < (min(places) + max(places)) / 2
+    chosen = on_axis(curve.chosen, curve.log)
+    places = [on_axis(value, curve.log) for value in curve.points[curve.parameter]] or [chosen]
+    return chosen < (min(places) + max(places)) / 2
 
 
-def _title_axes(figure: Any, curve: ParameterCurve, zooms: list[int]) -> None:
-    title = subscripts(f"{curve.metric} (%)" if METRICS[curve.metric].unit else f"{curve.metric} (fraction)")
+def _title_axes(figure: Any, curve: ParameterCurve) -> None:
+    title, zooms = axis_title(curve.metric, METRICS[curve.metric].unit), curve.zooms
     figure.update_xaxes(title_text=curve.label, type="log" if curve.log else "linear")
     figure.update_yaxes(title_text=title, row=1, col=1)
     if not zooms:
@@ -242,7 +239,6 @@ def _title_axes(figure: Any, curve: ParameterCurve, zooms: list[int]) -> None:
     shown = curve.members[curve.members["repeat"].isin(zooms)]["value"].dropna().tolist()
     shown += [] if curve.at_baseline is None else [curve.at_baseline]
     if shown:
-        pad = 0.06 * (max(shown) - min(shown)) or 1e-3
-        figure.update_yaxes(range=[min(shown) - pad, max(shown) + pad], row=2)
+        figure.update_yaxes(range=padded(min(shown), max(shown)), row=2)
     for col in range(2, len(zooms) + 1):
         figure.update_yaxes(showticklabels=False, ticks="", row=2, col=col)

@@ -1,17 +1,14 @@
 """Figure: the best mean A_T so far against the number of member runs, one line for each study."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import pandas as pd
 
 from results.figures import best_so_far
 from results.figures.style import finish, legend_beside, look, plotly
 from results.labels import STREAM_LABELS, subscripts
 from results.search import SearchResults
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class Races(NamedTuple):
@@ -25,8 +22,6 @@ class Races(NamedTuple):
 
 def numbers(studies: Sequence[tuple[str, SearchResults]]) -> Races:
     """Returns the lines of several (label, study)."""
-    import pandas as pd
-
     frames = [
         best_so_far.numbers(study).points.assign(row=label, place=place) for place, (label, study) in enumerate(studies)
     ]
@@ -39,7 +34,7 @@ def draw(races: Races) -> Any:
     figure = plotly("graph_objects").Figure()
     for place in sorted(set(races.points["place"].tolist())):
         style, points = look(place), races.points[races.points["place"] == place]
-        figure.add_trace(best_so_far.staircase(points, str(points["row"].iloc[0]), style.colour, style.dash))
+        best_so_far.add_staircase(figure, points, str(points["row"].iloc[0]), style.colour, style.dash)
     finish(figure, height=420)
     legend_beside(figure)
     # From 0, as all searches begin there.

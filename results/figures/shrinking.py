@@ -3,20 +3,16 @@
 One bar for each repeat, each as wide as the figure, with a funnel from the part of it that the next repeat kept.
 """
 
-from __future__ import annotations
-
-import math
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from results.figures.style import BLUE, FAINT, INK, ORANGE, finish, plotly
+import pandas as pd
+
+from results.figures.style import BLUE, FAINT, INK, ORANGE, finish, on_axis, plotly
 from results.labels import epsilon_text
 from results.points import EPSILON, parameter_label, value_text
 from results.search import SearchResults
 from results.search_tables import search_table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 BAR = 0.16
 """Half the height of a bar; repeats are one unit apart."""
@@ -38,29 +34,21 @@ class Shrinking(NamedTuple):
 
 def numbers(results: SearchResults) -> Shrinking:
     """Returns the intervals and tried values of every round that has an interval."""
-    import pandas as pd
-
     name = results.parameters[0]
     log = name in results.log
-    rows = [
-        (r.number, *r.span, _axis(r.span[1], log) - _axis(r.span[0], log), r.note) for r in results.rounds if r.span
-    ]
-    intervals = pd.DataFrame(rows, columns=["repeat", "low", "high", "width", "note"])
+    rows = [(r.number, *r.span, _width(*r.span, log), r.note) for r in results.rounds if r.span]
     table = search_table(results).dropna(subset=["low"])
     places = [
-        (_axis(value, log) - _axis(low, log)) / (_axis(high, log) - _axis(low, log) or 1.0)
+        _width(low, value, log) / (_width(low, high, log) or 1.0)  # the interval may be a single value
         for value, low, high in zip(table[name], table["low"], table["high"], strict=True)
     ]
-    points = pd.DataFrame(
-        {
-            "repeat": table["repeat"],
-            name: table[name],
-            "position": places,
-            "best": table["best"],
-            "mean": table["A_T_mean"],
-        }
+    points = table.assign(position=places).rename(columns={"A_T_mean": "mean"})
+    return Shrinking(
+        pd.DataFrame(rows, columns=["repeat", "low", "high", "width", "note"]),
+        points[["repeat", name, "position", "best", "mean"]],
+        name,
+        log,
     )
-    return Shrinking(intervals, points, name, log)
 
 
 def draw(shrinking: Shrinking) -> Any:
@@ -78,6 +66,7 @@ def draw(shrinking: Shrinking) -> Any:
     finish(figure, height=110 + 92 * max(len(rows), 1))
     figure.update_layout(margin_b=16)
     figure.update_xaxes(visible=False, range=[-0.03, 1.03])
+    # Downwards, because the first repeat is on top.
     figure.update_yaxes(
         range=[last + 0.55, 0.45],
         tickvals=[r.repeat for r in rows],
@@ -102,8 +91,8 @@ def caption(shrinking: Shrinking) -> str:
     if len(chain) > 1 and chain[-1].width > 0:
         first = "the first" if len(chain) == len(shrinking.intervals) else f"repeat {chain[0].repeat}"
         narrower = f"{chain[0].width / chain[-1].width:.3g} times narrower"
-        text += f" From {first} to the last repeat the interval became {narrower}"
-        text += " on the logarithmic axis." if shrinking.log else "."
+        axis = " on the logarithmic axis" if shrinking.log else ""
+        text += f" From {first} to the last repeat the interval became {narrower}{axis}."
     return text
 
 
@@ -123,8 +112,9 @@ def _last_chain(rows: list[Any]) -> list[Any]:
     return rows[start:]
 
 
-def _axis(value: float, log: bool) -> float:
-    return math.log10(value) if log else value
+def _width(low: float, high: float, log: bool) -> float:
+    """Returns the width of an interval, in decades on a logarithmic axis."""
+    return on_axis(high, log) - on_axis(low, log)
 
 
 def _tried(shrinking: Shrinking) -> str:
@@ -135,25 +125,17 @@ def _add_funnel(figure: Any, upper: Any, lower: Any, log: bool) -> None:
     """Adds the funnel from the kept part of the upper bar to the whole lower bar."""
     if upper.width <= 0:
         return
-    start = _axis(upper.low, log)
-    left, right = ((_axis(end, log) - start) / upper.width for end in (lower.low, lower.high))
-    figure.add_trace(
-        plotly("graph_objects").Scatter(
-            x=[left, right, 1, 0, left],
-            y=[
-                upper.repeat + BAR,
-                upper.repeat + BAR,
-                lower.repeat - BAR,
-                lower.repeat - BAR,
-                upper.repeat + BAR,
-            ],
-            fill="toself",
-            mode="lines",
-            line_width=0,
-            fillcolor="rgba(0,0,0,0.06)",
-            showlegend=False,
-            hoverinfo="skip",
-        )
+    left, right = (_width(upper.low, end, log) / upper.width for end in (lower.low, lower.high))
+    top, bottom = upper.repeat + BAR, lower.repeat - BAR
+    figure.add_scatter(
+        x=[left, right, 1, 0, left],
+        y=[top, top, bottom, bottom, top],
+        fill="toself",
+        mode="lines",
+        line_width=0,
+        fillcolor="rgba(0,0,0,0.06)",
+        showlegend=False,
+        hoverinfo="skip",
     )
 
 
@@ -182,27 +164,24 @@ def _add_bar(figure: Any, row: Any) -> None:
 
 def _add_points(figure: Any, shrinking: Shrinking, rank: int) -> None:
     """Adds the tried values of one rank: 1 best, 2 second best, 0 the others."""
-    name_of, part = shrinking.parameter, shrinking.points[shrinking.points["best"] == rank]
+    parameter, part = shrinking.parameter, shrinking.points[shrinking.points["best"] == rank]
     styles = {
         0: (_tried(shrinking), {"size": 7, "color": FAINT}),
         1: ("best", {"size": 12, "color": BLUE, "symbol": "diamond"}),
         2: ("second best", {"size": 11, "color": ORANGE, "symbol": "circle-open", "line": {"width": 2.5}}),
     }
     name, marker = styles[rank]
-    labels = [value_text(value) for value in part[name_of]] if rank else None
-    figure.add_trace(
-        plotly("graph_objects").Scatter(
-            x=part["position"],
-            y=part["repeat"],
-            mode="markers+text" if rank else "markers",
-            marker=marker,
-            name=name,
-            legendrank=rank or 3,
-            text=labels,
-            textposition="top center",
-            textfont={"size": 12},
-            customdata=part[[name_of, "mean"]],
-            hovertemplate=f"{parameter_label(name_of)} = %{{customdata[0]:.6g}}<br>"
-            f"A_T = %{{customdata[1]:.4g}} %<extra></extra>",
-        )
+    figure.add_scatter(
+        x=part["position"],
+        y=part["repeat"],
+        mode="markers+text" if rank else "markers",
+        marker=marker,
+        name=name,
+        legendrank=rank or 3,
+        text=[value_text(value) for value in part[parameter]] if rank else None,
+        textposition="top center",
+        textfont={"size": 12},
+        customdata=part[[parameter, "mean"]],
+        hovertemplate=f"{parameter_label(parameter)} = %{{customdata[0]:.6g}}<br>"
+        f"A_T = %{{customdata[1]:.4g}} %<extra></extra>",
     )

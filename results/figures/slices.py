@@ -1,22 +1,20 @@
 """Figure: A_T against each of several searched parameters, one panel each, with every tried point in all of them."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from results.figures.style import BLUE, FAINT, INK, VERMILLION, finish, has_numbers, plotly, value_axis
+import pandas as pd
+
+from results.figures.style import BLUE, FAINT, INK, VERMILLION, finish, plotly, value_axis, value_places
 from results.labels import STREAM_LABELS, subscripts
-from results.points import Point, parameter_label, point_text, value_text
+from results.points import Point, by_point, parameter_label, point_text
 from results.search import SearchResults
-from results.search_tables import by_point
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PANELS_A_ROW = 3
 """Most panels in a row; four panels are two and two."""
 TRIED, CHOSEN, BASELINE = "tried", "chosen", "baseline"
+STYLES = {TRIED: (FAINT, "circle"), BASELINE: (VERMILLION, "square"), CHOSEN: (BLUE, "diamond")}
+"""Colour and marker of each kind; drawn in this order, so that the chosen point is on top."""
 
 
 class Slices(NamedTuple):
@@ -52,29 +50,29 @@ def draw(slices: Slices) -> Any:
         rows=rows, cols=cols, shared_yaxes=True, horizontal_spacing=0.04, vertical_spacing=0.3 / rows
     )
     for position, name in enumerate(slices.parameters):
-        row, col = position // cols + 1, position % cols + 1
-        for kind in (TRIED, BASELINE, CHOSEN):  # the chosen one last, on top
+        row, col = (one + 1 for one in divmod(position, cols))
+        for kind in STYLES:
             _add_points(figure, slices, name, kind, row, col)
         figure.update_xaxes(
             title_text=parameter_label(name), **value_axis(slices.points[name], name in slices.log), row=row, col=col
         )
     finish(figure, height=90 + 330 * rows)
-    for row in range(1, rows + 1):
-        figure.update_yaxes(title_text=subscripts("A_T (%)"), row=row, col=1)
+    figure.update_yaxes(title_text=subscripts("A_T (%)"), col=1)  # the panels of a row share their axis
     return figure
 
 
 def caption(slices: Slices) -> str:
     """Returns the caption."""
-    marked = "Diamond: the chosen point"
-    if (slices.points["kind"] == BASELINE).any():
-        marked += "; square: the baseline"
-    panels = "each panel shows all of them against one hyperparameter, while the others vary"
-    if len(slices.parameters) == 1:
-        panels = "bars are ± one standard deviation"
+    square = "; square: the baseline" if (slices.points["kind"] == BASELINE).any() else ""
+    panels = (
+        "bars are ± one standard deviation"
+        if len(slices.parameters) == 1
+        else "each panel shows all of them against one hyperparameter, while the others vary"
+    )
     return (
         f"Final average accuracy A_T of every tried point on the {STREAM_LABELS[slices.stream]}, mean over the seeds "
-        f"that did not diverge; {panels}. {marked}. Hover over a marker to see the whole point."
+        f"that did not diverge; {panels}. Diamond: the chosen point{square}. Hover over a marker to see the whole "
+        "point."
     )
 
 
@@ -93,30 +91,27 @@ def _add_points(figure: Any, slices: Slices, name: str, kind: str, row: int, col
     part = slices.points[(slices.points["kind"] == kind) & slices.points["A_T_mean"].notna()]
     if part.empty:
         return
-    colour = {TRIED: FAINT, CHOSEN: BLUE, BASELINE: VERMILLION}[kind]
-    marker = {
-        "color": colour,
-        "size": 7 if kind == TRIED else 12,
-        "symbol": {TRIED: "circle", CHOSEN: "diamond", BASELINE: "square"}[kind],
-        "opacity": 0.65 if kind == TRIED else 1,
-        "line": {"width": 0 if kind == TRIED else 1, "color": INK},
-    }
-    numeric = has_numbers(slices.points[name])
-    figure.add_trace(
-        plotly("graph_objects").Scatter(
-            x=part[name] if numeric else [value_text(value) for value in part[name]],
-            y=part["A_T_mean"],
-            error_y={"array": part["A_T_std"].fillna(0), "thickness": 1, "width": 0, "color": colour},
-            customdata=part[["text", "A_T_std", "n"]],
-            mode="markers",
-            marker=marker,
-            name=kind,
-            legendgroup=kind,
-            showlegend=name == slices.parameters[0],
-            hovertemplate="%{customdata[0]}<br>"
-            + subscripts("A_T")
-            + " = %{y:.2f} ± %{customdata[1]:.2g} % (n = %{customdata[2]})<extra></extra>",
-        ),
+    colour, symbol = STYLES[kind]
+    figure.add_scatter(
+        x=value_places(part[name], slices.points[name]),
+        y=part["A_T_mean"],
+        # One seed has no spread: its bar has the length 0.
+        error_y={"array": part["A_T_std"].fillna(0), "thickness": 1, "width": 0, "color": colour},
+        customdata=part[["text", "A_T_std", "n"]],
+        mode="markers",
+        marker={
+            "color": colour,
+            "size": 7 if kind == TRIED else 12,
+            "symbol": symbol,
+            "opacity": 0.65 if kind == TRIED else 1,
+            "line": {"width": 0 if kind == TRIED else 1, "color": INK},
+        },
+        name=kind,
+        legendgroup=kind,
+        showlegend=name == slices.parameters[0],
+        hovertemplate="%{customdata[0]}<br>"
+        + subscripts("A_T")
+        + " = %{y:.2f} ± %{customdata[1]:.2g} % (n = %{customdata[2]})<extra></extra>",
         row=row,
         col=col,
     )

@@ -1,11 +1,11 @@
 """The style that all figures share."""
 
-from __future__ import annotations
-
+import math
 from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from results.labels import subscripts
 from results.points import Value, is_number, value_text
 
 FONT = "Inter, 'Helvetica Neue', Helvetica, Arial, sans-serif"
@@ -70,8 +70,11 @@ def ordered_colours(n: int) -> list[str]:
     return [VIRIDIS[round(i * last / max(n - 1, 1))] for i in range(n)]
 
 
-def finish(figure: Any, height: int) -> Any:
-    """Gives a figure the common fonts, margins and axes, and returns it."""
+def finish(figure: Any, height: int) -> None:
+    """Gives a figure of this height, in pixels, the common fonts, margins and axes.
+
+    Called when all panels are there, and before a figure changes what is particular to it.
+    """
     axis = {
         "showline": True,
         "linecolor": INK,
@@ -82,7 +85,7 @@ def finish(figure: Any, height: int) -> Any:
         "gridcolor": GRID,
         "zeroline": False,
         "title_standoff": 8,
-        "automargin": True,
+        "automargin": True,  # long tick labels widen the margin instead of being cut off
     }
     figure.update_layout(
         template="plotly_white",
@@ -90,16 +93,41 @@ def finish(figure: Any, height: int) -> Any:
         font={"family": FONT, "size": 13, "color": INK},
         margin={"l": 64, "r": 20, "t": 64, "b": 52},
         hoverlabel={"font": {"family": FONT}},
+        # At the top of the whole figure, in its margin: the height of the panels differs between figures.
         legend={"orientation": "h", "x": 0, "xanchor": "left", "y": 1, "yanchor": "top", "yref": "container"},
     )
     figure.update_xaxes(**axis)
     figure.update_yaxes(**axis)
-    return figure
 
 
-def has_numbers(values: Iterable[Value]) -> bool:
-    """Returns whether all values are numbers, which have a place on an axis."""
-    return all(map(is_number, values))
+def axis_title(metric: str, unit: str) -> str:
+    """Returns the title of an axis of a metric; one without a unit is a fraction.
+
+    >>> axis_title("F_T", "")
+    'F<sub>T</sub> (fraction)'
+    """
+    return subscripts(f"{metric} ({unit or 'fraction'})")
+
+
+def padded(low: float, high: float, share: float = 0.06, least: float = 1e-3) -> tuple[float, float]:
+    """Returns the range of an axis from low to high, with a share of its length free at both ends.
+
+    Values that are all equal get `least`, because an axis of length 0 has no scale.
+
+    >>> padded(0.0, 50.0), padded(1.0, 1.0, least=0.5)
+    ((-3.0, 53.0), (0.5, 1.5))
+    """
+    pad = share * (high - low) or least
+    return low - pad, high + pad
+
+
+def on_axis(value: float, log: bool) -> float:
+    """Returns a value's place on an axis; plotly, too, counts in powers of ten on a logarithmic one.
+
+    >>> on_axis(100.0, log=True), on_axis(100.0, log=False)
+    (2.0, 100.0)
+    """
+    return math.log10(value) if log else value
 
 
 def value_axis(values: Iterable[Value], log: bool) -> dict[str, Any]:
@@ -108,10 +136,30 @@ def value_axis(values: Iterable[Value], log: bool) -> dict[str, Any]:
     >>> value_axis([0.1, 10], log=True), value_axis(["raw", "unit", "raw"], log=False)["categoryarray"]
     ({'type': 'log'}, ['raw', 'unit'])
     """
-    found = list(dict.fromkeys(values))
-    if has_numbers(found):
+    different = list(dict.fromkeys(values))
+    if all(map(is_number, different)):
         return {"type": "log" if log else "linear"}
-    return {"type": "category", "categoryorder": "array", "categoryarray": [value_text(v) for v in found]}
+    # plotly's own order is that of its traces, which would put the baseline's and the chosen value last.
+    return {"type": "category", "categoryorder": "array", "categoryarray": [value_text(v) for v in different]}
+
+
+def value_places(values: Iterable[Value], of_axis: Iterable[Value]) -> Iterable[Value]:
+    """Returns where values stand on the `value_axis` of all values `of_axis`: numbers as they are, choices as texts.
+
+    >>> value_places([1], [1, 2]), value_places([1], [1, "mean"])
+    ([1], ['1'])
+    """
+    return values if all(map(is_number, of_axis)) else [value_text(value) for value in values]
+
+
+def add_legend_entry(figure: Any, name: str, marker: dict[str, Any], rank: int | None = None) -> None:
+    """Adds an entry to the legend for what is no trace or is many: a trace without points, seen only there.
+
+    rank    entries with smaller ones come first; None leaves the entry in the order of the traces
+    """
+    figure.add_scatter(
+        x=[None], y=[None], mode="markers", marker=marker, name=name, legendrank=rank, hoverinfo="skip", row=1, col=1
+    )
 
 
 def legend_beside(figure: Any) -> None:

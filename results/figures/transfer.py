@@ -1,15 +1,12 @@
 """Figure: bars of LCA_10, BWT and FWT, one panel for each metric and one bar for each row of a comparison."""
 
-from __future__ import annotations
+from typing import Any, NamedTuple
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+import pandas as pd
 
-from results.figures.style import INK, finish, look, plotly
+from results.figures.style import INK, axis_title, finish, look, plotly
 from results.labels import subscripts
 from results.metrics import METRICS
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 PANELS = ("LCA_10", "BWT", "FWT")
 
@@ -31,15 +28,16 @@ def numbers(table: pd.DataFrame) -> Transfer:
 
 def draw(transfer: Transfer) -> Any:
     """Returns a plotly figure with the first row on top, in the colours of the other figures."""
-    panels = len(PANELS)
-    figure = plotly("subplots").make_subplots(rows=1, cols=panels, shared_yaxes=True, horizontal_spacing=0.035)
+    figure = plotly("subplots").make_subplots(rows=1, cols=len(PANELS), shared_yaxes=True, horizontal_spacing=0.035)
     for col, metric in enumerate(PANELS, start=1):
-        figure.add_trace(_bars(transfer.bars, metric), row=1, col=col)
+        _add_bars(figure, transfer.bars, metric, col)
     finish(figure, height=110 + 27 * max(len(transfer.bars), 2))
     figure.update_layout(showlegend=False, bargap=0.32, margin_t=16)
+    # Reversed, because plotly puts the first bar at the bottom, and the table has that row on top.
     figure.update_yaxes(autorange="reversed", ticksuffix=" ", showgrid=False, ticks="", showline=False)
     for col, metric in enumerate(PANELS, start=1):
-        title = subscripts(f"{metric} ({METRICS[metric].unit or 'fraction'})")
+        title = axis_title(metric, METRICS[metric].unit)
+        # Transfer may be negative: the line at 0 parts what was gained from what was lost.
         figure.update_xaxes(title_text=title, zeroline=True, zerolinecolor=INK, zerolinewidth=1, row=1, col=col)
     return figure
 
@@ -58,10 +56,10 @@ def tables(transfer: Transfer) -> dict[str, pd.DataFrame]:
     return {"transfer": transfer.bars.drop(columns="place")}
 
 
-def _bars(bars: pd.DataFrame, metric: str) -> Any:
+def _add_bars(figure: Any, bars: pd.DataFrame, metric: str, col: int) -> None:
     digits, unit = METRICS[metric].digits, METRICS[metric].unit
     values = f"%{{x:.{digits}f}} ± %{{customdata:.{digits}f}} {unit}"
-    return plotly("graph_objects").Bar(
+    figure.add_bar(
         x=bars[f"{metric}_mean"],
         y=bars["row"],
         customdata=bars[f"{metric}_std"],
@@ -69,4 +67,6 @@ def _bars(bars: pd.DataFrame, metric: str) -> Any:
         marker={"color": [look(int(place)).colour for place in bars["place"]], "opacity": 0.82},
         error_x={"array": bars[f"{metric}_std"], "color": INK, "thickness": 1.2, "width": 3},
         hovertemplate=f"%{{y}}<br>{subscripts(metric)} = {values}<extra></extra>",
+        row=1,
+        col=col,
     )

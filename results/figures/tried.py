@@ -1,19 +1,15 @@
 """Figure: A_T of every tried point of several studies against each searched parameter, coloured by strategy."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from results.figures.style import INK, finish, has_numbers, legend_beside, look, plotly, value_axis
+import pandas as pd
+
+from results.figures.style import INK, finish, legend_beside, look, plotly, value_axis, value_places
 from results.labels import STREAM_LABELS, subscripts
-from results.points import parameter_label, value_text
+from results.points import by_point, parameter_label
 from results.search import SearchResults
-from results.search_tables import by_point
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class Tried(NamedTuple):
@@ -32,17 +28,21 @@ class Tried(NamedTuple):
 
 def numbers(studies: Sequence[tuple[str, SearchResults]]) -> Tried:
     """Returns the points of several (label, study); parameters that not all of them searched have no panel."""
-    import pandas as pd
-
     shared = [n for n in studies[0][1].parameters if all(n in s.parameters for _, s in studies)]
-    frames = []
-    for place, (label, study) in enumerate(studies):
-        groups = {point: study.members_of(point) for point in study.points}
-        table = by_point(groups, study.parameters)[[*shared, "n", "A_T_mean", "A_T_std"]]
-        frames.append(table.assign(row=label, place=place, chosen=[s == study.chosen for s in groups]))
-    points = pd.concat(frames, ignore_index=True)[["row", "place", "chosen", *shared, "n", "A_T_mean", "A_T_std"]]
+    frames = [
+        by_point({point: study.members_of(point) for point in study.points}, study.parameters).assign(
+            row=label, place=place, chosen=[point == study.chosen for point in study.points]
+        )[["row", "place", "chosen", *shared, "n", "A_T_mean", "A_T_std"]]
+        for place, (label, study) in enumerate(studies)
+    ]
+    # Logarithmic as soon as one study searched it so: its small values would all be in one place on a linear axis.
     log = {name for _, study in studies for name in study.log}
-    return Tried(studies[0][1].score_on, tuple(shared), tuple(n for n in shared if n in log), points)
+    return Tried(
+        studies[0][1].score_on,
+        tuple(shared),
+        tuple(n for n in shared if n in log),
+        pd.concat(frames, ignore_index=True),
+    )
 
 
 def draw(tried: Tried) -> Any:
@@ -64,15 +64,11 @@ def draw(tried: Tried) -> Any:
 
 def caption(tried: Tried) -> str:
     """Returns the caption."""
-    text = (
+    empty = " The studies searched no hyperparameter in common, so there is nothing to draw."
+    return (
         f"Final average accuracy A_T of every tried point on the {STREAM_LABELS[tried.stream]}: mean over the seeds "
         "that did not diverge, coloured by strategy. Large and outlined: the choice of the strategy. Click a name to "
-        "hide its dots."
-    )
-    return (
-        text
-        if tried.parameters
-        else f"{text} The studies searched no hyperparameter in common, so there is nothing to draw."
+        f"hide its dots.{'' if tried.parameters else empty}"
     )
 
 
@@ -87,29 +83,26 @@ def _add_points(figure: Any, tried: Tried, name: str, place: int, chosen: bool, 
     if part.empty:
         return
     style, label = look(place), str(part["row"].iloc[0])
-    marker = {
-        "color": style.colour,
-        "symbol": style.symbol,
-        "size": 14 if chosen else 7,
-        "opacity": 1 if chosen else 0.55,
-        "line": {"width": 1.5 if chosen else 0, "color": INK},
-    }
-    shown, numeric = f"{parameter_label(name)} = %{{x}}", has_numbers(points[name])
-    figure.add_trace(
-        plotly("graph_objects").Scatter(
-            x=part[name] if numeric else [value_text(value) for value in part[name]],
-            y=part["A_T_mean"],
-            customdata=[
-                [n, "" if math.isnan(s) else f" ± {s:.2g}"] for n, s in zip(part["n"], part["A_T_std"], strict=True)
-            ],
-            mode="markers",
-            marker=marker,
-            name=label,
-            legendgroup=label,
-            showlegend=chosen and row == 1,
-            hovertemplate=f"%{{fullData.name}}<br>{shown}<br>{subscripts('A_T')} = "
-            "%{y:.2f}%{customdata[1]} % (n = %{customdata[0]})<extra></extra>",
-        ),
+    figure.add_scatter(
+        x=value_places(part[name], points[name]),
+        y=part["A_T_mean"],
+        # As text, because plotly cannot leave out the ± of a point that has one seed.
+        customdata=[
+            [n, "" if math.isnan(s) else f" ± {s:.2g}"] for n, s in zip(part["n"], part["A_T_std"], strict=True)
+        ],
+        mode="markers",
+        marker={
+            "color": style.colour,
+            "symbol": style.symbol,
+            "size": 14 if chosen else 7,
+            "opacity": 1 if chosen else 0.55,
+            "line": {"width": 1.5 if chosen else 0, "color": INK},
+        },
+        name=label,
+        legendgroup=label,
+        showlegend=chosen and row == 1,  # every study has one chosen point, but may have no other with a score
+        hovertemplate=f"%{{fullData.name}}<br>{parameter_label(name)} = %{{x}}<br>{subscripts('A_T')} = "
+        "%{y:.2f}%{customdata[1]} % (n = %{customdata[0]})<extra></extra>",
         row=row,
         col=1,
     )

@@ -1,7 +1,5 @@
 """The last sections of every page: the configuration, and the machine."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -3,8 +3,6 @@
 Every text is escaped here, and only here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from html import escape
 from importlib import resources

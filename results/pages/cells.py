@@ -1,44 +1,78 @@
-"""Cells of the tables beside the paper's: our value, the printed value, and their difference."""
-
-from __future__ import annotations
+"""Tables beside the paper's, for people. A cell has our value, the printed value, and their difference."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from results.labels import MISSING, count_text, mean_std_text, signed_text
+import pandas as pd
+
+from results.labels import MISSING, count_text, mean_std_text, number_text, signed_text
 from results.metrics import METRICS
-from results.pages.sheet import Cell, Line
+from results.pages.sheet import Cell, Line, Sheet, numbered
 from results.paper.comparison import APART, PRINTED_RUNS
-
-if TYPE_CHECKING:
-    import pandas as pd
+from results.table import TableResults
 
 APART_MARK = "*"
 """Marks rows and cells that differ from the printed ones by more than `APART` standard errors."""
 
 
-def metric_header(metrics: Iterable[str] | None = None) -> tuple[tuple[str, str], ...]:
-    """Returns (name, unit) of each metric's column."""
-    return tuple((metric, METRICS[metric].unit) for metric in (METRICS if metrics is None else metrics))
+def beside_print(
+    results: TableResults[Any],
+    table: pd.DataFrame,
+    title: str,
+    notes: Sequence[Sequence[str]],
+    metrics: Sequence[str],
+    printed: str,
+    axes: tuple[tuple[str, str], ...] = (),
+) -> Sheet:
+    """Returns a table of methods for people, one row a row of `table`.
+
+    table    names, n, diverged and the columns of `results.paper.comparison.beside_printed`
+    notes    the footnotes of each row
+    printed  names the table with the printed rows
+    axes     (column of `table`, unit) of what the rows vary besides the method
+    """
+    footnotes, marks = numbered(notes)
+    rows = tuple(
+        (
+            _label_cell(row, mark, results.comparable),
+            *((Line(str(row[name])),) for name, _ in axes),
+            *(_metric_cell(row, metric, results.comparable) for metric in metrics),
+            _count_cell(row),
+        )
+        for (_, row), mark in zip(table.iterrows(), marks, strict=True)
+    )
+    header = (("method", ""), *axes, *((metric, METRICS[metric].unit) for metric in metrics), ("n", "seeds"))
+    return Sheet(title, header, rows, footnotes, tuple(_remarks(table, results.comparable, printed)))
 
 
-def label_cell(row: pd.Series, marks: Sequence[str], comparable: bool) -> Cell:
+def paired_text(mean: float, error: float, digits: int) -> str:
+    """Returns the mean of paired differences ± its standard error; a dash without a pair.
+
+    >>> paired_text(0.8412, 0.25, 2), paired_text(math.nan, math.nan, 2)
+    ('+0.84 ± 0.25', '–')
+    """
+    return MISSING if math.isnan(mean) else f"{signed_text(mean, digits)} ± {number_text(error, digits)}"
+
+
+def _label_cell(row: pd.Series, marks: Sequence[str], comparable: bool) -> Cell:
     """Returns the row's name with its footnotes, and its settings below; a star if any metric differs from print."""
-    star = (APART_MARK,) if comparable and _any_apart(row) else ()
+    apart = any(bool(row[name]) for name in row.index if str(name).endswith("_apart"))
+    star = (APART_MARK,) if comparable and apart else ()
     name = Line(str(row["row"]), marks=(*marks, *star))
     return (name, Line(str(row["settings"]), "soft")) if row["settings"] else (name,)
 
 
-def count_cell(row: pd.Series) -> Cell:
+def _count_cell(row: pd.Series) -> Cell:
     """Returns how many seeds were averaged, and how many diverged."""
     n, diverged = int(row["n"]), int(row["diverged"])
     if not n + diverged:
         return (Line(MISSING),)
+    # Where all diverged, the cell of A_T says so.
     return (Line(str(n)), Line(f"{diverged} diverged", "soft")) if n and diverged else (Line(str(n)),)
 
 
-def metric_cell(row: pd.Series, metric: str, comparable: bool) -> Cell:
+def _metric_cell(row: pd.Series, metric: str, comparable: bool) -> Cell:
     """Returns our value; the printed value if there is one; the difference if the sizes are comparable."""
     ours = mean_std_text(float(row[f"{metric}_mean"]), float(row[f"{metric}_std"]), METRICS[metric].digits)
     if metric == "A_T" and row["diverged"] and not row["n"]:
@@ -47,15 +81,16 @@ def metric_cell(row: pd.Series, metric: str, comparable: bool) -> Cell:
     if not text:
         return (Line(ours),)
     errors = float(row[f"{metric}_difference_se"])
+    # The paper's file has hyphens; everywhere on the page a negative number has a true minus sign.
     cell = (Line(ours), Line(text.replace("-", "−"), "soft"))
     if not comparable or math.isnan(errors):
         return cell
-    apart = bool(row[f"{metric}_apart"])
-    return (*cell, Line(f"{signed_text(errors, 1)} s.e.", "apart" if apart else "soft", (APART_MARK,) * apart))
+    look, marks = ("apart", (APART_MARK,)) if row[f"{metric}_apart"] else ("soft", ())
+    return (*cell, Line(f"{signed_text(errors, 1)} s.e.", look, marks))
 
 
-def remarks(table: pd.DataFrame, comparable: bool, printed: str) -> Iterator[str]:
-    """Yields what a reader of the table has to know. `printed` names the table with the printed rows."""
+def _remarks(table: pd.DataFrame, comparable: bool, printed: str) -> Iterator[str]:
+    """Yields what a reader of the table has to know."""
     fractions = "F_T and LCA_10 are fractions" if "LCA_10_mean" in table.columns else "F_T is a fraction"
     yield (
         "First line of a cell: mean ± population standard deviation over the seeds that did not diverge. "
@@ -88,23 +123,16 @@ ORIENTATION = (
 def warnings(table: pd.DataFrame, comparable: bool, notes: Sequence[str]) -> list[str]:
     """Returns the notes at the top of a page: other sizes than the paper's, diverged members, the caller's notes."""
     orientation = [] if comparable or not _any_printed(table) else [ORIENTATION]
-    broken = diverged_text(table)
-    return [*orientation, *([broken] if broken else []), *notes]
+    return [*orientation, *_diverged(table[table["diverged"] > 0]), *notes]
 
 
-def diverged_text(table: pd.DataFrame) -> str:
-    """Returns a note on the members that diverged, or ""."""
-    broken = table[table["diverged"] > 0]
-    if broken.empty:
-        return ""
-    rows = ", ".join(f"{r['row']} ({r['diverged']} of {r['n'] + r['diverged']})" for _, r in broken.iterrows())
-    return f"{count_text(int(broken['diverged'].sum()), 'member')} diverged: {rows}. They are counted but not averaged."
+def _diverged(broken: pd.DataFrame) -> Iterator[str]:
+    """Yields a note on rows with members that diverged, if there are any."""
+    if len(broken):
+        members = count_text(int(broken["diverged"].sum()), "member")
+        rows = ", ".join(f"{r['row']} ({r['diverged']} of {r['n'] + r['diverged']})" for _, r in broken.iterrows())
+        yield f"{members} diverged: {rows}. They are counted but not averaged."
 
 
 def _any_printed(table: pd.DataFrame) -> bool:
-    found = [name for name in table.columns if name.endswith("_printed")]
-    return bool((table[found] != "").to_numpy().any())
-
-
-def _any_apart(row: pd.Series) -> bool:
-    return any(bool(row[name]) for name in row.index if str(name).endswith("_apart"))
+    return bool((table.filter(regex="_printed$") != "").to_numpy().any())

@@ -1,83 +1,18 @@
 """The numbers of a comparison of methods on one evaluation stream, beside the paper's printed table."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import NamedTuple
+
+import pandas as pd
 
 from results.labels import settings_text
-from results.ledger.record import RunRecord
 from results.metrics import METRICS
 from results.paper.comparison import beside_printed
 from results.paper.reference import footnotes, printed_row
-
-if TYPE_CHECKING:
-    import pandas as pd
+from results.table import ComparisonResults
 
 PRINTED_METRICS = ("A_T", "F_T", "a_1", "a_t", "BWT", "FWT")
 """The metrics of the paper's main tables; LCA_10 is only in a figure."""
-
-
-@dataclass(frozen=True, eq=False)
-class TrainedRow:
-    """One method with its hyperparameters. Raises ValueError where its records differ in tasks or share a seed."""
-
-    label: str
-    """The row's name: "ER, reference batch 10"."""
-    method: str
-    """Our name: "er", "a_agem", … as in `results.paper.reference.METHODS`, or one that the paper does not print."""
-    settings: Mapping[str, Any]
-    """The hyperparameters that identify the row, {"lr": 0.03, "λ": 10}; shown in the table."""
-    records: tuple[RunRecord, ...]
-    """Its members on the evaluation stream, one a seed, diverged ones included; empty where not trained yet."""
-
-    @property
-    def identity(self) -> tuple[object, ...]:
-        """The values that no other row of its table has."""
-        return (self.label,)
-
-    def __post_init__(self) -> None:
-        check_members(", ".join(map(str, self.identity)), self.records)
-
-
-@dataclass(frozen=True, eq=False)
-class ComparedRow(TrainedRow):
-    """A row of `epsearch compare`."""
-
-    remark: str = ""
-    """Our own footnote on this row; "" without one."""
-
-
-R_co = TypeVar("R_co", bound=TrainedRow, covariant=True)
-
-
-@dataclass(frozen=True, eq=False)
-class TableResults(Generic[R_co]):
-    """Everything that the page of a table of methods prints. Raises ValueError where two rows share their identity."""
-
-    name: str
-    """The study's name."""
-    dataset: str
-    """As after --dataset."""
-    rows: tuple[R_co, ...]
-    """The rows of the table, in their order."""
-    config: Mapping[str, Any]
-    """All options of the study, printed as YAML."""
-    facts: Mapping[str, str]
-    """Label -> text: machine, versions, seconds, …"""
-    notes: tuple[str, ...]
-    """Warnings of the caller, shown at the top."""
-    comparable: bool
-    """Whether the sizes are the paper's, so that its printed rows can be compared with ours."""
-
-    def __post_init__(self) -> None:
-        check_unique([row.identity for row in self.rows], "labels of rows")
-
-
-class ComparisonResults(TableResults[ComparedRow]):
-    """Everything that the page of `epsearch compare` prints."""
 
 
 class Ranking(NamedTuple):
@@ -99,13 +34,10 @@ def comparison_table(comparison: ComparisonResults) -> pd.DataFrame:
     printed value, with fewer than two measured seeds, and without any spread. With three to five seeds it is a hint,
     not a test: see `difference_in_errors`.
     """
-    rows = comparison.rows
-    printed = [printed_row(comparison.dataset, row.method) for row in rows]
-    table = beside_printed([row.records for row in rows], printed, tuple(METRICS), PRINTED_METRICS)
-    table.insert(0, "row", [row.label for row in rows])
-    table.insert(1, "method", [row.method for row in rows])
-    table.insert(2, "settings", [settings_text(row.settings) for row in rows])
-    return table
+    printed = [printed_row(comparison.dataset, row.method) for row in comparison.rows]
+    beside = beside_printed([row.records for row in comparison.rows], printed, tuple(METRICS), PRINTED_METRICS)
+    named = [(row.label, row.method, settings_text(row.settings)) for row in comparison.rows]
+    return pd.DataFrame(named, columns=["row", "method", "settings"]).join(beside)
 
 
 def ranking(comparison: ComparisonResults) -> Ranking:
@@ -137,19 +69,3 @@ def row_notes(comparison: ComparisonResults) -> list[tuple[str, ...]]:
     return [
         (*footnotes(comparison.dataset, row.method), *([row.remark] if row.remark else [])) for row in comparison.rows
     ]
-
-
-def check_members(label: str, records: Sequence[RunRecord]) -> None:
-    """Raises ValueError if members of one row were trained on streams of different length, or share a seed."""
-    tasks = sorted({r.tasks for r in records})
-    if len(tasks) > 1:
-        raise ValueError(f"members of row {label!r} must have one number of tasks, got {tasks}")
-    check_unique([r.seed for r in records], f"seeds of row {label!r}")
-
-
-def check_unique(values: Iterable[object], what: str) -> None:
-    """Raises ValueError if a value occurs twice."""
-    kept = list(values)
-    twice = [value for value in dict.fromkeys(kept) if kept.count(value) > 1]
-    if twice:
-        raise ValueError(f"{what} must be distinct, got {twice[0]!r} twice")

@@ -1,8 +1,6 @@
 """The sections of the report, as HTML, from the results of a search."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from results.html import page
 from results.labels import (
@@ -14,29 +12,31 @@ from results.labels import (
     interval_text,
     method_label,
     network_label,
-    number_text,
     signed_text,
     strategy_label,
 )
 from results.ledger.record import RunRecord
 from results.metrics import METRICS
+from results.pages.cells import paired_text
 from results.pages.search_evaluation import metric_text
-from results.pages.search_trust import KIND_LABELS, looks_text
-from results.points import parameter_label, value_text
+from results.pages.search_trust import KIND_LABELS, looks_notes
+from results.points import by_point, parameter_label, value_text
 from results.search import SearchResults
-from results.search_tables import baseline_pair, by_point, search_table
+from results.search_tables import baseline_pair, search_table
 from results.verdict import equivalence, wording
 from results.verdict.answer import answer
 from results.verdict.assessment import trust
 from results.verdict.peak import is_inert
 
 DIGITS = METRICS["A_T"].digits
+SHOWN = ("A_T", "F_T", "a_1", "a_t")
+"""The metrics of the table of all points; FWT and LCA_10 are not measured in a search."""
 
 
 def overview(results: SearchResults) -> str:
     """Returns headline numbers, warnings and the answer in words."""
-    text = f'<div class="answer">{page.paragraphs(answer(results))}</div>'
-    return page.tiles(_headlines(results)) + page.notes(warnings(results)) + text
+    said = f'<div class="answer">{page.paragraphs(answer(results))}</div>'
+    return page.tiles(_headlines(results)) + page.notes(warnings(results)) + said
 
 
 def warnings(results: SearchResults) -> list[str]:
@@ -45,27 +45,30 @@ def warnings(results: SearchResults) -> list[str]:
     A choice on the evaluation stream, an unfinished evaluation, other choices that were evaluated on the same stream,
     certificates that differ, then the caller's notes.
     """
-    found = []
-    # An inert search chose by no score, so its evaluation is not biased.
-    if results.score_on == "eval" and not is_inert(results):
-        found.append(
-            f"{_selected(results)} on the evaluation stream itself. The evaluation figures on this page are "
-            "therefore biased upwards: the same test data made the choice and scored it."
-        )
-    if not results.evaluation:
-        found.append("The evaluation has not run yet; the sections about it are empty.")
-    if looked := looks_text(results):
-        found.append(looked)
-    changed = equivalence.warning(results)
-    if changed:
-        found.append(changed)
-    return [*found, *results.notes]
+    selected = "ε was selected" if results.of_epsilon else f"The {wording.subject(results)} was selected"
+    biased = (
+        f"{selected} on the evaluation stream itself. The evaluation figures on this page are therefore biased "
+        "upwards: the same test data made the choice and scored it."
+    )
+    trusted, changed = trust(results), equivalence.warning(results)
+    notes = (
+        # An inert search chose by no score, so its evaluation is not biased.
+        (biased, results.score_on == "eval" and not is_inert(results)),
+        ("The evaluation has not run yet; the sections about it are empty.", not results.evaluation),
+        *((note, True) for note in looks_notes(trusted.looks, trusted.look)),
+        (changed, changed),
+    )
+    return [*(note for note, holds in notes if holds), *results.notes]
 
 
 def what_was_run(results: SearchResults) -> str:
     """Returns the section that lists the study's main options and sizes."""
-    members = results.search
-    subject = wording.heading(wording.subject(results))
+    members, subject = results.search, wording.heading(wording.subject(results))
+    tried = count_text(len(results.points), f"different {'point' if len(results.parameters) > 1 else 'value'}")
+    of = "" if len(results.parameters) > 1 else f" of {wording.subject(results)}"
+    # With --score-on eval the search has trained members of the evaluation, too: no step is counted twice.
+    runs = {record.key: record for record in (*members, *results.evaluation)}
+    shared = len({record.key for record in members} & {record.key for record in results.evaluation})
     items = {
         "Dataset": dataset_label(results.dataset),
         "Method": method_label(results.method),
@@ -74,24 +77,14 @@ def what_was_run(results: SearchResults) -> str:
         + (f", {count_text(members[0].tasks, 'task')}" if members else ""),
         "Strategy": strategy_label(results.strategy),
         **dict(_domains(results)),
-        wording.heading(wording.round_nouns(results)): f"{len(results.rounds)} ({_different(results)})",
+        wording.heading(wording.round_nouns(results)): f"{len(results.rounds)} ({tried}{of})",
         "Seeds": ", ".join(map(str, results.seeds)),
-        "Members trained": f"{len(members)} in the search, {_evaluated(results)}",
+        "Members trained": f"{len(members)} in the search, {len(results.evaluation)} in the evaluation"
+        + (f" (of these {shared} are members of the search)" if shared else ""),
         **({"Before it was extended": "; ".join(results.grown)} if results.grown else {}),
-        "SGD steps": f"{sum(r.steps for r in _members(results)):,}",
+        "SGD steps": f"{sum(r.steps for r in runs.values()):,}",
     }
     return page.section("What was run", page.facts(items))
-
-
-def _selected(results: SearchResults) -> str:
-    return "ε was selected" if results.of_epsilon else f"The {wording.subject(results)} was selected"
-
-
-def _different(results: SearchResults) -> str:
-    if len(results.parameters) > 1:
-        return count_text(len(results.points), "different point")
-    of = f" of {wording.subject(results)}"
-    return count_text(len(results.points), "different value") + of
 
 
 def _domains(results: SearchResults) -> Iterator[tuple[str, str]]:
@@ -110,10 +103,7 @@ def search(results: SearchResults) -> str:
     """Returns the section with every point of every round."""
     header = [
         *((parameter_label(name), "") for name in results.parameters),
-        ("A_T", "%"),
-        ("F_T", ""),
-        ("a_1", "%"),
-        ("a_t", "%"),
+        *((metric, METRICS[metric].unit) for metric in SHOWN),
         ("n", "seeds"),
         ("diverged", "seeds"),
         ("", ""),
@@ -139,21 +129,20 @@ def _headlines(results: SearchResults) -> Iterator[tuple[str, str, str]]:
         yield from _score_tile(f"A_T, {STREAM_LABELS['eval']}", results.evaluation_of(results.chosen), "")
     pair = baseline_pair(results, evaluation=True)
     if pair.n:
-        error = f" ± {number_text(pair.error, DIGITS)}" if pair.n > 1 else ""
-        of = f"higher in {pair.wins} of {count_text(pair.n, 'seed')}"
-        detail = f"percentage points, paired{', ± standard error' if error else ''}; {of}"
+        several = pair.n > 1  # one pair has no standard error
         yield (
             f"A_T minus {wording.baseline_name(results)}'s, evaluation",
-            f"{signed_text(pair.mean, DIGITS)}{error}",
-            detail,
+            paired_text(pair.mean, pair.error, DIGITS) if several else signed_text(pair.mean, DIGITS),
+            f"percentage points, paired{', ± standard error' * several}; higher in {pair.wins} of "
+            f"{count_text(pair.n, 'seed')}",
         )
 
 
 def _detail(results: SearchResults) -> str:
     """Returns the verdict in a word or two, and its interval."""
-    found = trust(results)
-    where = f"; best in {about_text((found.peak.low, found.peak.high))}" if found.peak is not None else ""
-    return f"{KIND_LABELS[found.verdict.kind]}{where}"
+    trusted = trust(results)
+    where = f"; best in {about_text((trusted.peak.low, trusted.peak.high))}" if trusted.peak is not None else ""
+    return f"{KIND_LABELS[trusted.verdict.kind]}{where}"
 
 
 def _score_tile(label: str, members: Sequence[RunRecord], remark: str) -> Iterator[tuple[str, str, str]]:
@@ -170,20 +159,18 @@ def _search_rows(results: SearchResults) -> Iterator[tuple[str, list[str]]]:
         yield "group", [f"{wording.heading(wording.round_noun(r))} {r.number}{span}{note}"]
         rows = table[table["repeat"] == r.number]
         for point, (_, row) in zip(r.points, rows.iterrows(), strict=True):
-            cells = [metric_text(row, metric) for metric in ("A_T", "F_T", "a_1", "a_t")]
+            # An inert search has winners, too, but only by their places: all scores are equal.
             rank = "" if is_inert(results) else {1: "best", 2: "second"}.get(int(row["best"]), "")
             kind = "chosen" if point == results.chosen else ""
             values = [value_text(value) for value in point]
             values[0] += " (A-GEM)" if results.zero_is_agem and point[0] == 0 else ""
-            yield kind, [*values, *cells, str(int(row["n"])), str(int(row["diverged"]) or MISSING), rank]
-
-
-def _members(results: SearchResults) -> Iterable[RunRecord]:
-    return {r.key: r for r in (*results.search, *results.evaluation)}.values()
-
-
-def _evaluated(results: SearchResults) -> str:
-    """Returns the number of members in the evaluation; with --score-on eval some are members of the search."""
-    shared = {r.key for r in results.search} & {r.key for r in results.evaluation}
-    text = f"{len(results.evaluation)} in the evaluation"
-    return f"{text} (of these {len(shared)} are members of the search)" if shared else text
+            yield (
+                kind,
+                [
+                    *values,
+                    *(metric_text(row, metric) for metric in SHOWN),
+                    str(int(row["n"])),
+                    str(int(row["diverged"]) or MISSING),
+                    rank,
+                ],
+            )

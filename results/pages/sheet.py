@@ -3,14 +3,12 @@
 Texts are plain and written as in the report (A_T, ε, ±, true minus signs); each format escapes and sets them.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from results.html import page
 from results.labels import METRIC_NAME, subscripts
@@ -50,6 +48,10 @@ class Sheet:
         for cells in self.rows:
             if len(cells) != len(self.header):
                 raise ValueError(f"a row must have {len(self.header)} cells, got {len(cells)}")
+
+    def alone(self, notes: Iterable[str]) -> Self:
+        """Returns the table for a document of its own, which needs the notes that are at the top of the page."""
+        return replace(self, remarks=(*self.remarks, *notes))
 
 
 def numbered(groups: Iterable[Sequence[str]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

@@ -15,9 +15,9 @@ from results.labels import (
 )
 from results.ledger.record import RunRecord
 from results.metrics import METRICS
-from results.points import Point, is_number, point_label, point_of, point_text, value_text
+from results.points import Point, by_point, is_number, point_label, point_of, point_text, value_text
 from results.search import SearchResults
-from results.search_tables import baseline_pair, by_point
+from results.search_tables import baseline_pair
 from results.statistics.paired import ALPHA, Paired, sign_flip_name, sign_flip_p, smallest_sign_flip_p
 from results.verdict import wording
 from results.verdict.assessment import trust

@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from results.ledger.record import RunRecord
-from results.pages.comparison_numbers import ComparedRow, ComparisonResults
-from results.pages.memory_numbers import MemoryResults, MemoryRow
+from results.table import ComparedRow, ComparisonResults, MemoryResults, MemoryRow
 from tests.support.synthetic import record
 
 # label, method, settings, (accuracy after learning, forgotten share after 16 more tasks)

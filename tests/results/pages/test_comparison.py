@@ -10,9 +10,11 @@ import pytest
 
 from results.metrics import METRICS, average_accuracy
 from results.pages.comparison import comparison_sheet, write_comparison
-from results.pages.comparison_numbers import ComparedRow, comparison_table, ranking, row_notes
+from results.pages.comparison_numbers import comparison_table, ranking, row_notes
 from results.pages.sheet import as_markdown
-from results.paper.comparison import Printed, beside_printed, difference_in_errors
+from results.paper.comparison import beside_printed, difference_in_errors
+from results.paper.reference import Printed
+from results.table import ComparedRow
 from tests.support.synthetic_methods import compared_row, comparison, member
 
 
@@ -75,13 +77,13 @@ def test_missing_diverged_and_single_seed_rows() -> None:
 
 def test_rounding_alone_does_not_set_a_row_apart() -> None:
     # F_T is printed as 0.05 ± 0.001: whatever rounds to 0.05 may lie several of these spreads away.
-    printed = pd.DataFrame({"metric": ["F_T"], "mean": [0.05], "std": [0.001], "printed": ["0.05 ± 0.001"]})
+    printed = Printed(0.05, 0.001, "0.05 ± 0.001")
     members = [member("agem", s, lost=0.05) for s in range(3)]
-    rounded = beside_printed([members], [printed], ["F_T"], ["F_T"]).iloc[0]
+    rounded = beside_printed([members], [{"F_T": printed}], ["F_T"], ["F_T"]).iloc[0]
     assert rounded["F_T_difference_se"] > 3 and rounded["F_T_mean"] - 0.05 < 0.005
     assert not rounded["F_T_apart"]
-    precise = printed.assign(printed="0.050 ± 0.001")
-    assert beside_printed([members], [precise], ["F_T"], ["F_T"])["F_T_apart"].tolist() == [True]
+    precise = printed._replace(text="0.050 ± 0.001")
+    assert beside_printed([members], [{"F_T": precise}], ["F_T"], ["F_T"])["F_T_apart"].tolist() == [True]
 
 
 def test_ranking_over_rows_that_have_both_values() -> None:

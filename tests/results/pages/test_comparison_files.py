@@ -16,9 +16,9 @@ from results.figures import curves, memory_panels, transfer
 from results.figures.style import look
 from results.pages.comparison import write_comparison
 from results.pages.comparison_numbers import comparison_table
-from results.pages.memory import write_memory_study
-from results.pages.memory_numbers import MemoryRow, memory_notes, memory_table
+from results.pages.memory import memory_notes, memory_table, write_memory_study
 from results.pages.sheet import Line, Sheet, as_html, as_latex, as_markdown
+from results.table import MemoryRow
 from tests.support.synthetic_methods import compared_row, comparison, member, memory_study
 
 BAD = "<script>alert(1)</script> | 50% & a_b {x} #1 $2 \\x ~^ [*]"

@@ -10,7 +10,7 @@ import pytest
 
 from results.figures import parameter_curve
 from results.pages.search import write_report
-from results.pages.strategies import write_strategies
+from results.pages.side_by_side import write_strategies
 from results.points import point_label
 from results.search import SearchResults
 from results.verdict.answer import answer

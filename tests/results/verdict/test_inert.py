@@ -12,8 +12,8 @@ import pytest
 
 from results.inert import all_equal
 from results.pages.search import write_report
-from results.pages.strategies import write_strategies
-from results.pages.strategies_numbers import strategies_table
+from results.pages.side_by_side import write_strategies
+from results.pages.side_by_side_numbers import strategies_table
 from results.search import SearchResults
 from results.statistics.confidence_set import best_interval
 from results.statistics.power import in_words, resolution

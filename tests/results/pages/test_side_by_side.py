@@ -13,8 +13,9 @@ import pytest
 
 from results.figures import races, tried
 from results.metrics import average_accuracy
-from results.pages.strategies import strategies_sheet, write_strategies
-from results.pages.strategies_numbers import row_labels, strategies_table
+from results.pages.sheet import Sheet
+from results.pages.side_by_side import strategies_sheet, write_strategies
+from results.pages.side_by_side_numbers import row_labels, strategies_table
 from results.search import Evaluated, SearchResults
 from tests.support.synthetic import study
 from tests.support.synthetic_points import learning_rates, mixed, search
@@ -137,9 +138,12 @@ def test_looks_of_all_studies_are_told(three: list[SearchResults], tmp_path: Pat
 
 
 def test_a_name_that_is_part_of_the_label_is_shown_too(three: list[SearchResults]) -> None:
+    def sheet(studies: list[SearchResults]) -> Sheet:
+        return strategies_sheet(studies, strategies_table(studies))
+
     first, second = (replace(s, name=name) for s, name in zip(three, ("grid", "second"), strict=False))
-    assert [line.text for line in strategies_sheet([first, second]).rows[0][0]] == ["grid search", "grid"]
-    twice = strategies_sheet([first, replace(first, name="again")]).rows[0][0]
+    assert [line.text for line in sheet([first, second]).rows[0][0]] == ["grid search", "grid"]
+    twice = sheet([first, replace(first, name="again")]).rows[0][0]
     assert [line.text for line in twice] == ["grid search (grid)"]
 
 

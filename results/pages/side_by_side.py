@@ -1,41 +1,30 @@
 """The page that compares several finished searches, and files with all its numbers."""
 
-from __future__ import annotations
-
-import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
 
-from results.export import write_csv
+import pandas as pd
+
 from results.figures import races, tried
-from results.files import write_atomically
+from results.html import page
 from results.labels import (
-    MISSING,
     STREAM_LABELS,
     about_text,
     count_text,
     dataset_label,
     mean_std_text,
     method_label,
-    number_text,
-    signed_text,
     strategy_label,
 )
 from results.metrics import METRICS
-from results.pages.search_trust import KIND_LABELS, looks_words
-from results.pages.sheet import Cell, Line, Sheet, as_html, as_latex, as_markdown
-from results.pages.strategies_numbers import all_looks, check_studies, differing, row_labels, strategies_table
+from results.pages.cells import paired_text
+from results.pages.search_trust import KIND_LABELS, looks_notes
+from results.pages.sheet import Cell, Line, Sheet, as_html
+from results.pages.side_by_side_numbers import all_looks, check_studies, differing, row_labels, strategies_table
+from results.pages.writing import Figures, drawn, write_page
 from results.search import SearchResults
 from results.verdict import wording
 from results.verdict.assessment import trust
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-__all__ = ["strategies_sheet", "write_strategies"]
 
 DIGITS = METRICS["A_T"].digits
 ONE_DRAW = (
@@ -47,31 +36,23 @@ ONE_DRAW = (
 def write_strategies(studies: Sequence[SearchResults], folder: Path) -> Path:
     """Writes the page that compares several searches into `folder`, and returns its path.
 
-    Files: strategies.html, strategies.csv, strategies.md, strategies.tex and figures/*.csv. Each is written atomically,
-    the page last. Raises ValueError for studies that cannot be compared, see `strategies_numbers.check_studies`.
+    Files: strategies.html, strategies.csv, strategies.md, strategies.tex and figures/*.csv, as `write_page` writes
+    them; the runs are in the folder of each search. Raises ValueError for studies that cannot be compared, see
+    `side_by_side_numbers.check_studies`.
     """
     check_studies(studies)
-    table = strategies_table(studies)
-    labelled = list(zip(row_labels(studies), studies, strict=True))
-    figures: dict[str, tuple[ModuleType, Any]] = {
+    table, labelled = strategies_table(studies), list(zip(row_labels(studies), studies, strict=True))
+    figures: Figures = {
         "tried": (tried, tried.numbers(labelled)),
         "best_so_far": (races, races.numbers(labelled)),
     }
-    write_csv(folder / "strategies.csv", table)
-    for module, numbers in figures.values():
-        for name, data in module.tables(numbers).items():
-            write_csv(folder / "figures" / f"{name}.csv", data)
-    sheet = strategies_sheet(studies, table)
-    # In a document of its own the table needs the notes that are at the top of the page.
-    alone = replace(sheet, remarks=(*sheet.remarks, *_warnings(studies)))
-    write_atomically(folder / "strategies.md", as_markdown(alone).encode())
-    write_atomically(folder / "strategies.tex", as_latex(alone).encode())
-    return write_atomically(folder / "strategies.html", _page(studies, sheet, figures).encode())
+    sheet, notes = strategies_sheet(studies, table), _warnings(studies)
+    html = _page(studies, sheet, notes, drawn(figures))
+    return write_page(folder / "strategies.html", html, {"strategies": table}, figures, sheet.alone(notes))
 
 
-def strategies_sheet(studies: Sequence[SearchResults], table: pd.DataFrame | None = None) -> Sheet:
-    """Returns the table for people, from the `strategies_table`, which is computed if it is not given."""
-    table = strategies_table(studies) if table is None else table
+def strategies_sheet(studies: Sequence[SearchResults], table: pd.DataFrame) -> Sheet:
+    """Returns the table for people, from the `strategies_table`."""
     rows = tuple(
         _cells(label, study, row)
         for label, study, (_, row) in zip(row_labels(studies), studies, table.iterrows(), strict=True)
@@ -96,39 +77,32 @@ def strategies_sheet(studies: Sequence[SearchResults], table: pd.DataFrame | Non
 
 
 def _cells(label: str, study: SearchResults, row: pd.Series) -> tuple[Cell, ...]:
-    kind, peak = str(row["kind"]), trust(study).peak
+    peak = trust(study).peak
     where = (Line(about_text((peak.low, peak.high)), "soft"),) if peak is not None else ()
-    chosen = str(row["chosen"]).split(", ")
     return (
+        # A longer label has the study's name already.
         (Line(label), Line(study.name, "soft")) if label == strategy_label(study.strategy) else (Line(label),),
-        tuple(Line(text) for text in chosen),
-        (Line(KIND_LABELS.get(kind, kind)), *where),
+        tuple(Line(text) for text in row["chosen"].split(", ")),  # a line for each hyperparameter
+        (Line(KIND_LABELS[row["kind"]]), *where),
         (Line(mean_std_text(row["evaluation_mean"], row["evaluation_std"], DIGITS)),),
-        (Line(_difference(row)),),
+        (Line(paired_text(row["difference"], row["standard_error"], DIGITS)),),
         (Line(mean_std_text(row["search_mean"], row["search_std"], DIGITS)),),
         (Line(str(row["members"])),),
         (Line(str(row["settings"])),),
     )
 
 
-def _difference(row: pd.Series) -> str:
-    if math.isnan(row["difference"]):
-        return MISSING
-    return f"{signed_text(row['difference'], DIGITS)} ± {number_text(row['standard_error'], DIGITS)}"
-
-
-def _page(studies: Sequence[SearchResults], sheet: Sheet, figures: dict[str, tuple[ModuleType, Any]]) -> str:
-    from results.html import page
-
-    drawn = {name: page.figure(name, m.draw(numbers), m.caption(numbers)) for name, (m, numbers) in figures.items()}
+def _page(studies: Sequence[SearchResults], sheet: Sheet, notes: Sequence[str], figures: Mapping[str, str]) -> str:
     first = studies[0]
+    verdicts = [(label, trust(s).verdict) for label, s in zip(row_labels(studies), studies, strict=True)]
     body = [
-        page.notes(_warnings(studies)),
+        page.notes(notes),
         page.section("Side by side", as_html(sheet)),
-        page.section("Every tried point", drawn["tried"]),
-        page.section("What the searches trained", drawn["best_so_far"]),
+        page.section("Every tried point", figures["tried"]),
+        page.section("What the searches trained", figures["best_so_far"]),
         page.section(
-            "The verdicts", *(_verdict(label, s) for label, s in zip(row_labels(studies), studies, strict=True))
+            "The verdicts",
+            *(page.banner(v.kind, f"{label}: {KIND_LABELS[v.kind]}", v.text, v.advice) for label, v in verdicts),
         ),
     ]
     what = wording.searched(first) if len({s.parameters for s in studies}) == 1 else "Hyperparameters"
@@ -139,28 +113,20 @@ def _page(studies: Sequence[SearchResults], sheet: Sheet, figures: dict[str, tup
     return page.page(heading, names, heading, lead, "\n".join(body), "Comparison of strategies ·")
 
 
-def _verdict(label: str, study: SearchResults) -> str:
-    from results.html import page
-
-    found = trust(study).verdict
-    return page.banner(found.kind, f"{label}: {KIND_LABELS[found.kind]}", found.text, found.advice)
-
-
 def _warnings(studies: Sequence[SearchResults]) -> list[str]:
     """Returns the notes at the top: one draw each, other differences, choices on the evaluation stream."""
-    found = [ONE_DRAW]
     compared: dict[str, set[object]] = {
         "method": {s.method for s in studies},
         "searched parameters": {s.parameters for s in studies},
         "seeds of the search": {s.seeds for s in studies},
     }
     others = [*(what for what, values in compared.items() if len(values) > 1), *differing(studies)]
-    if others:
-        found.append(f"They differ in more than the strategy: {', '.join(others)}.")
-    if studies[0].score_on == "eval":
-        found.append("All of them chose on the evaluation stream itself, so its figures are biased upwards.")
     missing = [s.name for s in studies if not s.evaluation]
-    if missing:
-        found.append(f"Not evaluated yet: {', '.join(missing)}.")
-    looks = looks_words(all_looks(studies))
-    return [*found, looks] if looks else found
+    biased = "All of them chose on the evaluation stream itself, so its figures are biased upwards."
+    notes = (
+        (ONE_DRAW, True),
+        (f"They differ in more than the strategy: {', '.join(others)}.", others),
+        (biased, studies[0].score_on == "eval"),  # `check_studies` has seen that all have this stream
+        (f"Not evaluated yet: {', '.join(missing)}.", missing),
+    )
+    return [*(note for note, holds in notes if holds), *looks_notes(all_looks(studies))]

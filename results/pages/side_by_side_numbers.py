@@ -1,22 +1,18 @@
 """The numbers of a comparison of several finished searches: their members, choices and verdicts."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from results.labels import strategy_label
 from results.ledger.record import RunRecord
 from results.points import point_text
 from results.search import Evaluated, SearchResults
-from results.search_tables import by_seed
-from results.statistics.paired import Paired, paired
+from results.search_tables import by_seed, compare
+from results.statistics.spread import spread
 from results.verdict.assessment import trust
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 STREAM_KEYS = (
     *("cv_tasks", "tasks", "classes_per_task", "image_size", "examples_per_task", "skip_corrupt"),
@@ -59,12 +55,9 @@ def _shared(studies: Sequence[SearchResults]) -> Iterator[tuple[str, dict[str, s
     for key in STREAM_KEYS:
         if key not in searched:
             yield key.replace("_", "-"), {s.name: _value(s, key) for s in studies if key in s.config}
-    for what, groups in (
-        ("search", {s.name: s.search for s in studies}),
-        ("evaluation", {s.name: s.evaluation for s in studies}),
-    ):
-        yield f"tasks of the {what}", {name: _tasks(group) for name, group in groups.items() if group}
-    yield "images", {s.name: found for s in studies if (found := _images(s))}
+    yield "tasks of the search", {s.name: _tasks(s.search) for s in studies if s.search}
+    yield "tasks of the evaluation", {s.name: _tasks(s.evaluation) for s in studies if s.evaluation}
+    yield "images", {s.name: images for s in studies if (images := _images(s))}
 
 
 def _value(study: SearchResults, key: str) -> str:
@@ -89,8 +82,8 @@ def differing(studies: Sequence[SearchResults]) -> list[str]:
     Without those of the strategy, and those that change no result.
     """
     keys = dict.fromkeys(key for s in studies for key in s.config if key not in (*STRATEGY_KEYS, *PLACES))
-    found = {key: list(dict.fromkeys(_value(s, key) for s in studies if key in s.config)) for key in keys}
-    texts = {key: ", ".join(values) for key, values in found.items() if len(values) > 1}
+    known = {key: list(dict.fromkeys(_value(s, key) for s in studies if key in s.config)) for key in keys}
+    texts = {key: ", ".join(values) for key, values in known.items() if len(values) > 1}
     return [f"{key} ({text})" if len(text) <= MOST_SHOWN else key for key, text in texts.items()]
 
 
@@ -116,40 +109,32 @@ def strategies_table(studies: Sequence[SearchResults]) -> pd.DataFrame:
     search_mean, search_std, search_n, evaluation_mean, evaluation_std, evaluation_n; and its A_T in the evaluation
     minus that of the first study, paired by seed: difference, standard_error, pairs.
     """
-    import pandas as pd
-
     return pd.DataFrame([_row(study, studies[0]) for study in studies])
 
 
-def difference(study: SearchResults, first: SearchResults) -> Paired:
-    """Returns A_T in percent of the chosen point on the evaluation stream minus that of the first study, by seed."""
-    return paired(*(by_seed(s.evaluation_of(s.chosen), "A_T") for s in (study, first)))
-
-
 def _row(study: SearchResults, first: SearchResults) -> dict[str, object]:
-    found = trust(study).verdict
-    pair = difference(study, first)
-    nothing = study is first or not pair.n
+    verdict = trust(study).verdict
+    # The first is compared with nothing, not with itself: a difference of 0 ± 0 would look like a measured one.
+    others = [] if study is first else first.evaluation_of(first.chosen)
+    pair = compare(study.evaluation_of(study.chosen), others)
     return {
         "study": study.name,
         "strategy": study.strategy,
         "settings": len(study.points),
         "members": len({r.key for r in study.search}),
         "chosen": point_text(study.parameters, study.chosen),
-        "kind": found.kind,
-        "low": found.low,
-        "high": found.high,
+        "kind": verdict.kind,
+        "low": verdict.low,
+        "high": verdict.high,
         **_spread("search", study.members_of(study.chosen)),
         **_spread("evaluation", study.evaluation_of(study.chosen)),
-        "difference": math.nan if nothing else pair.mean,
-        "standard_error": math.nan if nothing else pair.error,
-        "pairs": 0 if nothing else pair.n,
+        "difference": pair.mean,
+        "standard_error": pair.error,
+        "pairs": pair.n,
     }
 
 
 def _spread(name: str, members: Sequence[RunRecord]) -> dict[str, object]:
-    from results.statistics.spread import spread
-
-    found = spread(list(by_seed(members, "A_T").values()))
-    std = found.population_std if found.n > 1 else math.nan
-    return {f"{name}_mean": found.mean, f"{name}_std": std, f"{name}_n": found.n}
+    over = spread(list(by_seed(members, "A_T").values()))
+    std = over.population_std if over.n > 1 else math.nan  # 0 would be a measured spread
+    return {f"{name}_mean": over.mean, f"{name}_std": std, f"{name}_n": over.n}

@@ -1,0 +1,114 @@
+"""The results of a table of methods, a comparison or an episodic-memory study, as the caller hands them to its page.
+
+Without pandas, because the kinds of study name these classes, and `epsearch list` must start without it.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from results.ledger.record import RunRecord
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedRow:
+    """One method with its hyperparameters. Raises ValueError where its records differ in tasks or share a seed."""
+
+    label: str
+    """The row's name: "ER, reference batch 10"."""
+    method: str
+    """Our name: "er", "a_agem", … as in `results.paper.reference.METHODS`, or one that the paper does not print."""
+    settings: Mapping[str, Any]
+    """The hyperparameters that identify the row, {"lr": 0.03, "λ": 10}; shown in the table."""
+    records: tuple[RunRecord, ...]
+    """Its members on the evaluation stream, one a seed, diverged ones included; empty where not trained yet."""
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """The values that no other row of its table has."""
+        return (self.label,)
+
+    def __post_init__(self) -> None:
+        label = ", ".join(map(str, self.identity))
+        tasks = sorted({r.tasks for r in self.records})
+        # A_T over 3 tasks and A_T over 17 are different quantities: their mean would mean nothing.
+        if len(tasks) > 1:
+            raise ValueError(f"members of row {label!r} must have one number of tasks, got {tasks}")
+        _check_unique([r.seed for r in self.records], f"seeds of row {label!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class ComparedRow(TrainedRow):
+    """A row of `epsearch compare`."""
+
+    remark: str = ""
+    """Our own footnote on this row; "" without one."""
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryRow(TrainedRow):
+    """A row of `epsearch memory`: one method with one size of memory.
+
+    Its label names the method's line in the figure, the same for every size. Raises ValueError where `memory` is
+    below 1.
+    """
+
+    memory: int
+    """Examples per class and task."""
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """The method's label and the size of its memory."""
+        return (self.label, f"memory {self.memory}")
+
+    def __post_init__(self) -> None:
+        if self.memory < 1:
+            raise ValueError(f"memory must be >= 1 example per class and task, got {self.memory}")
+        super().__post_init__()
+
+
+R_co = TypeVar("R_co", bound=TrainedRow, covariant=True)
+
+
+@dataclass(frozen=True, eq=False)
+class TableResults(Generic[R_co]):
+    """Everything that the page of a table of methods prints. Raises ValueError where two rows share their identity."""
+
+    name: str
+    """The study's name."""
+    dataset: str
+    """As after --dataset."""
+    rows: tuple[R_co, ...]
+    """The rows of the table, in their order."""
+    config: Mapping[str, Any]
+    """All options of the study, printed as YAML."""
+    facts: Mapping[str, str]
+    """Label -> text: machine, versions, seconds, …"""
+    notes: tuple[str, ...]
+    """Warnings of the caller, shown at the top."""
+    comparable: bool
+    """Whether the sizes are the paper's, so that its printed rows can be compared with ours."""
+
+    def __post_init__(self) -> None:
+        _check_unique([row.identity for row in self.rows], "labels of rows")
+
+    @property
+    def records(self) -> tuple[RunRecord, ...]:
+        """The members of all rows; one that several rows share comes several times."""
+        return tuple(record for row in self.rows for record in row.records)
+
+
+class ComparisonResults(TableResults[ComparedRow]):
+    """Everything that the page of `epsearch compare` prints."""
+
+
+class MemoryResults(TableResults[MemoryRow]):
+    """Everything that the page of `epsearch memory` prints."""
+
+
+def _check_unique(values: Iterable[object], what: str) -> None:
+    """Raises ValueError if a value occurs twice."""
+    twice = [value for value, count in Counter(values).items() if count > 1]
+    if twice:
+        raise ValueError(f"{what} must be distinct, got {twice[0]!r} twice")
