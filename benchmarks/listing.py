@@ -23,7 +23,7 @@ from epsearch.preparation import growth
 from epsearch.preparation.build import build
 from epsearch.preparation.data import open_evaluation
 from epsearch.session.session import make_loop, sum_up
-from epsearch.study.disjointness import Disjointness
+from epsearch.study.description import Disjointness
 from epsearch.study.kinds import Search
 from results.ledger.store import Store
 from trainers.cohort import CohortResult

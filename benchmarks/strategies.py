@@ -23,13 +23,12 @@ from objectives import OBJECTIVES, Noisy, Objective
 
 from epsearch.loop import race
 from epsearch.loop.strategy import confidence
-from epsearch.study.hyperparameters import epsilon
-from search_spaces import STRATEGIES, Budget, Observation, Space, Strategy
+from search_spaces import STRATEGIES, Budget, Observation, Parameter, Space, Strategy
 
 POINTS, REPEATS, SEEDS = 11, 5, 5
 RACE = "narrowing, raced"
 NAMES = (*STRATEGIES, RACE)
-SPACE = Space((epsilon(0.0, 1.0),))
+SPACE = Space((Parameter("epsilon", 0.0, 1.0),))
 Row = dict[str, Any]
 
 

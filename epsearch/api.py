@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from epsearch.events import SILENT, Events
-from epsearch.failures.errors import UsageError
+from epsearch.failures.errors import UsageError, refused
+from epsearch.failures.stopping import TRAINS
 from epsearch.findings.listing import load
 from epsearch.findings.reports import REPORTS, AnyResults
 from epsearch.loop.base import Loop
@@ -49,6 +50,7 @@ def run(study: Study, events: Events = SILENT, extend: bool = False) -> Outcome:
 
     extend: a stored search may grow into this one. Raises what `session.train` does.
     """
+    TRAINS.set()
     loop, effort = train(study, events, extend)
     return _report(loop, effort, patience(events))
 
@@ -81,15 +83,12 @@ def side_by_side(names: Sequence[str], storage: LedgerUrl, out: Path) -> tuple[l
     from results.pages.side_by_side_numbers import check_studies
 
     loops = [load(name, storage, out) for name in names]
-    for study in (loop.study for loop in loops):
-        if study.kind != Search.kind:
-            what = f"a study of `epsearch {study.kind}`"
-            raise UsageError(f"only searches can be set side by side; {study.name!r} is {what}")
+    for study in (loop.study for loop in loops if loop.study.kind != Search.kind):
+        what = f"a study of `epsearch {study.kind}`"
+        raise UsageError(f"only searches can be set side by side; {study.name!r} is {what}")
     studies = [REPORTS[Search.kind].results(loop, {}, None) for loop in loops]
-    try:
+    with refused(ValueError):
         check_studies(studies)
-    except ValueError as error:
-        raise UsageError(str(error)) from error
     make_folder(out / SIDE_BY_SIDE, _elsewhere(storage))
     return studies, write_strategies(studies, out / SIDE_BY_SIDE)
 
@@ -109,9 +108,8 @@ def _report(loop: Loop, effort: Effort | None, waiting: Patience | None = None) 
 
     # Before the pages are made, which takes a while: they could not be written.
     make_folder(loop.study.folder, _elsewhere(loop.study.storage))
-    told = facts(loop, effort)
     kind = REPORTS[loop.study.kind]
-    results = kind.results(loop, told, waiting)
+    results = kind.results(loop, facts(loop, effort), waiting)
     path = kind.write(results, loop.study.folder)
     write_atomically(loop.study.folder / "study.yaml", loop.study.to_yaml().encode())
     return Outcome(loop.study, results, path, effort or Effort(0, len(loop.records), 0, 0, 0.0))

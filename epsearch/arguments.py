@@ -19,30 +19,30 @@ def joined(arguments: Sequence[str]) -> list[str]:
     """
     others: list[str] = []
     spaces: list[str] = []
-    place, collecting = None, False
+    target = others
     for argument in arguments:
         flag, equals, value = argument.partition("=")
         if flag == "--search":
-            place, collecting = len(others) if place is None else place, True
+            others += [flag] * (flag not in others)  # all parts stand where the first one did
             spaces += [value] * bool(equals)
-        elif collecting and not argument.startswith("--"):
-            spaces.append(argument)
+            target = spaces
         else:
-            collecting = False
-            others.append(argument)
-    if place is None:
-        return others
-    return [*others[:place], "--search", *([" ".join(spaces)] if spaces else []), *others[place:]]
+            target = others if argument.startswith("--") else target
+            target.append(argument)
+    if spaces:
+        others.insert(others.index("--search") + 1, " ".join(spaces))
+    return others
 
 
 def parameter(option: Option) -> inspect.Parameter:
     """Returns the keyword parameter from which Typer makes the option; None where it is not given."""
-    flags = [option.flag, *option.aliases]
     flag = isinstance(option.default, bool)
     kind: Any = bool if flag else tuple[str, str] if option.name == "interval" else str
     shown = "" if flag or option.default in (None, ()) else f" [default: {_plain(option.show(option.default))}]"
-    annotation = Annotated[kind | None, typer.Option(*flags, help=option.help + shown, show_default=False)]
-    return inspect.Parameter(option.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+    told = typer.Option(option.flag, *option.aliases, help=option.help + shown, show_default=False)
+    return inspect.Parameter(
+        option.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, told]
+    )
 
 
 def _plain(value: Any) -> str:

@@ -16,14 +16,11 @@ from typer.main import get_command
 from epsearch.arguments import joined, parameter
 from epsearch.failures.lines import answered
 from epsearch.ledger.location import kept_within, ledger_url
-from epsearch.ledger.location import storage as parse_storage
 from epsearch.preparation.build import build
 from epsearch.study.description import Study
-from epsearch.study.kinds import Comparison, MemoryStudy, Search
+from epsearch.study.kinds import KINDS, Comparison, MemoryStudy, Search
 from epsearch.study.limits import SIDE
-from epsearch.study.options import default
-from epsearch.study.parsers import dataset as parse_dataset
-from epsearch.study.parsers import path as parse_path
+from epsearch.study.options import options
 from epsearch.terminal.consoles import PlainConsole, facts
 from results.ledger.url import LedgerUrl
 
@@ -38,15 +35,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 out, err = PlainConsole(), PlainConsole(stderr=True)
+OUT, DATA, DATASET, STORAGE = (options()[name] for name in ("out", "data_dir", "dataset", "storage"))
 
 Storage = Annotated[
     str | None, typer.Option(help="SQLAlchemy URL of the ledger. [default: $EPSEARCH_STORAGE, or SQLite in --out]")
 ]
 Out = Annotated[
     Path,
-    typer.Option("--out", help="Folder of the ledger and the reports.", parser=parse_path("out"), metavar="DIRECTORY"),
+    typer.Option("--out", help="Folder of the ledger and the reports.", parser=OUT.parse, metavar="DIRECTORY"),
 ]
-DataDir = Annotated[Path, typer.Option(help="Folder of datasets.", parser=parse_path("data-dir"), metavar="DIRECTORY")]
+DataDir = Annotated[Path, typer.Option(help="Folder of datasets.", parser=DATA.parse, metavar="DIRECTORY")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 Dataset = Annotated[str, typer.Argument(help="Name of a dataset of images, or folder:PATH.")]
 Name = Annotated[str | None, typer.Argument(help="Name of the study, see `epsearch list`. [default: the newest]")]
@@ -54,7 +52,6 @@ Names = Annotated[
     list[str] | None,
     typer.Argument(help="Names of studies; several searches are set side by side. [default: the newest]"),
 ]
-RUNS, DATA = default("out"), default("data_dir")
 
 
 def main() -> None:
@@ -73,47 +70,45 @@ def run() -> object:
         return end.exit_code
 
 
-TRAINING: dict[type[Study], str] = {
-    Search: "Search ε, or another hyperparameter, evaluate the choice on the remaining tasks, write a report.",
-    Comparison: "Train every method on the evaluation tasks and set the paper's table beside the result.",
-    MemoryStudy: "Train methods with an episodic memory at several sizes of it, beside the paper's memory tables.",
+TRAINING: dict[str, str] = {
+    Search.kind: "Search ε, or another hyperparameter, evaluate the choice on the remaining tasks, write a report.",
+    Comparison.kind: "Train every method on the evaluation tasks and set the paper's table beside the result.",
+    MemoryStudy.kind: "Train methods with an episodic memory at several sizes of it, beside the paper's memory tables.",
 }
 
 
 def _command(kind: type[Study], act: Callable[..., None]) -> Callable[..., None]:
-    """A command that trains: the options of its description, and those of the output."""
-    names = [option.name for option in kind.options()]
+    """A command that takes a study: the options of its description, and those of the output."""
 
     def command(**values: Any) -> None:
-        given, config = {name: values.pop(name) for name in names}, values.pop("config")
-        act(_grown(given, config) if values.get("extend") else build(kind, given, config), **values)
+        given, config = {name: values.pop(name) for name in kind.options()}, values.pop("config")
+        study = _grown(given, config) if values.get("extend") else build(kind, given, config)
+        if values.pop("print_config"):
+            sys.stdout.write(study.to_yaml())
+        else:
+            act(study, **values)
 
-    sources: list[Callable[..., None]] = [_search_options, _output_options] if kind.grows else [_output_options]
-    own = [parameter for source in sources for parameter in inspect.signature(source).parameters.values()]
-    signature = inspect.Signature([*map(parameter, kind.options()), *own])
+    besides = inspect.signature(_besides).parameters.items()
+    own = [parameter for name, parameter in besides if kind.grows or name != "extend"]
+    signature = inspect.Signature([*map(parameter, kind.options().values()), *own])
+    # Typer reads both: the order and the defaults from the one, the types from the other.
     command.__signature__ = signature  # type: ignore[attr-defined]
     command.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()}
     return command
 
 
-def _output_options(
+def _besides(
     *,
+    extend: Annotated[
+        bool,
+        typer.Option("--extend", help="Extend the search --name; options that are not given keep their values."),
+    ] = False,
     config: Annotated[Path | None, typer.Option(help="YAML file of options; the command line wins.")] = None,
     print_config: Annotated[bool, typer.Option("--print-config", help="Print the effective study and stop.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress, only the summary.")] = False,
     as_json: Json = False,
 ) -> None:
-    """The options that every command that trains has besides its description's."""
-
-
-def _search_options(
-    *,
-    extend: Annotated[
-        bool,
-        typer.Option("--extend", help="Let the search --name grow; what changes results stays as it was."),
-    ] = False,
-) -> None:
-    """The options that searches have besides."""
+    """The options of a command that takes a study besides the study's own; `extend` is of searches alone."""
 
 
 def _grown(given: dict[str, Any], config: Path | None) -> Study:
@@ -122,10 +117,7 @@ def _grown(given: dict[str, Any], config: Path | None) -> Study:
     return api.grown(given, config)
 
 
-def _train(study: Study, print_config: bool, quiet: bool, as_json: bool, extend: bool = False) -> None:
-    if print_config:
-        sys.stdout.write(study.to_yaml())
-        return
+def _train(study: Study, quiet: bool, as_json: bool, extend: bool = False) -> None:
     from epsearch import api  # late, as in all commands: `--help` and `--print-config` need not wait for it
 
     with _listener(quiet or as_json) as events:
@@ -135,10 +127,7 @@ def _train(study: Study, print_config: bool, quiet: bool, as_json: bool, extend:
     _print(outcome.shown(result), outcome.as_json(result), as_json)
 
 
-def _plan(study: Search, print_config: bool, quiet: bool, as_json: bool, extend: bool = False) -> None:
-    if print_config:
-        sys.stdout.write(study.to_yaml())
-        return
+def _plan(study: Search, quiet: bool, as_json: bool, extend: bool = False) -> None:
     from epsearch.session import session
     from epsearch.session.plan_text import in_words
 
@@ -148,12 +137,12 @@ def _plan(study: Search, print_config: bool, quiet: bool, as_json: bool, extend:
 
 
 for _kind, _help in TRAINING.items():
-    app.command(_kind.kind, help=_help)(_command(_kind, _train))
+    app.command(_kind, help=_help)(_command(KINDS[_kind], _train))
 app.command("plan", help="What a run with these options would take; nothing is trained.")(_command(Search, _plan))
 
 
 @app.command()
-def report(names: Names = None, folder: Out = RUNS, storage: Storage = None, as_json: Json = False) -> None:
+def report(names: Names = None, folder: Out = OUT.default, storage: Storage = None, as_json: Json = False) -> None:
     """Write the report of a study again, from the ledger alone; of several searches, one that compares them."""
     from epsearch import api
     from epsearch.terminal import outcome
@@ -168,7 +157,7 @@ def report(names: Names = None, folder: Out = RUNS, storage: Storage = None, as_
 
 
 @app.command("list")
-def list_(folder: Out = RUNS, storage: Storage = None, as_json: Json = False) -> None:
+def list_(folder: Out = OUT.default, storage: Storage = None, as_json: Json = False) -> None:
     """List the studies of a ledger and how far they are."""
     from epsearch.findings import listing
     from epsearch.terminal import lists
@@ -178,7 +167,7 @@ def list_(folder: Out = RUNS, storage: Storage = None, as_json: Json = False) ->
 
 
 @app.command("show")
-def show_(name: Name = None, folder: Out = RUNS, storage: Storage = None, as_json: Json = False) -> None:
+def show_(name: Name = None, folder: Out = OUT.default, storage: Storage = None, as_json: Json = False) -> None:
     """Show a study: its options, how far it is, what it has found. Nothing is written."""
     from epsearch.findings import listing
     from epsearch.terminal import lists
@@ -192,7 +181,7 @@ app.add_typer(db, name="db")
 
 
 @db.command()
-def upgrade(folder: Out = RUNS, storage: Storage = None, as_json: Json = False) -> None:
+def upgrade(folder: Out = OUT.default, storage: Storage = None, as_json: Json = False) -> None:
     """Bring a ledger up to date: its tables, and what `list` shows; an SQLite file is copied beside itself first."""
     from epsearch.findings.upgrade import upgrade
 
@@ -207,7 +196,7 @@ app.add_typer(datasets, name="datasets")
 
 
 @datasets.callback(invoke_without_command=True)
-def list_datasets(context: typer.Context, data_dir: DataDir = DATA, as_json: Json = False) -> None:
+def list_datasets(context: typer.Context, data_dir: DataDir = DATA.default, as_json: Json = False) -> None:
     """List the known datasets, which are present, and where; or decode or check the images of one."""
     if context.invoked_subcommand is not None:
         return
@@ -221,7 +210,7 @@ def list_datasets(context: typer.Context, data_dir: DataDir = DATA, as_json: Jso
 @datasets.command()
 def prepare(
     dataset: Dataset,
-    data_dir: DataDir = DATA,
+    data_dir: DataDir = DATA.default,
     image_size: Annotated[
         int | None, typer.Option(min=1, max=SIDE, help="Side in pixels. [default: the dataset's]")
     ] = None,
@@ -233,24 +222,24 @@ def prepare(
     from epsearch.terminal import lists
 
     with _listener(as_json) as events:
-        found = prepare(parse_dataset(dataset), data_dir, image_size, skip_corrupt, events)
+        found = prepare(DATASET.parse(dataset), data_dir, image_size, skip_corrupt, events)
     _print(lists.prepared(found), found._asdict(), as_json)
 
 
 @datasets.command()
-def check(dataset: Dataset, data_dir: DataDir = DATA, as_json: Json = False) -> int:
+def check(dataset: Dataset, data_dir: DataDir = DATA.default, as_json: Json = False) -> int:
     """Count a dataset's images, and name those that cannot be decoded; exit status 1 when something is wrong."""
     from epsearch.preparation.images import check
     from epsearch.terminal import lists
 
     with _listener(as_json) as events:
-        found = check(parse_dataset(dataset), data_dir, events)
+        found = check(DATASET.parse(dataset), data_dir, events)
     _print(lists.inspected(found), found._asdict(), as_json)
     return int(bool(found.corrupt or found.differences))
 
 
 @app.command()
-def doctor(folder: Out = RUNS, data_dir: DataDir = DATA, as_json: Json = False) -> int:
+def doctor(folder: Out = OUT.default, data_dir: DataDir = DATA.default, as_json: Json = False) -> int:
     """Check versions, GPU, torchvision, Ray and disk; exit status 1 when something is broken."""
     from epsearch.doctor import diagnose
     from epsearch.terminal import lists
@@ -267,7 +256,7 @@ def _listener(quiet: bool) -> "Terminal":
 
 
 def _url(folder: Path, storage: str | None) -> LedgerUrl:
-    return ledger_url(folder, None if storage is None else parse_storage(storage))
+    return ledger_url(folder, None if storage is None else STORAGE.parse(storage))
 
 
 def _print(shown: RenderableType, data: Any, as_json: bool, soft_wrap: bool = False) -> None:

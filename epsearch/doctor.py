@@ -3,6 +3,7 @@
 import os
 import platform
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,54 +27,57 @@ class Check(NamedTuple):
 
 def diagnose(out: Path, data_dir: Path) -> list[Check]:
     """Everything that commonly goes wrong, checked."""
-    checks = [Check("Python", True, f"{platform.python_version()} on {processor()}, {usable_cores()} cores")]
-    for name in PACKAGES:
-        found = installed(name)
-        checks.append(Check(name, found is not None, found or f"not installed; pip install {name}"))
-    checks += [_torchvision(), _gpu(), _arithmetic(), _ray()]
-    return [*checks, _space("out folder", out), _space("data folder", data_dir)]
+    versions = {name: installed(name) for name in PACKAGES}
+    cuda = gpu()
+    return [
+        Check("Python", True, f"{platform.python_version()} on {processor()}, {usable_cores()} cores"),
+        *(
+            Check(name, version is not None, version or f"not installed; pip install {name}")
+            for name, version in versions.items()
+        ),
+        # Not a fault: everything but downloads does without it.
+        _tried(
+            "torchvision import",
+            _torchvision,
+            None,
+            "fails ({}); only downloads need it; install a build that fits torch",
+        ),
+        Check("GPU", True if cuda else None, cuda or "none that torch can use; members are trained on the CPU"),
+        _tried("CPU arithmetic", _arithmetic, False, "cannot be measured ({})"),
+        _tried("Ray", _ray, False, "does not start ({}); use --runner local"),
+        _space("out folder", out),
+        _space("data folder", data_dir),
+    ]
 
 
-def _gpu() -> Check:
-    found = gpu()
-    return Check("GPU", True if found else None, found or "none that torch can use; members are trained on the CPU")
-
-
-def _torchvision() -> Check:
+def _tried(subject: str, act: Callable[[], str], failed: bool | None, words: str) -> Check:
+    """What comes of an act, whose result is in words; `failed` and the `words` about its error where it fails."""
     try:
-        import torchvision
-
-        return Check("torchvision import", True, f"{torchvision.__version__} can be imported")
-    except (ImportError, RuntimeError) as error:
-        first = first_line(error)
-        return Check(
-            "torchvision import", None, f"fails ({first}); only downloads need it; install a build that fits torch"
-        )
+        return Check(subject, True, act())
+    except Exception as error:  # noqa: BLE001  whatever it is, it is what doctor is asked for
+        return Check(subject, failed, words.format(first_line(error)))
 
 
-def _arithmetic() -> Check:
+def _torchvision() -> str:
+    import torchvision
+
+    return f"{torchvision.__version__} can be imported"
+
+
+def _arithmetic() -> str:
     """The numeric path that Permuted MNIST would take here."""
-    inputs, width, density = 784, 256, 0.2
-    try:
-        name = fastest_here(inputs, width, density)
-    except Exception as error:  # noqa: BLE001  whatever it is, it is what doctor is asked for
-        return Check("CPU arithmetic", False, f"cannot be measured ({first_line(error)})")
-    return Check("CPU arithmetic", True, f"{name} is the fastest here on {inputs} inputs, one in five not zero")
+    return f"{fastest_here(inputs=784, width=256, density=0.2)} is the fastest here on 784 inputs, one in five not zero"
 
 
-def _ray() -> Check:
+def _ray() -> str:
     """Starts a private Ray and runs one task on it."""
-    try:
-        start_private_ray(1)
-        import ray
+    start_private_ray(1)
+    import ray
 
-        try:
-            answer = ray.get(ray.remote(_process).remote())
-        finally:
-            shut_down()
-    except Exception as error:  # noqa: BLE001  whatever it is, it is what doctor is asked for
-        return Check("Ray", False, f"does not start ({first_line(error)}); use --runner local")
-    return Check("Ray", True, f"starts and runs a task (worker process {answer})")
+    try:
+        return f"starts and runs a task (worker process {ray.get(ray.remote(_process).remote())})"
+    finally:
+        shut_down()
 
 
 def _process() -> int:

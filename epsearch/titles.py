@@ -33,7 +33,6 @@ def _hyperparameter(name: str) -> str | None:
 
 def tell_reports() -> None:
     """Hands the look-ups to `results.labels`."""
-    entitle("method", _method)
-    entitle("dataset", _dataset)
-    entitle("strategy", _strategy)
-    entitle("hyperparameter", _hyperparameter)
+    titles = {"method": _method, "dataset": _dataset, "strategy": _strategy, "hyperparameter": _hyperparameter}
+    for kind, title in titles.items():
+        entitle(kind, title)

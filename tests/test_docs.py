@@ -105,7 +105,7 @@ def test_every_hyperparameter_of_a_method_stands_beside_its_option():
     table = text.split("### Options")[1].split("\n\n")[1]
     named = set(re.findall(r"`(\w+)`", "\n".join(line.split("|")[1] for line in table.splitlines())))
     assert named == {name for method in METHODS.values() for name in method.names} | {"lr"}
-    assert set(re.findall(r"`(--[a-z-]+)", text)) <= {option.flag for option in options()}
+    assert set(re.findall(r"`(--[a-z-]+)", text)) <= {option.flag for option in options().values()}
 
 
 @pytest.mark.parametrize("method", METHODS)

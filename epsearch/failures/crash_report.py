@@ -35,20 +35,21 @@ def report(error: BaseException, workers: str = "") -> str:
     from epsearch.machine import PACKAGES, installed  # late: this module is there before all others, for their faults
 
     versions = {name: installed(name) or "not installed" for name in ("epsearch", *PACKAGES)}
-    lines = [
-        f"epsearch crash report, {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC",
-        "",
-        "arguments, one a line:",
-        *(f"  {argument}" for argument in sys.argv[1:]),
-        f"folder: {_folder()}",
-        *(f"{name}={value}" for name, value in _ours().items()),
-        f"Python {platform.python_version()} on {platform.platform()}",
-        *(f"{name} {version}" for name, version in versions.items()),
-        "",
-        *([workers, ""] if workers else []),
-        "".join(traceback.format_exception(error)),
-    ]
-    return "\n".join(lines)
+    return "\n".join(
+        [
+            f"epsearch crash report, {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC",
+            "",
+            "arguments, one a line:",
+            *(f"  {argument}" for argument in sys.argv[1:]),
+            f"folder: {_folder()}",
+            *(f"{name}={value}" for name, value in _ours().items()),
+            f"Python {platform.python_version()} on {platform.platform()}",
+            *(f"{name} {version}" for name, version in versions.items()),
+            "",
+            *([workers, ""] if workers else []),
+            "".join(traceback.format_exception(error)),
+        ]
+    )
 
 
 def given_urls() -> list[LedgerUrl]:

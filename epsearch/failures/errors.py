@@ -2,7 +2,8 @@
 
 import difflib
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class UsageError(Exception):
@@ -26,6 +27,25 @@ class TrainingFailed(Exception):
     def __init__(self, message: str, traceback: str = "") -> None:
         super().__init__(message)
         self.traceback = traceback
+
+
+@contextmanager
+def refused(*errors: type[Exception], but: type[Exception] | tuple[()] = ()) -> Iterator[None]:
+    """Within it, or within a function that it decorates, errors that are one line for the user become UsageError.
+
+    but: a kind of these that passes as it is, since other input would not help.
+
+    >>> with refused(ValueError):
+    ...     raise ValueError("no numeric path 'gpu'")
+    Traceback (most recent call last):
+    epsearch.failures.errors.UsageError: no numeric path 'gpu'
+    """
+    try:
+        yield
+    except but:
+        raise
+    except errors as error:
+        raise UsageError(str(error)) from error
 
 
 class _Brief(reprlib.Repr):

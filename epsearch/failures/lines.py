@@ -13,7 +13,7 @@ from typing import NamedTuple
 from epsearch.failures import stopping
 from epsearch.failures.crash_report import given_urls, write
 from epsearch.failures.errors import Interrupted, TrainingFailed, Unavailable, UsageError
-from epsearch.failures.stopping import KEPT
+from epsearch.failures.stopping import with_kept
 from results.ledger.errors import StoreError, StudyConflict
 from results.ledger.url import without_passwords
 
@@ -38,6 +38,7 @@ def answered(run: Callable[[], object], telling: Callable[[], None] = lambda: No
 
     telling: called before that line is printed.
     """
+    stopping.TRAINS.clear()  # another command of this process may have been one
     try:
         _print_anything()
         status = run()
@@ -53,14 +54,12 @@ def answered(run: Callable[[], object], telling: Callable[[], None] = lambda: No
 
 def told(error: BaseException) -> int:
     """Prints the line that explains the error, writes a crash report where the fault is ours; the exit status."""
-    found = failure(error)
-    message = found.message
-    if found.status == OURS:
-        message = f"{message}; {_reported(error, found.traceback)}"
+    message, status, traceback = failure(error)
+    crash = f"; {_reported(error, traceback)}" if status == OURS else ""
     if isinstance(error, BrokenPipeError):
         _drop_output()
-    say(message)
-    return found.status
+    say(message + crash)
+    return status
 
 
 def _reported(error: BaseException, traceback: str) -> str:
@@ -81,16 +80,15 @@ def failure(error: BaseException) -> Failure:
     if isinstance(error, (UsageError, StudyConflict)) or _is(error, "DataError", "trainers"):
         return Failure(str(error), USAGE)
     if isinstance(error, (Interrupted, KeyboardInterrupt)) or _is(error, "Abort", "typer", "click"):
-        return Failure(stopping.WORDS, stopping.STATUS)
+        return Failure(with_kept(stopping.WORDS), stopping.STATUS)
     if _is(error, "TyperException", "typer") or _is(error, "ClickException", "click"):
         return Failure(getattr(error, "format_message", error.__str__)(), USAGE)
     if isinstance(error, TrainingFailed) and error.traceback:  # workers send one only where the fault is ours
-        return Failure(f"{error}, which is a bug in epsearch; {KEPT}", OURS, error.traceback)
-    if isinstance(error, (TrainingFailed, StoreError, Unavailable)):
-        return Failure(f"{error}; {KEPT}", SURROUNDINGS)
-    if (words := surroundings(error)) is not None:
-        return Failure(f"{words}; {KEPT}", SURROUNDINGS)
-    return Failure(f"a bug in epsearch: {type(error).__name__}: {error}; {KEPT}", OURS)
+        return Failure(with_kept(f"{error}, which is a bug in epsearch"), OURS, error.traceback)
+    words = str(error) if isinstance(error, (TrainingFailed, StoreError, Unavailable)) else surroundings(error)
+    if words is not None:
+        return Failure(with_kept(words), SURROUNDINGS)
+    return Failure(with_kept(f"a bug in epsearch: {type(error).__name__}: {error}"), OURS)
 
 
 class CohortFailure(NamedTuple):
@@ -131,7 +129,7 @@ def surroundings(error: BaseException) -> str | None:
         return "the output is no longer read (broken pipe)"
     if _is(error, "PrecisionError", "trainers"):
         return str(error)
-    if out_of_memory(error):
+    if _out_of_memory(error):
         return f"out of memory ({str(error) or 'no more is available'}); fewer --workers or smaller sizes need less"
     if isinstance(error, OSError) and error.errno is not None:
         where = "" if error.filename is None else f" {error.filename}"
@@ -139,11 +137,10 @@ def surroundings(error: BaseException) -> str | None:
     return None
 
 
-def out_of_memory(error: BaseException) -> bool:
-    """Whether Python, torch or the system had no memory left."""
-    if isinstance(error, MemoryError) or _is(error, "OutOfMemoryError", "torch"):
-        return True
-    return isinstance(error, RuntimeError) and any(words in str(error) for words in OUT_OF_MEMORY)
+def _out_of_memory(error: BaseException) -> bool:
+    """Whether Python, torch or the system had no memory left, which torch's allocators say in words alone."""
+    in_words = isinstance(error, RuntimeError) and any(words in str(error) for words in OUT_OF_MEMORY)
+    return in_words or isinstance(error, MemoryError) or _is(error, "OutOfMemoryError", "torch")
 
 
 def one_line(text: str) -> str:

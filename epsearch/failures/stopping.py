@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from threading import Event
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn
 
@@ -13,7 +14,14 @@ SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP"
 AS_PYTHON_HAS_THEM = (signal.default_int_handler, signal.SIG_DFL)
 SHOW_CURSOR = "\033[?25h"
 KEPT = "what was trained is stored, and the same command resumes from there"
-WORDS, STATUS = f"stopped; {KEPT}", 130  # 128 + SIGINT
+WORDS, STATUS = "stopped", 130  # 128 + SIGINT
+TRAINS = Event()
+"""Set when the command is one that trains: only its last words say what is kept."""
+
+
+def with_kept(words: str) -> str:
+    """Returns last words; of a command that trains, with what is kept and how to go on."""
+    return f"{words}; {KEPT}" if TRAINS.is_set() else words
 
 
 class Stop:
@@ -58,7 +66,7 @@ def end(words: str = WORDS, status: int = STATUS) -> NoReturn:
     cursor = SHOW_CURSOR if sys.stderr is not None and sys.stderr.isatty() else ""  # a progress line hides it
     try:
         # Not through sys.stderr, in the middle of whose own writing a signal may come.
-        os.write(2, f"epsearch: {words}{cursor}\n".encode())
+        os.write(2, f"epsearch: {with_kept(words)}{cursor}\n".encode())
     finally:
         os._exit(status)
 

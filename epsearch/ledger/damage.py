@@ -27,12 +27,11 @@ def reading(row: StudyRow) -> Iterator[None]:
         raise Unreadable(row.name, f"damaged: {row.damage}")
     try:
         yield
-    except StoreUnavailable:  # the database has gone: nothing is known against the row
+    except (StoreUnavailable, Unreadable):
+        # Where the database has gone, nothing is known against the row; what is unreadable has its words already.
         raise
     except StoreError as error:
         raise Unreadable(row.name, f"damaged: {error}") from error
-    except Unreadable:  # a UsageError, too, but one that has its words
-        raise
     except NOT_UNDERSTOOD as error:
         words = f"nothing known as {error}" if isinstance(error, KeyError) else " ".join(str(error).split())
         raise Unreadable(row.name, f"needs another version of epsearch: {words}") from error

@@ -21,7 +21,7 @@ def ledger_url(out: Path, storage: LedgerUrl | None = None) -> LedgerUrl:
     return storage or _from_environment() or LedgerUrl.of_file((out / "epsearch.sqlite").absolute())
 
 
-def storage(value: Any) -> LedgerUrl:
+def storage(value: Any, name: str = "storage") -> LedgerUrl:
     """A URL that was given. One with a masked password, as files have it, stands for that of EPSEARCH_STORAGE.
 
     Raises UsageError.
@@ -32,11 +32,11 @@ def storage(value: Any) -> LedgerUrl:
     own = _from_environment()
     if own is None:
         raise UsageError(
-            f"storage {given} has {HIDDEN} for its password, which is never written down; "
+            f"{name} {given} has {HIDDEN} for its password, which is never written down; "
             f"set {VARIABLE} to the URL with the password, or give --storage"
         )
     if str(own) != str(given):
-        raise UsageError(f"storage is {given}, but {VARIABLE} is {own}; make them one, or give --storage")
+        raise UsageError(f"{name} is {given}, but {VARIABLE} is {own}; make them one, or give --storage")
     return own
 
 
@@ -65,8 +65,6 @@ def kept_within(arguments: Sequence[str] = ()) -> Iterator[None]:
 
 def _hide(secrets: set[str]) -> None:
     """Overwrites them in the memory from which Linux answers; there is no such place elsewhere."""
-    if not secrets:
-        return
     with suppress(OSError, ValueError, IndexError):
         start = int(Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[ARG_START])
         line = Path("/proc/self/cmdline").read_bytes()

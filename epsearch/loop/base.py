@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from epsearch.failures.errors import TrainingFailed, UsageError
 from epsearch.loop.content import content, measures_transfer, records
 from epsearch.loop.jobs import Certify, Job, JobResult, Run
-from epsearch.study.description import Study
-from epsearch.study.disjointness import Disjointness
+from epsearch.study.description import Disjointness, Study
 from results.ledger.certificate import Certificate
 from results.ledger.record import RunRecord, Summary, content_key
 from results.ledger.store import Store

@@ -1,6 +1,6 @@
 """What cannot differ: a hyperparameter that cannot act on what a search sees is refused before anything is trained."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -41,10 +41,10 @@ def check_tuning(study: Comparison) -> None:
             _check_tasks(study, "cv", method, "strength", f"to tune the λ of {method}")
 
 
-def check_on(study: Search, stream: TaskStream) -> None:
+def check_on(study: Search, streams: Mapping[str, TaskStream]) -> None:
     """By the sizes of the stream whose scores choose. Raises UsageError where all values lie beyond what can matter."""
     for name in study.space.names:
-        limit = LIMITS[name](study, stream) if name in LIMITS else None
+        limit = LIMITS[name](study, streams[study.score_on]) if name in LIMITS else None
         if limit is None or (low := _values(study, limit.name)[0]) <= limit.most:
             continue
         if limit.name == name:
@@ -68,8 +68,9 @@ def _check_switches(study: Search, name: str) -> None:
     method = methods.method(study.method)
     other = method.at_zero
     if other and name != EPSILON and name not in searchable(other) and not _values(study, EPSILON)[1]:
-        title = methods.method(other).title
-        raise UsageError(f"epsilon must be > 0 to search {name}, got 0: that is {title}, which has no {name}")
+        raise UsageError(
+            f"epsilon must be > 0 to search {name}, got 0: that is {methods.method(other).title}, which has no {name}"
+        )
     of_penalty = isinstance(method.rule, Penalty) and name in method.names and name != "strength"
     if of_penalty and _values(study, "strength")[1] == 0:
         raise UsageError(f"strength must be > 0 to search {name}, got 0: a penalty of weight 0 changes nothing")
@@ -119,6 +120,7 @@ def _of_fisher(study: Search, stream: TaskStream) -> _Limit | None:
         return None
     examples = max(max(_sizes(stream, seed)[:-1]) for seed in study.seeds)
     steps = -(-examples // int(_values(study, "batch_size")[0]))
+    # With a rhythm of more steps than a task has, no estimate is ever made.
     return _Limit(
         "fisher_every", steps, f"a task has at most {steps} steps, so that {study.method} would estimate nothing"
     )
@@ -149,9 +151,6 @@ def _sizes(stream: TaskStream, seed: int) -> list[int]:
 
 def _values(study: Search, name: str) -> tuple[float, float]:
     """The smallest and the largest number that the search tries of a hyperparameter, or the study's own."""
-    for one in study.space.parameters:
-        if one.name == name:
-            tried = [float(value) for value in (one.low, one.high, *one.choices) if value is not None]
-            return min(tried), max(tried)
-    own = float(study.value(name))
-    return own, own
+    searched = [(one.low, one.high, *one.choices) for one in study.space.parameters if one.name == name]
+    tried = [float(value) for values in searched or [(study.value(name),)] for value in values if value is not None]
+    return min(tried), max(tried)

@@ -3,8 +3,8 @@
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib.util import find_spec
-from pathlib import Path
 from typing import cast
 
 from epsearch.cache import cache_folder
@@ -64,43 +64,35 @@ def _chosen(study: Study, stream: TaskStream, begun_with: str | None, events: Ev
 
 
 def fastest_here(inputs: int, width: int, density: float, events: Events = SILENT) -> str:
-    """The fastest path of this machine's CPU for such pixels, from the cache folder or a short measurement."""
-    share = round(density, 1)
+    """The fastest path of this machine's CPU for such pixels, from the cache folder or a short measurement.
 
-    def measure() -> str:
-        from trainers.engines.pixel_choice import fastest_path
+    inputs: pixels of an image; width: units of the first hidden layer; density: the share of pixels that are not zero.
+    """
+    from trainers.engines.pixel_choice import fastest_path  # brings torch along
 
-        return str(fastest_path(inputs, width, share))
-
-    return _remembered(f"{inputs} x {width}, {share:.1f}", measure, _choices(), events)
+    share = round(density, 1)  # no finer, as each is measured once
+    choices = COMPILED if find_spec("numba") else IN_TENSORS
+    return _remembered(f"{inputs} x {width}, {share:.1f}", partial(fastest_path, inputs, width, share), choices, events)
 
 
 def fastest_for_images(network: str, size: int, events: Events = SILENT) -> str:
     """The same for a residual network and images of size × size."""
+    from trainers.engines.image_choice import fastest_image_path
 
-    def measure() -> str:
-        from trainers.engines.image_choice import fastest_image_path
-
-        return str(fastest_image_path(network, size))
-
-    return _remembered(f"{network}, {size} x {size}", measure, OF_IMAGES, events)
+    return _remembered(f"{network}, {size} x {size}", partial(fastest_image_path, network, size), OF_IMAGES, events)
 
 
-def _choices() -> Sequence[str]:
-    return COMPILED if find_spec("numba") else IN_TENSORS
-
-
-def _remembered(subject: str, measure: Callable[[], str], choices: Sequence[str], events: Events) -> str:
+def _remembered(subject: str, measure: Callable[[], object], choices: Sequence[str], events: Events) -> str:
     """What was measured on this machine, once for all processes. choices: what there is to measure."""
     path = cache_folder() / "numeric-paths"
-    known, here = _read(path), f"{processor()}, torch {installed('torch')}, numba {installed('numba')}: {subject}"
-    found = known.get(here)
-    if found is not None and found in choices:
-        return found
-    if found is not None:
-        tell(f"{path} names {found!r}, which cannot be used here; known: {', '.join(choices)}: {AGAIN}")
+    known = json.loads(sealed.read(path, KEPT, AGAIN) or "{}")
+    here = f"{processor()}, torch {installed('torch')}, numba {installed('numba')}: {subject}"
+    if (name := known.get(here)) in choices:
+        return str(name)
+    if name is not None:
+        tell(f"{path} names {name!r}, which cannot be used here; known: {', '.join(choices)}: {AGAIN}")
     events.note("measuring which arithmetic is the fastest here, once for this machine")
-    measured = measure()
+    measured = str(measure())
     with suppress(OSError):  # nothing is lost but the time of measuring again
         path.parent.mkdir(parents=True, exist_ok=True)
         others = {}  # another process may have measured something else meanwhile
@@ -108,8 +100,3 @@ def _remembered(subject: str, measure: Callable[[], str], choices: Sequence[str]
             others = json.loads(sealed.contents(path, KEPT))
         sealed.write(path, KEPT, json.dumps(others | {here: measured}, indent=1).encode())
     return measured
-
-
-def _read(path: Path) -> dict[str, str]:
-    content = sealed.read(path, KEPT, AGAIN)
-    return {} if content is None else cast(dict[str, str], json.loads(content))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from epsearch.failures.errors import UsageError, brief, unknown
+from epsearch.failures.errors import UsageError, refused, unknown
 from epsearch.ledger.location import ledger_url
 from epsearch.machine import cuda_present
 from epsearch.preparation.rules import RULES
@@ -14,7 +14,8 @@ from epsearch.study import file, limits
 from epsearch.study.description import Study
 from epsearch.study.kinds import ASKED, KINDS, Search
 from epsearch.study.limits import check_product
-from epsearch.study.options import Option, default
+from epsearch.study.options import options
+from epsearch.study.parsers import one_of
 from epsearch.study.published import of_methods, published
 from results.ledger.url import LedgerUrl
 from search_spaces.published.definition import load_definition
@@ -29,10 +30,9 @@ def build(kind: type[AnyStudy], given: Mapping[str, Any], config: Path | None = 
 
     `given` maps option names to values; None means not given. Raises UsageError.
     """
-    parsed = _parsed(kind, given, config)
-    dataset = parsed.setdefault("dataset", default("dataset"))
+    parsed = {"dataset": options()["dataset"].default, **_parsed(kind, given, config)}
     # From the weakest to the strongest: of a name that several have, the last value counts.
-    values = {option.name: option.default for option in kind.options()} | _defined(kind, parsed) | parsed
+    values = _defaults(kind, parsed) | parsed
     if values["network"] != "resnet18" and "pretrained" not in parsed:
         values["pretrained"] = None  # the definition's are another network's
     if "settings" in values:
@@ -43,19 +43,20 @@ def build(kind: type[AnyStudy], given: Mapping[str, Any], config: Path | None = 
     _check(study)
     if values["name"] is not None:
         return study
-    return replace(study, name=f"{study.prefix}{_name(dataset)}-{study.digest()}")
+    prefix = f"{study.kind}-" if study.told else ""
+    return replace(study, name=f"{prefix}{_name(study.dataset)}-{study.digest()}")
 
 
 def places(given: Mapping[str, Any], config: Path | None = None) -> tuple[str | None, Path, LedgerUrl]:
     """(name, out folder, URL of the ledger) of a search. Raises UsageError."""
-    parsed = _parsed(Search, given, config)
-    out = parsed.get("out", default("out"))
-    return parsed.get("name"), out, ledger_url(out, parsed.get("storage"))
+    parsed = {"out": options()["out"].default} | _parsed(Search, given, config)
+    return parsed.get("name"), parsed["out"], ledger_url(parsed["out"], parsed.get("storage"))
 
 
 def grow(stored: Search, given: Mapping[str, Any], config: Path | None = None) -> Search:
     """A stored search with other options; `growth.check_growth` says which it may have. Raises UsageError."""
     parsed = _parsed(Search, given, config)
+    # An interval that is given is to be searched, not what was searched before.
     parsed.setdefault("search", None if given.get("interval") is not None else stored.search)
     parsed["device"] = _device(parsed.get("device", stored.device))
     study = stored.but(**parsed | {"out": stored.out, "storage": stored.storage})
@@ -68,16 +69,10 @@ def restore(stored: Mapping[str, Any], name: str, out: Path, storage: LedgerUrl)
 
     Raises UsageError where it names what is not known, or whatever the text it was made from raises.
     """
-    command = stored.get("kind", Search.kind)
-    if command not in KINDS:
-        raise UsageError(unknown("command", command, KINDS))
-    kind = KINDS[command]
-    options = {option.name: option for option in kind.options()}
-    said = stored["study"] | {name: stored[name] for name in ASKED if name in stored}
-    known = {key: _option(key, options).parse(value) for key, value in said.items() if value is not None}
+    kind = KINDS[one_of(stored.get("kind", Search.kind), "command", KINDS)]
+    known = _values(kind, stored["study"] | {name: stored[name] for name in ASKED if name in stored})
     places = {"name": name, "out": out, "storage": storage, "numeric_path": stored["numeric_path"]}
-    defaults = {option.name: option.default for option in options.values()} | _defined(kind, known)
-    return kind.of(defaults | known | places)
+    return kind.of(_defaults(kind, known) | known | places)
 
 
 def _name(dataset: str) -> str:
@@ -93,9 +88,11 @@ def _name(dataset: str) -> str:
 
 def _parsed(kind: type[Study], given: Mapping[str, Any], config: Path | None) -> dict[str, Any]:
     """What the command line and the YAML file say, as values."""
-    options = {option.name: option for option in kind.options()}
-    chosen = {**_read_yaml(config, options), **{name: value for name, value in given.items() if value is not None}}
-    parsed = {name: _value(_option(name, options), value) for name, value in chosen.items() if value is not None}
+    written = {} if config is None else file.read(config)
+    for key in written:
+        if key not in (allowed := kind.options()):
+            raise UsageError(f"{config}: {unknown('option', key, allowed)}")
+    parsed = _values(kind, {**written, **{name: value for name, value in given.items() if value is not None}})
     if given.get("interval") is not None:
         if given.get("search") is not None:
             raise UsageError("interval is that of ε alone; give it within --search, like epsilon=0..0.5")
@@ -103,38 +100,22 @@ def _parsed(kind: type[Study], given: Mapping[str, Any], config: Path | None) ->
     return parsed
 
 
-def _option(name: str, options: Mapping[str, Option]) -> Option:
-    if name not in options:
-        raise UsageError(unknown("option", name, options))
-    return options[name]
+def _values(kind: type[Study], written: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields' values of options as they are written; None is not given."""
+    known = kind.options()
+    return {
+        name: known[one_of(name, "option", known)].parse(value) for name, value in written.items() if value is not None
+    }
 
 
-def _value(option: Option, given: Any) -> Any:
-    try:
-        return option.parse(given)
-    except (ValueError, OverflowError):  # a file's number of more digits than Python turns into a text
-        raise UsageError(f"{option.flag.removeprefix('--')} cannot be {brief(given)}") from None
-
-
-def _read_yaml(path: Path | None, allowed: Mapping[str, Option]) -> dict[str, Any]:
-    options = {} if path is None else file.read(path)
-    for key in options:
-        if key not in allowed:
-            raise UsageError(f"{path}: {unknown('option', key, allowed)}")
-    return options
-
-
-def _defined(kind: type[Study], parsed: Mapping[str, Any]) -> dict[str, Any]:
-    """What the definition of the dataset fixes, under the names of the options."""
-    dataset = parsed["dataset"]
-    rules = RULES[kind.kind]
-    listed = load_definition(dataset).methods
-    try:
-        known = published(dataset, rules.method(parsed))
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    known["methods"] = tuple(name for name in rules.methods() if name in listed)
-    return {option.name: known[option.name] for option in kind.options() if option.name in known}
+@refused(ValueError)
+def _defaults(kind: type[Study], parsed: Mapping[str, Any]) -> dict[str, Any]:
+    """Every option's default, or what the definition of the dataset fixes in its place."""
+    defaults = {name: option.default for name, option in kind.options().items()}
+    known = published(parsed["dataset"], {**defaults, **parsed}.get("method"))
+    given = load_definition(parsed["dataset"]).methods
+    known["methods"] = tuple(name for name in kind.trainable() if name in given)
+    return defaults | {name: value for name, value in known.items() if name in defaults}
 
 
 def _settings(values: Mapping[str, Any], given: bool) -> tuple[tuple[str, str, Value], ...]:
@@ -150,49 +131,50 @@ def _settings(values: Mapping[str, Any], given: bool) -> tuple[tuple[str, str, V
 
 
 def _device(wanted: str) -> str:
-    if wanted == "cpu":
-        return "cpu"
-    if cuda_present():
-        return "cuda"
-    if wanted == "cuda":
+    present = wanted != "cpu" and cuda_present()
+    if wanted == "cuda" and not present:
         raise UsageError("device is 'cuda', but torch finds no CUDA GPU here; allowed here: cpu, auto")
-    return "cpu"
+    return "cuda" if present else "cpu"
 
 
 def _check(study: Study) -> None:
-    """Conditions between options."""
-    _check_sizes(study)
-    if study.precision == "tf32" and study.device != "cuda":
-        raise UsageError("precision tf32 is arithmetic of NVIDIA GPUs; with device cpu only float32 is allowed")
-    if study.cv_tasks >= study.tasks:
-        raise UsageError(
-            f"cv-tasks must be < tasks, so that tasks remain for the evaluation; got {study.cv_tasks} and {study.tasks}"
-        )
-    if study.examples_per_task is not None and study.examples_per_task < study.largest_batch:
-        raise UsageError(
-            f"examples-per-task must be >= batch-size, got {study.examples_per_task} and {study.largest_batch}"
-        )
-    _check_images(study)
+    """Conditions between options. Raises UsageError with the first line that is true."""
+    # Before all else: what is too large would take long to be looked at.
+    check_product("different tasks", limits.STREAMS, seeds=len(study.all_seeds), tasks=study.tasks)
+    examples, batch, size = study.examples_per_task, study.largest_batch, study.image_size
+    fixed, smallest = load_definition(study.dataset).image_size is None, SMALLEST_IMAGE.get(study.network, 0)
+    for wrong, line in (
+        (
+            study.precision == "tf32" and study.device != "cuda",
+            "precision tf32 is arithmetic of NVIDIA GPUs; with device cpu only float32 is allowed",
+        ),
+        (
+            study.cv_tasks >= study.tasks,
+            "cv-tasks must be < tasks, so that tasks remain for the evaluation; "
+            f"got {study.cv_tasks} and {study.tasks}",
+        ),
+        (
+            examples is not None and examples < batch,
+            f"examples-per-task must be >= batch-size, got {examples} and {batch}",
+        ),
+        (
+            fixed and study.classes_per_task is not None,
+            f"classes-per-task is for streams of images, got {study.classes_per_task} for {study.dataset}",
+        ),
+        (fixed and size is not None, f"image-size is for streams of images, got {size} for {study.dataset}"),
+        (
+            not fixed and study.network not in IMAGE_NETWORKS,
+            f"network must be {' or '.join(IMAGE_NETWORKS)} on {study.dataset}, got {study.network!r}",
+        ),
+        (
+            study.pretrained is not None and study.network != "resnet18",
+            f"pretrained weights are for network resnet18, got {study.network}; allowed: none",
+        ),
+        (
+            size is not None and size < smallest,
+            f"image-size must be >= {smallest} for network {study.network}, got {size}",
+        ),
+    ):
+        if wrong:
+            raise UsageError(line)
     RULES[study.kind].check(study)
-
-
-def _check_sizes(study: Study) -> None:
-    """Numbers that fit one by one must not be too many together."""
-    seeds = {seed for phase in ("cv", "eval") for seed in study.stream_seeds(phase)}
-    check_product("different tasks", limits.STREAMS, seeds=len(seeds), tasks=study.tasks)
-    RULES[study.kind].check_sizes(study)
-
-
-def _check_images(study: Study) -> None:
-    """What streams of images are told must fit them, and be kept from others."""
-    fixed = load_definition(study.dataset).image_size is None
-    for name, value in (("classes-per-task", study.classes_per_task), ("image-size", study.image_size)):
-        if fixed and value is not None:
-            raise UsageError(f"{name} is for streams of images, got {value} for {study.dataset}")
-    if not fixed and study.network not in IMAGE_NETWORKS:
-        raise UsageError(f"network must be {' or '.join(IMAGE_NETWORKS)} on {study.dataset}, got {study.network!r}")
-    if study.pretrained is not None and study.network != "resnet18":
-        raise UsageError(f"pretrained weights are for network resnet18, got {study.network}; allowed: none")
-    smallest = SMALLEST_IMAGE.get(study.network)
-    if smallest is not None and study.image_size is not None and study.image_size < smallest:
-        raise UsageError(f"image-size must be >= {smallest} for network {study.network}, got {study.image_size}")

@@ -3,11 +3,10 @@
 from typing import Any, NamedTuple, cast
 
 from epsearch.events import Events
-from epsearch.failures.errors import UsageError
+from epsearch.failures.errors import UsageError, refused
 from epsearch.preparation.images import decode_for
 from epsearch.preparation.rules import RULES
-from epsearch.study.description import Study
-from epsearch.study.disjointness import Disjointness
+from epsearch.study.description import Disjointness, Study
 from epsearch.study.limits import LARGE
 from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
 from trainers.streams import DataError
@@ -37,8 +36,7 @@ def prepare(study: Study, events: Events) -> Prepared:
 
 def say_size(study: Study, events: Events) -> None:
     """One line before a large study is looked at, which takes up to a minute or two."""
-    seeds = {seed for phase in ("cv", "eval") for seed in study.stream_seeds(phase)}
-    sizes = {"members": study.tried * len(study.seeds), "different tasks": len(seeds) * study.tasks}
+    sizes = {"members": study.tried * len(study.seeds), "different tasks": len(study.all_seeds) * study.tasks}
     if max(sizes.values()) > LARGE:
         told = " and ".join(f"{count:,} {what}" for what, count in sizes.items())
         events.note(f"a large study, up to {told}: getting ready takes a while")
@@ -53,7 +51,7 @@ def open_evaluation(study: Study) -> tuple[TaskStream, Disjointness]:
     if not study.searches:
         return stream, Disjointness()
     searched = _opened(study, "cv")
-    RULES[study.kind].check_on(study, searched if study.scored == "cv" else stream)
+    RULES[study.kind].check_on(study, {"cv": searched, "eval": stream})
     found = seal(searched, stream, study.stream_seeds("cv"), study.stream_seeds("eval"))
     if not found.sound and found.what == PERMUTATIONS:
         raise UsageError(f"cross-validation and evaluation must not share tasks on {study.dataset}: {found.sentence}")
@@ -61,10 +59,8 @@ def open_evaluation(study: Study) -> tuple[TaskStream, Disjointness]:
 
 
 def _opened(study: Study, phase: str) -> TaskStream:
-    try:
+    with refused(DataError):
         stream = study.request(phase).open()
-    except DataError as error:
-        raise UsageError(str(error)) from error
     _check_network(study, stream)
     least = min(stream.size(seed, task) for seed in study.stream_seeds(phase) for task in stream.tasks)
     if least < study.largest_batch:
@@ -88,6 +84,7 @@ def _check_network(study: Study, stream: TaskStream) -> None:
         raise UsageError(f"method 'prognn' has no form with a joint embedding, which {study.dataset} has; leave it out")
 
 
+@refused(DataError)
 def described_network(study: Study) -> dict[str, Any]:
     """What of the network is part of every result besides the stream: its name, and a hash of pretrained weights.
 
@@ -99,7 +96,4 @@ def described_network(study: Study) -> dict[str, Any]:
         return {"network": study.network}
     from trainers.networks.weights import check
 
-    try:
-        return {"network": study.network, "pretrained": check(study.pretrained)}
-    except DataError as error:
-        raise UsageError(str(error)) from error
+    return {"network": study.network, "pretrained": check(study.pretrained)}

@@ -19,10 +19,13 @@ def fitted(study: AnyStudy, stream: TaskStream, events: Events) -> AnyStudy:
     """The study with as many workers as fit, where it was not told how many; one line says what they take."""
     if study.network == "mlp":
         return study
-    from trainers.footprint import free_bytes
+    from trainers.footprint import bytes_of, free_bytes
 
     path = NumericPath.parse(str(study.numeric_path))
-    needed, free, slots = estimate(study, stream, path), free_bytes(path), local_slots(study)
+    # Of the learner that takes the most: which one a worker gets is not known yet.
+    cohorts = [Cohort((one,)) for one in RULES[study.kind].trained(study)]
+    needed = max(bytes_of(cohort, stream, study.architecture, path) for cohort in cohorts)
+    free, slots = free_bytes(path), local_slots(study)
     fit = slots if free is None else max(1, min(slots, free // needed))
     line = f"one member takes about {needed / GIB:.1f} GiB"
     if free is not None:
@@ -32,10 +35,3 @@ def fitted(study: AnyStudy, stream: TaskStream, events: Events) -> AnyStudy:
         study = replace(study, workers=fit)
     events.note(line)
     return study
-
-
-def estimate(study: Study, stream: TaskStream, path: NumericPath) -> int:
-    """Bytes of one member of what takes the most."""
-    from trainers.footprint import bytes_of
-
-    return max(bytes_of(Cohort((one,)), stream, study.architecture, path) for one in RULES[study.kind].trained(study))

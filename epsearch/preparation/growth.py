@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-from epsearch.failures.errors import UsageError
+from epsearch.failures.errors import UsageError, refused
 from epsearch.ledger.damage import Unreadable, reading
 from epsearch.preparation.build import restore
-from epsearch.study.description import Study
-from epsearch.study.disjointness import Disjointness
+from epsearch.study.description import Disjointness, Study
 from epsearch.study.kinds import ASKED, Search
 from results.ledger.errors import StoreUnavailable, conflict
 from results.ledger.store import Store, StoreError, StudyRow
@@ -51,68 +50,66 @@ def read(row: StudyRow, storage: LedgerUrl, out: Path) -> Stored:
         return restore({**row.config, "study": identity}, row.name, out, storage)
 
     with reading(row):
-        earlier = (one(identity) for identity in row.config.get("earlier", ()))
         return Stored(
             one(row.config["study"]),
-            tuple(cast(Search, study) for study in earlier),  # no others grow
+            tuple(cast(Search, one(identity)) for identity in row.config.get("earlier", ())),  # no others grow
             Disjointness(**row.config["seal"]),
             row.config["stream"],
         )
 
 
+@refused(StoreError, but=StoreUnavailable)
 def keep(
     store: Store, study: Study, images: Mapping[str, Any], proof: Disjointness, extend: bool, write: bool = True
 ) -> tuple[Search, ...]:
-    """Writes the study down, or finds it there, or lets it grow; returns what it was before. Raises UsageError."""
+    """Writes the study down, or finds it there, or lets it grow; returns what it was before. Raises UsageError.
+
+    write: False only looks whether that can be done.
+    """
     described = _described(study, images, proof)
     asked = {name: getattr(study, name) for name in ASKED if hasattr(study, name)}
-    try:
-        row = find(store, study.name)
-        if row is None:
-            if write:
-                store.save_study(study.name, described | asked)
-            return ()
-        there = read(row, study.storage, study.out)
-        old, new = ({name: one.get(name) for name in COMPARED} for one in (row.config, described))
-        if old == new:
-            kept = {**row.config, **asked}
-            if write and kept != row.config:
-                # With the row as it was read: where another process has changed it meanwhile, this fails.
-                store.change_study(row, kept)
-            return there.earlier
-        # Before the conflict in general, as it knows which files have changed and what helps.
-        _check_source(store, study.name, old["stream"] or {}, new["stream"] or {})
-        if not extend or not _grows(old, new):
-            raise _conflict(study.name, old, new)
-        described |= {"earlier": [*row.config.get("earlier", ()), row.config["study"]], **asked}
+    row = find(store, study.name)
+    if row is None:
         if write:
-            store.change_study(row, described)
-        return read(StudyRow(row.name, described, row.created), study.storage, study.out).earlier
-    except StoreUnavailable:
-        raise
-    except StoreError as error:
-        raise UsageError(str(error)) from error
+            store.save_study(study.name, described | asked)
+        return ()
+    there = read(row, study.storage, study.out)
+    old, new = ({name: one.get(name) for name in COMPARED} for one in (row.config, described))
+    if old == new:
+        kept = {**row.config, **asked}
+        if write and kept != row.config:
+            # With the row as it was read: where another process has changed it meanwhile, this fails.
+            store.change_study(row, kept)
+        return there.earlier
+    # Before the conflict in general, as it knows which files have changed and what helps.
+    _check_source(store, study.name, old["stream"] or {}, new["stream"] or {})
+    grows = _grows(old, new)
+    if not (extend and grows):
+        raise UsageError(f"{conflict(study.name, old, new)}{', or let it grow with --extend' if grows else ''}")
+    described |= {"earlier": [*row.config.get("earlier", ()), row.config["study"]], **asked}
+    if write:
+        store.change_study(row, described)
+    return read(StudyRow(row.name, described, row.created), study.storage, study.out).earlier
 
 
 def _described(study: Study, images: Mapping[str, Any], proof: Disjointness) -> dict[str, Any]:
     """What identifies the study, as the ledger has it: tuples are lists there."""
-    described: dict[str, Any] = {
+    described = {
         "study": study.identity(),
         "stream": dict(images),
         "numeric_path": study.numeric_path,
         "seal": proof._asdict(),
     }
-    return dict(json.loads(json.dumps(described | study.stored_kind)))
+    return dict(json.loads(json.dumps(described | ({"kind": study.kind} if study.told else {}))))
 
 
 def check_growth(old: Search, new: Search) -> None:
     """Raises UsageError where a study would not grow but become another one."""
     there, here = old.identity(), new.identity()
-    for name in dict.fromkeys((*there, *here)):
-        if name not in GROWS and there.get(name) != here.get(name):
-            raise UsageError(
-                f"extend can change {', '.join(GROWS)}; {name} is {there.get(name)} there, {here.get(name)} here"
-            )
+    for name in _fixed(there, here):
+        raise UsageError(
+            f"extend can change {', '.join(GROWS)}; {name} is {there.get(name)} there, {here.get(name)} here"
+        )
     if old.space.names != new.space.names:
         raise UsageError(
             f"extend goes on searching {', '.join(old.space.names)}, got {', '.join(new.space.names)}; "
@@ -134,14 +131,13 @@ def _check_source(store: Store, name: str, there: Mapping[str, Any], here: Mappi
         )
 
 
-def _conflict(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> StoreError:
-    found = conflict(name, old, new)
-    return StoreError(f"{found}, or let it grow with --extend") if _grows(old, new) else found
-
-
 def _grows(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Whether only that differs which may: on other data or with other arithmetic no run could be reused."""
-    if any(old[name] != new[name] for name in COMPARED if name != "study"):
-        return False
-    there, here = old["study"], new["study"]
-    return all(there.get(name) == here.get(name) for name in {*there, *here} if name not in GROWS)
+    return all(old[name] == new[name] for name in COMPARED if name != "study") and not _fixed(
+        old["study"], new["study"]
+    )
+
+
+def _fixed(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
+    """Options that differ and may not."""
+    return [name for name in dict.fromkeys((*there, *here)) if name not in GROWS and there.get(name) != here.get(name)]

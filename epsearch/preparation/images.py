@@ -8,7 +8,7 @@ import numpy as np
 
 from epsearch.cache import image_cache
 from epsearch.events import SILENT, Events
-from epsearch.failures.errors import Interrupted, UsageError
+from epsearch.failures.errors import Interrupted, UsageError, refused
 from epsearch.study.description import Study
 from search_spaces.published.definition import definitions, load_definition
 from trainers.notes import heard_by
@@ -37,17 +37,15 @@ class Prepared(NamedTuple):
     fingerprint: str
 
 
+@refused(DataError)
 def decode_for(study: Study, events: Events) -> None:
     """Decodes the images that the study is to train on, unless that has been done. Raises UsageError."""
-    options = study.request("eval").images
-    if options is None:
-        return
-    try:
-        registry.load(study.dataset, study.data_dir.absolute(), options, _told(events))
-    except DataError as error:
-        raise UsageError(str(error)) from error
+    request = study.request("eval")
+    if request.images is not None:
+        registry.load(request.dataset, request.data_dir, request.images, _told(events))
 
 
+@refused(DataError)
 def prepare(dataset: str, data_dir: Path, size: int | None, skip_corrupt: bool, events: Events = SILENT) -> Prepared:
     """Decodes a dataset of images to the cache, unless it is there. Raises UsageError.
 
@@ -61,30 +59,25 @@ def prepare(dataset: str, data_dir: Path, size: int | None, skip_corrupt: bool, 
         done = now
         tell(now, total)
 
-    try:
+    with heard_by(events.warning):
         source = registry.find(dataset, data_dir)
-        with heard_by(events.warning):
-            found = decode(source, size, image_cache(), skip_corrupt, count)
-    except DataError as error:
-        raise UsageError(str(error)) from error
-    seconds = time.monotonic() - started
-    parts = {"train": ~(found.test | found.unused), "test": found.test, "unused": found.unused}
+        images = decode(source, size, image_cache(), skip_corrupt, count)
+    parts = {"train": ~(images.test | images.unused), "test": images.test, "unused": images.unused}
     counts = {part: number for part, members in parts.items() if (number := int(np.count_nonzero(members)))}
-    return Prepared(source.where, size, counts, seconds, done, found.pixels.nbytes, found.fingerprint)
+    return Prepared(
+        source.where, size, counts, time.monotonic() - started, done, images.pixels.nbytes, images.fingerprint
+    )
 
 
+@refused(DataError)
 def check(dataset: str, data_dir: Path, events: Events = SILENT) -> Inspection:
     """Decodes every image at the dataset's own size and compares the counts with the official ones.
 
     Raises UsageError where the dataset cannot be read at all; corrupt images are told, not raised.
     """
     size = _own_size(dataset)
-    try:
-        source = registry.find(dataset, data_dir)
-        with heard_by(events.warning):
-            return inspect(source, size, image_cache(), _told(events))
-    except DataError as error:
-        raise UsageError(str(error)) from error
+    with heard_by(events.warning):
+        return inspect(registry.find(dataset, data_dir), size, image_cache(), _told(events))
 
 
 def _own_size(dataset: str) -> int:

@@ -9,7 +9,6 @@ from importlib import import_module
 
 from epsearch.failures import stopping
 from epsearch.failures.lines import SURROUNDINGS
-from epsearch.failures.stopping import KEPT
 from epsearch.runners import ray_start
 
 EVERY = 1.0  # seconds between two looks
@@ -77,4 +76,4 @@ def _address() -> str:
 def _end(what: str) -> None:
     for process in ray_start.started():
         process.kill()
-    stopping.end(f"{ray_start.trouble('was lost', what)}; {KEPT}", SURROUNDINGS)
+    stopping.end(ray_start.trouble("was lost", what), SURROUNDINGS)

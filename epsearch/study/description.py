@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import yaml
 
@@ -15,11 +15,19 @@ from epsearch.study.published import published
 from results.ledger.url import LedgerUrl
 from trainers.cohort import Architecture
 from trainers.hyperparameters import Hyperparameters
-from trainers.methods import hyperparameters
+from trainers.methods import METHODS, hyperparameters
 from trainers.streams import ImageOptions, StreamRequest
 
 # Hyperparameters of the first ledgers, whose studies name them whatever their value.
 OF_FIRST_LEDGERS = ("memory", "memory_batch", "batch_size", "trigger", "scale", "satisfied")
+
+
+class Disjointness(NamedTuple):
+    """Whether search and evaluation share nothing, as it was proved before the training began."""
+
+    sound: bool = True
+    sentence: str = ""
+    """About it; "" where there is nothing to prove."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +41,8 @@ class Study:
     """The command that trains it."""
     named: ClassVar[tuple[str, ...]] = OF_FIRST_LEDGERS
     """Hyperparameters that identify the study even where they have their neutral values."""
+    told: ClassVar[bool] = True
+    """Whether ledgers and names that nobody chose say which kind it is: not of searches, which were there first."""
     grows: ClassVar[bool] = False
     """Whether a stored one may become another one that has all of its runs."""
 
@@ -67,27 +77,16 @@ class Study:
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
         """From a value of every option."""
-        taken = set(cls.takes())
-        others = {name: value for name, value in values.items() if name not in taken}
-        return cls(**others, hyperparameters=Hyperparameters(**{name: values[name] for name in cls.takes()}))
+        own = Hyperparameters(**{name: values[name] for name in cls.takes()})
+        return cls(**{name: value for name, value in values.items() if name not in vars(own)}, hyperparameters=own)
 
     def but(self, **values: Any) -> Self:
         """The same with other values of some options."""
-        return self.of({option.name: self.value(option.name) for option in self.options()} | values)
+        return self.of({name: self.value(name) for name in self.options()} | values)
 
     def value(self, name: str) -> Any:
         """Of an option."""
         return vars(self.hyperparameters)[name] if name in vars(self.hyperparameters) else getattr(self, name)
-
-    @property
-    def prefix(self) -> str:
-        """What a name that nobody chose begins with."""
-        return f"{self.kind}-"
-
-    @property
-    def stored_kind(self) -> dict[str, str]:
-        """How a ledger says which kind it is."""
-        return {"kind": self.kind}
 
     @property
     def searches(self) -> bool:
@@ -95,38 +94,37 @@ class Study:
         return False
 
     @property
-    def scored(self) -> str:
-        """The phase whose scores choose, where anything is chosen."""
-        return "cv"
-
-    @property
     def tried(self) -> int:
         """Values that are tried, at most; 1 where nothing is searched."""
         return 1
 
     @classmethod
-    def options(cls) -> tuple[Option, ...]:
-        """The options that are fields, in the order of the table."""
+    def options(cls) -> dict[str, Option]:
+        """The options that are fields, by name in the order of the table."""
         names = {*(field.name for field in fields(cls)), *cls.takes()}
-        return tuple(option for option in options() if option.name in names)
+        return {name: option for name, option in options().items() if name in names}
+
+    @classmethod
+    def trainable(cls) -> tuple[str, ...]:
+        """Names of the methods that it may train."""
+        return tuple(METHODS)
 
     def identity(self) -> dict[str, Any]:
         """What makes the study this one, JSON-able: everything that can change a figure, nothing that cannot."""
         shown, known = self.shown(), self.defaults()
         return {
-            option.name: shown[option.name]
-            for option in self.options()
+            name: shown[name]
+            for name, option in self.options().items()
             if option.identifies
-            and (
-                not option.later
-                or option.name in self.named
-                or self.value(option.name) != known.get(option.name, option.default)
-            )
+            and (not option.later or name in self.named or self.value(name) != known.get(name, option.default))
         }
 
     def defaults(self) -> dict[str, Any]:
-        """What the dataset's definition says, under the names of the options."""
-        return published(self.dataset)
+        """What the dataset's definition says, under the names of the options: for the method, where there is one.
+
+        Raises ValueError where the sources give no values for the method.
+        """
+        return published(self.dataset, vars(self).get("method"))
 
     def digest(self) -> str:
         """A short hash of the identity."""
@@ -134,15 +132,12 @@ class Study:
 
     def shown(self) -> dict[str, Any]:
         """Every option as YAML and JSON write it; not the ledger's place where the environment says that."""
-        hidden = {"storage"} if self.storage.from_environment else set()
-        return {
-            option.name: option.show(self.value(option.name)) for option in self.options() if option.name not in hidden
-        }
+        hidden = "storage" if self.storage.from_environment else ""
+        return {name: option.show(self.value(name)) for name, option in self.options().items() if name != hidden}
 
     def to_yaml(self) -> str:
         """The study as a file that the same command reads back with `--config`."""
-        text: str = yaml.safe_dump(self.shown(), sort_keys=False, allow_unicode=True, default_flow_style=None)
-        return text
+        return str(yaml.safe_dump(self.shown(), sort_keys=False, allow_unicode=True, default_flow_style=None))
 
     def stream_tasks(self, phase: str) -> range:
         """Tasks of D^CV ("cv") or D^EV ("eval"), numbered in the whole stream."""
@@ -153,17 +148,32 @@ class Study:
         return self.seeds
 
     @property
+    def all_seeds(self) -> set[int]:
+        """Seeds that may be trained on either."""
+        return {seed for phase in ("cv", "eval") for seed in self.stream_seeds(phase)}
+
+    @property
     def largest_batch(self) -> int:
         """Examples of the largest SGD step that is trained."""
         return int(self.hyperparameters.batch_size)
 
     def request(self, phase: str, source: Mapping[str, str] | None = None) -> StreamRequest:
         """The stream of D^CV or D^EV; source: as in StreamRequest."""
-        options = None
-        if self.classes_per_task is not None and self.image_size is not None:
-            options = ImageOptions(self.classes_per_task, self.image_size, self.skip_corrupt, image_cache())
-        tasks, data_dir = self.stream_tasks(phase), self.data_dir.absolute()
-        return StreamRequest(self.dataset, data_dir, tasks, self.examples_per_task, options, Path.cwd(), source)
+        images = (
+            None
+            if self.classes_per_task is None or self.image_size is None
+            else ImageOptions(self.classes_per_task, self.image_size, self.skip_corrupt, image_cache())
+        )
+        # Both paths absolute: a worker of Ray has another working directory.
+        return StreamRequest(
+            self.dataset,
+            self.data_dir.absolute(),
+            self.stream_tasks(phase),
+            self.examples_per_task,
+            images,
+            Path.cwd(),
+            source,
+        )
 
     @property
     def architecture(self) -> Architecture:

@@ -51,17 +51,17 @@ def _problems(text: str) -> Iterator[str]:
         if isinstance(event, yaml.CollectionEndEvent):
             anchor, before = inside.pop()
             sizes[anchor] = values - before
-            continue
-        if isinstance(event, yaml.AliasEvent):
+        elif isinstance(event, yaml.AliasEvent):
+            # Composed, it would be a list without an end.
             if event.anchor in (anchor for anchor, _ in inside):
                 yield f"holds an anchor that contains itself, {event.anchor!r}"
             values += sizes.get(event.anchor, 0)
-        elif isinstance(event, yaml.NodeEvent):
+        elif isinstance(event, yaml.CollectionStartEvent):
+            inside.append((event.anchor, values))
             values += 1
-        if isinstance(event, yaml.CollectionStartEvent):
-            inside.append((event.anchor, values - 1))
-        if isinstance(event, yaml.ScalarEvent):
+        elif isinstance(event, yaml.ScalarEvent):
             sizes[event.anchor] = 1
+            values += 1
             if len(event.value) > LONGEST_VALUE:
                 yield f"holds a value of {len(event.value):,} characters, allowed are {LONGEST_VALUE:,}"
         yield from _too_much(len(inside), values)

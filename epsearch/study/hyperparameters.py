@@ -2,9 +2,11 @@
 
 import re
 from dataclasses import replace
+from typing import Any
 
-from epsearch.failures.errors import UsageError, brief, unknown
+from epsearch.failures.errors import UsageError, brief, refused
 from epsearch.study import limits
+from epsearch.study.parsers import listed, one_of
 from search_spaces.space import Parameter, Space, Value
 from trainers.hyperparameters import Hyperparameter
 from trainers.methods import hyperparameters
@@ -19,9 +21,7 @@ def searched(name: str) -> Hyperparameter:
     Raises UsageError.
     """
     known = hyperparameters()
-    if name not in known:
-        raise UsageError(unknown("hyperparameter", name, known))
-    one = known[name]
+    one = known[one_of(name, "hyperparameter", known)]
     return replace(one, low=one.low if one.search_low is None else one.search_low, all_for_none=False)
 
 
@@ -31,60 +31,45 @@ def _allowed(one: Hyperparameter) -> str:
     >>> _allowed(searched("epsilon")), _allowed(searched("memory")), _allowed(searched("lr"))
     ('in [0, 1]', 'whole, >= 1 and <= 1000000000', '> 0 and <= 1e+30')
     """
-    if one.choices or one.high <= 1:
-        return one.allowed
-    return f"{'whole, ' if one.whole else ''}{one.allowed} and <= {one.high:.10g}"
+    return one.allowed if one.high <= 1 else f"{'whole, ' if one.whole else ''}{one.allowed} and <= {one.high:.10g}"
 
 
-def space(value: object) -> Space:
+@refused(ValueError)
+def space(value: Any, name: str) -> Space:
     """What is searched, from `lr=log:0.003..0.3 memory=10,25` or a list of such. Raises UsageError.
 
-    >>> str(space("epsilon=0..0.5").parameters[0])
+    >>> str(space("epsilon=0..0.5", "search").parameters[0])
     'epsilon=0..0.5'
     """
-    parts = value.split() if isinstance(value, str) else list(value) if isinstance(value, (list, tuple)) else [value]
+    parts = listed(value, separator=None)
     if len(parts) > (most := len(hyperparameters())):
-        raise UsageError(f"search takes each of {most} hyperparameters once, got {len(parts)} parts")
-    try:
-        return Space(tuple(_parameter(str(part)) for part in parts))
-    except ValueError as error:
-        raise UsageError(str(error)) from None
+        raise UsageError(f"{name} takes each of {most} hyperparameters once, got {len(parts)} parts")
+    return Space(tuple(_parameter(str(part)) for part in parts))
 
 
-def space_shown(value: Space | None) -> list[str] | None:
+def space_shown(value: Space) -> list[str]:
     """The inverse of `space`."""
-    return None if value is None else [str(parameter) for parameter in value.parameters]
+    return [str(parameter) for parameter in value.parameters]
 
 
 def _parameter(text: str) -> Parameter:
-    name, equals, values = text.partition("=")
+    name, _, values = text.partition("=")
     name = name.strip().replace("-", "_")
-    if not equals or not values:
+    if not values:
         raise UsageError(f"search takes NAME={FORMS}, got {brief(text)}")
     one = searched(name)
     if (ends := re.fullmatch(r"(log:)?(.+)\.\.(.+)", values)) and not one.choices:
-        low, high = (_number(one, part) for part in ends.groups()[1:])
+        low, high = (_value(one, part) for part in ends.groups()[1:])
         return Parameter(name, float(low), float(high), log=bool(ends[1]), whole=one.whole)
     choices = values.split(",")
     if len(choices) > limits.CHOICES:
         raise UsageError(f"choices of {name} must be <= {limits.CHOICES} in number, got {len(choices)}")
-    return Parameter(name, choices=tuple(_choice(one, part.strip()) for part in choices))
+    return Parameter(name, choices=tuple(_value(one, part.strip()) for part in choices))
 
 
-def epsilon(low: float, high: float) -> Parameter:
-    """ε over an interval."""
-    return Parameter(EPSILON, low, high)
-
-
-def _choice(one: Hyperparameter, text: str) -> Value:
-    if not one.choices:
-        return _number(one, text)
-    if text not in one.choices:
-        raise UsageError(unknown(f"{one.name} (search)", text, one.choices))
-    return text
-
-
-def _number(one: Hyperparameter, text: str) -> float | int:
+def _value(one: Hyperparameter, text: str) -> Value:
+    if one.choices:
+        return one_of(text, f"{one.name} (search)", one.choices)
     try:
         value = float(text) + 0.0  # −0 is 0
     except ValueError:

@@ -1,13 +1,12 @@
 """What is asked for: frozen descriptions of a search, a comparison of methods, and a study of the memory."""
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+
+from trainers.methods.rules import SAMPLED
 
 from epsearch.study.description import OF_FIRST_LEDGERS, Study
-from epsearch.study.hyperparameters import EPSILON, epsilon
-from epsearch.study.parsers import of_sampled_memory
-from epsearch.study.published import published
-from search_spaces.space import Point, Space
+from epsearch.study.hyperparameters import EPSILON
+from search_spaces.space import Parameter, Point, Space
 from trainers.cohort import Learner
 from trainers.hyperparameters import Value
 from trainers.methods import METHODS, hyperparameters, method
@@ -23,9 +22,8 @@ class Search(Study):
     kind = "run"
     named = (*OF_FIRST_LEDGERS, "lr")
     grows = True
-    prefix = ""
+    told = False
     searches = True
-    stored_kind: ClassVar[dict[str, str]] = {}  # as they were stored before there were other kinds
 
     method: str
     strategy: str
@@ -40,26 +38,16 @@ class Search(Study):
     certify: int
 
     @property
-    def scored(self) -> str:
-        """The phase whose scores choose."""
-        return self.score_on
-
-    @property
     def tried(self) -> int:
         """Values that are tried, at most."""
         return self.points * self.repeats
 
-    def defaults(self) -> dict[str, Any]:
-        """What the dataset's definition says for the method, under the names of the options. Raises ValueError."""
-        return published(self.dataset, self.method)
-
     @property
     def space(self) -> Space:
         """What is searched. ε = 0 of ε-SOFT-GEM stands apart: it is A-GEM, another formula."""
-        asked = self.search or Space((epsilon(*self.interval),))
-        if self.method not in METHODS or not METHODS[self.method].at_zero:
-            return asked
-        return Space(tuple(replace(one, apart=(0.0,)) if one.name == EPSILON else one for one in asked.parameters))
+        asked = self.search or Space((Parameter(EPSILON, *self.interval),))
+        apart = (0.0,) if METHODS[self.method].at_zero else ()
+        return Space(tuple(replace(one, apart=apart) if one.name == EPSILON else one for one in asked.parameters))
 
     @property
     def final_seeds(self) -> tuple[int, ...]:
@@ -68,10 +56,8 @@ class Search(Study):
 
     def stream_seeds(self, phase: str) -> tuple[int, ...]:
         """Seeds that may be trained on D^CV ("cv") or D^EV ("eval"): of "eval", the search's only where that scores."""
-        if phase == "cv":
-            return self.seeds
         searched = self.seeds if self.score_on == "eval" else ()
-        return tuple(dict.fromkeys((*searched, *self.final_seeds)))
+        return self.seeds if phase == "cv" else tuple(dict.fromkeys((*searched, *self.final_seeds)))
 
     @property
     def largest_batch(self) -> int:
@@ -86,8 +72,7 @@ class Search(Study):
 
     def learner(self, point: Point, seed: int) -> Learner:
         """With a point's values of what is searched, and the study's own of all else. Raises ValueError."""
-        declared = method(self.method).hyperparameters
-        own = {one.name: self.value(one.name) for one in declared}
+        own = {one.name: self.value(one.name) for one in method(self.method).hyperparameters}
         return Learner.of(self.method, seed, **own | dict(zip(self.space.names, point, strict=True)))
 
 
@@ -134,9 +119,13 @@ class MemoryStudy(Table):
     @classmethod
     def takes(cls) -> tuple[str, ...]:
         """Those of its methods; not what each has a value of its own for, nor the memory, which is compared."""
-        known = [one for method in of_sampled_memory() for one in METHODS[method].hyperparameters]
-        own = {one.name for one in known if not one.per_method} - {"memory"}
-        return tuple(name for name in hyperparameters() if name in own)
+        own = {one.name for name in cls.trainable() for one in METHODS[name].hyperparameters if not one.per_method}
+        return tuple(name for name in hyperparameters() if name in own - {"memory"})
+
+    @classmethod
+    def trainable(cls) -> tuple[str, ...]:
+        """Methods that draw from a memory of so many examples per class and task: those of the paper's memory study."""
+        return tuple(name for name, one in METHODS.items() if one.memory == SAMPLED)
 
 
 KINDS: dict[str, type[Study]] = {kind.kind: kind for kind in (Search, Comparison, MemoryStudy)}

@@ -4,6 +4,8 @@ What lies below them is planned in seconds. Whatever the data limits by itself (
 told by whoever knows the data.
 """
 
+import math
+
 from epsearch.failures.errors import UsageError
 from trainers.cohort import LARGEST_SEED as LARGEST_SEED
 from trainers.hyperparameters import LARGEST, MOST
@@ -31,9 +33,7 @@ def check_product(what: str, limit: int, **factors: int) -> None:
     Traceback (most recent call last):
     epsearch.failures.errors.UsageError: points × repeats must be <= 10 values, got 5 × 3 = 15
     """
-    product = 1
-    for factor in factors.values():
-        product *= factor
+    product = math.prod(factors.values())
     if product > limit:
         names = " × ".join(factors).replace("_", "-")
         numbers = " × ".join(map(str, factors.values()))

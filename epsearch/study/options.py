@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from epsearch.cache import cache_folder
+from epsearch.failures.errors import UsageError, brief
 from epsearch.ledger.location import storage
 from epsearch.study import limits
 from epsearch.study import parsers as of
 from epsearch.study.hyperparameters import space, space_shown
 from search_spaces.strategies import STRATEGIES
 from trainers.cohort import NETWORKS
-from trainers.hyperparameters import Hyperparameter
 from trainers.methods import hyperparameters
 from trainers.numeric_path import PRECISIONS
 
@@ -33,25 +33,38 @@ class Option:
     """With underscores, as the field of the description has it."""
     default: Any
     """The field's value where neither the user nor the dataset's definition gives one."""
-    parse: Callable[[Any], Any]
-    """Turns text or a YAML value into the field's value or raises UsageError."""
+    convert: Callable[[Any, str], Any]
+    """From `study/parsers.py`: (text or YAML value, the name that messages use) -> the field's value, or UsageError."""
     help: str
     identifies: bool = True
     """Whether it can change a study's figures; the others say how and where it runs."""
-    show: Callable[[Any], Any] = _as_it_is
-    """The inverse of `parse`."""
+    write: Callable[[Any], Any] = _as_it_is
+    """The inverse of `convert`, but for None."""
+    none: str | None = None
+    """The word that stands for the value None; None where YAML and JSON have null for it."""
     aliases: tuple[str, ...] = ()
     """Other flags for the same."""
     later: bool = False
-    """Whether it came later than the first ledgers: then it identifies a study only where it differs from its default.
-
-    Older studies go on being themselves.
+    """Whether it came after the first ledgers: it identifies a study only where it is not its default, so that older
+    studies keep their identity.
     """
 
     @property
     def flag(self) -> str:
         """The option on the command line, with hyphens."""
         return "--" + self.name.replace("_", "-")
+
+    def parse(self, value: Any) -> Any:
+        """Returns the field's value of a text or a YAML value. Raises UsageError, one line."""
+        name = self.flag.removeprefix("--")
+        try:
+            return self.convert(value, name)
+        except (ValueError, OverflowError):  # a file's number of more digits than Python turns into a text
+            raise UsageError(f"{name} cannot be {brief(value)}") from None
+
+    def show(self, value: Any) -> Any:
+        """Returns the value as YAML and JSON write it: the inverse of `parse`."""
+        return self.none if value is None else self.write(value)
 
 
 FIRST: tuple[Option, ...] = (
@@ -65,8 +78,8 @@ FIRST: tuple[Option, ...] = (
     Option(
         "strategy",
         "narrowing",
-        of.one_of("strategy", *STRATEGIES),
-        f"How the search goes on from what it has seen: {', '.join(STRATEGIES)}.",
+        partial(of.one_of, allowed=STRATEGIES),
+        f"How the search chooses the values of the next round: {', '.join(STRATEGIES)}.",
         later=True,
     ),
     Option(
@@ -74,21 +87,21 @@ FIRST: tuple[Option, ...] = (
         None,
         space,
         "What is searched, like epsilon=0..1 or lr=log:0.003..0.3 memory=10,25,50. [default: ε over --interval]",
-        show=space_shown,
+        write=space_shown,
         later=True,
     ),
     Option(
         "strategy_seed",
         0,
-        of.whole("strategy-seed", 0, limits.STRATEGY_SEED),
+        partial(of.whole, low=0, high=limits.STRATEGY_SEED),
         "Seed of strategies that draw at random.",
         later=True,
     ),
     Option(
         "race",
         False,
-        of.yes_or_no("race"),
-        "Begin every value with two seeds, and add seeds only to those not yet separated from the best.",
+        of.yes_or_no,
+        "Train every value with two seeds, and with more only if it is not significantly worse than the best.",
         later=True,
     ),
     Option(
@@ -96,56 +109,61 @@ FIRST: tuple[Option, ...] = (
         None,
         of.methods,
         "Methods with commas between, or all. [default: all that fit the command]",
-        show=list,
+        write=list,
     ),
     Option(
         "sizes",
         None,
         of.sizes,
         "Memory sizes to compare, examples per class and task. [default: the dataset's, like 25,50,100]",
-        show=list,
+        write=list,
     ),
-    Option("repeats", None, of.whole("repeats", 1, limits.ROUNDS), "Rounds of the search. [default: the dataset's]"),
     Option(
-        "points", None, of.whole("points", 3, limits.VALUES), "Values tried in each round. [default: the dataset's]"
+        "repeats", None, partial(of.whole, low=1, high=limits.ROUNDS), "Rounds of the search. [default: the dataset's]"
     ),
-    Option("seeds", None, of.seeds, "A count, a list 0,1,2 or a range 0..4. [default: the dataset's]", show=list),
+    Option(
+        "points",
+        None,
+        partial(of.whole, low=3, high=limits.VALUES),
+        "Values tried in each round. [default: the dataset's]",
+    ),
+    Option("seeds", None, of.seeds, "A count, a list 0,1,2 or a range 0..4. [default: the dataset's]", write=list),
     Option(
         "eval_seeds",
         None,
-        partial(of.seeds, name="eval-seeds"),
+        of.seeds,
         "Seeds of the evaluation, as --seeds. [default: those of the search]",
-        show=of.list_or_none,
+        write=list,
         later=True,
     ),
     Option(
         "cv_tasks",
         None,
-        of.whole("cv-tasks", 1, limits.TASKS),
+        partial(of.whole, low=1, high=limits.TASKS),
         "Tasks of the search, the first of the stream. [default: the dataset's]",
     ),
     Option(
         "tasks",
         None,
-        of.whole("tasks", 2, limits.TASKS),
+        partial(of.whole, low=2, high=limits.TASKS),
         "Tasks of the whole stream; the rest is for evaluation. [default: the dataset's]",
     ),
     Option(
         "classes_per_task",
         None,
-        of.whole("classes-per-task", 1, limits.CLASSES),
+        partial(of.whole, low=1, high=limits.CLASSES),
         "Classes of each task of a stream of images. [default: the dataset's; 5 for folder:PATH]",
     ),
     Option(
         "image_size",
         None,
-        of.whole("image-size", 1, limits.SIDE),
+        partial(of.whole, low=1, high=limits.SIDE),
         "Side in pixels to which images are resized. [default: the dataset's; 32 for folder:PATH]",
     ),
     Option(
         "network",
         None,
-        of.one_of("network", *NETWORKS),
+        partial(of.one_of, allowed=NETWORKS),
         "mlp for pixels; reduced_resnet18 or resnet18 for images. [default: the dataset's]",
     ),
     Option(
@@ -153,20 +171,20 @@ FIRST: tuple[Option, ...] = (
         None,
         of.pretrained,
         "Weights that resnet18 starts from: imagenet, a file's path, or none. [default: the dataset's]",
-        show=of.none_for_none,
+        none="none",
     ),
     Option(
         "skip_corrupt",
         False,
-        of.yes_or_no("skip-corrupt"),
+        of.yes_or_no,
         "Leave out images that cannot be decoded, instead of refusing to start.",
     ),
     Option(
         "examples_per_task",
         None,
-        of.or_all(of.whole("examples-per-task", 1)),
+        partial(of.whole_or_all, low=1),
         "Training examples of each task, or all. [default: all]",
-        show=of.all_for_none,
+        none="all",
     ),
 )
 
@@ -177,62 +195,74 @@ OTHERS: tuple[Option, ...] = (
         (),
         of.settings,
         "Learning rates and λ of methods, like ewc.lr=0.01,ewc.strength=100. [default: the dataset's]",
-        show=of.settings_shown,
+        write=of.settings_shown,
     ),
     Option(
         "tune",
         False,
-        of.yes_or_no("tune"),
+        of.yes_or_no,
         "First choose each method's learning rate, and λ, from A-GEM's grids on the cross-validation tasks.",
     ),
-    Option("interval", None, of.interval, "Where ε is searched, LOW HIGH. [default: 0 1]", show=list),
+    Option("interval", None, of.interval, "Interval in which ε is searched, LOW HIGH. [default: 0 1]", write=list),
     Option(
         "score_on",
         "cv",
-        of.one_of("score-on", "cv", "eval"),
-        "Stream that scores ε: cv is the protocol; eval reproduces the printed figures and flatters the result.",
+        partial(of.one_of, allowed=("cv", "eval")),
+        "Stream that scores ε: cv is the protocol; eval reproduces the printed figures, but is biased upwards.",
     ),
-    Option("device", "auto", of.one_of("device", "auto", "cpu", "cuda"), "Where members are trained."),
-    Option("precision", "float32", of.one_of("precision", *PRECISIONS), "Matrix products of a GPU: float32 or tf32."),
+    Option("device", "auto", partial(of.one_of, allowed=("auto", "cpu", "cuda")), "Where members are trained."),
+    Option(
+        "precision", "float32", partial(of.one_of, allowed=PRECISIONS), "Matrix products of a GPU: float32 or tf32."
+    ),
     Option(
         "numeric_path",
         None,
         of.numeric_path,
-        "Arithmetic, like cpu-float32-mkl. [default: the fastest here, measured; a study keeps its own]",
+        "Arithmetic, like cpu-float32-mkl. [default: the fastest in a measurement here; a study keeps its first one]",
         identifies=False,
     ),
     Option(
         "certify",
         2,
-        of.whole("certify", 0, limits.MEMBERS),
-        "Members of the search that are trained once more, alone, to prove that cohorts change nothing.",
+        partial(of.whole, low=0, high=limits.MEMBERS),
+        "Members of the search that are trained again, alone, to check that cohorts change nothing.",
         identifies=False,
     ),
     Option(
         "runner",
         "tune",
-        of.one_of("runner", "tune", "local"),
+        partial(of.one_of, allowed=("tune", "local")),
         "Ray Tune (one machine or a cluster), or threads of this process; the results are the same.",
         identifies=False,
     ),
     Option(
         "workers",
         None,
-        of.whole("workers", 1, limits.WORKERS),
+        partial(of.whole, low=1, high=limits.WORKERS),
         "Cohorts trained at a time. [default: every core]",
         identifies=False,
     ),
-    Option("address", "local", str, "Ray cluster to join; local starts a private Ray.", identifies=False),
     Option(
-        "name", None, of.name, "Name of the study. [default: the dataset and a hash of the options]", identifies=False
+        "address",
+        "local",
+        lambda value, name: str(value),
+        "Ray cluster to join; local starts a private Ray.",
+        identifies=False,
+    ),
+    Option(
+        "name",
+        None,
+        of.study_name,
+        "Name of the study. [default: the dataset and a hash of the options]",
+        identifies=False,
     ),
     Option(
         "out",
         Path("runs"),
-        of.path("out"),
+        of.path,
         "Folder for the ledger and the reports.",
         identifies=False,
-        show=of.path_shown,
+        write=of.path_shown,
     ),
     Option(
         "storage",
@@ -240,37 +270,31 @@ OTHERS: tuple[Option, ...] = (
         storage,
         "SQLAlchemy URL of the ledger. [default: $EPSEARCH_STORAGE, or SQLite in --out]",
         identifies=False,
-        show=str,
+        write=str,
     ),
     Option(
         "data_dir",
         cache_folder(),
-        of.path("data-dir"),
+        of.path,
         "Folder of datasets; what is missing is downloaded there.",
         identifies=False,
-        show=of.path_shown,
+        write=of.path_shown,
     ),
 )
 
 
-def of_hyperparameter(one: Hyperparameter) -> Option:
-    """The option that gives a hyperparameter's value where it is not searched."""
-    return Option(
-        one.name,
-        None if one.published else one.default,
-        of.hyperparameter(one),
-        one.help,
-        show=of.all_for_none if one.all_for_none else _as_it_is,
-        aliases=one.aliases,
-        later=True,
+def options() -> dict[str, Option]:
+    """All options by name, in the order of `--help`: with one for every hyperparameter of any method."""
+    own = (
+        Option(
+            one.name,
+            None if one.published else one.default,
+            partial(of.hyperparameter, one=one),
+            one.help,
+            none="all" if one.all_for_none else None,
+            aliases=one.aliases,
+            later=True,  # of the first ledgers' hyperparameters, the descriptions of the kinds say so
+        )
+        for one in hyperparameters().values()
     )
-
-
-def options() -> tuple[Option, ...]:
-    """All options, in the order of `--help`: with one for every hyperparameter of any method."""
-    return (*FIRST, *(of_hyperparameter(one) for one in hyperparameters().values()), *OTHERS)
-
-
-def default(name: str) -> Any:
-    """The default of an option that has one for every dataset."""
-    return next(option.default for option in (*FIRST, *OTHERS) if option.name == name)
+    return {option.name: option for option in (*FIRST, *own, *OTHERS)}

@@ -38,12 +38,10 @@ def of_methods(dataset: str) -> dict[str, dict[str, Value]]:
 
 
 def _hyperparameters(dataset: str, method: str | None) -> dict[str, Value]:
-    definition, found = load_definition(dataset), dict[str, Value]()
-    for one in hyperparameters().values():
-        if one.published:
-            value = getattr(definition, one.published, None)
-            found[one.name] = one.default if value is None else value
-    if method is None:
-        return found
-    definition.method(method)
-    return found | of_methods(dataset)[method]
+    definition = load_definition(dataset)
+    of_all = {one: getattr(definition, one.published, None) for one in hyperparameters().values() if one.published}
+    values = {one.name: one.default if value is None else value for one, value in of_all.items()}
+    if method is not None:
+        definition.method(method)  # raises where the sources give none
+        values |= of_methods(dataset)[method]
+    return values

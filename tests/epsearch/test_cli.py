@@ -163,7 +163,7 @@ def test_every_command_has_help_and_docs():
     for name, command in COMMANDS.items():
         assert command.help, name
         assert f"\n## epsearch {name}\n" in page, name
-    for option in options():
+    for option in options().values():
         for flag in (option.flag, *option.aliases):
             assert f"`{flag}`" in page, flag
 
@@ -171,4 +171,4 @@ def test_every_command_has_help_and_docs():
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_help_lists_every_option(epsearch, kind):
     shown = epsearch(kind.kind, "--help").out
-    assert all(option.flag in shown for option in kind.options() if len(option.flag) < 20)
+    assert all(option.flag in shown for option in kind.options().values() if len(option.flag) < 20)

@@ -45,34 +45,38 @@ def listing(epsearch, monkeypatch):
     return call
 
 
+# error, exit status, what its line says
+ERRORS = [
+    (UsageError("repeats must be >= 1"), 2, ["repeats must be >= 1"]),
+    (DataError("no such images"), 2, ["no such images"]),
+    (StudyConflict("another configuration"), 2, ["another configuration"]),
+    (StoreError("cannot write to the ledger: readonly"), 1, ["readonly"]),
+    (StoreUnavailable("cannot write to the ledger: disk is full"), 1, ["disk is full"]),
+    (StoreGone("cannot write to the ledger: connection refused"), 1, ["connection refused"]),
+    (Unavailable("Ray does not start here; try --runner local"), 1, ["--runner local"]),
+    (TrainingFailed("a cohort could not be trained: no room"), 1, ["no room"]),
+    (os_error(errno.ENOSPC, "runs/report.html"), 1, ["runs/report.html: No space left on device"]),
+    (os_error(errno.EACCES, "runs"), 1, ["runs: Permission denied"]),
+    (os_error(errno.EMFILE), 1, ["Too many open files"]),
+    (os_error(errno.EPIPE), 1, ["broken pipe"]),
+    (MemoryError(), 1, ["out of memory", "--workers"]),
+    (torch.OutOfMemoryError("CUDA out of memory"), 1, ["CUDA out of memory"]),
+    (RuntimeError("DefaultCPUAllocator: can't allocate memory"), 1, ["out of memory"]),
+    (RuntimeError("can't start new thread"), 1, ["out of memory"]),
+    (KeyboardInterrupt(), 130, ["stopped"]),
+    (Interrupted(), 130, ["stopped"]),
+    (ZeroDivisionError("division by zero"), 70, ["a bug in epsearch: ZeroDivisionError: division by zero"]),
+    (RecursionError("too deep"), 70, ["RecursionError"]),
+    (OSError("what no system says"), 70, ["what no system says"]),
+    (GeneratorExit("odd"), 70, ["GeneratorExit"]),
+    (TrainingFailed("a cohort: ValueError", "Traceback of a worker"), 70, ["a cohort: ValueError"]),
+    (ValueError("two\n  lines\x1b[31m and [/red] " + "x" * 5000), 70, ["two lines\\x1b[31m and [/red] xxx"]),
+]
+
+
 @pytest.mark.parametrize(
     ("error", "status", "parts"),
-    [
-        (UsageError("repeats must be >= 1"), 2, ["repeats must be >= 1"]),
-        (DataError("no such images"), 2, ["no such images"]),
-        (StudyConflict("another configuration"), 2, ["another configuration"]),
-        (StoreError("cannot write to the ledger: readonly"), 1, ["readonly", GO_ON]),
-        (StoreUnavailable("cannot write to the ledger: disk is full"), 1, ["disk is full", GO_ON]),
-        (StoreGone("cannot write to the ledger: connection refused"), 1, ["connection refused", GO_ON]),
-        (Unavailable("Ray does not start here; try --runner local"), 1, ["--runner local", GO_ON]),
-        (TrainingFailed("a cohort could not be trained: no room"), 1, ["no room", GO_ON]),
-        (os_error(errno.ENOSPC, "runs/report.html"), 1, ["runs/report.html: No space left on device", GO_ON]),
-        (os_error(errno.EACCES, "runs"), 1, ["runs: Permission denied", GO_ON]),
-        (os_error(errno.EMFILE), 1, ["Too many open files", GO_ON]),
-        (os_error(errno.EPIPE), 1, ["broken pipe", GO_ON]),
-        (MemoryError(), 1, ["out of memory", "--workers", GO_ON]),
-        (torch.OutOfMemoryError("CUDA out of memory"), 1, ["CUDA out of memory", GO_ON]),
-        (RuntimeError("DefaultCPUAllocator: can't allocate memory"), 1, ["out of memory", GO_ON]),
-        (RuntimeError("can't start new thread"), 1, ["out of memory", GO_ON]),
-        (KeyboardInterrupt(), 130, ["stopped", GO_ON]),
-        (Interrupted(), 130, ["stopped", GO_ON]),
-        (ZeroDivisionError("division by zero"), 70, ["a bug in epsearch: ZeroDivisionError: division by zero"]),
-        (RecursionError("too deep"), 70, ["RecursionError"]),
-        (OSError("what no system says"), 70, ["what no system says"]),
-        (GeneratorExit("odd"), 70, ["GeneratorExit"]),
-        (TrainingFailed("a cohort: ValueError", "Traceback of a worker"), 70, ["a cohort: ValueError", GO_ON]),
-        (ValueError("two\n  lines\x1b[31m and [/red] " + "x" * 5000), 70, ["two lines\\x1b[31m and [/red] xxx"]),
-    ],
+    ERRORS,
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
 )
 def test_every_exception_is_one_line(listing, error, status, parts):
@@ -82,6 +86,25 @@ def test_every_exception_is_one_line(listing, error, status, parts):
     assert line.startswith("epsearch: ") and "\n" not in line and len(line) < 1300
     assert all(part in line for part in parts), line
     assert ("crash report" in line) == (status == 70)
+    assert GO_ON not in line  # nothing was to be trained
+
+
+@pytest.mark.parametrize("command", ["run", "compare", "memory"])
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [row[:2] for row in ERRORS],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
+)
+def test_a_command_that_trains_says_what_is_kept(epsearch, monkeypatch, command, error, status):
+    def fail(*rest):
+        raise error
+
+    monkeypatch.setattr("epsearch.api.train", fail)
+    answer = epsearch(command, "--device", "cpu")
+    assert answer.status == status and answer.err.count("\n") == 1
+    assert (GO_ON in answer.err) == (status != 2) and answer.err.count(GO_ON) <= 1
+    monkeypatch.setattr("epsearch.findings.listing.list_studies", fail)
+    assert GO_ON not in epsearch("list").err  # whatever this process did before
 
 
 def report_of(answer):
@@ -227,7 +250,7 @@ def test_output_that_nobody_reads(tmp_path):
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     os.close(writer)
     assert done.returncode == 1
-    assert done.stderr == f"epsearch: the output is no longer read (broken pipe); {GO_ON}\n"
+    assert done.stderr == "epsearch: the output is no longer read (broken pipe)\n"
 
 
 def test_what_the_terminal_cannot_show_is_escaped(monkeypatch):

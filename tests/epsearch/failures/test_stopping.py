@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -21,6 +22,7 @@ class Ended(BaseException):
 @pytest.fixture
 def process(monkeypatch):
     """What is written to the terminal, and with which status the process ends."""
+    monkeypatch.setattr(stopping, "TRAINS", threading.Event())
     seen = SimpleNamespace(written=b"", status=None)
 
     def write(place, data):
@@ -48,6 +50,16 @@ def test_the_first_is_an_exception_and_the_second_the_end(process):
     with pytest.raises(Ended):
         press(stop)
     assert process.written == LINE and process.status == 130
+
+
+def test_a_command_that_trains_says_what_is_kept(process):
+    stopping.TRAINS.set()
+    stop = Stop()
+    with pytest.raises(KeyboardInterrupt):
+        press(stop)
+    with pytest.raises(Ended):
+        press(stop)
+    assert process.written.decode() == f"epsearch: stopped; {stopping.KEPT}\n"
 
 
 def test_nothing_comes_between_the_last_words(process):

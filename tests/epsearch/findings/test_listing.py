@@ -19,7 +19,7 @@ from epsearch.preparation.build import build, grow
 from epsearch.preparation.data import open_evaluation
 from epsearch.session import session
 from epsearch.session.session import make_folder, stored_loop, sum_up
-from epsearch.study.disjointness import Disjointness
+from epsearch.study.description import Disjointness
 from epsearch.study.kinds import Comparison, MemoryStudy
 from results.ledger.store import Store
 from search_spaces import STRATEGIES

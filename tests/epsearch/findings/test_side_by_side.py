@@ -5,7 +5,7 @@ import pytest
 from epsearch.preparation import growth
 from epsearch.preparation.build import build
 from epsearch.preparation.data import open_evaluation
-from epsearch.study.disjointness import Disjointness
+from epsearch.study.description import Disjointness
 from epsearch.study.kinds import Comparison
 from results.ledger.store import Store
 from tests.epsearch.conftest import TINY

@@ -11,7 +11,7 @@ from epsearch.loop import race
 from epsearch.preparation import growth
 from epsearch.preparation.build import grow
 from epsearch.preparation.data import open_evaluation
-from epsearch.study.disjointness import Disjointness
+from epsearch.study.description import Disjointness
 from results.ledger.record import same_result
 from results.ledger.store import Store
 from search_spaces import STRATEGIES

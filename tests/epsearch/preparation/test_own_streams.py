@@ -13,7 +13,7 @@ from epsearch.preparation import growth
 from epsearch.preparation.build import build
 from epsearch.preparation.data import open_evaluation
 from epsearch.session.session import open_store, train
-from epsearch.study.disjointness import Disjointness
+from epsearch.study.description import Disjointness
 from epsearch.study.kinds import Comparison, MemoryStudy
 from results.ledger.store import Store
 from tests.epsearch import conftest
@@ -124,7 +124,7 @@ class TestSource:
     @pytest.mark.parametrize("kind", [Comparison, MemoryStudy])
     def test_comparisons_and_memory_studies_are_refused_as_well(self, kind, mine, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
-        known = {option.name for option in kind.options()}
+        known = set(kind.options())
         options = {name: value for name, value in conftest.TINY.items() if name in known}
         asked = build(kind, options | {"dataset": "mine:factory", "methods": "agem", "out": tmp_path, "name": "one"})
         mine()

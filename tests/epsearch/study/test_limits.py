@@ -10,8 +10,8 @@ from epsearch.failures.errors import UsageError
 from epsearch.loop import search
 from epsearch.preparation.build import build, grow
 from epsearch.preparation.data import prepare
-from epsearch.study import limits, parsers
-from epsearch.study.disjointness import Disjointness
+from epsearch.study import limits
+from epsearch.study.description import Disjointness
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from epsearch.study.options import options
 from results.ledger.store import Store
@@ -38,7 +38,7 @@ LARGEST = {
     "certify": limits.MEMBERS,
     "workers": limits.WORKERS,
 }
-PARSERS = {option.name: option.parse for option in options()}
+PARSERS = {name: option.parse for name, option in options().items()}
 HUGE = "9" * 5000  # more digits than Python turns into a number
 TRAIN = fake(lambda member: 0.5 + 0.1 * member.epsilon)
 
@@ -77,7 +77,7 @@ def test_real_numbers_have_one_too(name, value):
 
 def test_every_number_among_the_options_is_bounded():
     """Whatever option takes a number refuses one of 400 digits; so a new option cannot be forgotten."""
-    for option in options():
+    for option in options().values():
         try:
             taken = option.parse(10**400)
         except UsageError:
@@ -116,13 +116,13 @@ def test_the_largest_seed_is_stored(small_study, store):
 
 @pytest.mark.parametrize("number", [hex(2**20_000), hex(-(2**20_000)), hex(10**400)], ids=["huge", "below", "large"])
 def test_no_option_of_a_file_ends_in_a_traceback_for_a_huge_number(number, tmp_path):
-    for option in Search.options():
+    for name in Search.options():
         file = tmp_path / "study.yaml"
-        file.write_text(f"{option.name}: {number}\n", encoding="utf-8")
+        file.write_text(f"{name}: {number}\n", encoding="utf-8")
         try:
             build(Search, {}, file)
         except UsageError as error:
-            assert "\n" not in str(error), option.name
+            assert "\n" not in str(error), name
 
 
 @pytest.mark.parametrize(
@@ -177,7 +177,7 @@ def test_a_study_cannot_grow_beyond_them():
         grow(build(Search, {}), {"points": 9000})
 
 
-@pytest.mark.parametrize("command", [*(kind.kind for kind in TRAINING), "plan"])
+@pytest.mark.parametrize("command", [*TRAINING, "plan"])
 @pytest.mark.parametrize(("flag", "value"), [("--tasks", 100_000), ("--seeds", 10_000_000), ("--memory", 10**12)])
 def test_every_command_tells_the_bound_before_anything_is_made(epsearch, tmp_path, command, flag, value):
     if (command, flag) == ("memory", "--memory"):
@@ -222,5 +222,5 @@ def test_no_more_certificates_are_announced_than_there_are_members(small_study, 
 
 
 def test_minus_zero_is_zero():
-    found = [parsers.fraction("epsilon")("-0"), parsers.at_least_zero("margin")(-0.0), *parsers.interval("-0 0.5")]
+    found = [PARSERS["epsilon"]("-0"), PARSERS["margin"](-0.0), *PARSERS["interval"]("-0 0.5")]
     assert [math.copysign(1, one) for one in found] == [1, 1, 1, 1]
