@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from results.figures.style import BLUE, FAINT, INK, ORANGE, VERMILLION, faint, finish, ordered_colours, plotly
+from results.figures.style import (
+    BLUE,
+    FAINT,
+    INK,
+    ORANGE,
+    VERMILLION,
+    faint,
+    finish,
+    ordered_colours,
+    plotly,
+    value_axis,
+)
 from results.labels import subscripts
 from results.metrics import METRICS
 from results.points import parameter_label, value_text
@@ -234,12 +245,15 @@ def _is_left(curve: ParameterCurve) -> bool:
 
 def _title_axes(figure: Any, curve: ParameterCurve, zooms: list[int]) -> None:
     title = subscripts(f"{curve.metric} (%)" if METRICS[curve.metric].unit else f"{curve.metric} (fraction)")
-    figure.update_xaxes(title_text=curve.label, type="log" if curve.log else "linear")
+    figure.update_xaxes(title_text=curve.label, **value_axis(curve.points[curve.parameter], curve.log))
     figure.update_yaxes(title_text=title, row=1, col=1)
     if not zooms:
         return
     figure.update_yaxes(title_text=title, row=2, col=1)
-    shown = curve.members[curve.members["repeat"].isin(zooms)]["value"].dropna().tolist()
+    means = curve.points[curve.points["repeat"].isin(zooms)]
+    seeds = curve.members[curve.members["repeat"].isin(zooms)]["value"]
+    bars = [means["mean"] + sign * means["std"].fillna(0) for sign in (-1, 1)]  # a bar may end beyond every seed
+    shown = [value for column in (seeds, *bars) for value in column.dropna().tolist()]
     shown += [] if curve.at_baseline is None else [curve.at_baseline]
     if shown:
         pad = 0.06 * (max(shown) - min(shown)) or 1e-3

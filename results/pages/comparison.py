@@ -80,7 +80,7 @@ def _page(
     from results.html import appendix, page
 
     dataset, tasks = dataset_label(comparison.dataset), _tasks(comparison)
-    drawn = [page.figure(name, m.draw(numbers), m.caption(numbers)) for name, (m, numbers) in figures.items()]
+    drawn = [page.figure(name, module, numbers) for name, (module, numbers) in figures.items()]
     nothing = page.paragraphs("No member has been measured yet.")
     body = [
         page.tiles(_headlines(table, ranked)) + page.notes(warnings(table, comparison.comparable, comparison.notes)),
@@ -131,7 +131,7 @@ def _ranking_section(ranked: Ranking) -> str:
     )
     shared = "Rows of one method share its printed rank; rows without one of the values are left out."
     text = f"Ranked by A_T. {tau}{shared}"
-    return page.section("Ranking", page.table(header, rows), page.small(text))
+    return page.section("Ranking", page.table(header, rows, "Ranking by A_T"), page.small(text))
 
 
 def _ranked_values(row: pd.Series) -> tuple[str, str]:

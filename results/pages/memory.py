@@ -61,7 +61,7 @@ def _page(study: MemoryResults, table: pd.DataFrame, panels: memory_panels.Memor
     from results.html import appendix, page
 
     drawn = (
-        page.figure("memory_panels", memory_panels.draw(panels), memory_panels.caption(panels))
+        page.figure("memory_panels", memory_panels, panels)
         if len(panels.points)
         else page.paragraphs("No member has been measured yet.")
     )

@@ -72,7 +72,7 @@ def _page(results: SearchResults, figures: dict[str, tuple[ModuleType, Any]]) ->
     from results.html import appendix, page
     from results.pages import search_evaluation, search_sections, search_trust
 
-    drawn = {name: page.figure(name, m.draw(numbers), m.caption(numbers)) for name, (m, numbers) in figures.items()}
+    drawn = {name: page.figure(name, module, numbers) for name, (module, numbers) in figures.items()}
     learning = drawn.pop("accuracy_curve")  # the curves over the parameter remain, whatever their names
     if not figures["accuracy_curve"][1].curves:
         learning = page.paragraphs("No evaluation to show yet.")

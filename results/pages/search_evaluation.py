@@ -40,9 +40,11 @@ def evaluation(results: SearchResults) -> str:
     differences = _difference_rows(results)
     of_epsilon = results.of_epsilon
     rows = [*_evaluation_rows(measured, of_epsilon), *differences, *_evaluation_rows(printed, of_epsilon)]
-    header = [("", ""), *((name, metric.unit) for name, metric in METRICS.items()), ("n", "seeds")]
+    header = [("method", ""), *((name, metric.unit) for name, metric in METRICS.items()), ("n", "seeds")]
     return page.section(
-        "Evaluation", page.table(header, rows), *(page.small(text) for text in _remarks(results, frame))
+        "Evaluation",
+        page.table(header, rows, "Evaluation of the chosen point"),
+        *(page.small(text) for text in _remarks(results, frame)),
     )
 
 

@@ -33,8 +33,8 @@ def how_far(results: SearchResults) -> str:
     found = trust(results)
     label = KIND_LABELS.get(found.verdict.kind, found.verdict.kind)
     banner = page.banner(found.verdict.kind, label, found.verdict.text, found.verdict.advice)
-    table = page.table(_header(found), (_row(found, one) for one in found.points))
     heading = f"Every tried {'value' if len(found.parameters) == 1 else 'point'}"
+    table = page.table(_header(found), (_row(found, one) for one in found.points), heading)
     folded = page.folded(heading, table + page.small(_remark(found)), len(found.points) <= MOST_OPEN)
     return page.section("How far to trust it", banner, page.facts(dict(_facts(results, found))), folded)
 

@@ -119,7 +119,7 @@ def _difference(row: pd.Series) -> str:
 def _page(studies: Sequence[SearchResults], sheet: Sheet, figures: dict[str, tuple[ModuleType, Any]]) -> str:
     from results.html import page
 
-    drawn = {name: page.figure(name, m.draw(numbers), m.caption(numbers)) for name, (m, numbers) in figures.items()}
+    drawn = {name: page.figure(name, module, numbers) for name, (module, numbers) in figures.items()}
     first = studies[0]
     body = [
         page.notes(_warnings(studies)),
