@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass, replace
 
-from trainers.methods.rules import SAMPLED
-
 from epsearch.study.description import OF_FIRST_LEDGERS, Study
 from epsearch.study.hyperparameters import EPSILON
 from search_spaces.space import Parameter, Point, Space
 from trainers.cohort import Learner
 from trainers.hyperparameters import Value
 from trainers.methods import METHODS, hyperparameters, method
+from trainers.methods.rules import SAMPLED
 
 # No figure depends on it, but whether a study is finished does: a ledger keeps what the newest run asked for.
 ASKED = ("certify",)

@@ -19,6 +19,7 @@ from results.figures.style import (
     ordered_colours,
     padded,
     plotly,
+    value_axis,
 )
 from results.labels import subscripts
 from results.metrics import METRICS
@@ -231,12 +232,15 @@ def _is_left(curve: ParameterCurve) -> bool:
 
 def _title_axes(figure: Any, curve: ParameterCurve) -> None:
     title, zooms = axis_title(curve.metric, METRICS[curve.metric].unit), curve.zooms
-    figure.update_xaxes(title_text=curve.label, type="log" if curve.log else "linear")
+    figure.update_xaxes(title_text=curve.label, **value_axis(curve.points[curve.parameter], curve.log))
     figure.update_yaxes(title_text=title, row=1, col=1)
     if not zooms:
         return
     figure.update_yaxes(title_text=title, row=2, col=1)
-    shown = curve.members[curve.members["repeat"].isin(zooms)]["value"].dropna().tolist()
+    means = curve.points[curve.points["repeat"].isin(zooms)]
+    seeds = curve.members[curve.members["repeat"].isin(zooms)]["value"]
+    bars = [means["mean"] + sign * means["std"].fillna(0) for sign in (-1, 1)]  # a bar may end beyond every seed
+    shown = [value for column in (seeds, *bars) for value in column.dropna().tolist()]
     shown += [] if curve.at_baseline is None else [curve.at_baseline]
     if shown:
         figure.update_yaxes(range=padded(min(shown), max(shown)), row=2)

@@ -15,6 +15,8 @@ INK, FAINT, GRID = "#1a1a1a", "#6b6b6b", "#e8e8e8"
 BLUE, VERMILLION, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
 PURPLE, SKY = "#CC79A7", "#56B4E9"
 LINE_COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, INK)
+MOST_TICKS = 8
+"""Most values of a hyperparameter that each have a tick."""
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down")
 DASHES = ("solid", "dash", "dot", "dashdot")
 
@@ -91,6 +93,8 @@ def finish(figure: Any, height: int) -> None:
         template="plotly_white",
         height=height,
         font={"family": FONT, "size": 13, "color": INK},
+        paper_bgcolor="rgba(0,0,0,0)",  # the page's own, in both colour schemes
+        plot_bgcolor="rgba(0,0,0,0)",
         margin={"l": 64, "r": 20, "t": 64, "b": 52},
         hoverlabel={"font": {"family": FONT}},
         # At the top of the whole figure, in its margin: the height of the panels differs between figures.
@@ -133,12 +137,18 @@ def on_axis(value: float, log: bool) -> float:
 def value_axis(values: Iterable[Value], log: bool) -> dict[str, Any]:
     """Returns the axis for values of a hyperparameter; choices that are not numbers keep their order.
 
+    A few whole numbers have their own ticks: between 5 and 10 examples there may be none to try.
+
     >>> value_axis([0.1, 10], log=True), value_axis(["raw", "unit", "raw"], log=False)["categoryarray"]
     ({'type': 'log'}, ['raw', 'unit'])
+    >>> value_axis([5, 10, 5], log=False)
+    {'type': 'linear', 'tickvals': [5, 10], 'ticktext': ['5', '10']}
     """
     different = list(dict.fromkeys(values))
     if all(map(is_number, different)):
-        return {"type": "log" if log else "linear"}
+        whole = len(different) <= MOST_TICKS and all(isinstance(value, int) for value in different)
+        ticks = {"tickvals": different, "ticktext": list(map(value_text, different))} if whole else {}
+        return {"type": "log" if log else "linear"} | ticks
     # plotly's own order is that of its traces, which would put the baseline's and the chosen value last.
     return {"type": "category", "categoryorder": "array", "categoryarray": [value_text(v) for v in different]}
 

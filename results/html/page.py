@@ -3,14 +3,22 @@
 Every text is escaped here, and only here.
 """
 
-from collections.abc import Iterable, Mapping
+import base64
+import gzip
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from html import escape
 from importlib import resources
 from string import Template
+from types import ModuleType
 from typing import Any
 
+import pandas as pd
+
 from results.figures.style import plotly
-from results.labels import subscripts
+from results.labels import MISSING, subscripts
 
 # Without a link to plotly's server: the page must work, and stay private, without a network.
 FIGURE_SETTINGS = {
@@ -19,13 +27,15 @@ FIGURE_SETTINGS = {
     "plotlyServerURL": "",
     "modeBarButtons": [["toImage", "resetScale2d"]],
 }
+MOST_ROWS = 200
+"""Most rows of a figure's data on the page; all of them are in its CSV files."""
 
 
 def page(title: str, name: str, heading: str, lead: str, body: str, kicker: str = "Search for ε · study") -> str:
     """Returns the whole page. `body` is HTML, the other arguments are plain text.
 
-    plotly.js is included once, and nothing is loaded from anywhere. `kicker` is printed before the name, above the
-    heading.
+    plotly.js is included once, packed to a third of its size, and nothing is loaded from anywhere. `kicker` is printed
+    before the name, above the heading.
     """
     return Template(_asset("page.html")).substitute(
         title=escape(title),
@@ -35,7 +45,8 @@ def page(title: str, name: str, heading: str, lead: str, body: str, kicker: str 
         lead=prose(lead),
         body=body,
         css=_asset("page.css"),
-        plotlyjs=plotly("offline").get_plotlyjs(),
+        plotlyjs=_packed_plotly(),
+        figuresjs=_asset("figures.js"),
     )
 
 
@@ -59,17 +70,39 @@ def small(text: str) -> str:
     return f'<p class="after">{prose(text)}</p>' if text else ""
 
 
-def figure(name: str, drawing: Any, caption: str) -> str:
-    """Returns a plotly figure with its caption, which screen readers read, too.
+def figure(name: str, module: ModuleType, numbers: Any) -> str:
+    """Returns a figure of `results.figures`: drawing, caption and the tables of its data, which unfold.
 
-    `name` becomes the id of the element.
+    The drawing is JSON that figures.js shows in the reader's colours and width; where there is no JavaScript, the
+    tables are open instead. The first clause of the caption names the figure for screen readers. `name` becomes the
+    id of the element.
     """
-    div = plotly("io").to_html(
-        drawing, include_plotlyjs=False, full_html=False, config=FIGURE_SETTINGS, div_id=f"figure-{name}"
+    caption, drawing = module.caption(numbers), module.draw(numbers)
+    short = re.split(r"[:.,;] ", caption, maxsplit=1)[0]
+    # Within a script element only "</" and "<!--" have a meaning, and JSON may write "<" in another way.
+    source, config = drawing.to_json().replace("<", "\\u003c"), escape(json.dumps(FIGURE_SETTINGS))
+    tables = "".join(_data(file, data) for file, data in module.tables(numbers).items())
+    return (
+        f'<figure aria-label="{escape(short)}">\n'
+        f'<div class="plot" id="figure-{name}" style="height: {drawing.layout.height}px"></div>\n'
+        f'<script type="application/json" class="drawing" data-place="figure-{name}" data-config="{config}">{source}'
+        f"</script>\n<figcaption>{prose(caption)}</figcaption>\n"
+        f'<details class="data" open><summary>Data of this figure</summary>{tables}</details>\n</figure>'
     )
-    label = f'role="img" aria-label="{escape(caption)}"'
-    plain = "<noscript><p>This figure needs JavaScript; its data are in the CSV files beside this page.</p></noscript>"
-    return f"<figure>\n<div {label}>{div}</div>\n{plain}\n<figcaption>{prose(caption)}</figcaption>\n</figure>"
+
+
+def _data(name: str, data: pd.DataFrame) -> str:
+    """Returns a table of a figure's data with six digits, as far as a page can bear it."""
+    shown = data.head(MOST_ROWS)
+    rows = (("", [_number(value) for value in row]) for row in shown.itertuples(index=False))
+    more = f"The first {len(shown)} of {len(data)} rows." if len(shown) < len(data) else ""
+    return table([(str(column), "") for column in data.columns], rows, f"{name}.csv") + small(more)
+
+
+def _number(value: Any) -> str:
+    if not isinstance(value, float):
+        return str(value)
+    return MISSING if value != value else f"{value:.6g}"
 
 
 def tiles(items: Iterable[tuple[str, str, str]]) -> str:
@@ -106,35 +139,55 @@ def facts(items: Mapping[str, str]) -> str:
 
 def code(name: str, text: str) -> str:
     """Returns preformatted text with a button that copies it; `name` becomes the id of the element."""
-    button = f'<button type="button" data-copy="{escape(name)}">Copy</button>'
-    return f'<div class="code">{button}<pre id="{escape(name)}">{escape(text)}</pre></div>'
+    button = f'<button type="button" data-copy="{escape(name)}">Copy</button><span class="hidden" role="status"></span>'
+    # A region that scrolls must be reached by keyboard, too.
+    box = f'<pre id="{escape(name)}" tabindex="0" role="region" aria-label="{escape(name)}">{escape(text)}</pre>'
+    return f'<div class="code">{button}{box}</div>'
 
 
-def table(header: Iterable[tuple[str, str]], rows: Iterable[tuple[str, Iterable[str]]]) -> str:
+def table(header: Iterable[tuple[str, str]], rows: Iterable[tuple[str, Iterable[str]]], caption: str) -> str:
     """Returns a table of plain texts.
 
     header  (name, unit) of each column
-    rows    (class, cells); the class "group" makes its only cell a heading over all columns
+    rows    (class, cells), of which the first names the row; the class "group" makes its only cell a heading over all
+            columns
+    caption what the table shows, for who does not see what stands around it
     """
     columns = list(header)
-    body = []
+    return grid(columns, "".join(_rows(len(columns), rows)), caption)
+
+
+def _rows(columns: int, rows: Iterable[tuple[str, Iterable[str]]]) -> Iterator[str]:
     for kind, cells in rows:
         texts = [escape(cell) for cell in cells]
         if kind == "group":
-            body.append(f'<tr class="group"><th scope="colgroup" colspan="{len(columns)}">{texts[0]}</th></tr>')
+            yield f'<tr class="group"><th scope="colgroup" colspan="{columns}">{texts[0]}</th></tr>'
         else:
-            body.append(f'<tr class="{kind}">{"".join(f"<td>{text}</td>" for text in texts)}</tr>')
-    return grid(columns, "".join(body))
+            yield row(texts, kind)
 
 
-def grid(header: Iterable[tuple[str, str]], body: str, kind: str = "") -> str:
+def row(cells: Iterable[str], kind: str = "") -> str:
+    """Returns a row of a table; `cells` are HTML, and the first is the row's header."""
+    first, *others = cells
+    return f'<tr class="{kind}"><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in others)}</tr>'
+
+
+def grid(header: Iterable[tuple[str, str]], body: str, caption: str, kind: str = "") -> str:
     """Returns a table that scrolls if it is too wide. `header`: (name, unit) of each column; `body`: rows as HTML."""
     head = "".join(
         f'<th scope="col">{prose(n)}<span class="unit">{escape(u) or "&nbsp;"}</span></th>' for n, u in header
     )
-    inner = f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
-    return f'<div class="scroll"><table class="{kind}">{inner}</table></div>'
+    named = f'<caption class="hidden">{escape(caption)}</caption>'
+    inner = f"{named}<thead><tr>{head}</tr></thead><tbody>{body}</tbody>"
+    region = f'class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}"'
+    return f'<div {region}><table class="{kind}">{inner}</table></div>'
 
 
 def _asset(name: str) -> str:
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def _packed_plotly() -> str:
+    """Returns plotly.js, compressed and in base64, without the time that gzip would write into it."""
+    return base64.b64encode(gzip.compress(plotly("offline").get_plotlyjs().encode(), mtime=0)).decode()

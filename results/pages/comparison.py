@@ -99,4 +99,6 @@ def _ranking_section(ranked: Ranking) -> str:
         else ""
     )
     shared = "Rows of one method share its printed rank; rows without one of the values are left out."
-    return page.section("Ranking", page.table(header, rows), page.small(f"Ranked by A_T. {tau}{shared}"))
+    return page.section(
+        "Ranking", page.table(header, rows, "Ranking by A_T"), page.small(f"Ranked by A_T. {tau}{shared}")
+    )

@@ -35,8 +35,12 @@ def evaluation(results: SearchResults) -> str:
         *_difference_rows(results),
         *_evaluation_rows(frame[~ours], results.of_epsilon),
     ]
-    header = [("", ""), *((name, metric.unit) for name, metric in METRICS.items()), ("n", "seeds")]
-    return page.section("Evaluation", page.table(header, rows), *map(page.small, _remarks(results, frame)))
+    header = [("method", ""), *((name, metric.unit) for name, metric in METRICS.items()), ("n", "seeds")]
+    return page.section(
+        "Evaluation",
+        page.table(header, rows, "Evaluation of the chosen point"),
+        *map(page.small, _remarks(results, frame)),
+    )
 
 
 def metric_text(row: pd.Series, metric: str) -> str:

@@ -106,10 +106,11 @@ def search(results: SearchResults) -> str:
         *((metric, METRICS[metric].unit) for metric in SHOWN),
         ("n", "seeds"),
         ("diverged", "seeds"),
-        ("", ""),
+        ("rank", "of its round"),
     ]
     remark = "Mean ± population standard deviation over the seeds that did not diverge. F_T: lower is better."
-    return page.section("The search, point by point", page.table(header, _search_rows(results)), page.small(remark))
+    heading = "The search, point by point"
+    return page.section(heading, page.table(header, _search_rows(results), heading), page.small(remark))
 
 
 def certificates(results: SearchResults) -> str:

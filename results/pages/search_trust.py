@@ -33,9 +33,9 @@ def how_far(results: SearchResults) -> str:
     trusted = trust(results)
     verdict = trusted.verdict
     banner = page.banner(verdict.kind, KIND_LABELS[verdict.kind], verdict.text, verdict.advice)
-    table = page.table(_header(trusted), (_row(trusted, one) for one in trusted.points)) + page.small(_remark(trusted))
     heading = f"Every tried {'value' if len(trusted.parameters) == 1 else 'point'}"
-    folded = page.folded(heading, table, len(trusted.points) <= MOST_OPEN)
+    table = page.table(_header(trusted), (_row(trusted, one) for one in trusted.points), heading)
+    folded = page.folded(heading, table + page.small(_remark(trusted)), len(trusted.points) <= MOST_OPEN)
     return page.section("How far to trust it", banner, page.facts(dict(_facts(results, trusted))), folded)
 
 

@@ -67,10 +67,14 @@ def numbered(groups: Iterable[Sequence[str]]) -> tuple[tuple[str, ...], list[tup
 
 def as_html(sheet: Sheet) -> str:
     """Returns the table with its footnotes and remarks, for `page.section`."""
-    rows = "".join(f"<tr>{''.join(f'<td>{_html_cell(cell)}</td>' for cell in cells)}</tr>" for cells in sheet.rows)
+    rows = "".join(page.row(map(_html_cell, cells)) for cells in sheet.rows)
     notes = "".join(f"<li>{page.prose(note)}</li>" for note in sheet.footnotes)
     listed = f'<ol class="after">{notes}</ol>' if notes else ""
-    return page.grid(sheet.header, rows, "sheet") + listed + "".join(page.small(text) for text in sheet.remarks)
+    return (
+        page.grid(sheet.header, rows, sheet.title, "sheet")
+        + listed
+        + "".join(page.small(text) for text in sheet.remarks)
+    )
 
 
 def as_markdown(sheet: Sheet) -> str:

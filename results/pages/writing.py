@@ -19,7 +19,7 @@ Figures: TypeAlias = dict[str, tuple[ModuleType, Any]]
 
 def drawn(figures: Figures) -> dict[str, str]:
     """Returns name -> HTML of every figure with its caption."""
-    return {name: page.figure(name, m.draw(numbers), m.caption(numbers)) for name, (m, numbers) in figures.items()}
+    return {name: page.figure(name, module, numbers) for name, (module, numbers) in figures.items()}
 
 
 def write_page(

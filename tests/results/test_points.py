@@ -26,7 +26,8 @@ NAMES = ("epsilon", "lr", "memory", "scale")
 
 def text_of(results: SearchResults, folder: Path) -> str:
     html = write_report(results, folder).read_text(encoding="utf-8")
-    body = re.sub(r"<(script|style).*?</\1>", " ", html, flags=re.DOTALL)
+    # The data of figures have the columns of their CSV files, of which "repeat" is one for every strategy.
+    body = re.sub(r"<(script|style|details).*?</\1>", " ", html, flags=re.DOTALL)
     return " ".join(re.sub(r"<[^>]+>", "", body).split())
 
 

@@ -122,3 +122,12 @@ def test_the_last_repeats_get_a_panel_each_on_one_scale() -> None:
     layout = json.loads(parameter_curve.draw(parameter_curve.numbers(study(repeats=5), "A_T")).to_json())["layout"]
     assert [a for a in layout if a.startswith("xaxis")] == ["xaxis", "xaxis2", "xaxis3", "xaxis4", "xaxis5"]
     assert layout["yaxis2"]["range"] == layout["yaxis5"]["range"]
+
+
+def test_the_scale_of_the_last_repeats_shows_whole_error_bars() -> None:
+    numbers = parameter_curve.numbers(study(repeats=3), "A_T")
+    # A deviation that reaches beyond every seed, as that of two seeds far apart does.
+    wide = numbers._replace(points=numbers.points.assign(std=5.0))
+    low, high = json.loads(parameter_curve.draw(wide).to_json())["layout"]["yaxis2"]["range"]
+    means = wide.points[wide.points["repeat"].isin(wide.zooms)]["mean"]
+    assert low < means.min() - 5 and high > means.max() + 5

@@ -68,19 +68,19 @@ def test_the_page_opens_offline(full: tuple[SearchResults, Path]) -> None:
     results, path = full
     html, page = path.read_text(encoding="utf-8"), read(path)
     assert page.loads == []
-    assert html.count("plotly.js v") == 1
+    assert html.count('id="plotly"') == 1
     assert "@import" not in html.split("<style>")[1].split("</style>")[0]
     assert page.attributes["html"]["lang"] == "en"
     assert page.attributes["meta"] and "width=device-width" in html
     assert plain(answer(results)) in plain(page.text)
-    assert html.count("<figure>") == html.count("<figcaption>") == 5
+    assert html.count("<figure ") == html.count("<figcaption>") == 5
     assert "figures on this page are therefore biased" not in page.text
 
 
 def test_the_configuration_can_be_copied_back(full: tuple[SearchResults, Path]) -> None:
     results, path = full
     html = path.read_text(encoding="utf-8")
-    text = html.split('<pre id="configuration">')[1].split("</pre>")[0]
+    text = html.split('<pre id="configuration"')[1].split(">", 1)[1].split("</pre>")[0]
     assert yaml.safe_load(text) == {**results.config, "seeds": [0, 1, 2, 3, 4]}
 
 

@@ -1,0 +1,163 @@
+"""Every kind of page in a browser: light and dark, wide and narrow, without a pointer, without JavaScript."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from results.pages.side_by_side import write_strategies
+
+from results.pages.comparison import write_comparison
+from results.pages.memory import write_memory_study
+from results.pages.search import write_report
+from tests.support import chromium
+from tests.support.synthetic import study
+from tests.support.synthetic_methods import comparison, memory_study
+from tests.support.synthetic_points import learning_rates, mixed
+
+pytestmark = [
+    pytest.mark.service,
+    pytest.mark.skipif(chromium.program() is None, reason="no Chromium is installed"),
+]
+WRITERS = {
+    "search": lambda folder: write_report(study(repeats=4, points=6, seeds=3), folder),
+    "search over several": lambda folder: write_report(mixed(), folder),
+    "comparison": lambda folder: write_comparison(comparison(), folder),
+    "memory study": lambda folder: write_memory_study(memory_study(), folder),
+    "side by side": lambda folder: write_strategies(
+        [replace(learning_rates(), name="first"), replace(learning_rates(strategy="random"), name="second")], folder
+    ),
+}
+WIDE, NARROW = 1200, 390
+LEAST_PANEL = 150  # pixels across, on a page of 390 with the names of methods beside the panel
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return {kind: write(tmp_path_factory.mktemp("page")) for kind, write in WRITERS.items()}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium.browser() as one:
+        yield one
+
+
+def opened(browser: Any, path: Path, width: int = WIDE, scheme: str = "light", scripts: bool = True) -> Any:
+    """The page, drawn; what it told the console and asked for is in its `said` and `asked`."""
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=scheme, java_script_enabled=scripts
+    )
+    page = context.new_page()
+    page.said, page.asked = [], []
+    page.on("console", lambda message: page.said.append(message.text))
+    page.on("pageerror", lambda error: page.said.append(str(error)))
+    page.on("request", lambda request: page.asked.append(request.url))
+    page.goto(path.as_uri())
+    if scripts:
+        figures = page.locator(".plot").count()
+        page.wait_for_function(f"document.querySelectorAll('.plot .main-svg[aria-hidden]').length >= {figures}")
+    return page
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.parametrize("kind", WRITERS)
+def test_nothing_stands_in_a_readers_way(
+    pages: dict[str, Path], browser: Any, kind: str, width: int, scheme: str
+) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = opened(browser, pages[kind], width, scheme)
+    assert page.locator(".plot").count() >= 1
+    violations = Axe().run(page).response["violations"]
+    assert [(v["id"], [n["html"][:120] for n in v["nodes"]][:3]) for v in violations] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.said == [] and page.asked == [pages[kind].as_uri()]
+    page.context.close()
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_dark_scheme_is_dark(pages: dict[str, Path], browser: Any, kind: str) -> None:
+    ground = "getComputedStyle(document.documentElement).backgroundColor"
+    ink = "getComputedStyle(document.querySelector('.plot .xtick text, .plot .ytick text')).fill"
+    light, dark = (opened(browser, pages[kind], scheme=scheme) for scheme in ("light", "dark"))
+    assert brightness(light.evaluate(ground)) > 0.9 > 0.2 > brightness(dark.evaluate(ground))
+    assert brightness(light.evaluate(ink)) < 0.2 < 0.8 < brightness(dark.evaluate(ink))
+    # The figures follow a scheme that changes while the page is open, as at sunset.
+    light.emulate_media(color_scheme="dark")
+    light.wait_for_function(f"{ink} == '{dark.evaluate(ink)}'")
+    light.context.close()
+    dark.context.close()
+
+
+def brightness(colour: str) -> float:
+    """The mean of the channels of "rgb(26, 26, 26)" on a scale of 1."""
+    return sum(map(float, colour.split("(")[1].rstrip(")").split(",")[:3])) / 3 / 255
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_panels_are_legible_on_a_narrow_page(pages: dict[str, Path], browser: Any, kind: str) -> None:
+    page = opened(browser, pages[kind], NARROW)
+    panels = page.evaluate("""[...document.querySelectorAll('.plot .draglayer .nsewdrag')].map(p => {
+        const box = p.getBoundingClientRect(); return [box.left, box.width];})""")
+    assert panels and all(left >= 0 and width >= LEAST_PANEL and left + width <= NARROW for left, width in panels)
+    legends = page.evaluate("""[...document.querySelectorAll('.plot')].map(p => {
+        const legend = p.querySelector('.legend .bg'), panel = p.querySelector('.draglayer .nsewdrag');
+        return legend ? panel.getBoundingClientRect().top - legend.getBoundingClientRect().bottom : 0;})""")
+    assert min(legends) >= -2  # above the panels, not on them
+    page.context.close()
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_without_javascript_a_figure_is_its_data_table(pages: dict[str, Path], browser: Any, kind: str) -> None:
+    page = opened(browser, pages[kind], scripts=False)
+    for i in range(page.locator("figure").count()):
+        figure = page.locator("figure").nth(i)
+        assert not figure.locator(".plot").is_visible()
+        assert figure.locator("details table").first.is_visible()
+    page.context.close()
+
+
+def test_figures_have_short_names_and_folded_data(pages: dict[str, Path], browser: Any) -> None:
+    page = opened(browser, pages["search"])
+    figures = page.locator("figure")
+    names = [figures.nth(i).get_attribute("aria-label") for i in range(figures.count())]
+    captions = [figures.nth(i).locator("figcaption").inner_text() for i in range(figures.count())]
+    assert all(0 < len(name) <= 100 < len(text) for name, text in zip(names, captions, strict=True))
+    assert len(set(names)) == len(names)
+    data = figures.first.locator("details.data")
+    assert data.get_attribute("open") is None and not data.locator("table").first.is_visible()
+    data.locator("summary").focus()
+    page.keyboard.press("Enter")
+    assert data.locator("table").first.is_visible()
+    page.context.close()
+
+
+def test_what_was_copied_is_announced(pages: dict[str, Path], browser: Any) -> None:
+    page = opened(browser, pages["search"])
+    status = page.locator(".code [role=status]")
+    assert status.inner_text() == ""
+    page.locator("button[data-copy]").focus()
+    page.keyboard.press("Enter")
+    assert (
+        status.inner_text() == "Copied to the clipboard" and page.locator("button[data-copy]").inner_text() == "Copied"
+    )
+    page.context.close()
+
+
+def test_a_browser_that_cannot_unpack_shows_the_data(pages: dict[str, Path], browser: Any, tmp_path: Path) -> None:
+    old = tmp_path / "old.html"
+    html = (
+        pages["search"].read_text("utf-8").replace("<head>", "<head><script>delete window.DecompressionStream</script>")
+    )
+    old.write_text(html, "utf-8")
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(old.as_uri())
+    page.wait_for_selector("html.undrawn", state="attached")
+    assert page.locator("figure details table").first.is_visible() and not page.locator(".plot").first.is_visible()
+    context.close()
