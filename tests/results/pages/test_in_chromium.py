@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from results.pages.side_by_side import write_strategies
 
 from results.pages.comparison import write_comparison
 from results.pages.memory import write_memory_study
 from results.pages.search import write_report
+from results.pages.side_by_side import write_strategies
 from tests.support import chromium
 from tests.support.synthetic import study
 from tests.support.synthetic_methods import comparison, memory_study
