@@ -164,8 +164,10 @@ def take_in(
         if known.value != observation.value:
             raise ValueError(f"observation {number} must not change, got {observation.value} after {known.value}")
         if known != observation:
-            scores = f"the scores {list(observation.scores)} after {list(known.scores)}"
-            raise ValueError(f"observation {number} must not change, got {scores}")
+            raise ValueError(
+                f"observation {number} must not change, got the scores {list(observation.scores)} "
+                f"after {list(known.scores)}"
+            )
     return merged
 
 
@@ -180,5 +182,6 @@ def replay(strategy: Strategy, observations: Iterable[Observation]) -> None:
     while known := [one.number for one in strategy.ask() if one.number in waiting]:
         strategy.tell([waiting.pop(number) for number in known])
     if waiting:
-        numbers = ", ".join(map(str, sorted(waiting)))
-        raise ValueError(f"observations must be of numbers that this search suggests, got {numbers}")
+        raise ValueError(
+            f"observations must be of numbers that this search suggests, got {', '.join(map(str, sorted(waiting)))}"
+        )

@@ -57,9 +57,11 @@ def bytes_of(cohort: Cohort, stream: TaskStream, architecture: Architecture, pat
     """Of the whole cohort, on the device that trains it; the images that all tasks share are not counted."""
     count, seeds = len(cohort.learners), len({one.seed for one in cohort.learners})
     first = min(cohort.learners, key=lambda one: one.seed)
-    own = count * bytes_of_one(first, stream, architecture)
-    shared = bytes_of_seed(first, stream) * (1 if path.one_seed_at_a_time else seeds)
-    return own + shared + bytes_at_work(first, stream, architecture, 1 if path.one_by_one else count)
+    return (
+        count * bytes_of_one(first, stream, architecture)
+        + bytes_of_seed(first, stream) * (1 if path.one_seed_at_a_time else seeds)
+        + bytes_at_work(first, stream, architecture, 1 if path.one_by_one else count)
+    )
 
 
 def free_bytes(path: NumericPath) -> int | None:
@@ -69,6 +71,7 @@ def free_bytes(path: NumericPath) -> int | None:
         return int(SAFE * (torch.cuda.mem_get_info()[0] + cached))
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        # Not MemFree, which leaves out what caches give back when it is needed.
         free = next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
     except (OSError, StopIteration, ValueError):
         return None

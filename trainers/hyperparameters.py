@@ -135,6 +135,7 @@ class Hyperparameters(SimpleNamespace):
         return Hyperparameters(**{**vars(self), **values})
 
     def __hash__(self) -> int:  # type: ignore[override]  # a SimpleNamespace has none, as it is not frozen
+        # Of a set, as values are equal in whatever order they were given.
         return hash(frozenset(vars(self).items()))
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -30,6 +30,7 @@ class NumericPath:
         precision, _, rest = rest.partition("-")
         products, _, sparse = rest.partition("-")
         path = cls(device, precision, products or "torch", sparse == "sparse", subtracted=plain != text)
+        # Also compared with its own name: that is part of content keys, so a path may be written in one way only.
         known = device in ("cpu", "cuda") and precision in PRECISIONS and path.products in PRODUCTS
         if not known or str(path) != text:
             raise ValueError(f"no numeric path {text!r}; one is cpu-float32-mkl-sparse, another cuda-float32")

@@ -95,8 +95,8 @@ def train_rest(
             run = _Run(engine_of(part, seeds, stream, architecture, path), part, seeds, training, ticker, checkpoints)
             return run.train(task, [arrays for one in part.learners if (arrays := kept.get(one, (-1, None))[1])])
 
-    alone = path.one_seed_at_a_time or architecture.network != "mlp"
-    groups = _in_lockstep(cohort, {one: task for one, (task, _) in kept.items()}, alone)
+    done = {one: task for one, (task, _) in kept.items()}
+    groups = _in_lockstep(cohort, done, path.one_seed_at_a_time or architecture.network != "mlp")
     parts = in_halves(
         groups, train, lambda rows: bytes_of(cohort.part(rows), stream, architecture, path), training.bytes_free
     )
@@ -105,6 +105,7 @@ def train_rest(
             getattr(result, name)[rows] = getattr(part, name)
         result.steps[rows] = [sum(steps_of(cohort.learners[row], stream)) for row in rows]
         result = replace(result, saved=result.saved + part.saved, note=note or result.note)
+    # Not part by part: a run that is killed in a later part goes on from the last task of every learner.
     checkpoints.forget(cohort.learners)
     ticker.flush()
     return result
@@ -126,7 +127,8 @@ def steps_of(learner: Learner, stream: TaskStream) -> list[int]:
 
 def next_stride(stride: int, seconds: float) -> int:
     """Returns how many steps are to be taken before the next look, where so many took so long."""
-    # Below half of it, so that twice the steps still take less than the time between two reports.
+    # Not a constant: with that, progress of slow networks was not seen for minutes. Below half the time between two
+    # reports twice the steps still take less than that.
     return min(2 * stride, CHECK_EVERY) if seconds < REPORT_SECONDS / 2 else max(stride // 2, 1)
 
 
@@ -154,6 +156,7 @@ class _Run:
             learners, result = self._untrained(engine.start(), self._cohort.learners)
             restore(kept, learners, result)
             saved = 0
+            # Nothing is trained, but the memory has to hold what it held then.
             for task in range(done + 1):
                 engine.load_task(task)
                 engine.remember(task)
@@ -189,6 +192,7 @@ class _Run:
             self._train_task(learners, result, 0)
             self._checkpoints.save_first(origins, learners, result)
             saved -= len(origins)
+        # Before the learners part: what is found at the end of the task is the same for all that have shared it.
         self._end_task(learners, 0)
         state = {name: array[rows] for name, array in learners.state.items()}
         forked = self._learners(self._cohort.learners, learners.params[rows], state)

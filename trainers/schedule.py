@@ -15,6 +15,7 @@ Indices = NDArray[np.int64]
 
 def generator(seed: int, purpose: str, task: int = 0) -> np.random.Generator:
     """The generator for one purpose: independent of every other (seed, purpose, task)."""
+    # Not hash(), which is another number in every process.
     return np.random.default_rng([seed, zlib.crc32(purpose.encode()), task])
 
 
@@ -62,6 +63,7 @@ def reference_batches(seed: int, task: int, stored: int, batch: int | None, step
         # One row seen from every step: nothing is repeated in memory.
         return np.broadcast_to(np.arange(stored), (steps, stored))
     rng = generator(seed, "reference", task)
+    # Not shuffled, which takes time: a gradient does not depend on the order of its batch.
     return np.stack([rng.choice(stored, batch, replace=False, shuffle=False) for _ in range(steps)])
 
 

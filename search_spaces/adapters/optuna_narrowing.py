@@ -109,8 +109,10 @@ class IntervalNarrowingSampler(BaseSampler):
         if self._parameter is None and others:
             # The suggestion that this trial has taken must not count as failed when the study resumes with a name.
             study._storage.set_trial_system_attr(trial._trial_id, SUGGESTION, None)
-            both = ", ".join(sorted({*others, name}))
-            raise ValueError(f"study must have one numeric parameter, got {both}; say which: parameter={name!r}")
+            raise ValueError(
+                f"study must have one numeric parameter, got {', '.join(sorted({*others, name}))}; "
+                f"say which: parameter={name!r}"
+            )
 
     def _search(self, study: Study, line: Line, trials: Sequence[FrozenTrial]) -> IntervalNarrowing:
         sign = 1.0 if study.direction == StudyDirection.MAXIMIZE else -1.0
@@ -134,5 +136,5 @@ class IntervalNarrowingSampler(BaseSampler):
 
 
 def _trials(study: Study) -> list[FrozenTrial]:
-    # Not study.get_trials(), which pruners such as Hyperband's filter.
+    # Not study.get_trials(), which pruners such as Hyperband's filter; and no copies, as trials are only read.
     return study._storage.get_all_trials(study._study_id, deepcopy=False)

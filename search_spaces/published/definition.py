@@ -101,8 +101,7 @@ def load_definition(name: str) -> Definition:
     """
     kind, colon, _ = name.strip().partition(":")
     if colon:
-        own = f"own/{kind if kind == 'folder' else 'module'}"
-        return replace(_read(own), name=name.strip(), title=name.strip())
+        return replace(_read(f"own/{kind if kind == 'folder' else 'module'}"), name=name.strip(), title=name.strip())
     wanted = name.strip().lower().replace("-", "_")
     spellings = {alias: one for one in _all().values() for alias in (one.name, *one.aliases)}
     if wanted in spellings:

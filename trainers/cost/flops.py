@@ -122,6 +122,8 @@ def _tested(task: int, steps: list[int], transfer: bool, grows: bool) -> Iterato
     for seen in range(max(task - 1, 0) if grows else 0, task + 1):
         yield seen, 1
     if transfer:
+        # For LCA, the task after each of its first steps; for both, the next task before its first step; and for FWT,
+        # the untrained network on every task.
         yield task, min(LEARNING_CURVE_BATCHES, steps[task])
         yield from ((other, 1) for other in range(task + 1, min(task + 2, len(steps))))
         yield from ((untrained, 1) for untrained in range(len(steps) if task == 0 else 0))

@@ -104,6 +104,7 @@ def _laterals(laterals: Laterals, sides: list[int]) -> list[float]:
 
 def _sides(net: ResNet, size: int) -> list[int]:
     """Of the maps that the stem's convolution and the four stages put out."""
+    # Rounded up: padded convolutions put out one value for every place where a stride begins.
     stem = -(-size // net.stem.stride)
     sides, side = [stem], -(-stem // 2) if net.large else stem  # a pool halves what a large stem puts out
     for block in net.blocks[::BLOCKS]:

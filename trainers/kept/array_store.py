@@ -57,6 +57,7 @@ class Kept:
 
     def _file(self, content: Mapping[str, Any]) -> tuple[Path, str]:
         """(the file, the mark it is sealed with)."""
+        # Sorted: a description has one key, in whatever order it was put together.
         text = json.dumps(content, sort_keys=True)
         return self._folder / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.kept", text
 

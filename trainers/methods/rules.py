@@ -175,8 +175,7 @@ class Method:
     @property
     def in_first_task(self) -> tuple[str, ...]:
         """Names of what tells learners apart already in the first task, and what it leaves; λ finds no importance."""
-        own = () if self.first_task_is_sgd else self.own
-        return ("lr", *(one.name for one in own if one.per_learner and one.name != "strength"))
+        return ("lr",) if self.first_task_is_sgd else tuple(name for name in self.per_learner if name != "strength")
 
     def tasks_needed(self, name: str) -> int:
         """The fewest tasks of a stream on which a hyperparameter can change a result.
@@ -193,7 +192,7 @@ def where(condition: Number, then: Number, otherwise: Number) -> Number:
     """`then` where the condition holds: never a branch per member on tensors."""
     if isinstance(condition, (bool, np.bool_)):
         return then if condition else otherwise
-    import torch
+    import torch  # here, where there are tensors: declaring a method does without
 
     return torch.where(condition, then, otherwise)
 
