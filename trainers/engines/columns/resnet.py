@@ -62,6 +62,7 @@ class ResNetColumnsEngine(GrowingEngine):
             rows = torch.from_numpy(self._segments[number].rows).to(self._device)
             for step in steps:
                 x, labels, allowed = self._feed.batch(rows[step : step + 1], learners.seed)
+                # The batch is made once: all members have the one seed's images.
                 for member, rate in zip(members, rates, strict=True):
                     kept = member.state["statistics"]
                     loss, gradients = self._net.gradients(member.params, kept, self._task, x, labels, allowed)

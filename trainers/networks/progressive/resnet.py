@@ -125,6 +125,7 @@ class ResNetColumns:
         return [*outputs, layers.pooled(h)[0]]
 
     def _logits(self, layers: Layers, number: int, x: Tensor, below: list[Tensor]) -> Tensor:
+        """[1, B, outputs] of the column's head and of the laterals that feed it."""
         pooled = self._outputs(layers, number, x, below)[-1][None]
         return self.net.head.logits(layers.views, pooled) + self._laterals[number].logits(layers.views, below)
 
