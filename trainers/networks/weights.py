@@ -136,7 +136,7 @@ def _file(path: Path) -> dict[str, Tensor]:
         ) from error
     except Exception as error:  # torch and zipfile have their own
         raise DataError(f"cannot read weights from {path}: {first_line(error)}") from error
-    # Training scripts, torchvision's own among them, save the state dict beside an epoch and an optimiser.
+    # Training scripts save the state dict beside an epoch and an optimiser.
     if isinstance(saved, dict) and isinstance(saved.get("state_dict"), dict):
         saved = saved["state_dict"]
     if not isinstance(saved, dict) or not all(

@@ -72,6 +72,7 @@ class ResNetColumnsEngine(GrowingEngine):
                     note_bad(member.first_bad[0], loss, start + step)
 
     def _used(self, learners: Learners, row: int, task: int) -> Tensor:
+        # A test normalises by the moving averages, which a column keeps beside its parameters.
         params = learners.params[row, : self._net.slice(task).stop]
         averages = learners.state["statistics"][row, : self._net.statistics_slice(task).stop]
         return torch.cat([params, averages])
