@@ -53,7 +53,7 @@ class Learners:
         return cls(params, seed, values, bad, projected, state)
 
     def part(self, rows: slice) -> "Learners":
-        """Some of the learners, as views."""
+        """Some of the learners, as views: what is trained of them is trained of these."""
         own, state = ({name: array[rows] for name, array in arrays.items()} for arrays in (self.own, self.state))
         return Learners(self.params[rows], self.seed[rows], own, self.first_bad[rows], self.projected[rows], state)
 

@@ -23,6 +23,7 @@ def set_precision(path: NumericPath) -> None:
     """
     torch.set_float32_matmul_precision("high" if path.precision == "tf32" else "highest")
     torch.backends.cudnn.allow_tf32 = path.precision == "tf32"
+    # Otherwise cuDNN may add gradients up in another order each time.
     torch.backends.cudnn.deterministic = True
     for name, switch, wanted in _switches(path):
         if switch.fp32_precision != wanted:

@@ -14,7 +14,7 @@ Views = dict[str, Tensor]
 
 
 class Head(Protocol):
-    """outputs: logits of an example."""
+    """The last layer of M members at once, by the names under which its parameters lie in a row."""
 
     @property
     def outputs(self) -> int:
@@ -57,7 +57,7 @@ class Linear:
 class JointEmbedding:
     """φ(x)·(A W)ᵀ + b (A-GEM, Eq. 13): rows of A are the attributes of the outputs' classes, W and b are learnt.
 
-    attributes [outputs, A].
+    attributes [outputs, A], float32.
     """
 
     def __init__(self, attributes: Tensor) -> None:

@@ -25,6 +25,7 @@ class Layout:
 
     def views(self, matrix: Tensor) -> dict[str, Tensor]:
         """[M, *shape] of every name, into a matrix [M, row]."""
+        # There is one start more than names: where the last gap ends.
         return {
             name: matrix[:, start : start + math.prod(shape)].view(-1, *shape)
             for (name, shape), start in zip(self.shapes, self._starts, strict=False)

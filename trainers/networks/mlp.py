@@ -125,7 +125,10 @@ class MLP:
     def _backward(
         self, layers: list[Layer], outputs: list[Tensor], delta: Tensor, parts: Sequence[int], into: list[list[Layer]]
     ) -> None:
-        """From the gradient by the logits, delta [M, B, classes], to those by the parameters, for each part."""
+        """From the gradient by the logits, delta [M, B, classes], to those by the parameters, for each part.
+
+        outputs: what `activations` returned; the gradient of each part of the batch is written into its layers.
+        """
         # The padding's gradient is zero, and so stay its parameters.
         delta = torch.nn.functional.pad(delta, (0, self.widths[-1] - self.sizes[-1]))
         slices = consecutive(parts)

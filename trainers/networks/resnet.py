@@ -187,7 +187,11 @@ class ResNet:
 
 
 class Layers:
-    """The layers of M networks at work: activations are [B, M·C, H, W], a member's channels beside each other."""
+    """The layers of M networks at work: activations are [B, M·C, H, W], a member's channels beside each other.
+
+    views, statistics: parameters and moving averages [M, …] by name. training: batches are normalised by their own
+    statistics, and the moving averages follow in place; otherwise by the moving averages, which stay.
+    """
 
     def __init__(self, views: Views, statistics: Views, training: bool) -> None:
         self.views, self._statistics, self._training = views, statistics, training
@@ -222,7 +226,10 @@ class Layers:
         return h.mean((2, 3)).view(len(h), self._members, -1).transpose(0, 1)
 
     def normalised(self, one: Convolution, x: Tensor, groups: int | None = None) -> Tensor:
-        """The convolution and its batch normalisation; in training the moving averages move."""
+        """The convolution of x [B, groups·C_in, H, W] and its batch normalisation; the moving averages may move.
+
+        groups: how many members x holds, all of them unless it is said.
+        """
         kernel, stride = self.views[f"{one.name}.weight"].flatten(0, 1), one.stride
         if one.kernel == 1:
             # The same, by leaving out first what a stride passes over: oneDNN's strided 1×1 convolution is slow, and

@@ -24,11 +24,16 @@ from trainers.streams.files import open_regular, too_large
 
 IMAGENET = "imagenet"
 LARGEST = 2**31  # bytes of a file of weights, unpacked; a ResNet-18 has 47 million
+# What torchvision's file holds of batch normalisation besides: members start with statistics of their own.
 NOT_PARAMETERS = ("running_mean", "running_var", "num_batches_tracked")
 
 
 def start_rows(net: Network, seeds: Sequence[int], tasks: range, pretrained: str | None) -> Tensor:
-    """[S, D], the untrained network of each seed; all but its head from pretrained weights where there are some."""
+    """[S, D], the untrained network of each seed; all but its head from pretrained weights where there are some.
+
+    tasks: those of the stream, whose first number goes into the draw, so that D^CV and D^EV start from different ones.
+    Raises DataError.
+    """
     rows = torch.from_numpy(np.stack([net.init(generator(seed, "init", tasks.start)) for seed in seeds]))
     if pretrained is not None:
         assert isinstance(net, ResNet)  # Architecture has seen to it
@@ -60,7 +65,11 @@ def put(net: ResNet, rows: Tensor, weights: dict[str, Tensor], source: str) -> N
 
 @lru_cache(maxsize=1)
 def check(pretrained: str) -> str:
-    """A hash of the weights, after they have been seen to fit. Raises DataError."""
+    """A hash of the weights, 16 hexadecimal digits, after they have been seen to fit. Raises DataError.
+
+    By names in order and values as float32, whatever file and type they were saved in: it is part of content keys. The
+    head, which starts at random, is left out.
+    """
     weights = load(pretrained)
     net = ResNet(STANDARD, True, Linear(1, random_bias=False))
     put(net, torch.zeros(1, net.row), weights, pretrained)
@@ -72,11 +81,15 @@ def check(pretrained: str) -> str:
 
 @lru_cache(maxsize=1)
 def load(pretrained: str) -> dict[str, Tensor]:
-    """Weights by their names in torchvision: those of ImageNet, downloaded if need be, or of a file."""
+    """Weights by their names in torchvision: those of ImageNet, downloaded if need be, or of a file. Raises DataError.
+
+    pretrained: "imagenet" or a path. The last one is kept, as every cohort of a study asks for the same.
+    """
     return _imagenet() if pretrained == IMAGENET else _file(Path(pretrained))
 
 
 def _imagenet() -> dict[str, Tensor]:
+    """From torchvision, which keeps the download in torch's cache folder."""
     advice = "give a file of them with --pretrained PATH, or train from random weights with --pretrained none"
     try:
         from torchvision.models import ResNet18_Weights
@@ -104,6 +117,7 @@ def _drop_damaged(path: Path) -> None:
 
 
 def _file(path: Path) -> dict[str, Tensor]:
+    """A state dict as torch.save writes it; every way in which it cannot be read is one line that says what to do."""
     try:
         with open_regular(path) as file:
             _check_size(path, file)
@@ -122,7 +136,7 @@ def _file(path: Path) -> dict[str, Tensor]:
         ) from error
     except Exception as error:  # torch and zipfile have their own
         raise DataError(f"cannot read weights from {path}: {first_line(error)}") from error
-    # Training scripts, torchvision's own among them, save the state dict beside an epoch and an optimiser.
+    # Training scripts save the state dict beside an epoch and an optimiser.
     if isinstance(saved, dict) and isinstance(saved.get("state_dict"), dict):
         saved = saved["state_dict"]
     if not isinstance(saved, dict) or not all(

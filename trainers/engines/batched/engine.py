@@ -26,7 +26,11 @@ GRAPH_STEPS = 16  # steps in one CUDA graph: the cost of launching it is spread 
 
 
 class BatchedEngine(FixedEngine):
-    """Schedules, examples and parameters live on the device; a step reads its number there too."""
+    """Schedules, examples and parameters live on the device; a step reads its number there too.
+
+    Several seeds are trained together where the stream's inputs are pixels; of images there is one seed, whose members
+    have the same batch. Which learner is which does not matter to a step: all of them are rows of the same matrices.
+    """
 
     def __init__(
         self, cohort: Cohort, seeds: tuple[int, ...], stream: TaskStream, architecture: Architecture, path: NumericPath
@@ -61,7 +65,7 @@ class BatchedEngine(FixedEngine):
                 self._advance(learners, number, len(steps), start)
 
     def _between_refreshes(self, learners: Learners, first: int, last: int) -> Iterator[tuple[int, int]]:
-        """The steps first…last−1 in pieces; a penalty's refresh, which no graph holds, comes between them."""
+        """The steps first…last−1 in pieces, perhaps empty; a penalty's refresh, which no graph holds, is in between."""
         refresh, begin = self._rule.refresh if isinstance(self._rule, Penalty) else None, first
         for step in range(first, last):
             if refresh and is_due(step, self._shared.fisher_every):
@@ -82,9 +86,13 @@ class BatchedEngine(FixedEngine):
                 yield gradient
 
     def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
-        """Returns each learner's accuracy [M] on the task's test set, in [0, 1]."""
+        """Returns each learner's accuracy [M] on the task's test set, in [0, 1]; raises PrecisionError.
+
+        Balanced streams count every class alike. What other tasks' outputs say is not looked at.
+        """
         set_precision(self._path)
         labels = self._feed.labels(task)
+        # Compared on the device, and fetched once at the end: a GPU goes on to the next part meanwhile.
         hits = torch.empty(len(learners.params), labels.shape[1], dtype=torch.bool, device=self._device)
         for part in parts(labels.shape[1], self._feed.test_rows):
             for turn in self._turns(learners):
@@ -101,7 +109,10 @@ class BatchedEngine(FixedEngine):
         return [slice(row, row + 1) for row in range(count)] if self._one_by_one else [slice(count)]
 
     def _advance(self, learners: Learners, number: int, steps: int, start: int) -> None:
-        """Takes steps of one segment: as many as possible from a graph, the rest one by one."""
+        """Takes steps of one segment: as many as possible from a graph, the rest one by one.
+
+        number: the segment's, start: its first step. The one to begin with is in `_step`, which moves on.
+        """
         # The parameters' address tells graphs apart, as it is recorded with them: other learners need one of their own.
         per_graph, key = self._graph_steps, (learners.params.data_ptr(), number)
         if self._device.type == "cuda" and per_graph > 1:
@@ -137,6 +148,7 @@ class BatchedEngine(FixedEngine):
         self._step.add_(1)
 
     def _step_of(self, learners: Learners, segment: "_Segment", rows: Tensor, start: int) -> None:
+        """One step of those that are trained in one batch of products; rows [S, B]: each seed's batch, in its pool."""
         params, batch = learners.params, self._feed.batch(rows, learners.seed)
         sizes, weight = (segment.current, *segment.parts), segment.row_weight
         if self._together:
@@ -149,7 +161,11 @@ class BatchedEngine(FixedEngine):
         self._update(learners, segment, gradients[0], gradients[1:])
 
     def _update(self, learners: Learners, segment: "_Segment", g: Tensor, references: list[Tensor]) -> None:
-        """Subtracts rate · the rule's direction from the parameters, in place."""
+        """Subtracts rate · the rule's direction from the parameters, in place.
+
+        g [M, D]: the mini-batch's gradient; references: those [M, D] of the reference batches, one for each previous
+        task for projections, else one or none.
+        """
         params, rule, values = learners.params, self._rule, learners.values(self._shared)
         rate = column(values.lr)
         if isinstance(rule, Penalty):
@@ -202,7 +218,10 @@ class _Segment:
 
 
 def inner_products(g: Tensor, g_ref: Tensor, share: float = 0.5) -> Products:
-    """Of gradients [M, D] each: one global L2 inner product over all parameters, [M]."""
+    """Of gradients [M, D] each: one global L2 inner product over all parameters, [M].
+
+    share: the mini-batch's of all examples of the step. Padding is zero in both, and adds nothing.
+    """
     gr = _inner(g, g_ref)
     return Products(_inner(g, g), gr, _inner(g_ref, g_ref), torch.full_like(gr, share))
 

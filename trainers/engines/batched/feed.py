@@ -18,7 +18,10 @@ UPLOAD = 1000  # images that go to the device at a time
 
 
 class Feed(Protocol):
-    """seed [M] says which pool each member reads."""
+    """Batches of the loaded task and parts of test sets, as a network sees them; seed [M] says whose each member reads.
+
+    test_rows: examples of a test in one forward pass, so many that their activations fit.
+    """
 
     test_rows: int
 
@@ -121,6 +124,7 @@ class ImageFeed:
         return Batch(x[None], labels, self._heads[labels][..., None] == self._heads)
 
 
+# Cohorts of a study follow each other in a process, all on the same images: they are uploaded for the first alone.
 _on_device: dict[tuple[int, str], tuple[NDArray[np.uint8], Tensor]] = {}  # the last one, for later cohorts
 
 

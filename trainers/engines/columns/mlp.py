@@ -37,7 +37,10 @@ class Block(NamedTuple):
 
 
 class ColumnsEngine(GrowingEngine):
-    """For columns that are multilayer perceptrons."""
+    """For columns that are multilayer perceptrons, on a CPU or a GPU.
+
+    Seeds can be trained together. They share the schedule, as the method has no memory, and each has its own images.
+    """
 
     _stream: PixelStream
     _net: Columns
@@ -116,9 +119,10 @@ def frozen_units(net: Columns, columns: Sequence[Column], x: Tensor, affine: Aff
 def train_column(
     net: Columns, columns: Sequence[Column], block: Block, steps: range, rate: float, affine: Affine
 ) -> Tensor:
-    """SGD steps of the last of these columns, in place; the others are frozen. Returns the loss of each step.
+    """SGD steps of the last of these columns, in place; the others are frozen. Returns the loss [steps] of each.
 
-    `steps` of the block's batches are taken.
+    `steps` of the block's batches are taken. rate: the learning rate of one summand of what is stored as a sum. The
+    losses are computed for all steps at once in the end, from the logits that are kept: nothing waits for them.
     """
     (x, labels, hidden), number, classes = block, len(columns) - 1, net.sizes[-1]
     units = [part.view(*x.shape[:2], -1) for part in hidden]

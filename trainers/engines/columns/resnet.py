@@ -62,6 +62,7 @@ class ResNetColumnsEngine(GrowingEngine):
             rows = torch.from_numpy(self._segments[number].rows).to(self._device)
             for step in steps:
                 x, labels, allowed = self._feed.batch(rows[step : step + 1], learners.seed)
+                # The batch is made once: all members have the one seed's images.
                 for member, rate in zip(members, rates, strict=True):
                     kept = member.state["statistics"]
                     loss, gradients = self._net.gradients(member.params, kept, self._task, x, labels, allowed)
@@ -71,6 +72,7 @@ class ResNetColumnsEngine(GrowingEngine):
                     note_bad(member.first_bad[0], loss, start + step)
 
     def _used(self, learners: Learners, row: int, task: int) -> Tensor:
+        # A test normalises by the moving averages, which a column keeps beside its parameters.
         params = learners.params[row, : self._net.slice(task).stop]
         averages = learners.state["statistics"][row, : self._net.statistics_slice(task).stop]
         return torch.cat([params, averages])

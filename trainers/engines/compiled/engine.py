@@ -31,7 +31,11 @@ TEST_ROWS = 500  # test rows of one forward pass: their activations stay in the 
 
 
 class CompiledEngine(FixedEngine):
-    """Members of one seed. They take each step one after another, so that a batch is prepared once for all."""
+    """Members of one seed. They take each step one after another, so that a batch is prepared once for all.
+
+    Nothing that a member is computed from depends on the other members, so it is bit-identical alone and in any cohort:
+    tests/contracts holds the engine to that.
+    """
 
     def __init__(
         self, cohort: Cohort, seeds: tuple[int, ...], stream: PixelStream, architecture: Architecture, path: NumericPath
@@ -78,6 +82,7 @@ class CompiledEngine(FixedEngine):
         return np.asarray(hits.mean(axis=1))
 
     def _step(self, members: list["_Member"], segment: Segment, rows: Indices, step: int) -> None:
+        """One step of every member on the batch of these rows of the pool; step: its number within the task."""
         if isinstance(self._rule, Penalty):
             self._penalise(members, self._rule, rows, step)
         elif isinstance(self._rule, Projection) and segment.reference:
@@ -86,6 +91,7 @@ class CompiledEngine(FixedEngine):
             self._mix(members, segment, rows, step)
 
     def _mix(self, members: list["_Member"], segment: Segment, rows: Indices, step: int) -> None:
+        """By a rule that mixes g and g_ref; also plain SGD, for all rules but a penalty without a reference batch."""
         passes, batch = self._passes, self._passes.batch(len(rows), segment.current)
         # Once for all learners, who share a seed and so the batch.
         inputs, labels = self._take(rows, segment.current)
@@ -100,6 +106,7 @@ class CompiledEngine(FixedEngine):
             passes.update(member.layers, batch, inputs, -member.rate * a, -member.rate * b)
 
     def _penalise(self, members: list["_Member"], rule: Penalty, rows: Indices, step: int) -> None:
+        """By a rule that pulls parameters back to θ*, which takes the whole gradient."""
         inputs, labels = self._take(rows, 0)
         g = self._buffer(1)
         # Views of g: what the backward pass writes layer by layer is the whole gradient.
@@ -112,6 +119,7 @@ class CompiledEngine(FixedEngine):
             member.params.add_(direction, alpha=-member.rate)
 
     def _project(self, members: list["_Member"], rule: Projection, segment: Segment, rows: Indices, step: int) -> None:
+        """By a rule with one reference gradient for each previous task, which takes all of them whole."""
         sizes = (segment.current, *segment.parts)
         batches = np.split(rows, np.cumsum(sizes)[:-1])
         gradients = self._buffer(len(sizes))
@@ -144,7 +152,7 @@ class CompiledEngine(FixedEngine):
         return self._gradients[:gradients]
 
     def _take(self, rows: Indices, current: int) -> tuple[Inputs, Indices]:
-        """Makes these rows of the pool the batch at hand."""
+        """Makes these rows of the pool the batch at hand, the first `current` of them those of g."""
         if self._inputs is None:
             self._inputs = self._passes.examples(self._pool.inputs)
         self._inputs.take(rows)
@@ -153,7 +161,11 @@ class CompiledEngine(FixedEngine):
 
 
 class _Member:
-    """One row of the learners, as plain numbers and views."""
+    """One row of the learners, as plain numbers and views.
+
+    Made once for many steps, so that none of them looks numbers up in tensors. params [1, D], as rules take rows of
+    matrices; state: the same row of a penalty's arrays.
+    """
 
     def __init__(self, learners: Learners, row: int, layers: list[Layer], shared: Hyperparameters) -> None:
         self.row, self.layers, self.params = row, layers, learners.params[row : row + 1]

@@ -56,7 +56,10 @@ class Inputs(Protocol):
 
 
 class DenseInputs:
-    """For small or dense images: one gather a batch, then matrix products."""
+    """For small or dense images: one gather a batch, then matrix products.
+
+    examples [n, P] in bytes; scale [256]: what the network sees of each byte.
+    """
 
     def __init__(self, examples: Bytes, scale: Floats, products: Products) -> None:
         self._examples, self._scale, self._products = examples, scale, products
@@ -90,7 +93,10 @@ class DenseInputs:
 
 
 class SparseInputs:
-    """For images most of whose pixels are zero."""
+    """For images most of whose pixels are zero; examples and scale as `DenseInputs` has them.
+
+    All examples are turned into lists once, at the first step of a task, and only the lists are kept.
+    """
 
     def __init__(self, examples: Bytes, scale: Floats) -> None:
         self._examples, self._pixels = sparse.without_zeros(examples, scale), examples.shape[1]

@@ -15,7 +15,11 @@ from trainers.schedule import Indices
 
 
 class Passes:
-    """The arithmetic of an MLP whose members' layers are given one at a time. `g_ref` is written by `backward`."""
+    """The arithmetic of an MLP whose members' layers are given one at a time. `g_ref` is written by `backward`.
+
+    largest: what bytes are divided by. A batch is at hand in the `Inputs`, which all members share; its activations are
+    in a `Batch`, which the next member overwrites.
+    """
 
     def __init__(self, net: MLP, largest: float, path: NumericPath) -> None:
         self._net, self._sparse = net, path.sparse
@@ -35,7 +39,11 @@ class Passes:
         return SparseInputs(rows, self._scale) if self._sparse else DenseInputs(rows, self._scale, self._multiply)
 
     def batch(self, rows: int, current: int) -> "Batch":
-        """The same buffers, made for the largest batch so far, are used for all; batches are views of them."""
+        """A batch of so many rows, the first `current` of them g's and the rest g_ref's.
+
+        The same buffers, made for the largest batch so far, are used for all, so that no step allocates; batches are
+        views of them.
+        """
         if rows > self._buffers.rows:
             self._buffers = Buffers(self._net, rows)
             # They are views of the buffers that have just been replaced.
@@ -63,7 +71,10 @@ class Passes:
         )
 
     def backward(self, member: list[Layer], batch: "Batch", inputs: Inputs, g_ref: list[Layer]) -> Products:
-        """Fills batch.delta and g_ref; returns the inner products, zeros without a reference batch."""
+        """Fills batch.delta and g_ref; returns the inner products, zeros without a reference batch.
+
+        From the last layer down, as a layer's delta is made from the one above it.
+        """
         sums: list[Sums] = []
         for number in reversed(range(len(member))):
             delta, reference = batch.delta_array[number], g_ref[number]
@@ -81,7 +92,7 @@ class Passes:
         return Products(gg, gr, rr, batch.current / (batch.current + batch.reference))
 
     def update(self, member: list[Layer], batch: "Batch", inputs: Inputs, of_g: float, of_ref: float) -> None:
-        """Adds of_g·g + of_ref·g_ref to the parameters, in place."""
+        """Adds of_g·g + of_ref·g_ref to the parameters, in place, after `forward` and `backward` of the same batch."""
         a, b = np.float32(of_g), np.float32(of_ref)
         inputs.update(member[0], self.g_ref[0], b, batch.delta_now[0], a)
         for number in range(1, len(member)):
@@ -115,7 +126,10 @@ class Buffers:
 
 
 class Batch:
-    """One batch's part of the buffers, with views of the batch's two parts."""
+    """One batch's part of the buffers, with views of the batch's two parts: now [current, width], ref [rest, width].
+
+    Lists have one tensor or array a layer. Tensors are for matrix products, arrays for kernels.
+    """
 
     def __init__(self, buffers: Buffers, rows: int, current: int) -> None:
         self.current, self.reference = current, rows - current

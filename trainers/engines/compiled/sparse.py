@@ -39,7 +39,10 @@ class ByPixel(NamedTuple):
 
 
 def without_zeros(rows: NDArray[np.uint8], scale: Floats) -> Sparse:
-    """From bytes [rows, P]; scale[byte] is what a network sees."""
+    """From bytes [rows, P]; scale[byte] is what a network sees.
+
+    A pixel's number takes two bytes: P is at most 65,536.
+    """
     count = int(np.count_nonzero(rows))
     starts = np.empty((len(rows), PIXEL_BLOCKS + 1), dtype=np.int64)
     lists = Sparse(starts, np.empty(count, dtype=np.uint16), np.empty(count, dtype=np.float32))

@@ -61,7 +61,10 @@ class ResNetColumns:
         return cast(NDArray[np.float32], row[0].numpy())
 
     def statistics(self, params: Tensor) -> Statistics:
-        """Moving averages [M, S] of untrained columns."""
+        """Moving averages [M, S] of untrained columns, one behind the other.
+
+        params [M, D] are asked for their number, type and device alone.
+        """
         one = self.net.statistics(params[:1].expand(self.count, -1))["statistics"]
         return {"statistics": one.view(1, -1).repeat(len(params), 1)}
 
@@ -119,12 +122,14 @@ class ResNetColumns:
         laterals, outputs = self._laterals[number], []
         h = layers.stem(self.net, x, laterals.beside(layers.views, 0, below))
         for stage in range(1, LOGITS):
+            # Channels last, as the laterals' matrix products take them.
             outputs.append(h.permute(0, 2, 3, 1))
             first, last = self.net.blocks[(stage - 1) * BLOCKS : stage * BLOCKS]
             h = layers.block(last, layers.block(first, h), laterals.beside(layers.views, stage, below))
         return [*outputs, layers.pooled(h)[0]]
 
     def _logits(self, layers: Layers, number: int, x: Tensor, below: list[Tensor]) -> Tensor:
+        """[1, B, outputs] of the column's head and of the laterals that feed it."""
         pooled = self._outputs(layers, number, x, below)[-1][None]
         return self.net.head.logits(layers.views, pooled) + self._laterals[number].logits(layers.views, below)
 
