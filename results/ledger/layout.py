@@ -75,7 +75,7 @@ def _brought_up_to_date(connection: Connection, version: int, upgrade: bool) -> 
     All in the transaction of the connection, so there is always the old ledger or the new one.
     """
     on_sqlite = connection.dialect.name == "sqlite"
-    # A database that others share is not copied, and has a backup of its own: somebody must have thought of it.
+    # Another database is not copied: whoever runs the command is to have a backup of it.
     if not (on_sqlite or upgrade):
         raise StoreError(f"{_of_version(version)}; back it up, and let {UPGRADE} bring it up to date")
     copy = copy_beside(connection, version) if on_sqlite else None
