@@ -14,11 +14,12 @@ def main() -> None:
         status = answered(_command_line, stop.telling)
     except KeyboardInterrupt:  # while even that was being imported, or between two lines of it
         end()
-    stop.told()
+    stop.told()  # a signal from here on would be a traceback of the interpreter's own end
     sys.exit(status)
 
 
 def _command_line() -> object:
+    """Imports the rest and runs it: what goes wrong while it is imported is one line, too."""
     from epsearch.cli import run
 
     return run()

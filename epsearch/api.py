@@ -27,28 +27,38 @@ SIDE_BY_SIDE = "strategies"  # the folder
 
 @dataclass(frozen=True)
 class Outcome:
-    """A study, its results, the path of its report, and what it took."""
+    """What came of a study."""
 
     study: Study
+    """As it was trained: with a numeric path, and workers where they were left open."""
     results: AnyResults
+    """What was found, in the shape that the report takes."""
     report: Path
     """Its first page."""
     effort: Effort
+    """What the session took; of a report that is only written again, nothing was trained."""
 
 
 class Dataset(NamedTuple):
     """One line of `epsearch datasets`."""
 
     name: str
+    """As after --dataset."""
     title: str
+    """As in the paper."""
     status: str
+    """Whether its data is there, or where it would come from, in words."""
     where: str
+    """The folder or file of its data; "" where there is none yet."""
 
 
 def run(study: Study, events: Events = SILENT, extend: bool = False) -> Outcome:
     """Trains a search, a comparison or a memory study from where the ledger stands, and writes its report.
 
-    extend: a stored search may grow into this one. Raises what `session.train` does.
+    events: who is told how that goes, and asked whether to stop; extend: a stored search may grow into this one.
+    Running the same study again trains nothing twice, and writes the report anew. Raises UsageError (bad input; nothing
+    has been trained); Interrupted, TrainingFailed and Unavailable (what was trained is stored); StoreError where the
+    ledger fails.
     """
     TRAINS.set()
     loop, effort = train(study, events, extend)
@@ -56,7 +66,11 @@ def run(study: Study, events: Events = SILENT, extend: bool = False) -> Outcome:
 
 
 def grown(given: Mapping[str, Any], config: Path | None = None) -> Search:
-    """The stored search `given["name"]` with other options, as far as it may have them. Raises UsageError."""
+    """Returns the stored search `given["name"]` with other options, as far as it may have them.
+
+    given, config: as `build` takes them; options that neither names keep their values. Raises UsageError where there is
+    no such search, or it would not grow but become another one.
+    """
     name, out, storage = places(given, config)
     if name is None:
         raise UsageError("extend needs --name, the study that is to grow")
@@ -70,14 +84,17 @@ def grown(given: Mapping[str, Any], config: Path | None = None) -> Search:
 
 
 def report(name: str | None, storage: LedgerUrl, out: Path) -> Outcome:
-    """Writes the report of a stored study again, from the ledger alone; without a name, of the newest study."""
+    """Writes the report of a stored study again, from the ledger alone; without a name, of the newest study.
+
+    Raises UsageError where there is none of that name, it cannot be read, or its search has no finished round.
+    """
     return _report(load(name, storage, out), None)
 
 
 def side_by_side(names: Sequence[str], storage: LedgerUrl, out: Path) -> tuple[list[SearchResults], Path]:
     """Sets several stored searches on one stream side by side; their results, and the path of the page.
 
-    Raises UsageError where they cannot be compared.
+    The page lies in OUT/strategies. Raises UsageError where they are no searches, or their scores cannot be compared.
     """
     from results.pages.side_by_side import write_strategies
     from results.pages.side_by_side_numbers import check_studies
@@ -94,16 +111,17 @@ def side_by_side(names: Sequence[str], storage: LedgerUrl, out: Path) -> tuple[l
 
 
 def list_datasets(data_dir: Path) -> list[Dataset]:
-    """Every dataset that has a definition, and where its images lie."""
-    found = []
-    for name in definitions():
-        where = present(name, data_dir)
-        status = "present" if where else "downloaded when first used" if downloaded(name) else "put there by you"
-        found.append(Dataset(name, load_definition(name).title, status, where or ""))
-    return found
+    """Every dataset that has a definition, by name, and where its images lie; data_dir: where they are looked for."""
+    places = {name: present(name, data_dir) for name in definitions()}
+    absent = {True: "downloaded when first used", False: "put there by you"}
+    return [
+        Dataset(name, load_definition(name).title, "present" if where else absent[downloaded(name)], where or "")
+        for name, where in places.items()
+    ]
 
 
 def _report(loop: Loop, effort: Effort | None, waiting: Patience | None = None) -> Outcome:
+    """Writes the pages, tables and study.yaml of what the ledger knows. effort: None where nothing was trained."""
     from results.files import write_atomically
 
     # Before the pages are made, which takes a while: they could not be written.
@@ -116,4 +134,5 @@ def _report(loop: Loop, effort: Effort | None, waiting: Patience | None = None) 
 
 
 def _elsewhere(storage: LedgerUrl) -> str:
+    """What to do where an out folder cannot be written to: a ledger within it must be named, then."""
     return f"give another --out, and --storage {storage}"

@@ -10,7 +10,7 @@ from epsearch.study.options import Option
 
 
 def joined(arguments: Sequence[str]) -> list[str]:
-    """`--search A=… B=…` as one argument, which is what the parser takes.
+    """`--search A=… B=…` as one argument, which is what the parser takes; given several times, all parts count.
 
     >>> joined(["run", "--search", "lr=0.1..1", "memory=10,25", "--race"])
     ['run', '--search', 'lr=0.1..1 memory=10,25', '--race']
@@ -37,7 +37,8 @@ def joined(arguments: Sequence[str]) -> list[str]:
 def parameter(option: Option) -> inspect.Parameter:
     """Returns the keyword parameter from which Typer makes the option; None where it is not given."""
     flag = isinstance(option.default, bool)
-    kind: Any = bool if flag else tuple[str, str] if option.name == "interval" else str
+    # Two words after one flag; all others are one text, which the option's own converter reads.
+    kind: Any = bool if flag else {"interval": tuple[str, str]}.get(option.name, str)
     shown = "" if flag or option.default in (None, ()) else f" [default: {_plain(option.show(option.default))}]"
     told = typer.Option(option.flag, *option.aliases, help=option.help + shown, show_default=False)
     return inspect.Parameter(
@@ -46,4 +47,5 @@ def parameter(option: Option) -> inspect.Parameter:
 
 
 def _plain(value: Any) -> str:
+    """A default as people type it."""
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)

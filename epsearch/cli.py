@@ -32,9 +32,10 @@ app = typer.Typer(
     help="Finds the soft constraint ε of ε-SOFT-GEM, a continual-learning method, and compares it with others.",
     no_args_is_help=True,
     add_completion=False,
-    pretty_exceptions_enable=False,
+    pretty_exceptions_enable=False,  # whatever is raised becomes one line: failures/lines.py
 )
 out, err = PlainConsole(), PlainConsole(stderr=True)
+# Of commands that take no study: read and shown as the options of studies are.
 OUT, DATA, DATASET, STORAGE = (options()[name] for name in ("out", "data_dir", "dataset", "storage"))
 
 Storage = Annotated[
@@ -60,7 +61,7 @@ def main() -> None:
 
 
 def run() -> object:
-    """Runs the command line; its exit status, or None. Raises what `failures.lines` explains."""
+    """Runs the command line; its exit status, or None for 0. Raises what `failures.lines` explains."""
     command = get_command(app)
     try:
         # Not through its `main`, which takes Ctrl-C and a closed pipe for the end, without a word.
@@ -78,7 +79,10 @@ TRAINING: dict[str, str] = {
 
 
 def _command(kind: type[Study], act: Callable[..., None]) -> Callable[..., None]:
-    """A command that takes a study: the options of its description, and those of the output."""
+    """A command that takes a study: the options of its description, and those of the output.
+
+    kind: whose options it has; act: called with the study that they make, and with the options that remain.
+    """
 
     def command(**values: Any) -> None:
         given, config = {name: values.pop(name) for name in kind.options()}, values.pop("config")
@@ -112,12 +116,14 @@ def _besides(
 
 
 def _grown(given: dict[str, Any], config: Path | None) -> Study:
+    """The stored search that is to be extended, with other options."""
     from epsearch import api
 
     return api.grown(given, config)
 
 
 def _train(study: Study, quiet: bool, as_json: bool, extend: bool = False) -> None:
+    """Trains what is missing, writes the report, and prints the outcome."""
     from epsearch import api  # late, as in all commands: `--help` and `--print-config` need not wait for it
 
     with _listener(quiet or as_json) as events:
@@ -128,6 +134,7 @@ def _train(study: Study, quiet: bool, as_json: bool, extend: bool = False) -> No
 
 
 def _plan(study: Search, quiet: bool, as_json: bool, extend: bool = False) -> None:
+    """Prints what a run would take."""
     from epsearch.session import session
     from epsearch.session.plan_text import in_words
 
@@ -187,8 +194,8 @@ def upgrade(folder: Out = OUT.default, storage: Storage = None, as_json: Json = 
 
     found = upgrade(_url(folder, storage), folder, partial(err.print, soft_wrap=True))
     done = f"; {found.summed_up} studies summed up for `epsearch list`" if found.summed_up else ""
-    shown = f"the ledger {found.ledger} has schema version {found.version}: it is up to date{done}"
-    _print(Text(shown), found._asdict(), as_json, soft_wrap=True)
+    shown = Text(f"the ledger {found.ledger} has schema version {found.version}: it is up to date{done}")
+    _print(shown, found._asdict(), as_json, soft_wrap=True)
 
 
 datasets = typer.Typer(help="List the known datasets; decode the images of one, or check them.", add_completion=False)
@@ -250,17 +257,21 @@ def doctor(folder: Out = OUT.default, data_dir: DataDir = DATA.default, as_json:
 
 
 def _listener(quiet: bool) -> "Terminal":
+    """Who hears a training; quiet: warnings alone are printed. Its imports can wait until there is one."""
     from epsearch.terminal.listener import Terminal
 
     return Terminal(err, quiet)
 
 
 def _url(folder: Path, storage: str | None) -> LedgerUrl:
+    """The ledger of a command that takes no study."""
     return ledger_url(folder, None if storage is None else STORAGE.parse(storage))
 
 
 def _print(shown: RenderableType, data: Any, as_json: bool, soft_wrap: bool = False) -> None:
+    """Prints a result for people, or as JSON."""
     if as_json:
+        # Not through rich, which would wrap long lines. Letters stay as they are, and paths become text.
         sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False, default=str) + "\n")
     else:
         out.print(shown, soft_wrap=soft_wrap)

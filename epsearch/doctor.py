@@ -26,7 +26,11 @@ class Check(NamedTuple):
 
 
 def diagnose(out: Path, data_dir: Path) -> list[Check]:
-    """Everything that commonly goes wrong, checked."""
+    """Everything that commonly goes wrong, checked, in the order in which it is shown.
+
+    out, data_dir: folders in whose places there must be room; neither need exist. Nothing is raised: what fails is a
+    check that is not well.
+    """
     versions = {name: installed(name) for name in PACKAGES}
     cuda = gpu()
     return [
@@ -59,6 +63,7 @@ def _tried(subject: str, act: Callable[[], str], failed: bool | None, words: str
 
 
 def _torchvision() -> str:
+    """Whether it fits the torch that is installed, which only its import tells."""
     import torchvision
 
     return f"{torchvision.__version__} can be imported"
@@ -80,13 +85,14 @@ def _ray() -> str:
         shut_down()
 
 
+# Ray makes no task of a function that is built in.
 def _process() -> int:
     return os.getpid()
 
 
 def _space(subject: str, folder: Path) -> Check:
+    """There must be a GiB for what is written; a folder that does not exist yet lies where its parent does."""
     existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     free = shutil.disk_usage(existing).free / 2**30
     writable = os.access(existing, os.W_OK)
-    detail = f"{folder}: {free:.1f} GiB free" + ("" if writable else "; not writable")
-    return Check(subject, writable and free > 1, detail)
+    return Check(subject, writable and free > 1, f"{folder}: {free:.1f} GiB free{'' if writable else '; not writable'}")

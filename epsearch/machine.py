@@ -25,7 +25,7 @@ def usable_cores() -> int:
 
 
 def installed(package: str) -> str | None:
-    """The version of an installed package."""
+    """Returns the version of an installed package; None where it is not there. Nothing is imported."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -33,7 +33,8 @@ def installed(package: str) -> str | None:
 
 
 def processor() -> str:
-    """The processor's name, as the operating system gives it."""
+    """Returns the processor's name, as the operating system gives it; its kind where it gives none."""
+    # `platform.processor` knows no more than "x86_64" on Linux.
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
@@ -42,7 +43,10 @@ def processor() -> str:
 
 
 def cuda_present() -> bool:
-    """Whether torch finds a CUDA GPU. Without NVIDIA's driver library it cannot, and need not be imported to say so."""
+    """Whether torch finds a CUDA GPU.
+
+    Without NVIDIA's driver library it cannot, and need not be imported to say so, which takes seconds.
+    """
     try:
         ctypes.CDLL("nvcuda.dll" if platform.system() == "Windows" else "libcuda.so.1")
     except OSError:

@@ -32,7 +32,7 @@ def _hyperparameter(name: str) -> str | None:
 
 
 def tell_reports() -> None:
-    """Hands the look-ups to `results.labels`."""
+    """Hands the look-ups to `results.labels`, which prints names but may not import those who declare them."""
     titles = {"method": _method, "dataset": _dataset, "strategy": _strategy, "hyperparameter": _hyperparameter}
     for kind, title in titles.items():
         entitle(kind, title)

@@ -15,7 +15,8 @@ from results.ledger.url import LedgerUrl, without_passwords
 def write(error: BaseException, workers: str = "") -> str:
     """Writes the report of an error to the cache folder, or to that of temporary files; says where it lies.
 
-    workers: the traceback of another process, where the fault is there.
+    workers: the traceback of another process, where the fault is there. Passwords of URLs on the command line and in
+    the environment are stars in it, wherever they stand. Where neither folder takes it, the words say that.
     """
     text = without_passwords(report(error, workers), given_urls())
     name = f"crash-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}.txt"
@@ -23,6 +24,7 @@ def write(error: BaseException, workers: str = "") -> str:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             file = folder / name
+            # File names among the arguments may be no text, which UTF-8 has no letters for.
             file.write_text(text, encoding="utf-8", errors="backslashreplace")
         except OSError:
             continue
@@ -53,15 +55,17 @@ def report(error: BaseException, workers: str = "") -> str:
 
 
 def given_urls() -> list[LedgerUrl]:
-    """URLs of the command line and the environment."""
+    """URLs of the command line and the environment: those whose passwords may stand in what is printed."""
     return [LedgerUrl(text) for text in (*sys.argv[1:], *_ours().values()) if "://" in text]
 
 
 def _ours() -> dict[str, str]:
+    """Variables of the environment that epsearch reads."""
     return {name: value for name, value in sorted(os.environ.items()) if name.startswith("EPSEARCH_")}
 
 
 def _folder() -> str:
+    """The working directory, from which relative paths among the arguments go."""
     try:
         return os.getcwd()
     except OSError:

@@ -7,7 +7,11 @@ from contextlib import contextmanager
 
 
 class UsageError(Exception):
-    """Bad input; the command line prints the message and exits with status 2."""
+    """Bad input: an option, a file, a dataset or code of the user's.
+
+    The message is one line: the condition, the value, what is allowed. The command line prints it and exits with
+    status 2.
+    """
 
 
 class Interrupted(Exception):
@@ -21,7 +25,7 @@ class Unavailable(Exception):
 class TrainingFailed(Exception):
     """A cohort could not be trained, for a reason outside the experiment.
 
-    traceback: of the worker, where the program itself is to blame; else empty.
+    traceback: of the worker, where the program itself is to blame; else empty. What other cohorts gave is stored.
     """
 
     def __init__(self, message: str, traceback: str = "") -> None:
@@ -56,6 +60,7 @@ class _Brief(reprlib.Repr):
         self.maxstring = self.maxother = self.maxlong = 60
 
     def repr_int(self, number: int, level: int) -> str:
+        # Python writes no int of more than 4300 digits as a decimal: that would take quadratic time.
         try:
             return super().repr_int(number, level)
         except ValueError:
@@ -67,7 +72,11 @@ brief = _Brief().repr
 
 
 def unknown(kind: str, value: object, allowed: Iterable[str]) -> str:
-    """One line for a name that is not known, with the nearest one that is."""
+    """Returns one line for a name that is not known, with all that are, and the nearest of them.
+
+    >>> unknown("method", "agme", ["agem", "van"])
+    "no method 'agme'; known: agem, van; did you mean 'agem'?"
+    """
     names = list(allowed)
     near = difflib.get_close_matches(str(value), names, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""

@@ -34,9 +34,10 @@ class Failure(NamedTuple):
 
 
 def answered(run: Callable[[], object], telling: Callable[[], None] = lambda: None) -> int:
-    """Runs a command; its exit status. Whatever it raises is one line on standard error, and a status of ours.
+    """Runs a command and returns its exit status.
 
-    telling: called before that line is printed.
+    Whatever it raises is one line on standard error, and a status of ours; SystemExit alone passes. run: its status if
+    it returns a number, anything else is success; telling: called before that line is printed.
     """
     stopping.TRAINS.clear()  # another command of this process may have been one
     try:
@@ -53,7 +54,7 @@ def answered(run: Callable[[], object], telling: Callable[[], None] = lambda: No
 
 
 def told(error: BaseException) -> int:
-    """Prints the line that explains the error, writes a crash report where the fault is ours; the exit status."""
+    """Prints the line that explains the error, and writes a crash report where the fault is ours; the exit status."""
     message, status, traceback = failure(error)
     crash = f"; {_reported(error, traceback)}" if status == OURS else ""
     if isinstance(error, BrokenPipeError):
@@ -63,6 +64,7 @@ def told(error: BaseException) -> int:
 
 
 def _reported(error: BaseException, traceback: str) -> str:
+    """Where the crash report lies, in words, whatever happens while it is written."""
     try:
         return write(error, traceback)
     except Exception as another:  # noqa: BLE001  nothing may come in the way of the line
@@ -112,9 +114,9 @@ def of_a_cohort(error: Exception) -> CohortFailure:
         return CohortFailure(words)
     if _is(error, "ForeignError", "trainers"):
         return CohortFailure(str(error), foreign=True)
-    words = f"{type(error).__name__}: {error}"
-    ours = not (isinstance(error, UsageError) or _is(error, "DataError", "trainers"))
-    return CohortFailure(words, "".join(traceback.format_exception(error)) if ours else "")
+    users = isinstance(error, UsageError) or _is(error, "DataError", "trainers")  # whose data or code it is
+    where = "" if users else "".join(traceback.format_exception(error))
+    return CohortFailure(f"{type(error).__name__}: {error}", where)
 
 
 def surroundings(error: BaseException) -> str | None:
@@ -163,7 +165,7 @@ def say(message: str) -> None:
         if sys.stderr.isatty() and "NO_COLOR" not in os.environ:
             line = f"\033[31m{line}\033[0m"
         print(line, file=sys.stderr, flush=True)
-    except (OSError, ValueError, AttributeError):  # closed, or there never was one
+    except (OSError, ValueError, AttributeError):  # closed, or there never was one: then nobody can be told
         pass
 
 

@@ -38,7 +38,7 @@ class Stop:
         """Raises KeyboardInterrupt the first time, and ends the process the next time."""
         if self._told:
             os._exit(STATUS)
-        if self._telling:
+        if self._telling:  # the line is nearly out, and a traceback would come in its place
             return
         if not self._stopping:
             self._stopping = True
@@ -62,7 +62,10 @@ class Stop:
 
 
 def end(words: str = WORDS, status: int = STATUS) -> NoReturn:
-    """Says the one line and ends the process, wherever it is."""
+    """Says the one line and ends the process, wherever it is: nothing that is open is closed or flushed.
+
+    words: without what is kept, which is added where the command trains; status: the exit status.
+    """
     cursor = SHOW_CURSOR if sys.stderr is not None and sys.stderr.isatty() else ""  # a progress line hides it
     try:
         # Not through sys.stderr, in the middle of whose own writing a signal may come.
@@ -72,7 +75,7 @@ def end(words: str = WORDS, status: int = STATUS) -> NoReturn:
 
 
 def listen() -> Stop:
-    """Handles, until the process ends, the signals that nobody has asked to be ignored."""
+    """Handles, until the process ends, the signals that nobody has asked to be ignored; returns their handler."""
     stop = Stop()
     for number in SIGNALS:
         if signal.getsignal(number) in AS_PYTHON_HAS_THEM:  # `nohup` ignores SIGHUP, a shell's background job SIGINT

@@ -22,7 +22,10 @@ class Unreadable(UsageError):
 
 @contextmanager
 def reading(row: StudyRow) -> Iterator[None]:
-    """Raises Unreadable where the row is damaged, or what is done with it fails for what it says."""
+    """Within it, a row of a study is read, and whatever that raises for what the row says is Unreadable, in one line.
+
+    Raises Unreadable at once where the row is damaged; StoreUnavailable passes.
+    """
     if row.damage:
         raise Unreadable(row.name, f"damaged: {row.damage}")
     try:

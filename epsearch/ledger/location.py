@@ -13,18 +13,19 @@ from results.ledger.url import HIDDEN, LedgerUrl
 
 VARIABLE = "EPSEARCH_STORAGE"
 ARG_START = 45  # the field of /proc/self/stat, counted behind the process's name
+# The URL while the variable is gone from the environment.
 _held: ContextVar[str | None] = ContextVar("_held", default=None)
 
 
 def ledger_url(out: Path, storage: LedgerUrl | None = None) -> LedgerUrl:
-    """The URL of the ledger. Raises UsageError."""
+    """The URL of the ledger: as given, else that of EPSEARCH_STORAGE, else of a file in the out folder."""
     return storage or _from_environment() or LedgerUrl.of_file((out / "epsearch.sqlite").absolute())
 
 
 def storage(value: Any, name: str = "storage") -> LedgerUrl:
     """A URL that was given. One with a masked password, as files have it, stands for that of EPSEARCH_STORAGE.
 
-    Raises UsageError.
+    name: as messages call the option. Raises UsageError where the environment has no such URL, or another one.
     """
     given = LedgerUrl.of(value if isinstance(value, LedgerUrl) else str(value))
     if not given.masked:
@@ -41,6 +42,7 @@ def storage(value: Any, name: str = "storage") -> LedgerUrl:
 
 
 def _from_environment() -> LedgerUrl | None:
+    """The URL of EPSEARCH_STORAGE, also while no process that is started may inherit it."""
     url = os.environ.get(VARIABLE) or _held.get()
     return LedgerUrl(url, from_environment=True) if url else None
 
@@ -64,12 +66,16 @@ def kept_within(arguments: Sequence[str] = ()) -> Iterator[None]:
 
 
 def _hide(secrets: set[str]) -> None:
-    """Overwrites them in the memory from which Linux answers; there is no such place elsewhere."""
+    """Overwrites them in the memory from which Linux answers; there is no such place elsewhere.
+
+    A password that cannot be hidden is no reason to refuse the command: what fails here is left as it is.
+    """
     with suppress(OSError, ValueError, IndexError):
         start = int(Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[ARG_START])
         line = Path("/proc/self/cmdline").read_bytes()
         # The longest first: a shorter one may be a part of it, whose rest would stay.
         for secret in sorted(map(os.fsencode, secrets), key=len, reverse=True):
+            # More than once where it is given twice.
             while (place := line.find(secret)) >= 0:
                 ctypes.memset(start + place, ord("*"), len(secret))
                 line = line[:place] + b"*" * len(secret) + line[place + len(secret) :]

@@ -21,7 +21,8 @@ from trainers.streams.base import TaskStream
 def check_search(study: Search) -> None:
     """By the options alone: there must be tasks enough, and nothing that switches off what is searched.
 
-    Raises UsageError.
+    Scores that are equal bit for bit have no best value, and a report could but say so after hours of training. Raises
+    UsageError.
     """
     for name in study.space.names:
         _check_tasks(study, study.score_on, study.method, name, f"to search {name}")
@@ -42,7 +43,11 @@ def check_tuning(study: Comparison) -> None:
 
 
 def check_on(study: Search, streams: Mapping[str, TaskStream]) -> None:
-    """By the sizes of the stream whose scores choose. Raises UsageError where all values lie beyond what can matter."""
+    """By the sizes of the stream whose scores choose.
+
+    streams: those of D^CV ("cv") and D^EV ("eval"). A search is refused only where all of its values lie beyond what
+    can matter: one that acts makes a difference. Raises UsageError.
+    """
     for name in study.space.names:
         limit = LIMITS[name](study, streams[study.score_on]) if name in LIMITS else None
         if limit is None or (low := _values(study, limit.name)[0]) <= limit.most:
@@ -54,6 +59,7 @@ def check_on(study: Search, streams: Mapping[str, TaskStream]) -> None:
 
 
 def _check_tasks(study: Study, phase: str, method: str, name: str, purpose: str) -> None:
+    """The phase must have as many tasks as a hyperparameter of the method needs to act; purpose: of the line."""
     tasks, least = len(study.stream_tasks(phase)), methods.method(method).tasks_needed(name)
     if tasks >= least:
         return
@@ -93,6 +99,7 @@ def _of_memory(study: Search, stream: TaskStream) -> _Limit | None:
         places = stream.classes * len(stream.tasks)
         total = max(sum(_sizes(stream, seed)) for seed in study.seeds)
         return _Limit("memory", -(-total // places) - 1, f"more keep all {total} examples of the stream")
+    # What is kept of the last task is never drawn: no task comes after it.
     largest = max(max(_sizes(stream, seed)[:-1]) for seed in study.seeds)
     if _values(study, "memory")[0] * stream.classes < largest:  # so one class at least has more: no need to count
         return None
@@ -101,6 +108,7 @@ def _of_memory(study: Search, stream: TaskStream) -> _Limit | None:
 
 
 def _of_memory_batch(study: Search, stream: TaskStream) -> _Limit | None:
+    """A reference batch is drawn without replacement: no more can be drawn than the largest memory ever holds."""
     place, low = int(_values(study, "memory")[1]), _values(study, "memory_batch")[0]
     if _is_reservoir(study):
         places = place * stream.classes * len(stream.tasks)
@@ -130,16 +138,20 @@ LIMITS: dict[str, Callable[[Search, TaskStream], _Limit | None]] = {
     "memory": _of_memory,
     "memory_batch": _of_memory_batch,
     "fisher_every": _of_fisher,
-    "strength": _of_fisher,
+    "strength": _of_fisher,  # the weight of an estimate: of none, it weighs nothing
 }
 
 
 def _is_reservoir(study: Search) -> bool:
+    """Whether the memory keeps a sample of all examples seen, whatever their class."""
     return methods.method(study.method).memory == RESERVOIR
 
 
 def _counts(stream: TaskStream, seed: int) -> list[NDArray[np.int64]]:
-    """Training examples of each class, of each task that is followed by another."""
+    """Training examples of each class, of each task that is followed by another: the last one's memory is never used.
+
+    One array for each task; classes without an example are left out.
+    """
     shown = (stream.train(seed, task, stream.order(seed, task)).labels for task in stream.tasks[:-1])
     return [np.unique(labels, return_counts=True)[1] for labels in shown]
 

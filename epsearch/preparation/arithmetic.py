@@ -27,9 +27,12 @@ KEPT, AGAIN = "numeric paths", "the fastest arithmetic is measured again"
 
 
 def numeric_path(study: Study, stream: TaskStream, begun_with: str | None = None, events: Events = SILENT) -> str:
-    """The path's name. Raises UsageError where a given one does not fit the device, or needs what is not here.
+    """Returns the path's name.
 
-    A study that goes on, on this machine or another, keeps the path it began with, so that its results stay its own.
+    A study that goes on, on this machine or another, keeps the path it began with (`begun_with`), so that its results
+    stay its own: paths round differently, and a run's key names its path. Else the fastest here is taken, which may be
+    measured first, a matter of seconds. Raises UsageError where a given path does not fit the device or the network, or
+    needs what is not installed here.
     """
     name = _chosen(study, stream, begun_with, events)
     if study.network == "mlp" and name.removesuffix(SUBTRACTED) in COMPILED and find_spec("numba") is None:
@@ -40,6 +43,7 @@ def numeric_path(study: Study, stream: TaskStream, begun_with: str | None = None
 
 
 def _chosen(study: Study, stream: TaskStream, begun_with: str | None, events: Events) -> str:
+    """As `numeric_path`, whether or not its products are installed here."""
     if study.numeric_path is not None:
         device, precision = study.numeric_path.split("-")[:2]
         if (device, precision) != (study.device, study.precision):
@@ -76,14 +80,18 @@ def fastest_here(inputs: int, width: int, density: float, events: Events = SILEN
 
 
 def fastest_for_images(network: str, size: int, events: Events = SILENT) -> str:
-    """The same for a residual network and images of size × size."""
+    """The same for a residual network and images of `size` × `size` pixels."""
     from trainers.engines.image_choice import fastest_image_path
 
     return _remembered(f"{network}, {size} x {size}", partial(fastest_image_path, network, size), OF_IMAGES, events)
 
 
 def _remembered(subject: str, measure: Callable[[], object], choices: Sequence[str], events: Events) -> str:
-    """What was measured on this machine, once for all processes. choices: what there is to measure."""
+    """What was measured on this machine, once for all processes.
+
+    subject: what the answer depends on besides the processor and the versions of torch and Numba. choices: what there
+    is to measure; an answer that is none of these was measured by a version that had others.
+    """
     path = cache_folder() / "numeric-paths"
     known = json.loads(sealed.read(path, KEPT, AGAIN) or "{}")
     here = f"{processor()}, torch {installed('torch')}, numba {installed('numba')}: {subject}"

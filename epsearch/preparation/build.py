@@ -26,9 +26,12 @@ AnyStudy = TypeVar("AnyStudy", bound=Study)
 
 
 def build(kind: type[AnyStudy], given: Mapping[str, Any], config: Path | None = None) -> AnyStudy:
-    """The effective study: the command line over the YAML file over the dataset's definition.
+    """Returns the effective study: the command line over the YAML file over the dataset's definition.
 
-    `given` maps option names to values; None means not given. Raises UsageError.
+    given: by the names of options, values as they are written or as the fields have them; None means not given.
+    config: a YAML file of options. A study without a name gets one of its dataset and a hash of its options. Raises
+    UsageError, one line, for a value or file that cannot be, and for options that do not fit each other. No data is
+    looked at: what depends on it, `data.prepare` checks.
     """
     parsed = {"dataset": options()["dataset"].default, **_parsed(kind, given, config)}
     # From the weakest to the strongest: of a name that several have, the last value counts.
@@ -37,24 +40,29 @@ def build(kind: type[AnyStudy], given: Mapping[str, Any], config: Path | None = 
         values["pretrained"] = None  # the definition's are another network's
     if "settings" in values:
         values["settings"] = _settings(values, "settings" in parsed)
+    # Now, so that the study says where its members were trained; its identity has the device, too.
     values["storage"] = ledger_url(values["out"], values["storage"])
     values["device"] = _device(values["device"])
     study = kind.of(values)
     _check(study)
     if values["name"] is not None:
         return study
+    # Only now is the identity known: the hash has the device, and all that the definition gave.
     prefix = f"{study.kind}-" if study.told else ""
     return replace(study, name=f"{prefix}{_name(study.dataset)}-{study.digest()}")
 
 
 def places(given: Mapping[str, Any], config: Path | None = None) -> tuple[str | None, Path, LedgerUrl]:
-    """(name, out folder, URL of the ledger) of a search. Raises UsageError."""
+    """(name, out folder, URL of the ledger) of a search; the name is None where none is given. Raises UsageError."""
     parsed = {"out": options()["out"].default} | _parsed(Search, given, config)
     return parsed.get("name"), parsed["out"], ledger_url(parsed["out"], parsed.get("storage"))
 
 
 def grow(stored: Search, given: Mapping[str, Any], config: Path | None = None) -> Search:
-    """A stored search with other options; `growth.check_growth` says which it may have. Raises UsageError."""
+    """A stored search with other options; `growth.check_growth` says which it may have.
+
+    Where it lies is not changed by what is given: it has been found there. Raises UsageError.
+    """
     parsed = _parsed(Search, given, config)
     # An interval that is given is to be searched, not what was searched before.
     parsed.setdefault("search", None if given.get("interval") is not None else stored.search)
@@ -82,12 +90,12 @@ def _name(dataset: str) -> str:
     ('split_cifar', 'My-birds', 'mine.streams-factory')
     """
     kind, colon, rest = dataset.partition(":")
-    text = dataset if not colon else Path(rest).stem if kind == "folder" else f"{kind}-{rest}"
-    return re.sub(r"[^\w.-]+", "-", text)
+    own = Path(rest).stem if kind == "folder" else f"{kind}-{rest}"
+    return re.sub(r"[^\w.-]+", "-", own if colon else dataset)
 
 
 def _parsed(kind: type[Study], given: Mapping[str, Any], config: Path | None) -> dict[str, Any]:
-    """What the command line and the YAML file say, as values."""
+    """What the command line and the YAML file say, as fields have it, by name. Raises UsageError."""
     written = {} if config is None else file.read(config)
     for key in written:
         if key not in (allowed := kind.options()):
@@ -96,7 +104,7 @@ def _parsed(kind: type[Study], given: Mapping[str, Any], config: Path | None) ->
     if given.get("interval") is not None:
         if given.get("search") is not None:
             raise UsageError("interval is that of ε alone; give it within --search, like epsilon=0..0.5")
-        parsed.pop("search", None)  # a file's
+        parsed.pop("search", None)  # a file's, which the command line goes over
     return parsed
 
 
@@ -119,7 +127,10 @@ def _defaults(kind: type[Study], parsed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _settings(values: Mapping[str, Any], given: bool) -> tuple[tuple[str, str, Value], ...]:
-    """What each method has a value of its own for: given, or the definition's; none where the tuning will choose."""
+    """What each method has a value of its own for: given, or the definition's; none where the tuning will choose.
+
+    given: whether the user has said any. Raises UsageError where both the user and the tuning would choose.
+    """
     if values.get("tune"):
         if given and values["settings"]:
             raise UsageError("settings and tune exclude each other: the grids are the published ones")
@@ -131,6 +142,7 @@ def _settings(values: Mapping[str, Any], given: bool) -> tuple[tuple[str, str, V
 
 
 def _device(wanted: str) -> str:
+    """The device that is meant: of "auto", what this machine has. Raises UsageError."""
     present = wanted != "cpu" and cuda_present()
     if wanted == "cuda" and not present:
         raise UsageError("device is 'cuda', but torch finds no CUDA GPU here; allowed here: cpu, auto")

@@ -26,7 +26,11 @@ class Prepared(NamedTuple):
 
 
 def prepare(study: Study, events: Events) -> Prepared:
-    """Decodes images where that has not been done. Raises UsageError."""
+    """Gets the data and the network of a study ready, and checks everything that depends on them.
+
+    Downloads, and decodes images, where that has not been done. Raises UsageError, one line, where the data cannot be
+    had, or does not fit the study; Interrupted where the listener wants it to stop.
+    """
     network = described_network(study)  # first: weights that cannot be had are told before images are decoded
     say_size(study, events)
     decode_for(study, events)
@@ -45,7 +49,9 @@ def say_size(study: Study, events: Events) -> None:
 def open_evaluation(study: Study) -> tuple[TaskStream, Disjointness]:
     """The evaluation stream, after everything about it has been checked, and the proof that it was sealed.
 
-    Proved is that its tasks share nothing with those of the cross-validation, where a command trains on both.
+    Proved is that its tasks share nothing with those of the cross-validation, where a command trains on both. What
+    streams of images share is told in the report. A permutation that both have raises UsageError: it would be the very
+    same task.
     """
     stream = _opened(study, "eval")
     if not study.searches:
@@ -59,9 +65,11 @@ def open_evaluation(study: Study) -> tuple[TaskStream, Disjointness]:
 
 
 def _opened(study: Study, phase: str) -> TaskStream:
+    """The stream of D^CV ("cv") or D^EV ("eval"), with the network that fits it and full mini-batches in every task."""
     with refused(DataError):
         stream = study.request(phase).open()
     _check_network(study, stream)
+    # The last mini-batch of a task may be short, but not its only one.
     least = min(stream.size(seed, task) for seed in study.stream_seeds(phase) for task in stream.tasks)
     if least < study.largest_batch:
         raise UsageError(f"batch-size must be <= the {least} training examples of a task, got {study.largest_batch}")
@@ -70,7 +78,7 @@ def _opened(study: Study, phase: str) -> TaskStream:
 
 def _check_network(study: Study, stream: TaskStream) -> None:
     """The network must take what the stream has; of a user's own stream that is seen only now."""
-    pixels = getattr(stream, "pixels", None)
+    pixels = getattr(stream, "pixels", None)  # a stream of images has them; one of rows has none
     takes = ("mlp",) if pixels is None else IMAGE_NETWORKS
     if study.network not in takes:
         raise UsageError(f"network must be {' or '.join(takes)} on {study.dataset}, got {study.network!r}")

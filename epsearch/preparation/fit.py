@@ -16,7 +16,11 @@ AnyStudy = TypeVar("AnyStudy", bound=Study)
 
 
 def fitted(study: AnyStudy, stream: TaskStream, events: Events) -> AnyStudy:
-    """The study with as many workers as fit, where it was not told how many; one line says what they take."""
+    """The study with as many workers as fit, where it was not told how many; one line says what they take.
+
+    Networks of pixels take next to nothing and are not looked at. Where the system does not say how much memory is
+    free, nothing is changed.
+    """
     if study.network == "mlp":
         return study
     from trainers.footprint import bytes_of, free_bytes
@@ -26,10 +30,10 @@ def fitted(study: AnyStudy, stream: TaskStream, events: Events) -> AnyStudy:
     cohorts = [Cohort((one,)) for one in RULES[study.kind].trained(study)]
     needed = max(bytes_of(cohort, stream, study.architecture, path) for cohort in cohorts)
     free, slots = free_bytes(path), local_slots(study)
+    # One at least: a cohort that does not fit all the same is trained in halves.
     fit = slots if free is None else max(1, min(slots, free // needed))
-    line = f"one member takes about {needed / GIB:.1f} GiB"
-    if free is not None:
-        line += f", {free / GIB:.1f} GiB are free"
+    known = "" if free is None else f", {free / GIB:.1f} GiB are free"
+    line = f"one member takes about {needed / GIB:.1f} GiB{known}"
     if fit < slots and study.workers is None and study.address == "local":
         line += f": {fit} at a time instead of {slots}"
         study = replace(study, workers=fit)

@@ -44,7 +44,10 @@ def find(store: Store, name: str) -> StudyRow | None:
 
 
 def read(row: StudyRow, storage: LedgerUrl, out: Path) -> Stored:
-    """With today's places. Raises Unreadable."""
+    """Returns the study of a row, with today's places.
+
+    Raises Unreadable where the row is damaged, or says what this version does not know.
+    """
 
     def one(identity: Mapping[str, Any]) -> Study:
         return restore({**row.config, "study": identity}, row.name, out, storage)
@@ -62,11 +65,14 @@ def read(row: StudyRow, storage: LedgerUrl, out: Path) -> Stored:
 def keep(
     store: Store, study: Study, images: Mapping[str, Any], proof: Disjointness, extend: bool, write: bool = True
 ) -> tuple[Search, ...]:
-    """Writes the study down, or finds it there, or lets it grow; returns what it was before. Raises UsageError.
+    """Writes the study down, or finds it there, or lets it grow; returns what it was before, oldest first.
 
-    write: False only looks whether that can be done.
+    images: the stream's description of itself; extend: whether it may grow; write: False only looks whether all of that
+    can be done. Raises UsageError where another study has the name, a user's own code has changed, or the ledger cannot
+    be written to; StoreUnavailable where another try may help.
     """
     described = _described(study, images, proof)
+    # Apart from what identifies the study: it may change with every run.
     asked = {name: getattr(study, name) for name in ASKED if hasattr(study, name)}
     row = find(store, study.name)
     if row is None:
@@ -99,12 +105,15 @@ def _described(study: Study, images: Mapping[str, Any], proof: Disjointness) -> 
         "stream": dict(images),
         "numeric_path": study.numeric_path,
         "seal": proof._asdict(),
-    }
-    return dict(json.loads(json.dumps(described | ({"kind": study.kind} if study.told else {}))))
+    } | ({"kind": study.kind} if study.told else {})
+    return dict(json.loads(json.dumps(described)))
 
 
 def check_growth(old: Search, new: Search) -> None:
-    """Raises UsageError where a study would not grow but become another one."""
+    """Raises UsageError where a study would not grow but become another one.
+
+    Seeds may only be added behind those there were: a race gives its first seeds to all points.
+    """
     there, here = old.identity(), new.identity()
     for name in _fixed(there, here):
         raise UsageError(
@@ -139,5 +148,5 @@ def _grows(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
 
 
 def _fixed(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
-    """Options that differ and may not."""
+    """Options of two identities that differ and may not, in their order."""
     return [name for name in dict.fromkeys((*there, *here)) if name not in GROWS and there.get(name) != here.get(name)]

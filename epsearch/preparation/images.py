@@ -35,11 +35,15 @@ class Prepared(NamedTuple):
     cache_bytes: int
     """Size of the pixels in the cache."""
     fingerprint: str
+    """A hash of all pixels and labels, and of which are for testing; results name it."""
 
 
 @refused(DataError)
 def decode_for(study: Study, events: Events) -> None:
-    """Decodes the images that the study is to train on, unless that has been done. Raises UsageError."""
+    """Decodes the images that the study is to train on, unless that has been done; pixels need no decoding.
+
+    Raises UsageError where images are missing or, without `skip_corrupt`, corrupt; Interrupted.
+    """
     request = study.request("eval")
     if request.images is not None:
         registry.load(request.dataset, request.data_dir, request.images, _told(events))
@@ -47,13 +51,15 @@ def decode_for(study: Study, events: Events) -> None:
 
 @refused(DataError)
 def prepare(dataset: str, data_dir: Path, size: int | None, skip_corrupt: bool, events: Events = SILENT) -> Prepared:
-    """Decodes a dataset of images to the cache, unless it is there. Raises UsageError.
+    """Decodes a dataset of images to the cache, unless it is there.
 
-    size: pixels a side of every image; None is the dataset's own.
+    size: pixels a side of every image; None is the dataset's own. skip_corrupt: images that cannot be decoded are left
+    out, else they are an error. Raises UsageError; Interrupted where the listener wants it to stop.
     """
     started, done, tell = time.monotonic(), 0, _told(events)
     size = size or _own_size(dataset)
 
+    # Only decoding calls it: where the cache has the images, `done` stays 0.
     def count(now: int, total: int) -> None:
         nonlocal done
         done = now
@@ -75,12 +81,13 @@ def check(dataset: str, data_dir: Path, events: Events = SILENT) -> Inspection:
 
     Raises UsageError where the dataset cannot be read at all; corrupt images are told, not raised.
     """
-    size = _own_size(dataset)
+    size = _own_size(dataset)  # before the images are looked for: a dataset of pixels has none
     with heard_by(events.warning):
         return inspect(registry.find(dataset, data_dir), size, image_cache(), _told(events))
 
 
 def _own_size(dataset: str) -> int:
+    """Pixels a side of the dataset's images. Raises UsageError where it has none to decode."""
     size = load_definition(dataset).image_size
     if size is None or not registry.has_images(dataset):
         known = ", ".join(name for name in definitions() if registry.has_images(name))

@@ -19,7 +19,7 @@ from trainers.streams.base import TaskStream
 
 
 class Rules(NamedTuple):
-    """Of one kind of study."""
+    """Of one kind of study. Each takes the study, whose type is that of its kind."""
 
     check: Callable[[Any], None]
     """Raises UsageError where options do not fit each other, or numbers that fit one by one are too many together."""
@@ -46,6 +46,7 @@ def _check_search(study: Search) -> None:
 
 
 def _check_comparison(study: Comparison) -> None:
+    """The memory is one of all methods; what is tuned must be able to act."""
     if study.hyperparameters.memory == 0:
         raise UsageError("memory must be >= 1, as methods with an episodic memory are compared, got 0")
     _check_table(study)
@@ -53,6 +54,7 @@ def _check_comparison(study: Comparison) -> None:
 
 
 def _check_memory_study(study: MemoryStudy) -> None:
+    """Memories of several sizes must be able to act."""
     _check_table(study)
     acting.check_memory(study)
 
@@ -76,7 +78,9 @@ def _check_nothing(study: Study, streams: Mapping[str, TaskStream]) -> None:
     """All is well."""
 
 
+# No method's memory, FLOP or form depends on the seed: one stands for all.
 def _rows(study: Table) -> list[Learner]:
+    """A learner of every row, all of the first seed."""
     return [row.learner(study.seeds[0]) for row in table_rows(study)]
 
 

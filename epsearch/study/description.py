@@ -26,6 +26,7 @@ class Disjointness(NamedTuple):
     """Whether search and evaluation share nothing, as it was proved before the training began."""
 
     sound: bool = True
+    """Whether it was proved, or nothing is chosen on one stream and measured on the other."""
     sentence: str = ""
     """About it; "" where there is nothing to prove."""
 
@@ -47,27 +48,50 @@ class Study:
     """Whether a stored one may become another one that has all of its runs."""
 
     dataset: str
+    """A definition's name, folder:/path or module:factory."""
     seeds: tuple[int, ...]
+    """Of the members; a race begins with the first ones."""
     cv_tasks: int
+    """Tasks of D^CV: the first of the stream."""
     tasks: int
+    """Tasks of the whole stream; those after D^CV are D^EV."""
     classes_per_task: int | None
+    """None for streams of pixels, each of whose tasks has all classes."""
     image_size: int | None
+    """Pixels a side; None for streams of pixels, which are not resized."""
     network: str
+    """One of `trainers.cohort.NETWORKS`."""
     pretrained: str | None
+    """The path of a file of weights, or "imagenet"; None begins with random ones."""
     skip_corrupt: bool
+    """Whether images that cannot be decoded are left out."""
     examples_per_task: int | None
+    """None for all of each task's training set."""
     device: str
+    """Either "cpu" or "cuda": what was asked for as "auto" is decided when a study is built."""
     precision: str
+    """Of matrix products on a GPU: "float32" or "tf32"."""
     numeric_path: str | None
+    """The name of a `NumericPath`; None until the training begins, which measures or remembers it."""
     runner: str
+    """Either "tune" or "local"; the results are the same."""
     workers: int | None
+    """Cohorts at a time; None for one a core, or fewer where so many do not fit into memory."""
     address: str
+    """Of a Ray cluster to join; "local" starts one for this study alone."""
     name: str
+    """Under which a ledger keeps it, unique there, and that of its folder."""
     out: Path
+    """Folder of the reports, and of the ledger where no other place is given."""
     storage: LedgerUrl
+    """Where the ledger is."""
     data_dir: Path
+    """Folder of the datasets."""
     hyperparameters: Hyperparameters
-    """Values for all methods that have them, where they are not searched or given for one method."""
+    """Values for all methods that have them, where they are not searched or given for one method.
+
+    Which there are, the class method `takes` says.
+    """
 
     @classmethod
     def takes(cls) -> tuple[str, ...]:
@@ -76,7 +100,8 @@ class Study:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """From a value of every option."""
+        """Returns the study that has these values of all of its options, which are not checked: see `build`."""
+        # Apart from the fields: which hyperparameters there are depends on the methods that are registered.
         own = Hyperparameters(**{name: values[name] for name in cls.takes()})
         return cls(**{name: value for name, value in values.items() if name not in vars(own)}, hyperparameters=own)
 
@@ -85,7 +110,7 @@ class Study:
         return self.of({name: self.value(name) for name in self.options()} | values)
 
     def value(self, name: str) -> Any:
-        """Of an option."""
+        """Returns the value of an option. Raises AttributeError for a name that is none."""
         return vars(self.hyperparameters)[name] if name in vars(self.hyperparameters) else getattr(self, name)
 
     @property
@@ -110,7 +135,10 @@ class Study:
         return tuple(METHODS)
 
     def identity(self) -> dict[str, Any]:
-        """What makes the study this one, JSON-able: everything that can change a figure, nothing that cannot."""
+        """What makes the study this one, JSON-able: everything that can change a figure, nothing that cannot.
+
+        A ledger compares and keeps it, so that its names and values can never change for a study that is stored.
+        """
         shown, known = self.shown(), self.defaults()
         return {
             name: shown[name]
@@ -127,11 +155,12 @@ class Study:
         return published(self.dataset, vars(self).get("method"))
 
     def digest(self) -> str:
-        """A short hash of the identity."""
+        """Returns a hash of the identity, 6 hexadecimal digits: it tells studies of a dataset apart by their names."""
         return hashlib.sha256(json.dumps(self.identity(), sort_keys=True).encode()).hexdigest()[:6]
 
     def shown(self) -> dict[str, Any]:
         """Every option as YAML and JSON write it; not the ledger's place where the environment says that."""
+        # What the environment says may hold a password, and is to be said by it again.
         hidden = "storage" if self.storage.from_environment else ""
         return {name: option.show(self.value(name)) for name, option in self.options().items() if name != hidden}
 
@@ -158,7 +187,10 @@ class Study:
         return int(self.hyperparameters.batch_size)
 
     def request(self, phase: str, source: Mapping[str, str] | None = None) -> StreamRequest:
-        """The stream of D^CV or D^EV; source: as in StreamRequest."""
+        """The stream of D^CV ("cv") or D^EV ("eval"), not opened yet.
+
+        source: hashes of the files that a user's own stream must be made of, where a study has begun with some.
+        """
         images = (
             None
             if self.classes_per_task is None or self.image_size is None
@@ -182,5 +214,5 @@ class Study:
 
     @property
     def folder(self) -> Path:
-        """Where the report and the tables lie."""
+        """Where the report and the tables lie: OUT/NAME."""
         return self.out / self.name

@@ -16,7 +16,12 @@ LONGEST_VALUE = 3500  # characters: a whole number of more digits is one that Py
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The options of the file, under their names with underscores. Raises UsageError, one line."""
+    """Returns the options of the file, under their names with underscores, as YAML has their values.
+
+    The limits are checked while the file is read as events, before anything is composed of it: a few lines of nested
+    aliases, composed, are more values than a machine has memory for. Raises UsageError, one line, where the file
+    cannot be read, is not YAML, is more than that, or is no mapping.
+    """
     text = _text(path)
     try:
         for problem in _problems(text):
@@ -33,6 +38,7 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def _text(path: Path) -> str:
+    """The file as text, of a bounded size. Raises UsageError."""
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST_FILE + 1)  # a byte more tells what is too large, be it a pipe without an end
@@ -44,7 +50,10 @@ def _text(path: Path) -> str:
 
 
 def _problems(text: str) -> Iterator[str]:
-    """What is too much, in words, found before anything is composed."""
+    """What is too much, in words, found before anything is composed.
+
+    An alias counts as all values of its anchor, whose number is known when the list or mapping has ended.
+    """
     values, sizes = 0, dict[Hashable, int]()  # of all; of what each anchor names
     inside: list[tuple[str | None, int]] = []  # anchor and values before, of every list or mapping that is open
     for event in yaml.parse(text, yaml.SafeLoader):
@@ -68,6 +77,7 @@ def _problems(text: str) -> Iterator[str]:
 
 
 def _too_much(depth: int, values: int) -> Iterator[str]:
+    """What is too much of the lists that are open, and of the values that were seen, in words."""
     if depth > DEEPEST:
         yield f"is nested more than {DEEPEST} deep"
     if values > MOST_VALUES:

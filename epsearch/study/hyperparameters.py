@@ -16,9 +16,9 @@ FORMS = "LOW..HIGH, log:LOW..HIGH or A,B,…"
 
 
 def searched(name: str) -> Hyperparameter:
-    """As a search may try it: `all` is no number, and what switches a method off is no value of it.
+    """The declaration as a search may try it: `all` is no number, and what switches a method off is no value of it.
 
-    Raises UsageError.
+    Raises UsageError, with the nearest name, where no method has such a hyperparameter.
     """
     known = hyperparameters()
     one = known[one_of(name, "hyperparameter", known)]
@@ -36,7 +36,10 @@ def _allowed(one: Hyperparameter) -> str:
 
 @refused(ValueError)
 def space(value: Any, name: str) -> Space:
-    """What is searched, from `lr=log:0.003..0.3 memory=10,25` or a list of such. Raises UsageError.
+    """What is searched, from `lr=log:0.003..0.3 memory=10,25` or a list of such.
+
+    name: as messages call the option. Raises UsageError for a part that is not NAME=VALUES, a hyperparameter that is
+    unknown or stands there twice, and a value that it cannot have.
 
     >>> str(space("epsilon=0..0.5", "search").parameters[0])
     'epsilon=0..0.5'
@@ -53,11 +56,13 @@ def space_shown(value: Space) -> list[str]:
 
 
 def _parameter(text: str) -> Parameter:
+    """One part of a space, NAME=VALUES. Raises UsageError; ValueError where the ends or choices do not make a space."""
     name, _, values = text.partition("=")
     name = name.strip().replace("-", "_")
     if not values:
         raise UsageError(f"search takes NAME={FORMS}, got {brief(text)}")
     one = searched(name)
+    # Of words there is no interval.
     if (ends := re.fullmatch(r"(log:)?(.+)\.\.(.+)", values)) and not one.choices:
         low, high = (_value(one, part) for part in ends.groups()[1:])
         return Parameter(name, float(low), float(high), log=bool(ends[1]), whole=one.whole)
@@ -68,6 +73,7 @@ def _parameter(text: str) -> Parameter:
 
 
 def _value(one: Hyperparameter, text: str) -> Value:
+    """One value of a hyperparameter that a search may try. Raises UsageError."""
     if one.choices:
         return one_of(text, f"{one.name} (search)", one.choices)
     try:

@@ -16,7 +16,7 @@ ASKED = ("certify",)
 
 @dataclass(frozen=True)
 class Search(Study):
-    """A search: `epsearch run`."""
+    """A search for the best point of a space, its evaluation, and that of a baseline: `epsearch run`."""
 
     kind = "run"
     named = (*OF_FIRST_LEDGERS, "lr")
@@ -25,16 +25,27 @@ class Search(Study):
     searches = True
 
     method: str
+    """Whose hyperparameters are searched."""
     strategy: str
+    """A name of `search_spaces.strategies.STRATEGIES`."""
     search: Space | None
+    """What is searched; None for ε over `interval`."""
     strategy_seed: int
+    """Of strategies that draw at random."""
     race: bool
+    """Whether points that are significantly worse than the best get no further seeds."""
     repeats: int
+    """Rounds of the search: M of the ε-SOFT-GEM paper."""
     points: int
+    """Points a round: N of the paper."""
     eval_seeds: tuple[int, ...] | None
+    """Seeds of the evaluation; None for those of the search."""
     interval: tuple[float, float]
+    """Where ε is searched, within [0, 1]."""
     score_on: str
+    """The stream whose accuracies choose: "cv", the protocol, or "eval", which is biased upwards."""
     certify: int
+    """Members of the search that are trained again, alone."""
 
     @property
     def tried(self) -> int:
@@ -44,6 +55,7 @@ class Search(Study):
     @property
     def space(self) -> Space:
         """What is searched. ε = 0 of ε-SOFT-GEM stands apart: it is A-GEM, another formula."""
+        # Apart, as a curve over ε must not be fitted through a point of another formula.
         asked = self.search or Space((Parameter(EPSILON, *self.interval),))
         apart = (0.0,) if METHODS[self.method].at_zero else ()
         return Space(tuple(replace(one, apart=apart) if one.name == EPSILON else one for one in asked.parameters))
@@ -61,6 +73,7 @@ class Search(Study):
     @property
     def largest_batch(self) -> int:
         """Examples of the largest SGD step that is trained: the study's own, or the largest that is searched."""
+        # It bounds what a task must show: a mini-batch that is larger than its task is none.
         ends = [(one.high, *one.choices) for one in self.space.parameters if one.name == "batch_size"]
         return max([super().largest_batch, *(int(end) for row in ends for end in row if end is not None)])
 
@@ -70,7 +83,10 @@ class Search(Study):
         return tuple(0.0 if name == EPSILON else self.value(name) for name in self.space.names)
 
     def learner(self, point: Point, seed: int) -> Learner:
-        """With a point's values of what is searched, and the study's own of all else. Raises ValueError."""
+        """Returns the learner with a point's values of what is searched, and the study's own of all else.
+
+        Raises ValueError where the method has no such hyperparameter, or none of that value.
+        """
         own = {one.name: self.value(one.name) for one in method(self.method).hyperparameters}
         return Learner.of(self.method, seed, **own | dict(zip(self.space.names, point, strict=True)))
 
@@ -80,7 +96,9 @@ class Table(Study):
     """Methods × sizes of the episodic memory on the evaluation stream, beside a printed table."""
 
     methods: tuple[str, ...]
+    """In the order of the rows."""
     settings: tuple[tuple[str, str, Value], ...]
+    """(method, hyperparameter, value) of what a method has a value of its own for."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +109,7 @@ class Comparison(Table):
     named = (*OF_FIRST_LEDGERS, "epsilon", "fisher_every", "penalty_form", "margin")
 
     tune: bool
+    """Whether learning rates, and λ, are chosen from A-GEM's grids (appendix G) on D^CV first."""
 
     @classmethod
     def takes(cls) -> tuple[str, ...]:
@@ -114,6 +133,7 @@ class MemoryStudy(Table):
     named = (*OF_FIRST_LEDGERS, "epsilon", "a_agem_scale")
 
     sizes: tuple[int, ...]
+    """Examples per class and task that memories keep, ascending."""
 
     @classmethod
     def takes(cls) -> tuple[str, ...]:

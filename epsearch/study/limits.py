@@ -27,7 +27,9 @@ STRATEGY_SEED = 2**32 - 1  # of Optuna's generators
 
 
 def check_product(what: str, limit: int, **factors: int) -> None:
-    """Raises UsageError where numbers that fit alone are too many together; `what` is what they make.
+    """Raises UsageError where numbers that fit alone are too many together.
+
+    what: what they make, in the plural; limit: how many of these are allowed; factors: by the names of the options.
 
     >>> check_product("values", 10, points=5, repeats=3)
     Traceback (most recent call last):

@@ -188,7 +188,7 @@ FIRST: tuple[Option, ...] = (
     ),
 )
 
-# Below the hyperparameters.
+# Below the hyperparameters. The order is that of `--help`, of study.yaml and of what a ledger keeps.
 OTHERS: tuple[Option, ...] = (
     Option(
         "settings",

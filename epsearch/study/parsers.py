@@ -16,13 +16,17 @@ from trainers.hyperparameters import Hyperparameter, Value
 from trainers.methods import METHODS, hyperparameters
 from trainers.numeric_path import NumericPath
 
-SHARED = ("batch_size", "memory")  # by the methods of a comparison
+# By the methods of a comparison, which is paired: they see the same mini-batches, and keep as many examples.
+SHARED = ("batch_size", "memory")
 
 
 def whole(value: Any, name: str, low: int, high: int = limits.COUNT, hint: str = "") -> int:
-    """A whole number from `low` to `high`; hint: what else may stand there."""
+    """A whole number from `low` to `high`, both allowed.
+
+    hint: what else may stand there, in words behind the line about what is no number.
+    """
     try:
-        number = int(str(value))
+        number = int(str(value))  # by way of text, as int(2.5) would be 2, and int(True) 1
     except ValueError:
         raise UsageError(f"{name} must be a whole number >= {low}, got {brief(value)}{hint}") from None
     if not low <= number <= high:
@@ -36,7 +40,7 @@ def whole_or_all(value: Any, name: str, low: int, high: int = limits.COUNT) -> i
 
 
 def one_of(value: Any, name: str, allowed: Collection[str]) -> str:
-    """One of some words, as it is written."""
+    """One of some words, as it is written; the line about any other names the nearest."""
     if value not in allowed:
         raise UsageError(unknown(name, value, allowed))
     return str(value)
@@ -52,14 +56,14 @@ def dataset(value: Any, name: str) -> str:
 
 
 def pretrained(value: Any, name: str) -> str | None:
-    """imagenet, none, or a file's path (made absolute)."""
+    """Weights: imagenet, none (which is None), or a file's path (made absolute, as workers have other folders)."""
     known = {"none": None, "imagenet": "imagenet"}
     text = str(value)
     return known[text.lower()] if text.lower() in known else str(path(text, name).absolute())
 
 
 def method(value: Any, name: str = "method") -> str:
-    """One method."""
+    """A method's name, in which '-' and '_' are the same."""
     return one_of(str(value).replace("-", "_"), name, METHODS)
 
 
@@ -89,7 +93,10 @@ def sizes(value: Any, name: str) -> tuple[int, ...]:
 
 
 def hyperparameter(value: Any, name: str, one: Hyperparameter) -> Value:
-    """A value of what is declared: one of its words, a whole number, or a number that float32 has."""
+    """A value of what a method declares: one of its words, a whole number, or a number that float32 has.
+
+    None where it may be `all`, and is.
+    """
     if one.choices:
         return one_of(value, name, one.choices)
     if one.whole:
@@ -106,7 +113,11 @@ def hyperparameter(value: Any, name: str, one: Hyperparameter) -> Value:
 
 
 def settings(value: Any, name: str) -> tuple[tuple[str, str, Value], ...]:
-    """(method, hyperparameter, value) from ewc.lr=0.01,ewc.strength=100 or a YAML mapping of the same."""
+    """(method, hyperparameter, value) from ewc.lr=0.01,ewc.strength=100 or a YAML mapping of the same.
+
+    Raises UsageError for what is unknown or given twice, and for what the methods of a comparison share: they would not
+    see the same mini-batches and memories.
+    """
     pairs = list(value.items()) if isinstance(value, dict) else [part.split("=") for part in str(value).split(",")]
     parsed: dict[tuple[str, str], Value] = {}
     for pair in pairs:
@@ -133,7 +144,7 @@ def settings_shown(value: tuple[tuple[str, str, Value], ...]) -> dict[str, Value
 
 
 def seeds(value: Any, name: str) -> tuple[int, ...]:
-    """A count (5), a list (0,1,2 or a YAML list) or a range (0..4)."""
+    """A count (5), a list (0,1,2 or a YAML list) or a range (0..4), in this order; no seed stands there twice."""
     wrong = UsageError(f"{name} must be a count >= 1, a list like 0,1,2 or a range like 0..4, got {brief(value)}")
     try:
         numbers = _seeds(value)
@@ -173,7 +184,7 @@ def interval(value: Any, name: str) -> tuple[float, float]:
 
 
 def yes_or_no(value: Any, name: str) -> bool:
-    """True or false of a YAML file, or a flag of the command line."""
+    """True or false of a YAML file, or a flag of the command line; other spellings are refused."""
     if str(value).lower() not in ("true", "false"):
         raise UsageError(f"{name} must be true or false, got {value!r}")
     return str(value).lower() == "true"
@@ -186,8 +197,9 @@ def numeric_path(value: Any, name: str) -> str:
 
 
 def study_name(value: Any, name: str) -> str:
-    """A study's name, which must do as the name of a folder."""
+    """A study's name, which must do as the name of a folder on every system: OUT/NAME is that of its report."""
     text = str(value)
+    # A leading dot would hide the folder, or be the one above.
     if not text or text.startswith(".") or not all(letter.isalnum() or letter in "._-" for letter in text):
         raise UsageError(f"{name} must consist of letters, digits, '.', '_' and '-', got {value!r}")
     return text

@@ -10,7 +10,8 @@ from trainers.methods import hyperparameters
 def published(dataset: str, method: str | None = None) -> dict[str, Any]:
     """The published settings of a dataset; of hyperparameters, the method's own values where one is named.
 
-    Raises ValueError where the sources give none for the method on this dataset.
+    Which source each value is from, a comment beside it in the definition's YAML file says. Raises ValueError where the
+    sources give none for the method on this dataset, and UnknownDataset where no definition has the name.
     """
     definition = load_definition(dataset)
     return _hyperparameters(dataset, method) | {
@@ -30,6 +31,7 @@ def published(dataset: str, method: str | None = None) -> dict[str, Any]:
 
 def of_methods(dataset: str) -> dict[str, dict[str, Value]]:
     """Method -> the values that the definition gives for it, by hyperparameter."""
+    # Definitions say learning_rate where options say lr; what is no option is left out.
     names = {one.published or one.name: one.name for one in hyperparameters().values()}
     return {
         method: {names[written]: value for written, value in settings.items() if written in names}
@@ -38,6 +40,7 @@ def of_methods(dataset: str) -> dict[str, dict[str, Value]]:
 
 
 def _hyperparameters(dataset: str, method: str | None) -> dict[str, Value]:
+    """Those that definitions give: the dataset's, else the declared default; of a method, its own over both."""
     definition = load_definition(dataset)
     of_all = {one: getattr(definition, one.published, None) for one in hyperparameters().values() if one.published}
     values = {one.name: one.default if value is None else value for one, value in of_all.items()}
