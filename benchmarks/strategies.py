@@ -23,6 +23,7 @@ from objectives import OBJECTIVES, Noisy, Objective
 
 from epsearch.loop import race
 from epsearch.loop.strategy import confidence
+from results.statistics.racing import adjusted_means
 from search_spaces import STRATEGIES, Budget, Observation, Parameter, Space, Strategy
 
 POINTS, REPEATS, SEEDS = 11, 5, 5
@@ -39,7 +40,7 @@ def searched(name: str, objective: Objective, repetition: int) -> tuple[Strategy
     while not strategy.done:
         asked = strategy.ask()
         table = scored([float(one.point[0]) for one in asked], noisy, raced=name == RACE)
-        means = race.fair_means(table) if name == RACE else table.mean(axis=1).tolist()
+        means = (adjusted_means(table) if name == RACE else table.mean(axis=1)).tolist()
         seen = (tuple(None if np.isnan(score) else float(score) for score in row) for row in table)
         strategy.tell([Observation(one.number, mean, row) for one, mean, row in zip(asked, means, seen, strict=True)])
     return strategy, noisy

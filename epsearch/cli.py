@@ -190,7 +190,7 @@ app.add_typer(db, name="db")
 @db.command()
 def upgrade(folder: Out = OUT.default, storage: Storage = None, as_json: Json = False) -> None:
     """Bring a ledger up to date: its tables, and what `list` shows; an SQLite file is copied beside itself first."""
-    from epsearch.findings.upgrade import upgrade
+    from epsearch.findings.listing import upgrade
 
     found = upgrade(_url(folder, storage), folder, partial(err.print, soft_wrap=True))
     done = f"; {found.summed_up} studies summed up for `epsearch list`" if found.summed_up else ""

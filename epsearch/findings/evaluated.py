@@ -1,7 +1,7 @@
 """How often the evaluation stream has been looked at: every choice that was ever trained on it is in the ledger."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from epsearch.loop.search import SearchLoop
@@ -18,35 +18,32 @@ def looks(loop: SearchLoop, store: Store) -> tuple[Evaluated, ...]:
 
     Choices differ in any hyperparameter, not in the seed. A baseline is none: nothing was selected for it. Where
     ε-SOFT-GEM is searched, A-GEM is one of its choices, ε = 0, and the baseline of every search for ε: it is none
-    either, unless this study chose it.
+    either, unless this study chose it. None before there is a chosen point.
     """
-    mine, baseline = (json.loads(json.dumps(content)) for content in loop.contents())  # tuples as the ledger has them
-    if mine is None:
+    if (best := loop.best) is None:
         return ()
-    method = loop.study.method
-    methods = tuple(name for name in (method, METHODS[method].at_zero) if name)
-    found: dict[str, tuple[dict[str, Any], str]] = {}
+    both = [loop.evaluated_content(point) for point in (best.point, loop.study.baseline)]
+    mine, baseline = json.loads(json.dumps(both))  # tuples as the ledger has them
+    method, choices = loop.study.method, dict[str, Evaluated]()
     for content, created in store.described("eval"):
-        same = content.get("stream") == mine["stream"] and content.get("method") in methods
-        if same and (_choice(content) == _choice(mine) or not _is_baseline(content, baseline, methods)):
-            found.setdefault(_choice(content), (content, created))
-    return tuple(
-        Evaluated(_text(content, mine, loop), created, choice == _choice(mine))
-        for choice, (content, created) in found.items()
-    )
+        same_stream = content.get("stream") == mine["stream"]
+        if same_stream and content.get("method") in (method, METHODS[method].at_zero or method):
+            choice, is_mine = _choice(content), _choice(content) == _choice(mine)
+            if is_mine or (content["method"] == method and choice != _choice(baseline)):
+                # The first time counts: with other seeds a choice is the same one.
+                choices.setdefault(choice, Evaluated(_text(content, mine, loop), created, is_mine))
+    return tuple(choices.values())
 
 
 def _choice(content: Mapping[str, Any]) -> str:
+    """What of a run's content was chosen, as text that is the same for the same choice."""
     return json.dumps({name: value for name, value in content.items() if name not in NOT_A_CHOICE}, sort_keys=True)
 
 
-def _is_baseline(content: Mapping[str, Any], baseline: Mapping[str, Any], methods: Sequence[str]) -> bool:
-    return content.get("method") in methods[1:] or _choice(content) == _choice(baseline)
-
-
 def _flat(content: Mapping[str, Any], at_zero: str) -> dict[str, Any]:
+    """Hyperparameters by their recorded names, ε and λ among them; without those that the method does not have."""
     epsilon = 0.0 if content["method"] == at_zero else content["epsilon"]
-    flat = {**content["config"], "epsilon": epsilon, "strength": content.get("strength")}
+    flat = content["config"] | {"epsilon": epsilon, "strength": content.get("strength")}
     return {name: value for name, value in flat.items() if value is not None}
 
 

@@ -1,7 +1,7 @@
-"""What stands in a ledger: its studies, listed or loaded. Nothing is trained or written."""
+"""What stands in a ledger: its studies, listed, loaded, or brought up to date. Nothing is trained."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -10,11 +10,12 @@ from epsearch.failures.errors import UsageError, unknown
 from epsearch.ledger.damage import Unreadable
 from epsearch.loop.base import Loop
 from epsearch.preparation import growth
-from epsearch.session.session import read_store, stored_loop
+from epsearch.session.session import stored_loop, sum_up
 from results.labels import on_one_line
 from results.ledger.errors import StoreUnavailable
 from results.ledger.record import Summary
 from results.ledger.retry import Patience
+from results.ledger.schema import VERSION
 from results.ledger.store import Store, StoreError, StudyRow
 from results.ledger.url import LedgerUrl
 from search_spaces.space import Value
@@ -33,7 +34,7 @@ class Listed(NamedTuple):
     """UNKNOWN where the study cannot be read."""
     status: str
     """Finished, how far it is, or why it cannot be read."""
-    chosen: dict[str, Value] | None
+    chosen: Mapping[str, Value] | None
     """The best point so far of a search; else None."""
     score: float | None
     """Mean A_T in [0, 1] that chose it; None without one."""
@@ -43,10 +44,26 @@ class Listed(NamedTuple):
     """Whether all values score the same bit for bit, so that the chosen one is no better than any other."""
 
 
+class Upgraded(NamedTuple):
+    """What `epsearch db upgrade` did."""
+
+    ledger: str
+    """Its URL, without a password."""
+    version: int
+    """Of its schema, now."""
+    told: str
+    """One line; empty where the ledger was up to date."""
+    summed_up: int
+    """Studies of which there was no summary."""
+
+
 def load(name: str | None, storage: LedgerUrl, out: Path) -> Loop:
-    """A stored study as far as the ledger knows it. Raises UsageError."""
+    """A stored study as far as the ledger knows it; the newest without a name.
+
+    out: the folder of reports today. Raises UsageError: no ledger, no study, no such name, a study that cannot be read.
+    """
     with opened(storage) as store:
-        rows = {row.name: row for row in store.studies()}
+        rows = {row.name: row for row in store.studies()}  # oldest first, so that the last one is the newest
         if not rows:
             raise UsageError(f"no study in {storage} yet; `epsearch run` makes one")
         if name is not None and name not in rows:
@@ -70,11 +87,31 @@ def list_studies(storage: LedgerUrl, out: Path) -> list[Listed]:
         return [_listed(row, summaries.get(row.name), storage, out) for row in store.studies()]
 
 
+def upgrade(storage: LedgerUrl, out: Path, tell: Callable[[str], None]) -> Upgraded:
+    """Brings a ledger up to the schema of this version, with a summary of every study. Raises UsageError.
+
+    A study without a summary is gone through again, which takes seconds where a strategy fits processes; what has been
+    done to the tables is told before.
+    """
+    with opened(storage, open_it=Store.upgrade) as store:
+        if store.told:
+            tell(store.told)
+        summaries, summed_up = store.summaries(), 0
+        for row in store.studies():
+            if row.name not in summaries:
+                with suppress(Unreadable):  # `epsearch list` says so; the others are summed up all the same
+                    sum_up(stored_loop(row, store, storage, out), row)
+                    summed_up += 1
+        return Upgraded(str(storage), VERSION, store.told, summed_up)
+
+
 @contextmanager
 def opened(
-    storage: LedgerUrl, patience: Patience | None = None, open_it: Callable[[LedgerUrl], Store] = read_store
+    storage: LedgerUrl, patience: Patience | None = None, open_it: Callable[[LedgerUrl], Store] = Store.read
 ) -> Iterator[Store]:
-    """A ledger, by default to read from, where there is one.
+    """A ledger, by default to read from, where there is one; closed at the end of the block.
+
+    patience: with a database that does not answer, while it is opened and within the block; by default none.
 
     Raises UsageError; StoreUnavailable where it may be there another time.
     """
@@ -82,6 +119,7 @@ def opened(
         raise UsageError(f"no ledger {on_one_line(storage.file)} yet; `epsearch run` makes one")
     try:
         patience = patience or Patience()
+        # The ledger itself is told of the patience only once it is open, and opening it may take some, too.
         with patience.again(partial(open_it, storage)) as store:
             store.patience = patience
             yield store
@@ -92,10 +130,12 @@ def opened(
 
 
 def _listed(row: StudyRow, summary: Summary | None, storage: LedgerUrl, out: Path) -> Listed:
+    """A line from a study's row and its summary alone, each of which may be damaged or of an older version."""
     try:
         study = growth.read(row, storage, out).study
     except Unreadable as error:
         return Listed(row.name, UNKNOWN, UNKNOWN, error.why, None, None, row.created)
-    known = Summary(row.name, row.checksum, UNKNOWN, None, None, False) if summary is None else summary
-    chosen = None if known.chosen is None else dict(known.chosen)
-    return Listed(study.name, study.kind, study.dataset, known.status, chosen, known.score, row.created, known.inert)
+    known = summary or Summary(row.name, row.checksum, UNKNOWN, None, None, False)
+    return Listed(
+        study.name, study.kind, study.dataset, known.status, known.chosen, known.score, row.created, known.inert
+    )

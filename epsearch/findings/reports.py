@@ -1,19 +1,21 @@
 """What the kinds of study do not share once they are trained: what was found, and the pages that say it."""
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
-from epsearch.findings import tables
-from epsearch.findings.evaluated import looks
-from epsearch.findings.listing import opened
 from epsearch.findings.search import search_results
-from epsearch.loop.search import SearchLoop
-from epsearch.loop.table import TableLoop
+from epsearch.loop.table import Row, TableLoop
+from epsearch.session.session import unfinished
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
+from results.ledger.record import RunRecord
 from results.ledger.retry import Patience
 from results.search import SearchResults
-from results.table import ComparisonResults, MemoryResults
+from results.table import ComparedRow, ComparisonResults, MemoryResults, MemoryRow
+from search_spaces.published.definition import load_definition
+
+UNTUNED = "Every candidate of the tuning lost a seed; trained with the definition's values."
 
 AnyResults: TypeAlias = SearchResults | ComparisonResults | MemoryResults
 
@@ -27,40 +29,62 @@ class Reporting(NamedTuple):
     """Writes the pages and tables into a folder; the path of the first page."""
 
 
-def _search(loop: SearchLoop, facts: Mapping[str, str], waiting: Patience | None) -> SearchResults:
-    with opened(loop.study.storage, waiting) as store:
-        return search_results(loop, facts, looks(loop, store))
+def comparison(loop: TableLoop, facts: Mapping[str, str], waiting: Patience | None = None) -> ComparisonResults:
+    """Every row with its members; arguments as of `Reporting.results`, no ledger is waited for."""
+    study = loop.study
+    rows = tuple(ComparedRow(*_trained(loop, row), UNTUNED if row.label in loop.untuned else "") for row in loop.rows)
+    sizes = study.hyperparameters.memory == load_definition(study.dataset).memory
+    return ComparisonResults(
+        study.name, study.dataset, rows, study.shown(), facts, _notes(loop), comparable=sizes and _full_size(loop)
+    )
 
 
-def _comparison(loop: TableLoop, facts: Mapping[str, str], waiting: Patience | None) -> ComparisonResults:
-    return tables.comparison(loop, facts)
+def memory_study(loop: TableLoop, facts: Mapping[str, str], waiting: Patience | None = None) -> MemoryResults:
+    """Every method and size with its members; arguments as of `Reporting.results`, no ledger is waited for."""
+    study = loop.study
+    rows = tuple(MemoryRow(*_trained(loop, row), row.hyperparameters.memory) for row in loop.rows)
+    return MemoryResults(study.name, study.dataset, rows, study.shown(), facts, _notes(loop), _full_size(loop))
 
 
-def _memory(loop: TableLoop, facts: Mapping[str, str], waiting: Patience | None) -> MemoryResults:
-    return tables.memory_study(loop, facts)
+def _trained(loop: TableLoop, row: Row) -> tuple[str, str, Mapping[str, object], tuple[RunRecord, ...]]:
+    """Label, method, shown hyperparameters and members of a row, as every kind of row begins."""
+    return row.label, row.method, row.shown(), loop.found(loop.runs(row))
 
 
-# Pages draw figures, whose imports can wait.
-def _write_search(results: SearchResults, folder: Path) -> Path:
-    from results.pages.search import write_report
+def _full_size(loop: TableLoop) -> bool:
+    """Whether tasks, examples and batches are the paper's, so that its printed rows are a yardstick.
 
-    return write_report(results, folder)
+    Another reading of a method may still be set beside them: which one made them is a question that this answers.
+    """
+    study, definition = loop.study, load_definition(loop.study.dataset)
+    return study.examples_per_task is None and (
+        (study.tasks, study.cv_tasks, study.hyperparameters.batch_size, study.hyperparameters.memory_batch)
+        == (definition.tasks, definition.cv_tasks, definition.batch_size, definition.memory_batch)
+        and (study.classes_per_task or definition.classes, study.image_size)
+        == (definition.classes, definition.image_size)
+        and (study.network, study.pretrained) == (definition.network, definition.pretrained)
+    )
 
 
-def _write_comparison(results: ComparisonResults, folder: Path) -> Path:
-    from results.pages.comparison import write_comparison
+def _notes(loop: TableLoop) -> tuple[str, ...]:
+    """What a reader must know to judge the figures, besides what the page sees by itself."""
+    study, notes = loop.study, unfinished(loop)
+    if "soft_agem" in study.methods and load_definition(study.dataset).reported_epsilon is None:
+        notes.append(f"The paper reports no ε for this dataset; ε = {study.hyperparameters.epsilon:.6g} is used here.")
+    return tuple(notes)
 
-    return write_comparison(results, folder)
 
+def _page(module: str, function: str) -> Callable[[Any, Path], Path]:
+    """What writes the page of a kind, imported when it is called: pages bring pandas along, which `list` can spare."""
 
-def _write_memory(results: MemoryResults, folder: Path) -> Path:
-    from results.pages.memory import write_memory_study
+    def write(results: Any, folder: Path) -> Path:
+        return Path(getattr(import_module(f"results.pages.{module}"), function)(results, folder))
 
-    return write_memory_study(results, folder)
+    return write
 
 
 REPORTS: dict[str, Reporting] = {
-    Search.kind: Reporting(_search, _write_search),
-    Comparison.kind: Reporting(_comparison, _write_comparison),
-    MemoryStudy.kind: Reporting(_memory, _write_memory),
+    Search.kind: Reporting(search_results, _page("search", "write_report")),
+    Comparison.kind: Reporting(comparison, _page("comparison", "write_comparison")),
+    MemoryStudy.kind: Reporting(memory_study, _page("memory", "write_memory_study")),
 }

@@ -3,11 +3,14 @@
 from collections.abc import Mapping, Sequence
 
 from epsearch.failures.errors import UsageError
+from epsearch.findings.evaluated import looks
+from epsearch.findings.listing import opened
 from epsearch.ledger.damage import unused_in_words
 from epsearch.loop import race
 from epsearch.loop.search import SearchLoop
 from epsearch.session.session import unfinished
 from epsearch.study.description import Study
+from results.ledger.retry import Patience
 from results.points import point_of, point_text
 from results.search import Evaluated, Race, SearchResults, SearchRound
 from search_spaces.space import Parameter
@@ -19,21 +22,20 @@ from trainers.numeric_path import NumericPath
 TOLERANCE = 0.02
 
 
-def search_results(loop: SearchLoop, facts: Mapping[str, str], seen: tuple[Evaluated, ...] = ()) -> SearchResults:
-    """What the ledger knows of a study, in the shape the report takes. Needs one finished round."""
+def search_results(loop: SearchLoop, facts: Mapping[str, str], waiting: Patience | None = None) -> SearchResults:
+    """What the ledger knows of a study, in the shape the report takes; arguments as of `Reporting.results`.
+
+    Raises UsageError before the first round is finished, and where no value has a score.
+    """
     best, study, space = loop.best, loop.study, loop.study.space
     if best is None and loop.done:
         raise UsageError(
             f"study {study.name!r} has no value left to choose: members of every one diverged; try a smaller --lr"
         )
     if best is None:
-        why = f" ({unused_in_words(unused)})" if (unused := loop.unused()) else ""
-        raise UsageError(f"study {study.name!r} has no finished round yet{why}; run it again to go on")
-    rounds = tuple(
-        SearchRound(one.number, one.points, one.scores, one.span, one.winners, one.note) for one in loop.rounds()
-    )
-    spaces = [one.study.space for one in (*loop.earlier, loop)]
-    ends = tuple(_hull([one.parameters[index] for one in spaces]) for index in range(len(space.names)))
+        damage = f" ({unused_in_words(unused)})" if (unused := loop.unused()) else ""
+        raise UsageError(f"study {study.name!r} has no finished round yet{damage}; run it again to go on")
+    searched = zip(*(one.study.space.parameters for one in (*loop.earlier, loop)), strict=True)
     return SearchResults(
         name=study.name,
         dataset=study.dataset,
@@ -45,10 +47,10 @@ def search_results(loop: SearchLoop, facts: Mapping[str, str], seen: tuple[Evalu
         chosen=best.point,
         chosen_score=best.value,
         baseline=study.baseline,
-        domain=ends,
+        domain=tuple(map(_hull, searched)),
         seeds=study.seeds,
         eval_seeds=study.final_seeds,
-        rounds=rounds,
+        rounds=tuple(SearchRound(**vars(one)) for one in loop.rounds()),
         search=loop.search_records(),
         evaluation=loop.evaluation_records(),
         config=study.shown(),
@@ -57,20 +59,26 @@ def search_results(loop: SearchLoop, facts: Mapping[str, str], seen: tuple[Evalu
         certificates=tuple(loop.certificates.values()),
         tolerance=_tolerance(study),
         race=_race(loop),
-        looks=seen,
+        looks=_looks(loop, waiting),
         seal=loop.proof.sentence,
         grown=tuple(one.heading() for one in loop.earlier),
     )
 
 
+def _looks(loop: SearchLoop, waiting: Patience | None) -> tuple[Evaluated, ...]:
+    """Every choice that has been evaluated, also by other studies: a loop knows its own members alone."""
+    with opened(loop.study.storage, waiting) as store:
+        return looks(loop, store)
+
+
 def _hull(parameters: Sequence[Parameter]) -> tuple[float, float] | None:
-    """From the lowest to the highest end of all searches of a study; None where there are choices."""
+    """From the lowest to the highest end of a parameter in all searches of a study; None where there are choices."""
     ends = [(one.low, one.high) for one in parameters if one.low is not None and one.high is not None]
     return (min(low for low, _ in ends), max(high for _, high in ends)) if len(ends) == len(parameters) else None
 
 
 def _race(loop: SearchLoop) -> Race | None:
-    """What the race saved, in members of the search."""
+    """What the race saved, in members of the search; None without one."""
     if not loop.study.race:
         return None
     shares = loop.strategist.given().values()
@@ -78,6 +86,7 @@ def _race(loop: SearchLoop) -> Race | None:
 
 
 def _tolerance(study: Study) -> float:
+    """The largest difference of an accuracy, a fraction, a certificate may show; 0 where the arithmetic is the same."""
     path = NumericPath.parse(study.numeric_path) if study.numeric_path else NumericPath()
     alone = path.device == "cpu" and (study.network == "mlp" or path.one_by_one)
     return 0.0 if alone else TOLERANCE

@@ -9,7 +9,10 @@ from results.statistics.power import Resolution
 
 
 class Outlook(NamedTuple):
-    """Numbers of members."""
+    """Numbers of members: those that are known, and those that are still to be trained.
+
+    What cannot be known before it is there, the points of later rounds, has a least and a most.
+    """
 
     known: int
     """In the ledger."""
@@ -88,12 +91,9 @@ class Plan:
             "eta_seconds": None if self.eta is None else asdict(self.eta),
             "unmeasured": self.unmeasured,
             "resolution": [
-                {name: _or_none(value) for name, value in (*one._asdict().items(), ("points", one.points))}
+                # JSON knows no NaN and no infinity.
+                {name: value if math.isfinite(value) else None for name, value in one._asdict().items()}
+                | {"points": one.points if math.isfinite(one.points) else None}
                 for one in self.resolutions
             ],
         }
-
-
-def _or_none(value: float) -> float | None:
-    """JSON knows no NaN and no infinity."""
-    return value if math.isfinite(value) else None

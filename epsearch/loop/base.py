@@ -9,14 +9,15 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from epsearch.failures.errors import TrainingFailed, UsageError
-from epsearch.loop.content import content, measures_transfer, records
+from epsearch.loop.content import content, measures_transfer, records, run_key
 from epsearch.loop.jobs import Certify, Job, JobResult, Run
 from epsearch.study.description import Disjointness, Study
 from results.ledger.certificate import Certificate
-from results.ledger.record import RunRecord, Summary, content_key
+from results.ledger.record import RunRecord, Summary
 from results.ledger.store import Store
 from search_spaces.space import Value
 from search_spaces.strategy import Best
@@ -53,12 +54,17 @@ NOTHING = Known()
 
 
 class Loop(ABC):
-    """The parts of a loop that do not depend on what is asked. Subclasses say which members a stage wants."""
+    """The parts of a loop that do not depend on what is asked. Subclasses say which members a stage wants.
 
-    def __init__(
-        self, study: Study, images: Mapping[str, Any], store: Store, workers: int = 1, known: Known = NOTHING
-    ) -> None:
-        self.study, self.workers = study, workers
+    study      what is trained
+    images     the stream's description of itself, which is part of every key
+    store      the ledger; only this process writes to it
+    known      what need not be looked up there, as another loop has it
+    """
+
+    def __init__(self, study: Study, images: Mapping[str, Any], store: Store, known: Known = NOTHING) -> None:
+        self.study = study
+        self.workers = 1  # jobs that are trained at a time, as the runner sets it
         self.records: dict[str, RunRecord] = dict(known.records)
         self.reused = len(self.records)  # members that were known, or found in the ledger
         self.stored: list[RunRecord] = []  # members trained since
@@ -69,8 +75,8 @@ class Loop(ABC):
         self.row = ""  # checksum of the study's row in the ledger; with one, its summary there is kept up to date
         self._images, self._store = dict(images), store
         self._jobs: dict[int, Job] = {}
-        self._numbers = 0
-        self._keys: dict[Run, str] = {}  # they are asked for at every report, and each is a hash of much JSON
+        self._numbers = itertools.count()
+        self._key = cache(partial(run_key, study, self._images))  # asked for at every report, and a hash of much JSON
         self._streams: dict[str, TaskStream] = {}
         self._later: dict[Kind, LaterSteps] = {}
 
@@ -116,32 +122,41 @@ class Loop(ABC):
         """An estimate of what is still to be done, in FLOP."""
 
     @abstractmethod
-    def ask(self) -> list[Job]:
-        """The open jobs, the same ones until they are told."""
-
-    @abstractmethod
     def _wanted(self) -> list[Run]:
         """All members of the current stage."""
 
     @abstractmethod
     def _advance(self) -> None:
-        """Goes through the stages as far as the ledger's knowledge reaches."""
+        """Goes through the stages as far as the ledger's knowledge reaches.
 
-    def catch_up(self) -> None:
-        """Takes from the ledger what it knows, and goes through the stages as far as that reaches."""
+        Called after every `tell`, so it must do nothing while jobs of the stage are out.
+        """
+
+    def catch_up(self) -> Self:
+        """Takes from the ledger what it knows, and goes through the stages as far as that reaches; returns itself."""
         self._advance()
+        return self
+
+    def ask(self) -> list[Job]:
+        """The open jobs of the present stage, the same ones until they are told."""
+        if not self._jobs:
+            self._jobs = self._opened(self._cohorts(self.missing(), self.workers))
+        return list(self._jobs.values())
 
     def tell(self, results: Sequence[JobResult]) -> None:
-        """Stores what was trained, before anything else, and moves on when the stage is complete."""
+        """Stores what was trained, before anything else, and moves on when the stage is complete.
+
+        Results may come in any order, one or several at a time. Raises TrainingFailed where a job has no value, and
+        UsageError where code from outside of epsearch is to blame for that; results before it are stored.
+        """
         for result in results:
             if result.foreign:
                 raise UsageError(result.error)
             if result.value is None:
                 raise TrainingFailed(f"a cohort could not be trained: {result.error}", result.traceback)
-            job = self._close(result.number)
             self.saved += result.value.saved
             self.notes += result.value.note.splitlines()
-            self._keep(job, result)
+            self._keep(self._close(result.number), result)
         # Only now: a crash in between loses nothing, as a loop that is opened anew finds the stage from the ledger.
         self._advance()
         self.sum_up()
@@ -167,26 +182,34 @@ class Loop(ABC):
         different = len({self._key(run) for run in wanted})
         return different - len(self._unknown(wanted)), different
 
+    def missing(self) -> list[Run]:
+        """Members of the present stage that are not known yet."""
+        return self._unknown(self._wanted())
+
     def unused(self) -> dict[str, str]:
         """Records of the ledger that cannot be used, key -> why."""
         return {key: why for key, why in self.damaged.items() if key not in self.records}
 
     def state(self) -> str:
-        """Finished, or what is being trained and how far that is."""
+        """Finished, or what is being trained and how far that is: what `epsearch list` shows as the state."""
         if self.done:
             return "finished"
         known, wanted = self.stage_members()
         return f"{self.stage}: {known} of {wanted} members trained"
 
     def found(self, runs: Iterable[Run]) -> tuple[RunRecord, ...]:
-        """Those that have been trained."""
-        keys = (self._key(run) for run in runs)
-        return tuple(self.records[key] for key in keys if key in self.records)
+        """Records of those runs that have been trained, in the order of the runs.
+
+        Runs with the same result have the same record, which then comes once for each of them.
+        """
+        return tuple(self.records[key] for key in map(self._key, runs) if key in self.records)
 
     def _close(self, number: int) -> Job:
+        """The open job of that number, which is open no longer."""
         return self._jobs.pop(number)
 
     def _keep(self, job: Job, result: JobResult) -> None:
+        """Puts the records of a job into the ledger, with the summary of the study that follows from them."""
         fresh = records(job, result, [content(self.study, self._images, run) for run in job.runs])
         # Before the ledger, as the summary that goes into it with these records counts them.
         self.records.update((record.key, record) for record in fresh)
@@ -200,7 +223,7 @@ class Loop(ABC):
         return [run for key, run in reversed(by_key.items()) if key not in self.records]
 
     def _look_up(self, runs: Iterable[Run]) -> None:
-        """Takes from the ledger what it knows of these members."""
+        """Takes from the ledger what it knows of these members; what is damaged there counts as not known."""
         known = self._store.get([self._key(run) for run in self._unknown(runs)])
         self.records.update(known)
         self.damaged |= known.damaged
@@ -210,27 +233,30 @@ class Loop(ABC):
         """Cuts the runs into cohorts for so many workers, the longest work first.
 
         Learners of a cohort are alike in all that is not per learner; those of a seed stay together, as they share its
-        data.
+        data. On a CPU a kind of runs becomes COHORTS_PER_WORKER cohorts a worker; a GPU would rather have all of them
+        together.
         """
         kinds: dict[Kind, list[Run]] = {}
         for run in sorted(runs, key=lambda one: one.learner.seed):
             kinds.setdefault(_kind(run), []).append(run)
         cohorts: list[list[Run]] = []
         for alike in kinds.values():
-            pieces = workers * (COHORTS_PER_WORKER if self.study.device == "cpu" else 1)
-            pieces = min(pieces, len(alike))
+            pieces = min(len(alike), workers * (COHORTS_PER_WORKER if self.study.device == "cpu" else 1))
             cuts = [len(alike) * piece // pieces for piece in range(pieces + 1)]
             cohorts += [alike[a:b] for a, b in itertools.pairwise(cuts)]
         # What is begun last is short, so that all workers end at about the same time.
-        cohorts.sort(key=lambda cohort: -len(cohort) * self._work(cohort[0]))
-        return [(cohort, None) for cohort in cohorts]
+        longest_first = sorted(cohorts, key=lambda cohort: -len(cohort) * self._work(cohort[0]))
+        return [(cohort, None) for cohort in longest_first]
 
-    def _open(self, jobs: dict[int, Job], orders: Iterable[Order]) -> None:
-        for order in orders:
-            jobs[self._numbers] = self._job(self._numbers, order, self.workers)
-            self._numbers += 1
+    def _opened(self, orders: Iterable[Order]) -> dict[int, Job]:
+        """Jobs by their numbers, which no job of this loop has had."""
+        # The orders come first: where they end, no number has been drawn for nothing.
+        return {
+            number: self._job(number, order, self.workers) for order, number in zip(orders, self._numbers, strict=False)
+        }
 
     def _job(self, number: int, order: Order, workers: int) -> Job:
+        """A job with everything that a worker needs, which may run on another machine."""
         runs, certify = order
         study, first = self.study, runs[0]
         return Job(
@@ -254,19 +280,13 @@ class Loop(ABC):
         if _kind(run) not in self._later:
             if run.phase not in self._streams:
                 self._streams[run.phase] = self.study.request(run.phase, self._images.get(SOURCE)).open()
-            stream = self._streams[run.phase]
-            self._later[_kind(run)] = later_steps(run.learner, stream, self.study.architecture)
+            self._later[_kind(run)] = later_steps(run.learner, self._streams[run.phase], self.study.architecture)
         return self._later[_kind(run)]
 
     def _work(self, run: Run) -> float:
-        """FLOP of one learner."""
+        """FLOP of one learner's run, but for the first task: what cohorts are sorted by, and the ETA counts."""
         later = self._later_steps(run)
         return later.steps * later.each
-
-    def _key(self, run: Run) -> str:
-        if run not in self._keys:
-            self._keys[run] = content_key(content(self.study, self._images, run))
-        return self._keys[run]
 
 
 def _kind(run: Run) -> Kind:

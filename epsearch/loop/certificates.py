@@ -16,7 +16,10 @@ CERTIFICATE = "certificate"
 
 
 def sample(study: str, records: Iterable[RunRecord], count: int) -> list[str]:
-    """Keys of the members to certify: a random draw that is the same whenever it is made."""
+    """Keys of the members to certify: a random draw that is the same whenever it is made.
+
+    study: the study's name, which seeds the draw; count: how many, or all where there are fewer.
+    """
     # In an order of their own: that in which members came must not change the draw.
     keys = sorted({record.key for record in records})
     return random.Random(study).sample(keys, min(count, len(keys)))
@@ -33,13 +36,11 @@ def damaged(found: Found[Certificate]) -> dict[str, str]:
     return {f"{key} {CERTIFICATE}": f"{CERTIFICATE}: {why}" for key, why in found.damaged.items()}
 
 
-def of_members(damage: Mapping[str, str]) -> dict[str, str]:
-    """The damage that is of no certificate."""
-    return {key: why for key, why in damage.items() if not key.endswith(CERTIFICATE)}
-
-
 def order(record: RunRecord, records: Mapping[str, RunRecord], runs: Mapping[str, Run]) -> Certify:
-    """What a worker needs to compare the member with its like in the cohort it came from."""
+    """What a worker needs to compare the member with its like in the cohort it came from.
+
+    record: of the member; records and runs: by key, of all members of the search.
+    """
     mates = [run.learner for key, run in runs.items() if records[key].cohort == record.cohort]
     # At ε = 0 a run may bear another one's values of what A-GEM does not have.
     shared = runs[record.key].learner.shared
@@ -47,12 +48,16 @@ def order(record: RunRecord, records: Mapping[str, RunRecord], runs: Mapping[str
 
 
 def compare(record: RunRecord, alone: JobResult) -> Certificate:
-    """The certificate of a member that has been trained alone."""
+    """The certificate of a member that has been trained alone: the largest differences of accuracies and parameters.
+
+    Accuracies are compared after every task and within its first mini-batches; all are fractions in [0, 1].
+    """
     assert alone.value is not None
     pairs = ((alone.value.accuracies[0], record.accuracies), (alone.value.within[0], record.within))
     largest = max(_difference(one, other) for one, other in pairs)
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    return Certificate(record.key, largest, alone.parameter_difference, now)
+    return Certificate(
+        record.key, largest, alone.parameter_difference, created=datetime.now(UTC).isoformat(timespec="seconds")
+    )
 
 
 def _difference(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:

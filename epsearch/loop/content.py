@@ -1,15 +1,17 @@
-"""What identifies a member's result, and how a trained cohort becomes records of the ledger."""
+"""What determines and identifies a member's result, and how a trained cohort becomes records of the ledger."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
+from epsearch.failures.errors import UsageError, unknown
 from epsearch.loop.jobs import Job, JobResult, Run
 from epsearch.study.description import Study
 from results.ledger.record import RunRecord, content_key
 from trainers import methods
 from trainers.cohort import PROTOCOL_VERSION, Learner
+from trainers.hyperparameters import OF_EVERY_METHOD
 from trainers.plugins.source import digest
 from trainers.streams.plugin import SOURCE
 
@@ -21,7 +23,9 @@ ALWAYS_NAMED = ("memory", "memory_batch", "trigger", "scale", "satisfied")
 def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]:
     """Everything that determines a run's result, JSON-able; `images` is the stream's own description.
 
-    What a method does not declare plays no part in it.
+    Its hash is the key under which the ledger has the result, for every study that ever wants it. So nothing may stand
+    here that cannot change the result, such as the study's name, the runner or the cohort; and what a method does not
+    declare plays no part in it. No name in it may change, or no stored result would be found.
     """
     learner = known_as(run.learner)
     values = {one.key: vars(learner.hyperparameters)[one.name] for one in learner.declared.hyperparameters}
@@ -31,7 +35,7 @@ def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]
     if study.network == "mlp":  # others the stream's description names, with a hash of pretrained weights
         config["hidden"] = study.architecture.hidden
     tasks = study.stream_tasks(run.phase)
-    described = {
+    return {
         "protocol": PROTOCOL_VERSION,
         "stream": {**_determining(images), "tasks": [tasks.start, tasks.stop]},
         "method": learner.method,
@@ -40,17 +44,26 @@ def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]
         "config": config,
         "numeric_path": study.numeric_path,
         "transfer": measures_transfer(run.phase),
+        **({STRENGTH: values[STRENGTH]} if STRENGTH in values else {}),
     }
-    return described | ({STRENGTH: values[STRENGTH]} if STRENGTH in values else {})
+
+
+def run_key(study: Study, images: Mapping[str, Any], run: Run) -> str:
+    """The key under which the ledger has a run's result; arguments as of `content`."""
+    return content_key(content(study, images, run))
 
 
 def known_as(learner: Learner) -> Learner:
-    """The learner under whose method the ledger knows a result: ε = 0 of ε-SOFT-GEM is A-GEM."""
+    """The learner under whose method the ledger knows a result: ε = 0 of ε-SOFT-GEM is A-GEM.
+
+    So the baseline of a search, the row of a comparison and A-GEM on its own are trained once for all.
+    """
     other = learner.declared.at_zero
     if not other or learner.hyperparameters.epsilon != 0:
         return learner
-    names = [one.name for one in methods.method(other).hyperparameters]
-    return Learner(other, learner.hyperparameters.only(names), learner.seed)
+    # Only what that method declares, or the key would depend on what cannot change the result.
+    left = learner.hyperparameters.only(one.name for one in methods.method(other).hyperparameters)
+    return Learner(other, left, learner.seed)
 
 
 def _determining(images: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,9 +71,8 @@ def _determining(images: Mapping[str, Any]) -> dict[str, Any]:
 
     The files of a user's own stream are one hash.
     """
-    estimate = {"examples_per_task"} if "at_most" in images else set()
-    found = {name: value for name, value in images.items() if name not in estimate}
-    return found | ({SOURCE: digest(found[SOURCE])} if SOURCE in found else {})
+    kept = {name: value for name, value in images.items() if name != "examples_per_task" or "at_most" not in images}
+    return kept | ({SOURCE: digest(kept[SOURCE])} if SOURCE in kept else {})
 
 
 def measures_transfer(phase: str) -> bool:
@@ -69,33 +81,49 @@ def measures_transfer(phase: str) -> bool:
 
 
 def records(job: Job, result: JobResult, described: Sequence[Mapping[str, Any]]) -> list[RunRecord]:
-    """One record a member of a trained job; `described` holds each member's content."""
+    """One record a member of a job that was trained; `described` holds each member's content, in the job's order.
+
+    Wall time is shared evenly: what a single member of a cohort takes cannot be told.
+    """
     value = result.value
-    if value is None:
-        raise ValueError(f"job {job.number} has no result: {result.error}")
-    made, cohort = [], uuid4().hex[:12]
-    for row, (learner, known) in enumerate(zip(job.cohort.learners, described, strict=True)):
-        diverged = int(value.diverged_task[row]) >= 0
-        made.append(
-            RunRecord(
-                key=content_key(known),
-                phase=job.phase,
-                method=str(known["method"]),
-                epsilon=learner.hyperparameters.get(EPSILON, 0.0),
-                seed=learner.seed,
-                accuracies=value.accuracies[row],
-                initial=value.initial[row],
-                within=value.within[row],
-                violations=value.violations[row],
-                status="diverged" if diverged else "ok",
-                diverged_task=int(value.diverged_task[row]) if diverged else None,
-                diverged_step=int(value.diverged_step[row]) if diverged else None,
-                steps=int(value.steps[row]),
-                seconds=result.seconds / len(job.cohort.learners),
-                content=known,
-                fingerprint=str(value.fingerprints[row]),
-                cohort=cohort,
-                created=datetime.now(UTC).isoformat(timespec="seconds"),
-            )
+    assert value is not None
+    cohort, created = uuid4().hex[:12], datetime.now(UTC).isoformat(timespec="seconds")
+    diverged = value.diverged_task >= 0
+    return [
+        RunRecord(
+            key=content_key(known),
+            phase=job.phase,
+            method=str(known["method"]),
+            epsilon=learner.hyperparameters.get(EPSILON, 0.0),
+            seed=learner.seed,
+            accuracies=value.accuracies[row],
+            initial=value.initial[row],
+            within=value.within[row],
+            violations=value.violations[row],
+            status="diverged" if diverged[row] else "ok",
+            diverged_task=int(value.diverged_task[row]) if diverged[row] else None,
+            diverged_step=int(value.diverged_step[row]) if diverged[row] else None,
+            steps=int(value.steps[row]),
+            seconds=result.seconds / len(job.cohort.learners),
+            content=known,
+            fingerprint=str(value.fingerprints[row]),
+            cohort=cohort,
+            created=created,
         )
-    return made
+        for row, (learner, known) in enumerate(zip(job.cohort.learners, described, strict=True))
+    ]
+
+
+def searchable(method: str) -> tuple[str, ...]:
+    """Names of the hyperparameters on which a method's result depends, which are those that a search may name."""
+    return (*methods.method(method).names, *(one.name for one in OF_EVERY_METHOD))
+
+
+def check_searchable(method: str, names: Iterable[str]) -> None:
+    """Raises UsageError where a name is not a hyperparameter of the method."""
+    allowed = searchable(method)
+    for name in names:
+        if name == EPSILON and name not in allowed:
+            raise UsageError(f"method {method!r} has no ε; name what --search is to try: {', '.join(allowed)}")
+        if name not in allowed:
+            raise UsageError(f"method {method!r}: {unknown('hyperparameter', name, allowed)}")

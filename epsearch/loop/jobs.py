@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,10 +12,8 @@ from epsearch.cache import cache_folder
 from epsearch.machine import usable_cores
 from trainers.cohort import Architecture, Cohort, CohortResult, Learner
 from trainers.notes import heard_by
+from trainers.numeric_path import NumericPath
 from trainers.streams import StreamRequest
-
-if TYPE_CHECKING:
-    from trainers.numeric_path import NumericPath
 
 
 class Run(NamedTuple):
@@ -90,6 +88,9 @@ def execute(job: Job, progress: Callable[[int], None] | None = None) -> JobResul
     """Trains the job's cohort in this process, on one thread: the thread count may change a sum's rounding.
 
     What is told meanwhile becomes part of the result's note: a worker's standard error is seen by nobody.
+
+    progress: is called with member-steps that were taken since its last call; what it raises ends the training.
+    Raises what goes wrong, as it is: the runners make lines of that.
     """
     told: list[str] = []
     with heard_by(told.append):
@@ -100,9 +101,9 @@ def execute(job: Job, progress: Callable[[int], None] | None = None) -> JobResul
 
 
 def _trained(job: Job, progress: Callable[[int], None] | None) -> JobResult:
+    """The job's cohort; or, of a certificate, its one learner alone, with the difference to that among its mates."""
     import torch  # late, as are the others: who only describes, encodes and hands out jobs needs none of it
 
-    from trainers.numeric_path import NumericPath
     from trainers.population import Training, train_cohort
 
     if torch.get_num_threads() != 1:
@@ -123,7 +124,7 @@ def _trained(job: Job, progress: Callable[[int], None] | None) -> JobResult:
     return JobResult(job.number, value, time.perf_counter() - started, parameter_difference=difference)
 
 
-def bytes_free(path: "NumericPath", at_once: int) -> int | None:
+def bytes_free(path: NumericPath, at_once: int) -> int | None:
     """A job's share of the memory that is free on this machine, in bytes; None where the system does not tell."""
     from trainers.footprint import free_bytes
 
@@ -133,13 +134,13 @@ def bytes_free(path: "NumericPath", at_once: int) -> int | None:
 
 def encode(value: CohortResult) -> str:
     """The result as JSON, without the parameters; Python's shortest-repr floats come back bit for bit, NaN included."""
-    kept = (field.name for field in fields(value) if field.name != "params")
-    return json.dumps({name: np.asarray(getattr(value, name)).tolist() for name in kept})
+    return json.dumps(
+        {one.name: np.asarray(getattr(value, one.name)).tolist() for one in fields(value) if one.name != "params"}
+    )
 
 
 def decode(text: str) -> CohortResult:
-    """The inverse of `encode`."""
+    """The inverse of `encode`; parameters, which did not travel, are None for each learner."""
     raw = json.loads(text)
-    params = np.full(len(raw["initial"]), None, dtype=object)
     values: dict[str, Any] = {name: np.array(part) if isinstance(part, list) else part for name, part in raw.items()}
-    return CohortResult(**values, params=params)
+    return CohortResult(**values, params=np.full(len(raw["initial"]), None, dtype=object))

@@ -1,4 +1,4 @@
-"""A race over seeds: how many each point is to have, and scores that are fair to points with fewer."""
+"""A race over seeds: how many each point is to have, given what is known of all."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from results.ledger.record import RunRecord
 from results.metrics import average_accuracy
+from results.statistics.racing import separated
 from search_spaces.space import Point
 
 FIRST_SEEDS = 2  # fewer have no spread
@@ -18,7 +19,7 @@ Found = Callable[[Point, int], RunRecord | None]
 
 @dataclass(frozen=True)
 class Table:
-    """What is known of K points and R seeds."""
+    """What is known of K points and R seeds, a row a point, in the order of the seeds."""
 
     scores: NDArray[np.float64]
     """[K, R]: A_T in [0, 1], NaN without one."""
@@ -49,8 +50,6 @@ def entitled(table: Table) -> list[int]:
     every point still in has had are looked at, so what is wanted depends on the results alone, not on the order in
     which they came.
     """
-    from results.statistics.racing import separated
-
     points, seeds = table.scores.shape
     counts, running = np.full(points, min(FIRST_SEEDS, seeds)), np.ones(points, dtype=bool)
     for known in range(FIRST_SEEDS, seeds):
@@ -58,20 +57,15 @@ def entitled(table: Table) -> list[int]:
         running &= ~lost.any(axis=1)
         if not running.any() or np.isnan(scores[running]).any():
             break
+        # All that began count as comparisons, also those that were dropped before: ALPHA is of the whole race.
         dropped = separated(scores[running], looks=seeds - FIRST_SEEDS, level=ALPHA, starters=points)
         running[np.flatnonzero(running)[dropped]] = False
         counts[running] = known + 1
-    return [int(count) for count in counts]
-
-
-def fair_means(scores: NDArray[np.float64]) -> list[float]:
-    """One score a point from a table of a race, in which points have different seeds."""
-    from results.statistics.racing import adjusted_means
-
-    return [float(mean) for mean in adjusted_means(scores)]
+    return counts.tolist()
 
 
 def _score(record: RunRecord | None) -> float:
+    """A_T in [0, 1]; NaN without a record, and where the member diverged."""
     if record is None or record.status != "ok":
         return float("nan")
     return float(average_accuracy(record.accuracies))

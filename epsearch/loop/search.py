@@ -2,7 +2,8 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import cache, cached_property
+from typing import Any, Self
 
 from epsearch.loop import certificates
 from epsearch.loop.ahead import Outlook
@@ -24,7 +25,12 @@ from search_spaces.strategy import Best, Round
 class SearchLoop(Loop):
     """Asks a strategy, finds in the ledger what is known, hands out the rest, stores and tells what came back.
 
-    earlier: the loops of what the study was before it grew, oldest first.
+    A stage is a round of the strategy, trained with the seeds of the search on the stream that scores (`score_on`);
+    the last one is the evaluation of the chosen point and the baseline, with the seeds of the evaluation, and the
+    certificates.
+
+    study, images, store, known   as of `Loop`
+    earlier                       the loops of what the study was before it grew, oldest first
     """
 
     study: Search
@@ -34,23 +40,20 @@ class SearchLoop(Loop):
         study: Search,
         images: Mapping[str, Any],
         store: Store,
-        workers: int = 1,
         known: Known = NOTHING,
         earlier: Sequence["SearchLoop"] = (),
     ) -> None:
-        super().__init__(study, images, store, workers, known)
+        super().__init__(study, images, store, known)
         self.strategist = Strategist(study, self._record)
         self.strategy = self.strategist.strategy
         self.earlier = tuple(earlier)
         self.certificates: dict[str, Certificate] = dict(known.certificates)
-        self._runs: dict[tuple[str, Point, int], Run] = {}  # they are asked for again and again
-        self._ahead: dict[int, Job] = {}  # of the evaluation, open beside the search's
-        self._ahead_begun = False  # they are opened once: what is out is not known yet, and would be opened again
+        self._run = cache(self._make_run)  # asked for again and again, and a learner checks what it is given
 
-    def catch_up(self) -> None:
+    def catch_up(self) -> Self:
         """The baseline first: it is evaluated whatever the search finds."""
         self._look_up(self._final([self.study.baseline]))
-        self._advance()
+        return super().catch_up()
 
     @property
     def done(self) -> bool:
@@ -99,12 +102,9 @@ class SearchLoop(Loop):
         best = self.best
         if best is not None and self.inert:
             return f"no best: all values have A_T {100 * best.value:.2f} %, bit for bit"
-        text = "–" if best is None else f"{self.text(best.point)} (A_T {100 * best.value:.2f} %)"
+        names = self.study.space.names
+        text = "–" if best is None else f"{point_text(names, best.point)} (A_T {100 * best.value:.2f} %)"
         return f"best {text}"
-
-    def text(self, point: Point) -> str:
-        """A point in words."""
-        return point_text(self.study.space.names, point)
 
     def heading(self) -> str:
         """The strategy, its rounds, values and seeds, and the tasks of search and evaluation, in words."""
@@ -124,16 +124,16 @@ class SearchLoop(Loop):
         """
         if self.done:
             return []
-        if not self._ahead_begun:
-            self._ahead_begun = True
-            self._open(self._ahead, self._early())
         if not self._jobs:
-            taken = [run for job in self._ahead.values() for run in job.runs]
-            self._open(self._jobs, self._orders(taken, self.workers))
+            ahead = [run for job in self._ahead.values() for run in job.runs]
+            self._jobs = self._opened(self._orders(ahead, self.workers))
         return [*self._jobs.values(), *self._ahead.values()]
 
     def upcoming(self, workers: int) -> list[Job]:
-        """The jobs that so many workers would be handed at the beginning; none is opened by looking at it."""
+        """The jobs that so many workers would be handed at the beginning; none is opened by looking at it.
+
+        Their numbers count from 0, whatever numbers `ask` has given.
+        """
         early = self._early()
         orders = [*self._orders([one for runs, _ in early for one in runs], workers), *early]
         return [self._job(number, order, workers) for number, order in enumerate([] if self.done else orders)]
@@ -144,13 +144,17 @@ class SearchLoop(Loop):
         return [*self._cohorts(missing, workers), *(self._certifying() if self.evaluating else [])]
 
     def outlook(self) -> Outlook:
-        """Members to come: an estimate, as later rounds may meet points they know, or not come at all."""
+        """Members to come: an estimate, as later rounds may meet points they know, or not come at all.
+
+        Of the evaluation the baseline is known before the search ends, and may have been trained ahead of it; that the
+        chosen point is another one is assumed. Where the search scores on the evaluation stream, nothing is left there.
+        """
         study = self.study
         now, certified = len(self.missing()), min(study.certify, study.points * study.repeats * len(study.seeds))
         if self.evaluating:
             return Outlook(len(self.records), now, 0, 0, 0, len(self._uncertified()))
-        unknown = len(self._unknown(self._final([study.baseline])))
-        final = 0 if study.score_on == "eval" else len(study.final_seeds) + unknown
+        baseline = self._unknown(self._final([study.baseline]))
+        final = 0 if study.score_on == "eval" else len(study.final_seeds) + len(baseline)
         return Outlook(len(self.records), now, *self.strategist.later_members(), final, certified)
 
     def remaining_work(self) -> float:
@@ -158,41 +162,45 @@ class SearchLoop(Loop):
         return self.work_of(self.outlook())[1]
 
     def work_of(self, ahead: Outlook) -> tuple[float, float]:
-        """The fewest and the most of what is ahead, in FLOP."""
+        """The fewest and the most of what is ahead, in FLOP.
+
+        Members that are missing count as they are; later ones as the baseline, as their points are not known yet.
+        """
         one, final = (self._work(self._run(phase, self.study.baseline, 0)) for phase in (self.study.score_on, "eval"))
         fixed = sum(self._work(run) for run in self.missing()) + ahead.final * final + ahead.certified * one
         return fixed + ahead.least * one, fixed + ahead.most * one
 
     def search_records(self) -> tuple[RunRecord, ...]:
         """Every member of the search that has been trained, each once; those of earlier searches behind."""
-        own = self.found(self._scored(self.strategist.given()))
-        return tuple({record.key: record for record in (*own, *self._earlier_records())}.values())
+        records = [*self._searched(), *(record for loop in self.earlier for record in loop.search_records())]
+        return tuple({record.key: record for record in records}.values())
 
     def evaluation_records(self) -> tuple[RunRecord, ...]:
         """The members of the evaluation that have been trained: the chosen point and the baseline."""
         found = self.found(self._final(self._evaluated())) if self.evaluating else ()
         return tuple({record.key: record for record in found}.values())  # two points may be one member
 
-    def contents(self) -> tuple[dict[str, Any] | None, dict[str, Any]]:
-        """What determines the evaluation of the chosen point, None before there is one, and of the baseline."""
-        seed, best = self.study.final_seeds[0], self.best
-        chosen, baseline = (
-            None if point is None else content(self.study, self._images, self._run("eval", point, seed))
-            for point in (None if best is None else best.point, self.study.baseline)
-        )
-        assert baseline is not None
-        return chosen, baseline
+    def evaluated_content(self, point: Point) -> dict[str, Any]:
+        """What determines the evaluation of a point, as `content` has it, with the first of its seeds."""
+        return content(self.study, self._images, self._run("eval", point, self.study.final_seeds[0]))
 
     def rounds(self) -> tuple[Round, ...]:
-        """Those of this search, after those of earlier ones that it does not go through again."""
+        """Those of this search, after those of earlier ones that it does not go through again.
+
+        A search that has grown in repeats goes through the same first rounds: they are the same where their points are.
+        Numbers count from 1 over all of them.
+        """
         found: list[Round] = []
         for loop in reversed((*self.earlier, self)):
             known = {one.points for one in found}
             found = [*(one for one in loop.strategy.rounds if one.points not in known), *found]
         return tuple(replace(one, number=number) for number, one in enumerate(found, start=1))
 
-    def _earlier_records(self) -> list[RunRecord]:
-        return [record for loop in self.earlier for record in loop.search_records()]
+    @cached_property
+    def _ahead(self) -> dict[int, Job]:
+        """Jobs of the evaluation that are open beside the search's."""
+        # Opened once: as long as they are out they are not known, and would be opened again.
+        return self._opened(self._early())
 
     def _close(self, number: int) -> Job:
         return (self._jobs if number in self._jobs else self._ahead).pop(number)
@@ -207,15 +215,16 @@ class SearchLoop(Loop):
         self.certificates[certificate.key] = certificate
         self._store.certify([certificate], self.summary())
 
-    def _sample(self) -> list[str]:
-        """Keys of the members of the search that are to be certified."""
-        searched = self.found(self._scored(self.strategist.given()))
-        return certificates.sample(self.study.name, searched, self.study.certify)
+    def _searched(self) -> tuple[RunRecord, ...]:
+        return self.found(self._scored(self.strategist.given()))
 
     def _uncertified(self) -> list[str]:
-        return [key for key in self._sample() if key not in self.certificates]
+        """Keys of the members of the search that are still to be certified."""
+        sample = certificates.sample(self.study.name, self._searched(), self.study.certify)
+        return [key for key in sample if key not in self.certificates]
 
     def _evaluated(self) -> list[Point]:
+        """The chosen point and the baseline, once where they are the same; none before there is a chosen one."""
         best = self.best
         return [] if best is None else list(dict.fromkeys([best.point, self.study.baseline]))
 
@@ -225,18 +234,18 @@ class SearchLoop(Loop):
         return self._scored(self.strategist.wanted())
 
     def _scored(self, shares: Mapping[Point, Sequence[int]]) -> list[Run]:
+        """The runs that score points, with the seeds that each of them is to have."""
         return [self._run(self.study.score_on, point, seed) for point, seeds in shares.items() for seed in seeds]
 
     def _final(self, wanted: Iterable[Point]) -> list[Run]:
+        """The runs of the evaluation of points, with all of its seeds."""
         return [self._run("eval", point, seed) for point in wanted for seed in self.study.final_seeds]
 
-    def _run(self, phase: str, point: Point, seed: int) -> Run:
-        known = self._runs.get((phase, point, seed))
-        if known is None:
-            known = self._runs[phase, point, seed] = Run(phase, self.study.learner(point, seed))
-        return known
+    def _make_run(self, phase: str, point: Point, seed: int) -> Run:
+        return Run(phase, self.study.learner(point, seed))
 
     def _record(self, point: Point, seed: int) -> RunRecord | None:
+        """What is known of a point's member of a seed in the search; this is all that the strategist looks at."""
         return self.records.get(self._key(self._run(self.study.score_on, point, seed)))
 
     def some(self) -> list[Run]:
@@ -247,18 +256,14 @@ class SearchLoop(Loop):
         """The members of the evaluation, as far as it is known what is evaluated."""
         return self._final(self._evaluated() or [self.study.baseline])
 
-    def missing(self) -> list[Run]:
-        """Members of the present stage that are not known yet."""
-        return self._unknown(self._wanted())
-
     def _early(self) -> list[Order]:
         """Members of the evaluation to train before the search ends; a GPU would rather have all of them together."""
-        search_is_evaluation = self.study.score_on == "eval"
-        baseline = self._final([self.study.baseline])
-        early = [] if search_is_evaluation or self.study.device != "cpu" else self._unknown(baseline)
-        return [([trainee], None) for trainee in early]
+        if self.study.score_on == "eval" or self.study.device != "cpu":
+            return []
+        return [([run], None) for run in self._unknown(self._final([self.study.baseline]))]
 
     def _advance(self) -> None:
+        # Jobs done ahead of the evaluation may be out meanwhile: they keep no round of the search open.
         while not self._jobs:
             self._gather()
             if self.evaluating:
@@ -282,16 +287,14 @@ class SearchLoop(Loop):
         return [([runs[key]], certificates.order(self.records[key], self.records, runs)) for key in self._uncertified()]
 
 
-def open_search(
-    study: Search, images: Mapping[str, Any], store: Store, earlier: Sequence[Search] = (), workers: int = 1
-) -> SearchLoop:
+def open_search(study: Search, images: Mapping[str, Any], store: Store, earlier: Sequence[Search] = ()) -> SearchLoop:
     """The loop of a search, as far as the ledger knows it.
 
-    earlier: what the study was before it grew; what these searches have found counts as found.
+    earlier: what the study was before it grew, oldest first; what these searches have found counts as found.
     """
     before = [open_search(one, images, store) for one in earlier]
     records = {record.key: record for loop in before for record in loop.search_records()}
-    damaged = {key: why for loop in before for key, why in certificates.of_members(loop.damaged).items()}
-    loop = SearchLoop(study, images, store, workers, Known(records, damaged=damaged), before)
-    loop.catch_up()
-    return loop
+    damage = {key: why for loop in before for key, why in loop.damaged.items()}
+    # Not that of certificates: members of the earlier searches are not certified again.
+    damaged = {key: why for key, why in damage.items() if not key.endswith(certificates.CERTIFICATE)}
+    return SearchLoop(study, images, store, known=Known(records, damaged=damaged), earlier=before).catch_up()

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from epsearch.loop import race
 from epsearch.loop.race import Found, Table
 from epsearch.study.kinds import Search
+from results.statistics.racing import adjusted_means
 from search_spaces.space import Point
 from search_spaces.strategies import STRATEGIES
 from search_spaces.strategy import Budget, Observation, Strategy
@@ -16,7 +17,8 @@ from search_spaces.strategy import Budget, Observation, Strategy
 class Strategist:
     """A study's strategy on one side, its members on the other.
 
-    found: what is known of a point's member of a seed. All answers follow from that and the study alone.
+    found: what is known of a point's member of a seed. All answers follow from that and the study alone, so that a
+    search that is opened anew stands where it stood.
     """
 
     def __init__(self, study: Search, found: Found) -> None:
@@ -52,7 +54,7 @@ class Strategist:
         return Table.of(list(self.given()), self._study.seeds, self._found).scores
 
     def later(self) -> int:
-        """Suggestions of later rounds, at most; those of a grid are known."""
+        """Suggestions of rounds that are not open yet, at most; those of a grid are known."""
         study, rounds = self._study, self.strategy.rounds
         if self._kind.planned:
             return self._kind.planned(study.space, _budget(study)) - sum(len(one.points) for one in rounds)
@@ -60,25 +62,35 @@ class Strategist:
         return (study.repeats - len(rounds)) * fresh
 
     def later_members(self) -> tuple[int, int]:
-        """The fewest and the most members of later suggestions."""
+        """The fewest and the most members of later suggestions.
+
+        The fewest are none where a point may be met twice, as its members are then known. The most count the seeds that
+        a race may still give to the points of the open round.
+        """
         trials, seeds = self.later(), len(self._study.seeds)
         fewest = min(race.FIRST_SEEDS, seeds) if self._study.race else seeds
         may_repeat = self._kind.may_repeat or self._study.space.finite
         return 0 if may_repeat else trials * fewest, trials * seeds + self._study.points * (seeds - fewest)
 
     def observations(self) -> list[Observation]:
-        """The mean A_T over the seeds of every open suggestion; a point that loses any seed has none."""
+        """The mean A_T in [0, 1] over the seeds of every open suggestion; a point that loses any seed has none.
+
+        In a race points have different seeds: their means are those that all of the best one's seeds would give.
+        Known seeds beyond a point's share do not count, as they would depend on what else the ledger has.
+        """
         asked, seeds = self.strategy.ask(), self._study.seeds
         points = [one.point for one in asked]
         shares = self._shares(points)
         table = Table.of(points, seeds, self._found).within([len(shares[point]) for point in points])
-        out = [bool(row.any()) for row in table.lost]
-        scores = table.scores.copy()
-        scores[out] = np.nan
-        means = race.fair_means(scores) if self._study.race else [sum(row) / len(seeds) for row in scores.tolist()]
+        lost = np.asarray(table.lost.any(axis=1))
+        scores = np.where(lost[:, None], np.nan, table.scores)
+        # Added in the order of the seeds, as in every search that is stored: another sum may end in another digit.
+        means = (
+            adjusted_means(scores).tolist() if self._study.race else [sum(row) / len(seeds) for row in scores.tolist()]
+        )
         return [
             Observation(one.number, None if gone else mean, tuple(None if np.isnan(score) else score for score in row))
-            for one, mean, gone, row in zip(asked, means, out, scores.tolist(), strict=True)
+            for one, mean, gone, row in zip(asked, means, lost, scores.tolist(), strict=True)
         ]
 
     def _shares(self, points: Sequence[Point]) -> dict[Point, tuple[int, ...]]:
@@ -91,7 +103,7 @@ class Strategist:
 
 
 def make_strategy(study: Search) -> Strategy:
-    """Raises ValueError where the strategy cannot search the space."""
+    """A study's strategy, before its first round. Raises ValueError where it cannot search the space."""
     kind = STRATEGIES[study.strategy]
     if kind.fits_with_torch:
         import torch
@@ -101,14 +113,17 @@ def make_strategy(study: Search) -> Strategy:
 
 
 def _budget(study: Search) -> Budget:
+    """What a strategy may spend; statistics are handed to it, as `search_spaces` knows none."""
     return Budget(study.points, study.repeats, study.strategy_seed, confidence)
 
 
 def confidence(
     values: Sequence[float], scores: Sequence[Sequence[float | None]], low: float, high: float
 ) -> tuple[float, float] | None:
-    """See `search_spaces.strategy.Confidence`."""
+    """The ends of the confidence set of the maximum of a curve; arguments as of `search_spaces.strategy.Confidence`.
+
+    None where the scores do not determine one.
+    """
     from results.statistics.confidence_set import confidence_hull  # brings scipy along
 
-    table = np.array([[np.nan if score is None else score for score in row] for row in scores], dtype=np.float64)
-    return confidence_hull(values, table, low, high)
+    return confidence_hull(values, np.array(scores, dtype=np.float64), low, high)  # None becomes NaN

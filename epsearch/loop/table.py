@@ -1,30 +1,98 @@
-"""rows -> members -> cohorts -> records: the loop of a comparison or a memory study."""
+"""rows -> members -> cohorts -> records: the loop of a comparison or a memory study.
 
-from collections.abc import Iterable, Mapping
+A row is a method with its hyperparameters, as the definition or the user gives them.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from epsearch.loop.base import NOTHING, Known, Loop
-from epsearch.loop.jobs import Job, Run
-from epsearch.loop.rows import Row, table_rows
-from epsearch.study.kinds import Table
+from epsearch.loop.base import Loop
+from epsearch.loop.jobs import Run
+from epsearch.study.kinds import Comparison, MemoryStudy, Search, Table
+from epsearch.study.published import of_methods
 from results.ledger.record import RunRecord
 from results.ledger.store import Store
 from results.metrics import average_accuracy
+from search_spaces.published.definition import method_grids
+from trainers import methods
+from trainers.cohort import Learner
+from trainers.hyperparameters import Hyperparameters, Value
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method with all of its hyperparameters; every seed is a learner."""
+
+    label: str
+    """The method's title, with its reading where it has several."""
+    method: str
+    """Our name of it."""
+    hyperparameters: Hyperparameters
+    """Values of exactly those that the method declares."""
+
+    def learner(self, seed: int) -> Learner:
+        """Of one seed."""
+        return Learner(self.method, self.hyperparameters, seed)
+
+    def shown(self) -> dict[str, Any]:
+        """The hyperparameters that tables name."""
+        declared = methods.method(self.method).hyperparameters
+        return {one.short: vars(self.hyperparameters)[one.name] for one in declared if one.per_method}
+
+    def candidates(self) -> list["Row"]:
+        """The row with every learning rate, and λ, of A-GEM's grids (appendix G)."""
+        grids = method_grids()
+        strengths = [{"strength": one} for one in dict(grids.strengths).get(self.method, ())]
+        return [
+            replace(self, hyperparameters=self.hyperparameters.but(lr=rate, **strength))
+            for rate in grids.learning_rates
+            for strength in strengths or [{}]
+        ]
+
+
+# What each row of a method has of its own, by the kind of study.
+OWN: dict[str, Callable[[Any, str], list[dict[str, Value]]]] = {
+    Comparison.kind: lambda study, name: [{}, *({one: value} for one, value in methods.method(name).variants)],
+    MemoryStudy.kind: lambda study, name: [{"memory": size} for size in study.sizes],
+}
+
+
+def table_rows(study: Table) -> tuple[Row, ...]:
+    """What the study compares, as it begins: one row a method and variant, or one a method and size of the memory.
+
+    A variant that the study's own values already are is no row of its own.
+    """
+    return tuple(
+        dict.fromkeys(_row(study, name, own) for name in study.methods for own in OWN[study.kind](study, name))
+    )
+
+
+def _row(study: Table, name: str, own: dict[str, Value]) -> Row:
+    """The study's settings name what each method has a value of its own for, unless that is to be tuned."""
+    method = methods.method(name)
+    values = of_methods(study.dataset)[name] | vars(study.hyperparameters)
+    values |= {field: value for one, field, value in study.settings if one == name}
+    values |= own  # what makes the row another one wins over all
+    given = {one.name: values[one.name] for one in method.hyperparameters if one.name in values}
+    told = Hyperparameters.of(method.hyperparameters, given)
+    return Row(f"{method.title}{method.reading(told)}", name, told)
 
 
 class TableLoop(Loop):
     """Trains every row with every seed on the evaluation stream; to tune, first all candidates on the other one.
 
-    rows: as they are evaluated; before the tuning has ended, as the definition gives them. untuned: labels of rows all
-    of whose candidates diverged, which therefore keep the definition's values.
+    Arguments are those of `Loop`. Attributes:
+
+    rows       as they are evaluated; before the tuning has ended, as the definition gives them
+    tuning     whether the candidates are being trained
+    untuned    labels of rows all of whose candidates diverged, which therefore keep the definition's values
     """
 
     study: Table
 
-    def __init__(
-        self, study: Table, images: Mapping[str, Any], store: Store, workers: int = 1, known: Known = NOTHING
-    ) -> None:
-        super().__init__(study, images, store, workers, known)
+    def __init__(self, study: Table, images: Mapping[str, Any], store: Store) -> None:
+        super().__init__(study, images, store)
         self.rows = table_rows(study)
         self.tuning = study.searches
         self.untuned: list[str] = []
@@ -32,7 +100,7 @@ class TableLoop(Loop):
     @property
     def done(self) -> bool:
         """Whether the rows are tuned, where they are to be, and all evaluated."""
-        return not self.tuning and not self._unknown(self._wanted())
+        return not self.tuning and not self.missing()
 
     @property
     def stage(self) -> str:
@@ -41,49 +109,47 @@ class TableLoop(Loop):
 
     def headline(self) -> str:
         """How many rows are evaluated, and of how many."""
-        finished = sum(not self._unknown(self.runs(row)) for row in self.rows)
-        return f"{finished}/{len(self.rows)} rows"
+        return f"{sum(not self._unknown(self.runs(row)) for row in self.rows)}/{len(self.rows)} rows"
 
     def heading(self) -> str:
         """The number of rows, of seeds, and of the tasks that they are trained on, in words."""
         study = self.study
-        tasks = f"{study.tasks - study.cv_tasks} tasks"
         tuned = f"tuned on {study.cv_tasks} tasks, then " if self.tuning else ""
-        return f"{len(self.rows)} rows × {len(study.seeds)} seeds, {tuned}{tasks}"
-
-    def ask(self) -> list[Job]:
-        """The open jobs of the present stage, the same ones until they are told."""
-        if not self._jobs:
-            self._open(self._jobs, self._cohorts(self._unknown(self._wanted()), self.workers))
-        return list(self._jobs.values())
+        return f"{len(self.rows)} rows × {len(study.seeds)} seeds, {tuned}{study.tasks - study.cv_tasks} tasks"
 
     def remaining_work(self) -> float:
         """An estimate of what is still to be done, in FLOP; while it tunes, that of the evaluation included."""
-        later = [one for row in self.rows for one in self.runs(row)] if self.tuning else []
-        return sum(self._work(one) for one in [*self._unknown(self._wanted()), *self._unknown(later)])
+        later = self._unknown(self._runs_of(self.rows)) if self.tuning else []
+        return sum(self._work(run) for run in [*self.missing(), *later])
 
     def runs(self, row: Row, phase: str = "eval") -> list[Run]:
         """Every seed's run of a row."""
-        return row.runs(phase, self.study.seeds)
+        return [Run(phase, row.learner(seed)) for seed in self.study.seeds]
+
+    def _runs_of(self, rows: Iterable[Row], phase: str = "eval") -> list[Run]:
+        """Every seed's run of every row."""
+        return [run for row in rows for run in self.runs(row, phase)]
 
     def _wanted(self) -> list[Run]:
-        if self.tuning:
-            # Rows of one method may share candidates: each is trained once.
-            rows: Iterable[Row] = dict.fromkeys(one for row in self.rows for one in row.candidates())
-            return [one for row in rows for one in self.runs(row, "cv")]
-        return [one for row in self.rows for one in self.runs(row)]
+        if not self.tuning:
+            return self._runs_of(self.rows)
+        # Rows of one method may share candidates: each is trained once.
+        return self._runs_of(dict.fromkeys(one for row in self.rows for one in row.candidates()), "cv")
 
     def _advance(self) -> None:
         if self._jobs:  # of this stage, which goes on until all of them are told
             return
         self._look_up(self._wanted())
-        if self.tuning and not self._unknown(self._wanted()):
+        if self.tuning and not self.missing():
             self.rows = tuple(self._tuned(row) for row in self.rows)
             self.tuning = False
             self._look_up(self._wanted())
 
     def _tuned(self, row: Row) -> Row:
-        """The candidate with the highest mean A_T on the cross-validation stream, of those that lose no seed."""
+        """The candidate with the highest mean A_T on the cross-validation stream, of those that lose no seed.
+
+        Of equal ones the first, in the order of the grids. Where all lose a seed, the row itself, noted in `untuned`.
+        """
         scores = {one: _score(self.found(self.runs(one, "cv"))) for one in row.candidates()}
         best = max(scores, key=lambda one: scores[one])
         if scores[best] < 0:
@@ -92,11 +158,12 @@ class TableLoop(Loop):
         return best
 
 
-def open_table(study: Table, images: Mapping[str, Any], store: Store, workers: int = 1) -> TableLoop:
-    """The loop of a comparison or a memory study, as far as the ledger knows it."""
-    loop = TableLoop(study, images, store, workers)
-    loop.catch_up()
-    return loop
+def open_table(study: Table, images: Mapping[str, Any], store: Store, earlier: Sequence[Search] = ()) -> TableLoop:
+    """The loop of a comparison or a memory study, as far as the ledger knows it.
+
+    earlier: as in `open_search`; here there is nothing, as no table grows.
+    """
+    return TableLoop(study, images, store).catch_up()
 
 
 def _score(records: tuple[RunRecord, ...]) -> float:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsearch.failures.errors import UsageError
-from epsearch.loop.learners import searchable
+from epsearch.loop.content import searchable
 from epsearch.study.description import Study
 from epsearch.study.hyperparameters import EPSILON
 from epsearch.study.kinds import Comparison, MemoryStudy, Search

@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from epsearch.events import Events
 from epsearch.preparation.rules import RULES
-from epsearch.runners.slots import local_slots
+from epsearch.runners.local import local_slots
 from epsearch.study.description import Study
 from trainers.cohort import Cohort
 from trainers.numeric_path import NumericPath

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from epsearch.failures.errors import UsageError, refused
-from epsearch.loop import learners
-from epsearch.loop.rows import table_rows
+from epsearch.loop.content import check_searchable
 from epsearch.loop.strategy import make_strategy
+from epsearch.loop.table import table_rows
 from epsearch.preparation import acting
 from epsearch.study import limits
 from epsearch.study.description import Study
@@ -35,7 +35,7 @@ def _check_search(study: Search) -> None:
     # First: a grid makes all of its points when the strategy is made below.
     check_product("values", limits.VALUES, **tried)
     check_product("members", limits.MEMBERS, **tried, seeds=len(study.seeds))
-    learners.check(study.method, study.space.names)
+    check_searchable(study.method, study.space.names)
     if study.hyperparameters.memory_batch is None and "memory_batch" in study.space.names:
         raise UsageError("memory-batch must be a number where it is searched, as the baseline has it, got all")
     if study.hyperparameters.memory == 0 and "memory" in methods.method(study.method).names:

@@ -8,9 +8,14 @@ LEAST_SECONDS = 3.0
 
 
 class _Mark(NamedTuple):
+    """What had been reported by a time."""
+
     time: float
+    """Seconds of the caller's clock."""
     steps: int
+    """Member-steps of all reports so far."""
     work: float
+    """Work of all reports so far."""
 
 
 class Speed:
@@ -50,6 +55,7 @@ class Speed:
         return max(0.0, work) * seconds / done if seconds and done else None
 
     def _seen(self) -> float | None:
+        """Seconds between the oldest and the newest report that are kept; None while they say too little."""
         if not self._marks or self._marks[-1].time - self._marks[0].time < LEAST_SECONDS:
             return None
         return self._marks[-1].time - self._marks[0].time

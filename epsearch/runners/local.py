@@ -10,21 +10,32 @@ from epsearch.failures.errors import Interrupted, UsageError
 from epsearch.failures.lines import of_a_cohort
 from epsearch.loop.base import Loop
 from epsearch.loop.jobs import JobResult, execute
+from epsearch.machine import usable_cores
 from epsearch.runners.progress import Monitor
-from epsearch.runners.slots import local_slots
 from epsearch.study.description import Study
+
+
+def local_slots(study: Study) -> int:
+    """How many cohorts this machine trains at a time.
+
+    One a core that this process may use, or the study's own number; one GPU takes one cohort at a time.
+    """
+    if study.workers is not None:
+        return study.workers
+    return 1 if study.device == "cuda" else usable_cores()
 
 
 @contextmanager
 def ready(study: Study) -> Iterator[Callable[[Loop, Monitor], None]]:
-    """Yields the function that trains; see `tune.ready`."""
+    """Yields the function that trains until the study is done; see `tune.ready`, whose place it takes."""
     yield _run
 
 
 def _run(loop: Loop, monitor: Monitor) -> None:
-    """Trains until the study is done.
+    """Trains until the study is done; what is trained is stored as it comes.
 
-    Raises Interrupted on Ctrl-C, or where the listener wants to stop, after the running cohorts have stopped.
+    Raises Interrupted on Ctrl-C, or where the listener wants to stop, after the running cohorts have stopped; and what
+    the loop raises for a cohort that could not be trained.
     """
     loop.workers = local_slots(loop.study)
     stop = threading.Event()
@@ -38,6 +49,7 @@ def _run(loop: Loop, monitor: Monitor) -> None:
         try:
             running: dict[Future[JobResult], int] = {}
             while not loop.done:
+                # Asked here, too: a job that is about to begin would train until its first report.
                 if monitor.stopping:
                     raise Interrupted
                 waiting = [job for job in loop.ask() if job.number not in running.values()]

@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib import import_module
 
 from epsearch.failures import stopping
 from epsearch.failures.lines import SURROUNDINGS
@@ -26,7 +25,9 @@ def watching(private: bool, every: float = EVERY, end: Callable[[str], None] | N
 
     private: whether the Ray is this process's own, whose processes can be looked at. end: told what has been lost.
     """
-    look, over = ended if private else silence(_address()), threading.Event()
+    import ray  # late: its settings must stand before it is imported
+
+    look, over = ended if private else silence(str(ray.get_runtime_context().gcs_address)), threading.Event()
 
     def watch() -> None:
         while not over.wait(every):
@@ -45,13 +46,18 @@ def watching(private: bool, every: float = EVERY, end: Callable[[str], None] | N
 
 
 def ended() -> str:
-    """Which of the processes that this process's own Ray cannot do without has ended."""
-    node = import_module("ray._private.worker")._global_node
+    """Which of the processes that this process's own Ray cannot do without has ended; empty while all run."""
+    node = ray_start.inner("_private.worker")._global_node
     return next((f"its {kind} has ended" for kind, _ in node.dead_processes() if kind in ray_start.NEEDED), "")
 
 
 def silence(address: str, clock: Callable[[], float] = time.monotonic) -> Look:
-    """Looks whether somebody listens at HOST:PORT, and since when nobody does."""
+    """Looks whether somebody listens at HOST:PORT, and since when nobody does.
+
+    Of a cluster no process can be looked at. The look tells of a loss after SILENT seconds without an answer.
+
+    clock: returns seconds; replaced in tests.
+    """
     host, _, port = address.rpartition(":")
     heard = clock()
 
@@ -67,13 +73,8 @@ def silence(address: str, clock: Callable[[], float] = time.monotonic) -> Look:
     return look
 
 
-def _address() -> str:
-    import ray
-
-    return str(ray.get_runtime_context().gcs_address)
-
-
 def _end(what: str) -> None:
+    """Ends this process at once, with its line and status; what it started of a Ray does not outlive it."""
     for process in ray_start.started():
         process.kill()
     stopping.end(ray_start.trouble("was lost", what), SURROUNDINGS)

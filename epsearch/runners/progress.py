@@ -9,7 +9,11 @@ from epsearch.runners.eta import Speed
 
 
 class Monitor:
-    """Counts steps from any thread, and passes on to the listener what it and the loop have to say."""
+    """Counts steps from any thread, and passes on to the listener what it and the loop have to say.
+
+    Making one tells the listener of the study and its heading, and of a first progress where anything is to be trained.
+    The loop itself is looked at only by the thread that trains.
+    """
 
     def __init__(self, loop: Loop, events: Events) -> None:
         self._events, self._lock, self._started = events, threading.Lock(), time.monotonic()
@@ -38,14 +42,17 @@ class Monitor:
         return self._stopping
 
     def steps(self, count: int, weight: float = 1.0) -> None:
-        """Adds member-steps, and what one of them takes beside other jobs' steps; called from any thread."""
+        """Adds member-steps, and what one of them takes beside other jobs' steps; called from any thread.
+
+        count: SGD steps of all members of a cohort since its last report. weight: FLOP of one of them (`Job.weight`).
+        """
         with self._lock:
             self._speed.add(time.monotonic(), count, count * weight)
             now = self._now()
         self._events.progress(now)  # outside the lock, as a listener may take its time
 
     def update(self, loop: Loop) -> None:
-        """Takes a fresh look at the study, after results came in."""
+        """Takes a fresh look at the study, after results came in, and tells what is new: notes, records, progress."""
         with self._lock:
             self._look(loop)
             now = self._now()
@@ -59,12 +66,12 @@ class Monitor:
         self._events.progress(now)
 
     def _look(self, loop: Loop) -> None:
+        """Keeps what the loop knows, with the work that had been reported by then: the ETA counts on from there."""
         self._stage, (self._known, self._wanted), self._headline = loop.stage, loop.stage_members(), loop.headline()
         self._remaining, self._work_then = loop.remaining_work(), self._speed.work
 
     def _now(self) -> Progress:
         speed = self._speed
-        to_go = self._remaining - (speed.work - self._work_then)
         return Progress(
             stage=self._stage,
             known=self._known,
@@ -72,6 +79,7 @@ class Monitor:
             headline=self._headline,
             member_steps=speed.steps,
             speed=speed.steps_per_second(),
-            eta=speed.seconds_for(to_go),
+            # What remained at the last look, less what was done since: the loop hears of a cohort at its end only.
+            eta=speed.seconds_for(self._remaining - (speed.work - self._work_then)),
             seconds=self.seconds,
         )

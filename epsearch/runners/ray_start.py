@@ -15,6 +15,7 @@ VARIABLE, LONGEST = "EPSEARCH_RAY_SECONDS", 3600
 
 
 def _given(text: str) -> int:
+    """Seconds from 1 to LONGEST, from the environment. Raises UsageError."""
     if not text.isdecimal() or not 1 <= int(text) <= LONGEST:
         raise UsageError(f"{VARIABLE} must be a whole number of seconds from 1 to {LONGEST}, got {text!r}")
     return int(text)
@@ -41,7 +42,7 @@ def starting() -> Iterator[None]:
 
     With a Ray whose inner parts have other names these two are as Ray has them.
     """
-    node_class = _inner("_private.node").Node
+    node_class = inner("_private.node").Node
     original = node_class.start_ray_processes
 
     def start(node: Any) -> None:
@@ -59,19 +60,26 @@ def starting() -> Iterator[None]:
 
 
 def choose_ports(node: Any) -> None:
-    """Gives those processes free ports, where no port is given, before the node's raylet starts."""
-    raylet, parameters = _inner("_raylet"), node._ray_params
+    """Gives the processes of PORTS free ports, where no port is given, before the node's raylet starts.
+
+    They then need not tell the raylet theirs, for which it waits 15 seconds. Raises AttributeError where Ray has other
+    names for its inner parts.
+    """
+    raylet, parameters = inner("_raylet"), node._ray_params
     # None is closed before the last is found: the system would give the same port twice.
     with ExitStack() as all_at_once:
         for name in PORTS:
             if not getattr(parameters, name, None):
-                found = all_at_once.enter_context(socket.socket())
-                found.bind(("127.0.0.1", 0))
-                setattr(parameters, name, found.getsockname()[1])
+                free = all_at_once.enter_context(socket.socket())
+                free.bind(("127.0.0.1", 0))
+                setattr(parameters, name, free.getsockname()[1])
     # The only one that Ray does not hand on to its raylet, which looks for it in a file.
-    listening = parameters.dashboard_agent_listen_port
-    name = raylet.DASHBOARD_AGENT_LISTEN_PORT_NAME
-    raylet.persist_port(node.get_session_dir_path(), node._node_id, name, listening)
+    raylet.persist_port(
+        node.get_session_dir_path(),
+        node._node_id,
+        raylet.DASHBOARD_AGENT_LISTEN_PORT_NAME,
+        parameters.dashboard_agent_listen_port,
+    )
 
 
 def wait_for(
@@ -83,8 +91,10 @@ def wait_for(
     """Returns once the node is known, or so many seconds have passed, or what it needs has ended.
 
     Ray then asks for the node itself, and has the words for what went wrong.
+
+    now, sleep: the clock, in seconds; replaced in tests.
     """
-    services, until = _inner("_private.services"), now() + seconds
+    services, until = inner("_private.services"), now() + seconds
     while now() < until and not any(kind in NEEDED for kind, _ in node.dead_processes()):
         try:
             services.get_node(node.gcs_address, node._node_id)
@@ -99,8 +109,8 @@ def trouble(what: str, why: str) -> str:
 
 
 def started() -> list[subprocess.Popen[bytes]]:
-    """The processes of the Ray that this process has started."""
-    node = _inner("_private.worker")._global_node
+    """The processes of the Ray that this process has started; none where it has joined one, or none is running."""
+    node = inner("_private.worker")._global_node
     return [one.process for group in node.all_processes.values() for one in group] if node else []
 
 
@@ -115,6 +125,6 @@ def shut_down() -> None:
             process.wait(START_SECONDS)
 
 
-def _inner(module: str) -> Any:
+def inner(module: str) -> Any:
     """A module of Ray that it shows nobody."""
     return import_module(f"ray.{module}")

@@ -6,14 +6,17 @@ from typing import Any
 from ray import tune
 
 from epsearch.failures.lines import of_a_cohort
-from epsearch.loop.jobs import Job, encode, execute
+from epsearch.loop.jobs import encode, execute
 
 REPORT_SECONDS = 1.0  # at least between two reports, as each of them goes through Ray to the driver
 
 
 def train(config: dict[str, Any]) -> None:
-    """The trainable: trains one cohort in a worker process and reports its steps on the way."""
-    job: Job = config["job"]
+    """The trainable: trains one cohort in a worker process and reports its steps on the way.
+
+    config: what `trials.fit` makes of a job. Every report has `steps`, the member-steps since the one before. The last
+    also has either `value` (the encoded result), `seconds` and `parameter_difference`, or the fields of CohortFailure.
+    """
     waiting, last = 0, time.monotonic()
 
     def progress(steps: int) -> None:
@@ -24,7 +27,7 @@ def train(config: dict[str, Any]) -> None:
             waiting, last = 0, time.monotonic()
 
     try:
-        result = execute(job, progress)
+        result = execute(config["job"], progress)
     except Exception as error:  # noqa: BLE001  told by the driver, with the job
         # It would come again: reported instead of raised, which Tune would answer by trying again.
         tune.report({"steps": waiting, **of_a_cohort(error)._asdict()})

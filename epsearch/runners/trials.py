@@ -76,7 +76,10 @@ class Source:
             self.error = self.error or error
 
     def tell(self, attempts: Sequence[Attempt]) -> None:
-        """Tells the loop what came of the attempts, but for those that leave their job open."""
+        """Tells the loop what came of the attempts, but for those that leave their job open.
+
+        Called by Tune, in the thread that trains; what the loop raises is kept in `error`, which ends the search.
+        """
         with self.no_escape():
             self._loop.tell([_result(attempt) for attempt in attempts if not self._lost(attempt)])
             self._monitor.update(self._loop)
@@ -89,8 +92,12 @@ class Source:
         return self._deaths[attempt.job.number] < ATTEMPTS
 
 
-class Relay(tune.Callback):
-    """Carries the workers' step counts to the source; Tune pickles callbacks, so the source stays out of that."""
+class Relay(tune.Callback, Stopper):
+    """Carries the workers' step counts to the source, and back to Tune that all trials are to end.
+
+    Tune pickles its callbacks and stoppers into a snapshot that nobody reads; the source, which holds the ledger, stays
+    out of that.
+    """
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -99,17 +106,8 @@ class Relay(tune.Callback):
         """Passes on the steps of one report, with the weight of the trial's job in FLOP a step."""
         self._source.steps(int(result.get("steps", 0)), trial.config["job"].weight)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {}
-
-
-class _Stop(Stopper):
-    """Ends all trials when the listener wants to stop; Tune pickles it, too, without the source."""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        """Never: what one trial reports does not end it."""
         return False
 
     def stop_all(self) -> bool:
@@ -123,11 +121,13 @@ class _Stop(Stopper):
 def fit(source: Source, device: str, workers: int, scratch: Path) -> None:
     """Runs Tune until the source is done or stopping, or the user interrupts; Tune's own files go to `scratch`.
 
+    device: "cpu" or "cuda"; a trial takes one core, or one GPU. workers: trials at a time.
+
     Tune breaks off when Ray itself ends a worker because the memory runs out, an error it does not expect. Every job
     that was running has then lost an attempt, and a new Tune goes on.
     """
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # what goes wrong is said in one line, by us
-    searcher = AskTellSearcher(source, _to_config, Attempt)
+    searcher = AskTellSearcher(source, lambda job: {"number": job.number, "job": job}, Attempt)
     while not source.done:
         try:
             _tuner(searcher, source, device, workers, scratch).fit()
@@ -139,31 +139,28 @@ def fit(source: Source, device: str, workers: int, scratch: Path) -> None:
 
 
 def _tuner(searcher: Searcher, source: Source, device: str, workers: int, scratch: Path) -> tune.Tuner:
-    resources = {"gpu": 1.0} if device == "cuda" else {"cpu": 1.0}
+    relay = Relay(source)
     return tune.Tuner(
-        tune.with_resources(train, resources),
+        tune.with_resources(train, {"gpu" if device == "cuda" else "cpu": 1.0}),
         tune_config=tune.TuneConfig(
             search_alg=searcher,
-            num_samples=-1,
+            num_samples=-1,  # the searcher says when it is over
             max_concurrent_trials=workers,
-            reuse_actors=True,
+            reuse_actors=True,  # a new process for every trial would import torch every time
         ),
         run_config=tune.RunConfig(
             name="tune",
             storage_path=str(scratch),
             verbose=0,
-            callbacks=[Relay(source)],
-            stop=_Stop(source),
+            callbacks=[relay],
+            stop=relay,
             failure_config=tune.FailureConfig(max_failures=0),  # Source counts them
         ),
     )
 
 
-def _to_config(job: Job) -> dict[str, Any]:
-    return {"number": job.number, "job": job}
-
-
 def _result(attempt: Attempt) -> JobResult:
+    """What the loop is told of an attempt: a value, or an error with what its worker reported of it."""
     job, report = attempt
     if report is None:
         return JobResult(job.number, None, error=f"its worker died {ATTEMPTS} times ({job.stage})")

@@ -9,7 +9,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from functools import partial
 from pathlib import Path
 
@@ -17,8 +17,8 @@ from epsearch.failures.errors import Interrupted, Unavailable, UsageError
 from epsearch.failures.lines import surroundings
 from epsearch.loop.base import Loop
 from epsearch.runners import lost, ray_start
+from epsearch.runners.local import local_slots
 from epsearch.runners.progress import Monitor
-from epsearch.runners.slots import local_slots
 from epsearch.study.description import Study
 from trainers.notes import first_line
 
@@ -58,11 +58,12 @@ def ready(study: Study) -> Iterator[Callable[[Loop, Monitor], None]]:
 
 
 def _start(study: Study) -> None:
-    if study.address != "local":
+    """Starts a private Ray, or joins that of the study's address. Raises Unavailable or UsageError."""
+    if study.address == "local":
+        with _ray_is_to_blame("does not start here"):
+            start_private_ray(local_slots(study))
+    else:
         _join_cluster(study.address)
-        return
-    with _ray_is_to_blame("does not start here"):
-        start_private_ray(local_slots(study))
 
 
 @contextmanager
@@ -77,6 +78,10 @@ def _ray_is_to_blame(what: str) -> Iterator[None]:
 
 
 def _run(starting: Future[None], loop: Loop, monitor: Monitor) -> None:
+    """Trains until the study is done; raises as `ready` says.
+
+    What the study itself raised was kept from Tune (`Source.error`), and comes before what Ray ran into meanwhile.
+    """
     with _ray_is_to_blame("cannot be imported"):
         from epsearch.runners.trials import Source, fit  # takes seconds, too: Ray starts meanwhile
 
@@ -104,19 +109,18 @@ def _run(starting: Future[None], loop: Loop, monitor: Monitor) -> None:
 @contextmanager
 def _own_signals() -> Iterator[None]:
     """Gives back the handlers of Ctrl-C and SIGTERM, which Ray and Tune replace and leave replaced."""
-    if threading.current_thread() is not threading.main_thread():  # where Python lets nobody set a handler
+    with ExitStack() as stack:
+        if threading.current_thread() is threading.main_thread():  # elsewhere Python lets nobody set a handler
+            for number in (signal.SIGINT, signal.SIGTERM):
+                stack.callback(signal.signal, number, signal.getsignal(number))
         yield
-        return
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def start_private_ray(cores: int) -> None:
-    """Starts a Ray of this process alone, without a word on the terminal."""
+    """Starts a Ray of this process alone, without a word on the terminal.
+
+    cores: how many one-core trials it may run at a time.
+    """
     os.environ |= SETTINGS
     import ray
 
@@ -133,7 +137,7 @@ def start_private_ray(cores: int) -> None:
 
 
 def _join_cluster(address: str) -> None:
-    """Joins the Ray cluster at an address. Raises UsageError."""
+    """Joins the Ray cluster at an address: `auto` or HOST:PORT. Raises UsageError where there is none."""
     _reach(address)
     import ray
 
@@ -144,7 +148,10 @@ def _join_cluster(address: str) -> None:
 
 
 def _reach(address: str) -> None:
-    """Ray waits for minutes for a head that is not there, so its port is tried first."""
+    """Raises UsageError where nobody listens at HOST:PORT; where the machine's own cluster is (`auto`), Ray knows.
+
+    Ray waits for minutes for a head that is not there, so its port is tried first.
+    """
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not (host and port.isdigit()):
         if address != "auto":
@@ -157,6 +164,7 @@ def _reach(address: str) -> None:
 
 
 def _cluster_slots(study: Study) -> int:
+    """Trials that the Ray runs at a time: its cores, or its GPUs. Raises UsageError where it has none of them."""
     import ray
 
     kind = "GPU" if study.device == "cuda" else "CPU"

@@ -8,29 +8,34 @@ GIB = 2**30
 
 
 def in_words(plan: Plan) -> dict[str, str]:
-    """Subject -> text."""
-    found = {
+    """Subject -> text: members, steps, memory, time, and what the seeds can tell apart; only what there is to say.
+
+    The same sentence about the seeds of the search and those of the evaluation is said once.
+    """
+    lines = {
         "members": _members(plan),
         "steps": f"{plan.steps:,} SGD steps at most, {_flop(plan.flop)}" if plan.steps else "none",
         "memory": _memory(plan),
         "time": _time(plan),
         "statistics": " ".join(dict.fromkeys(line for one in plan.resolutions for line in power.in_words(one))),
     }
-    return {subject: text for subject, text in found.items() if text}
+    return {subject: text for subject, text in lines.items() if text}
 
 
 def _members(plan: Plan) -> str:
+    """How many are trained, when, and how many the ledger has."""
     ahead = plan.ahead
-    parts = [
+    parts = (
         f"{ahead.now} now",
         f"{_span(ahead.least, ahead.most)} in later rounds",
         f"{ahead.final} in the evaluation",
-    ]
-    parts += [f"{ahead.certified} trained once more, alone"] * bool(ahead.certified)
+        *([f"{ahead.certified} trained once more, alone"] if ahead.certified else []),
+    )
     return f"{_span(ahead.fewest, ahead.largest)} to train ({', '.join(parts)}); {ahead.known} in the ledger"
 
 
 def _span(least: int, most: int) -> str:
+    """Both numbers, or the one that they are."""
     return f"{least}" if least == most else f"{least} to {most}"
 
 
@@ -40,13 +45,12 @@ def _flop(flop: float) -> str:
     >>> _flop(2.5e13)
     '25 TFLOP'
     """
-    for prefix, size in (("P", 1e15), ("T", 1e12), ("G", 1e9)):
-        if flop >= size:
-            return f"{flop / size:.3g} {prefix}FLOP"
-    return f"{flop / 1e6:.3g} MFLOP"
+    size, prefix = next((one for one in ((1e15, "P"), (1e12, "T"), (1e9, "G")) if flop >= one[0]), (1e6, "M"))
+    return f"{flop / size:.3g} {prefix}FLOP"
 
 
 def _memory(plan: Plan) -> str:
+    """What the cohorts that are trained at a time take, and what is free; empty where nothing is to be trained."""
     if not plan.bytes_needed:
         return ""
     text = f"{plan.bytes_needed / GIB:.2g} GiB for {count_text(plan.at_once, 'cohort')} at a time"
@@ -54,6 +58,7 @@ def _memory(plan: Plan) -> str:
 
 
 def _time(plan: Plan) -> str:
+    """The likely time and its interval, or why there is none."""
     if not plan.ahead.largest:
         return "nothing is left to train"
     if plan.unmeasured:

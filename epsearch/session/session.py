@@ -24,7 +24,7 @@ from epsearch.preparation.data import Prepared, prepare
 from epsearch.preparation.fit import fitted
 from epsearch.runners.progress import Monitor
 from epsearch.study.description import Study
-from epsearch.study.kinds import Comparison, MemoryStudy, Search, Table
+from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from results.files import writable
 from results.labels import duration_text, on_one_line
 from results.ledger.errors import StoreUnavailable
@@ -48,20 +48,17 @@ class Looping(NamedTuple):
     """Looks ahead; None where there is nothing to estimate."""
 
 
-def _open_table(study: Table, images: Mapping[str, Any], store: Store, earlier: Sequence[Search]) -> Loop:
-    return open_table(study, images, store)  # no table grows
-
-
 def _plan(loop: SearchLoop) -> Plan:
     from epsearch.session.plan import make_plan  # brings torch along, which those who only read do without
 
     return make_plan(loop)
 
 
+# Only what a search will want is not known beforehand: the members of a table are.
 LOOPS: dict[str, Looping] = {
     Search.kind: Looping(open_search, _plan),
-    Comparison.kind: Looping(_open_table, None),
-    MemoryStudy.kind: Looping(_open_table, None),
+    Comparison.kind: Looping(open_table, None),
+    MemoryStudy.kind: Looping(open_table, None),
 }
 
 
@@ -92,9 +89,12 @@ def _heard(events: Events) -> Iterator[None]:
 
 
 def train(study: Study, events: Events = SILENT, extend: bool = False) -> tuple[Loop, Effort]:
-    """Trains from where the ledger stands to the end. extend: a study of that name may grow into this one.
+    """Trains from where the ledger stands to the end; returns the loop at its end, and what the session did.
 
-    Raises UsageError (bad input; nothing has been trained); Interrupted and TrainingFailed (what was trained is kept).
+    study: whatever kind; events: hears everything on the way; extend: a study of that name may grow into this one.
+
+    Raises UsageError (bad input; nothing has been trained); Interrupted and TrainingFailed (what was trained is kept);
+    Unavailable where Ray cannot be had, and StoreError where the database fails: what was stored before is kept, too.
     """
     with _heard(events):
         prepared = prepare(study, events)
@@ -103,6 +103,7 @@ def train(study: Study, events: Events = SILENT, extend: bool = False) -> tuple[
 
 
 def _train(study: Study, prepared: Prepared, events: Events, extend: bool) -> tuple[Loop, Effort]:
+    """What `train` does once the data are there and checked."""
     with kept_within(), open_store(study.storage) as store, ExitStack() as stack:
         store.patience = patience(events)
         if store.told:
@@ -126,50 +127,58 @@ def _train(study: Study, prepared: Prepared, events: Events, extend: bool) -> tu
 
 
 def patience(events: Events) -> Patience:
-    """What a run has with a database that has gone: the listener is told, and can end the wait."""
+    """What a run has with a database that has gone: PATIENCE seconds; the listener is told, and can end the wait."""
     return Patience(PATIENCE, events.warning, partial(_sleep, events))
 
 
 def _sleep(events: Events, seconds: float) -> None:
+    """Waits between two tries of a database. Raises Interrupted where the listener wants to stop."""
     time.sleep(seconds)
     if events.stop_wanted():
         raise Interrupted
 
 
 def plan(study: Search, events: Events = SILENT, extend: bool = False) -> Plan:
-    """What `train` would do. Nothing is trained but for a probe of a few seconds, and nothing stored."""
-    with _heard(events), ExitStack() as stack:
+    """What `train` would do, with the same arguments. Nothing is trained but for a probe of a few seconds.
+
+    Nothing is stored: the ledger need not be writable, nor be there. Raises UsageError.
+    """
+    with _heard(events):
         prepared = prepare(study, events)
-        stack.enter_context(kept_within())
-        store = stack.enter_context(read_store(study.storage))
-        study = _placed(study, prepared, store, SILENT)  # the plan itself says what is said there
-        earlier = growth.keep(store, study, prepared.images, prepared.proof, extend, write=False)
-        return _plan(open_search(study, prepared.images, store, earlier))
+        with kept_within(), open_store(study.storage, Store.read) as store:
+            study = _placed(study, prepared, store, SILENT)  # the plan itself says what is said there
+            earlier = growth.keep(store, study, prepared.images, prepared.proof, extend, write=False)
+            return _plan(open_search(study, prepared.images, store, earlier))
 
 
 def _placed(study: AnyStudy, prepared: Prepared, store: Store, events: Events) -> AnyStudy:
     """With the arithmetic and the number of workers that fit this machine; a study that was begun keeps its own."""
     row = growth.find(store, study.name)
-    begun_with = row.config.get("numeric_path") if row else None
-    path = numeric_path(study, prepared.stream, begun_with, events)
+    path = numeric_path(study, prepared.stream, row.config.get("numeric_path") if row else None, events)
     return fitted(replace(study, numeric_path=path), prepared.stream, events)
 
 
 def _tell_damage(loop: Loop, events: Events, told: frozenset[str] = frozenset()) -> frozenset[str]:
     """Says which records were not used that have not been told of; returns all told of now."""
-    found = {key: why for key, why in loop.damaged.items() if key not in told}
-    if found:
-        events.warning(f"{unused_in_words(found)}; what was lost is trained again and replaces it")
-    return told | found.keys()
+    damage = {key: why for key, why in loop.damaged.items() if key not in told}
+    if damage:
+        events.warning(f"{unused_in_words(damage)}; what was lost is trained again and replaces it")
+    return told | damage.keys()
 
 
 def make_loop(study: Study, images: Mapping[str, Any], store: Store, earlier: Sequence[Search] = ()) -> Loop:
-    """The loop of the study's kind."""
+    """The loop of the study's kind, as far as the ledger knows it.
+
+    images: the stream's description of itself; earlier: what the study was before it grew, oldest first.
+    """
     return LOOPS[study.kind].open_loop(study, images, store, earlier)
 
 
 def stored_loop(row: StudyRow, store: Store, storage: LedgerUrl, out: Path) -> Loop:
-    """A stored study as far as the ledger knows it. Nothing is trained. Raises Unreadable."""
+    """A stored study as far as the ledger knows it. Nothing is trained, no data are needed. Raises Unreadable.
+
+    storage, out: where the ledger and the reports are today, wherever they were when the study was begun.
+    """
     known = growth.read(row, storage, out)
     with reading(row):
         loop = make_loop(known.study, known.images, store, known.earlier)
@@ -183,22 +192,11 @@ def sum_up(loop: Loop, row: StudyRow | None) -> None:
     loop.sum_up()
 
 
-def open_store(storage: LedgerUrl) -> Store:
-    """The ledger, to write to. Raises UsageError; StoreUnavailable where another try may find it as it should be."""
-    return _opened(Store.open, storage)
+def open_store(storage: LedgerUrl, open_it: Callable[[LedgerUrl], Store] = Store.open) -> Store:
+    """The ledger, to write to; with `Store.read` to read from, for which it need not be writable, nor be there.
 
-
-def upgrade_store(storage: LedgerUrl) -> Store:
-    """The same, brought up to date on whatever database. Raises as `open_store`."""
-    return _opened(Store.upgrade, storage)
-
-
-def read_store(storage: LedgerUrl) -> Store:
-    """The ledger, to read from: it need not be writable, nor be there. Raises as `open_store`."""
-    return _opened(Store.read, storage)
-
-
-def _opened(open_it: Callable[[LedgerUrl], Store], storage: LedgerUrl) -> Store:
+    Raises UsageError; StoreUnavailable where another try may find it as it should be.
+    """
     try:
         return open_it(storage)
     except StoreUnavailable:
@@ -219,37 +217,42 @@ def make_folder(folder: Path, instead: str = "give another --out") -> None:
 
 
 def facts(loop: Loop, effort: Effort | None) -> dict[str, str]:
-    """What a report says about the work: members, steps, times, machine, versions."""
+    """What a report says about the work: members, steps, times, machine, versions.
+
+    effort: of the session that ends with the report; None where a report is written again.
+    """
     records = loop.records.values()
-    found = {
+    told = {
         "members": f"{len(records)} in the ledger for this study",
         "SGD steps of all members": f"{sum(record.steps for record in records):,}",
         "training time of all members": duration_text(sum(record.seconds for record in records)),
     }
     if effort is not None:
-        done = f"{effort.trained} members trained, {effort.reused} taken from the ledger"
-        found["last run"] = f"{done}, in {duration_text(effort.seconds)}"
-        found["SGD steps of the last run"] = (
-            f"{effort.member_steps:,} taken, {effort.saved:,} saved: members of a seed share the first task"
-        )
-    return found | describe_machine() | {"epsearch": version("epsearch")}
+        told |= {
+            "last run": (
+                f"{effort.trained} members trained, {effort.reused} taken from the ledger, "
+                f"in {duration_text(effort.seconds)}"
+            ),
+            "SGD steps of the last run": (
+                f"{effort.member_steps:,} taken, {effort.saved:,} saved: members of a seed share the first task"
+            ),
+        }
+    return told | describe_machine() | {"epsearch": version("epsearch")}
 
 
 def unfinished(loop: Loop) -> list[str]:
-    """A note where the study is not finished."""
+    """Notes where the study is not finished: how far it is, and what of the ledger cannot be used; else none."""
     if loop.done:
         return []
-    notes = [f"The study is not finished; {loop.state()}."]
-    if unused := loop.unused():
-        notes.append(f"{unused_in_words(unused)}; `epsearch {loop.study.kind}` trains again.")
-    return notes
+    unused, again = loop.unused(), f"`epsearch {loop.study.kind}` trains again."
+    damage = [f"{unused_in_words(unused)}; {again}"] if unused else []
+    return [f"The study is not finished; {loop.state()}.", *damage]
 
 
 def _runner(study: Study) -> AbstractContextManager[Callable[[Loop, Monitor], None]]:
+    """Within it there is a function that trains a loop to its end; see `tune.ready`."""
     if study.runner == "local":
-        from epsearch.runners import local
-
-        return local.ready(study)
-    from epsearch.runners import tune  # late: it is the only one that needs Ray, which may be broken here
-
-    return tune.ready(study)
+        from epsearch.runners.local import ready
+    else:  # late: it is the only one that needs Ray, which may be broken here
+        from epsearch.runners.tune import ready
+    return ready(study)

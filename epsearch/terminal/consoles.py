@@ -1,6 +1,6 @@
 """How anything is printed: as it is. Names and paths come from outside, and none of our own text is markup."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rich.console import Console, RenderableType
@@ -19,9 +19,15 @@ class PlainConsole(Console):
         raise BrokenPipeError(f"standard {'error' if self.stderr else 'output'} is closed")
 
 
+def table(rows: Iterable[Iterable[RenderableType]], *titles: str) -> Table:
+    """Rows without a frame, below the titles in bold where there are any."""
+    made = Table(*titles, show_header=bool(titles), box=None, header_style="bold")
+    for row in rows:
+        made.add_row(*row)
+    return made
+
+
 def facts(lines: Mapping[str, str]) -> RenderableType:
     """Names with values beside them."""
-    table = Table(show_header=False, box=None)
-    for name, value in lines.items():
-        table.add_row(Text(name, style="bold"), Text(value, overflow="fold"))
-    return table
+    # Folded, not cut: a path or a hash must be there to its last letter.
+    return table((Text(name, style="bold"), Text(value, overflow="fold")) for name, value in lines.items())

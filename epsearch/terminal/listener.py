@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import TracebackType
 
 from rich.console import Console
@@ -11,21 +11,21 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from epsearch.events import Progress
+from epsearch.events import Progress, Silent
 from epsearch.loop.ahead import Plan
 from epsearch.session.plan_text import in_words
 from epsearch.study.description import Study
 from epsearch.terminal.consoles import facts
 from results.labels import duration_text
-from results.ledger.record import RunRecord
 
 PLAIN_SECONDS = 30.0  # without a terminal: a line at every new stage, and at least this often
 
 
-class Terminal:
+class Terminal(Silent):
     """The listener of a command; what it draws is gone when its block ends.
 
-    quiet: warnings alone are printed. Ctrl-C comes as a signal, so it never asks to stop.
+    quiet: warnings alone are printed. Ctrl-C comes as a signal, so it never asks to stop; what is stored is seen in the
+    progress.
     """
 
     def __init__(self, console: Console, quiet: bool = False) -> None:
@@ -64,11 +64,11 @@ class Terminal:
 
     def begin(self, study: Study, heading: str) -> None:
         """Prints what is about to run."""
-        examples = study.examples_per_task or "all"
-        text = Text.assemble(("epsearch ", "bold"), (study.name, "bold cyan"))
-        text.append(f"  ·  {heading}; {examples} examples a task; {study.device}, {study.runner} runner")
-        if not self._quiet:
-            self._print(text)
+        if self._quiet:
+            return
+        examples = f"{study.examples_per_task or 'all'} examples a task"
+        more = f"  ·  {heading}; {examples}; {study.device}, {study.runner} runner"
+        self._print(Text.assemble(("epsearch ", "bold"), (study.name, "bold cyan"), more))
 
     def progress(self, now: Progress) -> None:
         """Draws the line anew, or prints one where it is time for one."""
@@ -81,25 +81,22 @@ class Terminal:
             elif due:
                 self._print(self._line.text())
 
-    def records(self, stored: Sequence[RunRecord]) -> None:
-        """Is seen in the progress."""
-
-    def stop_wanted(self) -> bool:
-        """Never."""
-        return False
-
     def _print(self, line: str | Text) -> None:
+        # As it is: a number in a path is not to be coloured, and a line is cut by whoever reads it, not here.
         self._console.print(line, highlight=False, soft_wrap=True)
 
 
 class _Line:
-    """The line of progress."""
+    """The line of progress: stage, members, the best so far, steps a second, time to go, time since the beginning."""
 
     def __init__(self) -> None:
         self._now, self._taken, self._printed = Progress("", 0, 0, "", 0, None, None, 0.0), 0.0, ("", 0.0)
 
     def take(self, now: Progress) -> bool:
-        """Whether, without a terminal, it is time to print a line."""
+        """Keeps what is now; whether, without a terminal, it is time to print a line.
+
+        It is at a new stage, and PLAIN_SECONDS after the last line.
+        """
         self._now, self._taken = now, time.monotonic()
         stage, then = self._printed
         if due := now.stage != stage or self._taken - then > PLAIN_SECONDS:
@@ -121,36 +118,36 @@ class _Line:
 
 
 class _Bar:
-    """How far decoding is; it is open from the first image to the last."""
+    """How far decoding is; it is open from the first image to the last.
+
+    Without a terminal the bar itself is not drawn, and keeps only that it is open.
+    """
 
     def __init__(self, console: Console) -> None:
+        columns = (TextColumn("decoding"), BarColumn(), MofNCompleteColumn(), TextColumn("ETA"), TimeRemainingColumn())
         self._console = console
-        self._bar: Bar | None = None
+        self._bar = Bar(*columns, console=console, transient=True, disable=not console.is_terminal)
         self._started = self._printed = 0.0
 
     def show(self, done: int, total: int) -> None:
-        """A bar on a terminal, elsewhere a line now and then."""
+        """A bar on a terminal, elsewhere a line now and then; done, total: images."""
         now = time.monotonic()
-        if self._bar is None:
-            self._bar, self._started, self._printed = self._opened(), now, now
+        if not self._bar.tasks:
+            self._bar.add_task("decoding")
+            self._bar.start()
+            self._started = self._printed = now
         self._bar.update(self._bar.task_ids[0], completed=done, total=total)
         if not self._console.is_terminal and now - self._printed > PLAIN_SECONDS:
             self._printed = now
             eta = (now - self._started) * (total - done) / done
-            line = f"decoding  {done:,}/{total:,} images  ETA {eta:.0f} s"
-            self._console.print(line, highlight=False, soft_wrap=True)
+            self._console.print(
+                f"decoding  {done:,}/{total:,} images  ETA {eta:.0f} s", highlight=False, soft_wrap=True
+            )
         if done >= total:
             self.close()
 
     def close(self) -> None:
         """Takes the bar away."""
-        if self._bar is not None:
+        for task in self._bar.task_ids:
             self._bar.stop()
-        self._bar = None
-
-    def _opened(self) -> Bar:
-        columns = (TextColumn("decoding"), BarColumn(), MofNCompleteColumn(), TextColumn("ETA"), TimeRemainingColumn())
-        bar = Bar(*columns, console=self._console, transient=True, disable=not self._console.is_terminal)
-        bar.add_task("decoding", total=None)
-        bar.start()
-        return bar
+            self._bar.remove_task(task)

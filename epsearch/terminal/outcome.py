@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -12,6 +13,7 @@ from rich.text import Text
 
 from epsearch.api import Outcome
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
+from epsearch.terminal.consoles import table
 from results.labels import duration_text, mean_std_text
 from results.metrics import METRICS
 from results.pages.comparison import comparison_sheet
@@ -23,19 +25,23 @@ from results.pages.side_by_side import strategies_sheet
 from results.pages.side_by_side_numbers import strategies_table
 from results.search import SearchResults
 from results.search_tables import evaluation_table
-from results.table import ComparisonResults, MemoryResults, TableResults
+from results.table import ComparisonResults
 from results.verdict.answer import answer
 from results.verdict.assessment import trust, trust_as_json
 
 
 class Shown(NamedTuple):
-    """How the results of one kind of study are shown."""
+    """How the results of one kind of study are shown: the register SHOWN has one for each kind.
+
+    All take the results that `findings.reports` makes of the kind.
+    """
 
     parts: Callable[[Any], list[RenderableType]]
     """In words and tables."""
-    notes: Callable[[Any], list[str]]
-    """What is not to be missed."""
     as_json: Callable[[Any], dict[str, Any]]
+    """The same, JSON-able."""
+    notes: Callable[[Any], Sequence[str]] = lambda results: results.notes
+    """What is not to be missed."""
 
 
 def shown(result: Outcome) -> RenderableType:
@@ -43,90 +49,86 @@ def shown(result: Outcome) -> RenderableType:
     effort = result.effort
     done = f"{effort.trained} members trained, {effort.reused} from the ledger, {duration_text(effort.seconds)}"
     kind = SHOWN[result.study.kind]
-    parts = [*kind.parts(result.results), *(Text(note, style="yellow") for note in kind.notes(result.results))]
-    parts.append(Text.assemble(("report  ", "bold"), str(result.report), f"   ({done})"))
-    return Group(*parts)
+    notes = (Text(note, style="yellow") for note in kind.notes(result.results))
+    return Group(*kind.parts(result.results), *notes, _report(result.report, f"   ({done})"))
 
 
 def as_json(result: Outcome) -> dict[str, Any]:
     """The same as one JSON object; metrics in the paper's units, missing values null."""
-    results = result.results
+    results, kind = result.results, SHOWN[result.study.kind]
     return {
         "name": results.name,
         "dataset": results.dataset,
-        **SHOWN[result.study.kind].as_json(results),
+        **kind.as_json(results),
+        "notes": list(kind.notes(results)),
         "config": results.config,
         "report": str(result.report),
         "effort": vars(result.effort),
     }
 
 
+@dataclass(frozen=True)
 class Printed:
     """A printed table on a terminal: as many columns as there is room for; the lines of a cell below each other."""
 
     LOOKS: ClassVar = {"": "", "soft": "dim", "apart": "yellow"}
 
-    def __init__(self, sheet: Sheet) -> None:
-        self._sheet = sheet
-        self._columns = [[row[number] for row in sheet.rows] for number in range(len(sheet.header))]
+    sheet: Sheet
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         shown = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-        room, kept = options.max_width, []
-        for (title, unit), cells in zip(self._sheet.header, self._columns, strict=True):
+        width_left, kept = options.max_width, []
+        for (title, unit), cells in zip(self.sheet.header, zip(*self.sheet.rows, strict=True), strict=True):
             width = max(len(f"{title} {unit}"), *(len(self._line(line)) for cell in cells for line in cell)) + 2
-            if room < width:
+            if width_left < width:
                 break
-            room -= width
+            width_left -= width
             kept.append(cells)
             shown.add_column(f"{title} {unit}".strip(), justify="left" if len(kept) == 1 else "right", no_wrap=True)
         for row in zip(*kept, strict=True):
             shown.add_row(*(Text("\n").join(self._line(line) for line in cell) for cell in row))
         yield shown
-        if left := [title for title, _ in self._sheet.header[len(kept) :]]:
+        if left := [title for title, _ in self.sheet.header[len(kept) :]]:
             yield Text(f"no room for {', '.join(left)}: all of them stand in the report", style="dim")
 
     def _line(self, line: Line) -> Text:
         return Text("".join((line.text, *(f" {mark}" for mark in line.marks))), style=self.LOOKS[line.look])
 
 
-def _table(table: Sheet) -> list[RenderableType]:
-    footnotes = (Text(f"{number} {note}") for number, note in enumerate(table.footnotes, 1))
-    return [Printed(table), *footnotes, Text("")]
+def _table(sheet: Sheet) -> list[RenderableType]:
+    """A table with its footnotes below."""
+    return [Printed(sheet), *(Text(f"{number} {note}") for number, note in enumerate(sheet.footnotes, 1)), Text("")]
 
 
-def _comparison(results: ComparisonResults) -> list[RenderableType]:
-    return _table(comparison_sheet(results, comparison_table(results)))
+def _report(page: Path, more: str = "") -> Text:
+    """Where the report lies."""
+    return Text.assemble(("report  ", "bold"), str(page), more)
 
 
 def _comparison_as_json(results: ComparisonResults) -> dict[str, Any]:
+    """The table of rows, their ranking beside the printed one, and how well both agree: Kendall's τ, or null.
+
+    There is none below two methods that are printed, too.
+    """
     ranked = ranking(results)
     return {
         "rows": _records(comparison_table(results)),
         "ranking": _records(ranked.table),
         "kendall_tau": ranked.tau if math.isfinite(ranked.tau) else None,
-        "notes": list(results.notes),
     }
 
 
-def _memory(results: MemoryResults) -> list[RenderableType]:
-    return _table(memory_sheet(results, memory_table(results)))
-
-
-def _memory_as_json(results: MemoryResults) -> dict[str, Any]:
-    return {"rows": _records(memory_table(results)), "notes": list(results.notes)}
-
-
-def _notes(results: TableResults[Any]) -> list[str]:
-    return list(results.notes)
-
-
 def _search(results: SearchResults) -> list[RenderableType]:
+    """The answer in a sentence or two, then the evaluation, where it has begun."""
     parts: list[RenderableType] = [Text(answer(results)), Text("")]
     return [*parts, _evaluation(results), Text("")] if results.evaluation else parts
 
 
 def _search_as_json(results: SearchResults) -> dict[str, Any]:
+    """Choice, answer, rounds, evaluation, and what the verdict rests on.
+
+    Scores of points are mean A_T in [0, 1]; the evaluation has metrics in the paper's units.
+    """
     return {
         "method": results.method,
         "score_on": results.score_on,
@@ -149,46 +151,47 @@ def _search_as_json(results: SearchResults) -> dict[str, Any]:
         "race": None if results.race is None else results.race._asdict(),
         "seal": results.seal,
         "looks": [look._asdict() for look in results.looks],
-        "notes": warnings(results),
     }
 
 
 def side_by_side(found: Sequence[SearchResults], page: Path) -> RenderableType:
-    """Several searches, a line each, and where the page lies."""
-    return Group(
-        Printed(strategies_sheet(found, strategies_table(found))),
-        Text(""),
-        Text.assemble(("report  ", "bold"), str(page)),
-    )
+    """Several searches, a line each, and where the page that compares them lies."""
+    return Group(Printed(strategies_sheet(found, strategies_table(found))), Text(""), _report(page))
 
 
 def side_by_side_as_json(found: Sequence[SearchResults], page: Path) -> dict[str, Any]:
     """The same as one JSON object."""
-    return {"studies": [{"name": one.name, **_search_as_json(one)} for one in found], "report": str(page)}
+    studies = [{"name": one.name, **_search_as_json(one), "notes": warnings(one)} for one in found]
+    return {"studies": studies, "report": str(page)}
 
 
 def _evaluation(results: SearchResults) -> Table:
     """One line a metric, one column a row of the evaluation table: mean ± std, the paper's printed figures last."""
     rows = evaluation_table(results).to_dict("records")
-    table = Table("evaluation", *(row["row"] for row in rows), box=None, header_style="bold")
-    for metric, declared in METRICS.items():
-        cells = [mean_std_text(row[f"{metric}_mean"], row[f"{metric}_std"], declared.digits) for row in rows]
-        table.add_row(_title(metric), *cells)
-    return table
-
-
-def _title(metric: str) -> str:
-    return f"{metric} {METRICS[metric].unit}".strip()
+    lines = (
+        (
+            f"{metric} {declared.unit}".strip(),
+            *(mean_std_text(row[f"{metric}_mean"], row[f"{metric}_std"], declared.digits) for row in rows),
+        )
+        for metric, declared in METRICS.items()
+    )
+    return table(lines, "evaluation", *(row["row"] for row in rows))
 
 
 def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """One object a row, null for what is missing."""
     # JSON knows no NaN, and a column of floats takes no None.
-    rows = frame.astype(object).where(frame.notna(), None)
-    return [{str(key): value for key, value in row.items()} for row in rows.to_dict("records")]
+    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return [{str(key): value for key, value in row.items()} for row in rows]
 
 
 SHOWN: dict[str, Shown] = {
-    Search.kind: Shown(_search, warnings, _search_as_json),
-    Comparison.kind: Shown(_comparison, _notes, _comparison_as_json),
-    MemoryStudy.kind: Shown(_memory, _notes, _memory_as_json),
+    Search.kind: Shown(_search, _search_as_json, warnings),
+    Comparison.kind: Shown(
+        lambda results: _table(comparison_sheet(results, comparison_table(results))), _comparison_as_json
+    ),
+    MemoryStudy.kind: Shown(
+        lambda results: _table(memory_sheet(results, memory_table(results))),
+        lambda results: {"rows": _records(memory_table(results))},
+    ),
 }

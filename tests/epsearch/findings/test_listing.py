@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from epsearch.findings import listing
-from epsearch.findings.listing import UNKNOWN, list_studies
-from epsearch.findings.upgrade import upgrade
+from epsearch.findings.listing import UNKNOWN, list_studies, upgrade
 from epsearch.ledger.location import ledger_url
 from epsearch.preparation import growth
 from epsearch.preparation.build import build, grow

@@ -10,14 +10,14 @@ import pytest
 from epsearch.failures.errors import UsageError
 from epsearch.loop.content import content, content_key
 from epsearch.loop.jobs import JobResult, Run, execute
-from epsearch.loop.rows import comparison_rows, memory_rows
-from epsearch.loop.table import open_table
+from epsearch.loop.table import table_rows
 from epsearch.preparation.build import build, restore
 from epsearch.preparation.data import open_evaluation
 from epsearch.study.kinds import Comparison, MemoryStudy
 from results.ledger.store import Store
 from search_spaces.published.definition import load_definition, method_grids
 from tests.epsearch.conftest import TINY
+from tests.support.drive import make
 from trainers.cohort import Cohort, CohortResult, Learner
 
 METHODS = {"van", "ewc", "pi", "mas", "rwalk", "er", "gem", "agem", "a_agem", "soft_agem", "prognn"}
@@ -38,10 +38,6 @@ def small(kind, tmp_path, **options):
     return build(kind, {name: value for name, value in given.items() if name != "memory" or kind is Comparison})
 
 
-def make(study, store, workers=2):
-    return open_table(study, open_evaluation(study)[0].describe(), store, workers)
-
-
 def finish(loop, train=execute):
     jobs = []
     while not loop.done:
@@ -54,7 +50,7 @@ def finish(loop, train=execute):
 
 class TestRows:
     def test_every_method_with_the_definitions_hyperparameters(self):
-        rows = comparison_rows(build(Comparison, {"dataset": "permuted_mnist"}))
+        rows = table_rows(build(Comparison, {"dataset": "permuted_mnist"}))
         assert {row.method for row in rows} == METHODS and len(rows) == 13
         definition = load_definition("permuted_mnist")
         for row in rows:
@@ -72,7 +68,7 @@ class TestRows:
 
     def test_given_hyperparameters_win(self):
         given = {"methods": "ewc,agem", "settings": "ewc.lr=0.5,ewc.strength=7,agem.lr=0.25"}
-        ewc, agem = comparison_rows(build(Comparison, given))
+        ewc, agem = table_rows(build(Comparison, given))
         assert (ewc.hyperparameters.lr, ewc.hyperparameters.strength, agem.hyperparameters.lr) == (0.5, 7.0, 0.25)
         assert ewc.shown() == {"lr": 0.5, "λ": 7.0} and agem.shown() == {"lr": 0.25}
 
@@ -82,19 +78,19 @@ class TestRows:
         assert study.shown()["settings"] == {"ewc.lr": 0.5, "ewc.strength": 10.0, "agem.lr": 0.03}
 
     def test_one_reference_batch_of_10_is_one_row(self):
-        assert len(comparison_rows(build(Comparison, {"methods": "er", "memory_batch": 10}))) == 1
+        assert len(table_rows(build(Comparison, {"methods": "er", "memory_batch": 10}))) == 1
 
     def test_memory_rows(self):
-        rows = memory_rows(build(MemoryStudy, {"sizes": "50,25"}))
+        rows = table_rows(build(MemoryStudy, {"sizes": "50,25"}))
         assert [(row.method, row.hyperparameters.memory) for row in rows] == [
             (method, size) for method in ("agem", "a_agem", "soft_agem") for size in (25, 50)
         ]
-        raw = memory_rows(build(MemoryStudy, {"sizes": "25", "methods": "a_agem", "a_agem_scale": "raw"}))
+        raw = table_rows(build(MemoryStudy, {"sizes": "25", "methods": "a_agem", "a_agem_scale": "raw"}))
         assert [(row.label, row.hyperparameters.a_agem_scale) for row in raw] == [("A-A-GEM (raw average)", "raw")]
 
     def test_candidates_are_the_published_grids(self):
         rates = method_grids().learning_rates
-        ewc, agem = comparison_rows(build(Comparison, {"methods": "ewc,agem"}))
+        ewc, agem = table_rows(build(Comparison, {"methods": "ewc,agem"}))
         assert {(one.hyperparameters.lr, one.hyperparameters.strength) for one in ewc.candidates()} == {
             (rate, strength) for rate in rates for strength in (1, 10, 100, 1000, 10000)
         }
