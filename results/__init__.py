@@ -15,18 +15,6 @@ ledger                    records, their tables and checksums, and databases;  f
 """
 
 ROOMS = (
-    *(
-        "pages",
-        "html",
-        "figures",
-        "verdict",
-        "search_tables",
-        "statistics",
-        "inert",
-        "paper",
-        "search",
-        "table",
-        "points",
-    ),
-    *("labels", "export", "metrics", "ledger", "files"),
+    *("pages", "html", "figures", "verdict", "search_tables", "statistics", "inert", "paper"),
+    *("search", "table", "points", "labels", "export", "metrics", "ledger", "files"),
 )

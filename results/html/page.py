@@ -14,10 +14,10 @@ from results.labels import subscripts
 
 # Without a link to plotly's server: the page must work, and stay private, without a network.
 FIGURE_SETTINGS = {
-    "displaylogo": False,
+    "displaylogo": False,  # it is a link to plotly's site
     "responsive": True,
     "plotlyServerURL": "",
-    "modeBarButtons": [["toImage", "resetScale2d"]],
+    "modeBarButtons": [["toImage", "resetScale2d"]],  # to save a figure, to undo a zoom
 }
 
 
@@ -74,6 +74,7 @@ def figure(name: str, drawing: Any, caption: str) -> str:
 
 def tiles(items: Iterable[tuple[str, str, str]]) -> str:
     """Returns headline numbers (label, value, detail), of which the first is emphasised."""
+    # The first is the answer to what was asked, the others qualify it.
     cells = [
         f'<div class="tile{" main" if i == 0 else ""}"><div class="label">{prose(label)}</div>'
         f'<div class="value">{escape(value)}</div><div class="detail">{prose(detail)}</div></div>'
@@ -137,4 +138,5 @@ def grid(header: Iterable[tuple[str, str]], body: str, kind: str = "") -> str:
 
 
 def _asset(name: str) -> str:
+    """Returns the text of a file beside this module, also where the package is installed as an archive."""
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
