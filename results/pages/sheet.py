@@ -175,12 +175,12 @@ def _latex(text: str) -> str:
     return re.sub(rf"{METRIC_NAME}|.", _latex_token, text.replace("\n", " "))
 
 
-def _latex_token(found: re.Match[str]) -> str:
-    letter, index = found.group(1), found.group(2)
+def _latex_token(token: re.Match[str]) -> str:
+    letter, index = token.group(1), token.group(2)
     if letter is not None:
         name = letter if len(letter) == 1 else rf"\mathrm{{{letter}}}"
         return f"${name}_{index if len(index) == 1 else f'{{{index}}}'}$"
-    sign = found.group()
+    sign = token.group()
     # By its Unicode name, so that a method with a hyperparameter of its own needs no entry here: κ becomes \kappa.
     greek = unicodedata.name(sign, "").removeprefix("GREEK SMALL LETTER ")
     if sign not in LATEX and "α" <= sign <= "ω" and greek.isalpha():

@@ -73,7 +73,7 @@ def _tasks(records: Sequence[RunRecord]) -> str:
 
 def _images(study: SearchResults) -> str:
     """Returns the fingerprints of the images of the search; "" where none is known."""
-    # Only images found on a disk have a fingerprint; generated streams follow from the options.
+    # Only streams of images have their fingerprint; those of pixels have none.
     streams = (record.content.get("stream", {}) for record in study.search)
     return " and ".join(sorted({str(stream["images"]) for stream in streams if "images" in stream}))
 
