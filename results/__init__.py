@@ -16,6 +16,6 @@ labels, files             names, numbers and paths as they are shown;  files wri
 """
 
 ROOMS = (
-    *("pages", "html", "figures", "verdict", "search_tables", "statistics", "inert", "paper", "search", "table"),
-    *("points", "export", "metrics", "ledger", "labels", "files"),
+    *("pages", "html", "figures", "verdict", "search_tables", "statistics", "inert", "paper"),
+    *("search", "table", "points", "export", "metrics", "ledger", "labels", "files"),
 )

@@ -127,6 +127,7 @@ def point_label(method: str, names: Sequence[str], point: Sequence[Value]) -> st
     """
     if not is_agem(method, names, point):
         return f"{method_label(method)}, {point_text(names, point)}"
+    # ε = 0 is what makes it A-GEM, so the name has it already.
     known = {name: value for name, value in zip(names, point, strict=True) if name != EPSILON}
     others = point_text(tuple(known), tuple(known.values()))
     return f"A-GEM (ε = 0), {others}" if others else "A-GEM (ε = 0)"

@@ -1,7 +1,5 @@
 """The results of one search, as the caller hands them to the report."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -123,6 +121,7 @@ class SearchResults:
     """The study before it was extended, one line for each earlier state."""
 
     def __post_init__(self) -> None:
+        # Only how many: which values a point may have is the strategy's concern.
         sizes = {"chosen": self.chosen, "domain": self.domain, "baseline": self.baseline}
         for name, values in sizes.items():
             if values is not None and len(values) != len(self.parameters):
@@ -132,8 +131,9 @@ class SearchResults:
     def points(self) -> tuple[Point, ...]:
         """Every point with a member in the search: ascending in a search of one number, else as first tried."""
         tried = dict.fromkeys(point for r in self.rounds for point in r.points)
-        found = [point for point in tried if self.members_of(point)]
-        return tuple(sorted(found) if self.is_curve else found)
+        # Points without a member yet have nothing that could be shown.
+        trained = [point for point in tried if self.members_of(point)]
+        return tuple(sorted(trained) if self.is_curve else trained)
 
     @property
     def is_curve(self) -> bool:
@@ -162,6 +162,7 @@ class SearchResults:
 
     def members_of(self, point: Point) -> tuple[RunRecord, ...]:
         """Returns the point's members in the search."""
+        # The baseline, say, may have members without having been suggested in any round.
         return self._searched.get(point) or self.select(self.search, point)
 
     def evaluation_of(self, point: Point) -> tuple[RunRecord, ...]:

@@ -69,6 +69,7 @@ def evaluation_table(results: SearchResults) -> pd.DataFrame:
     """
     groups = {s: members for s in results.evaluated if (members := results.evaluation_of(s))}
     measured = by_point(groups, results.parameters)
+    # Both before the parameters: what a row is comes first in every table.
     measured.insert(0, "row", [point_label(results.method, results.parameters, point) for point in groups])
     measured.insert(1, "source", "this study")
     printed = [row for method in printed_methods(results) for row in _printed_rows(results, method)]
@@ -104,11 +105,13 @@ def certificates_table(results: SearchResults) -> pd.DataFrame:
 
     Columns: key, accuracy_difference (fraction), parameter_difference, created; a difference may be inf.
     """
+    # The columns are named, because without a certificate there is no row that could name them.
     return pd.DataFrame(results.certificates, columns=[field.name for field in fields(Certificate)])
 
 
 def _ranks(winners: tuple[int, int] | None, scores: tuple[float | None, ...]) -> list[int]:
     """Returns 1 for the better winner, 2 for the other, 0 for all other points."""
+    # Winners come in any order; their scores tell the better one, and one without a score comes last.
     ordered = sorted(winners or (), key=lambda i: math.inf if (s := scores[i]) is None else -s)
     return [ordered.index(i) + 1 if i in ordered else 0 for i in range(len(scores))]
 

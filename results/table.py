@@ -68,6 +68,7 @@ class MemoryRow(TrainedRow):
         super().__post_init__()
 
 
+# Covariant, so that a function of any table of trained rows takes those of both kinds.
 R_co = TypeVar("R_co", bound=TrainedRow, covariant=True)
 
 

@@ -41,7 +41,11 @@ def numbers(results: SearchResults) -> BestSoFar:
 
 
 def draw(spent: BestSoFar) -> Any:
-    """Returns a plotly figure: a dot for each point, and the best so far as a staircase."""
+    """Returns a plotly figure: a dot for each point, and the best so far as a staircase.
+
+    Across: member runs until the point's last seed. Up: mean A_T in percent. Hovering over a dot shows the whole point
+    and its round.
+    """
     figure = plotly("graph_objects").Figure()
     tried = spent.points.assign(name=spent.names).dropna(subset=["score"])
     figure.add_scatter(
@@ -55,6 +59,7 @@ def draw(spent: BestSoFar) -> Any:
     )
     add_staircase(figure, spent.points, "best so far", BLUE, "solid")
     finish(figure, height=340)
+    # From 0, so that the share of the work after the last rise can be read off.
     figure.update_xaxes(title_text="member runs", rangemode="tozero")
     figure.update_yaxes(title_text=subscripts("A_T (%)"), range=shown_range(spent.points))
     return figure
@@ -87,7 +92,7 @@ def add_staircase(figure: Any, points: pd.DataFrame, name: str, colour: str, das
 
 
 def caption(spent: BestSoFar) -> str:
-    """Returns the caption."""
+    """Returns the caption, with the last rise and the number of dots that are not shown."""
     text = (
         f"Mean A_T on the {STREAM_LABELS[spent.stream]} of every tried point (dots) and the highest so far (line), "
         "against the number of member runs until then; a member is one point with one seed. "
@@ -99,11 +104,11 @@ def caption(spent: BestSoFar) -> str:
     known = spent.points.dropna(subset=["best"])
     if known.empty:
         return text
-    first = known[known["best"] == known["best"].iloc[-1]].iloc[0]
+    first = known[known["best"] == known["best"].iloc[-1]].iloc[0]  # where the last best was first reached
     best, runs = number_text(float(first["best"]), 2), count_text(int(first["members"]), "member run")
     return f"{text} The last rise, to {best} %, was after {runs} of {int(spent.points['members'].iloc[-1])}."
 
 
 def tables(spent: BestSoFar) -> dict[str, pd.DataFrame]:
-    """Returns name -> table of the data of the figure."""
+    """Returns name -> table of the data of the figure: all points, also those that it does not show."""
     return {"best_so_far": spent.points}

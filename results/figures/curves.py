@@ -85,8 +85,8 @@ def numbers(rows: Iterable[tuple[str, Sequence[RunRecord]]], metric: str = "A_k"
 def draw(curves: Curves) -> Any:
     """Returns a plotly figure with a line for each row.
 
-    Few lines have a band of ± one standard deviation. Many lines have a second panel for the better half of them, if
-    these are close together.
+    Few lines have a band of ± one population standard deviation. Many lines have a second panel for the better half of
+    them, if these are close together. A_k is in percent, F_k a fraction; the task k counts from 1.
     """
     few, closer = len(curves.curves) <= MOST_BANDS, zoom(curves)
     panels = [1] if closer is None else [1, 2]
@@ -120,7 +120,7 @@ def zoom(curves: Curves) -> tuple[float, float] | None:
 
 
 def caption(curves: Curves) -> str:
-    """Returns the caption."""
+    """Returns the caption; it names the lines if they are few, else the legend does."""
     what = f"{KINDS[curves.metric].what}, after task k of the evaluation stream"
     if len(curves.curves) <= MOST_BANDS:
         names = " and ".join(f"{c.label} ({count_text(c.n, 'seed')})" for c in curves.curves)
@@ -133,7 +133,10 @@ def caption(curves: Curves) -> str:
 
 
 def tables(curves: Curves) -> dict[str, pd.DataFrame]:
-    """Returns name -> table of the data of the figure."""
+    """Returns name -> table of the data of the figure.
+
+    One row a line and task: row, epsilon (NaN where the members differ), k, <metric>_mean, <metric>_std, n.
+    """
     kind, metric = KINDS[curves.metric], curves.metric
     rows = [
         (c.label, c.epsilon, k, mean, std, c.n)
@@ -145,7 +148,10 @@ def tables(curves: Curves) -> dict[str, pd.DataFrame]:
 
 
 def _curve(label: str, members: list[RunRecord], metric: str) -> Curve:
-    """Returns mean and spread of a metric over the members of a row."""
+    """Returns mean and spread of a metric over the members of a row, which have the same number of tasks T.
+
+    Their accuracies are stacked as [R, T, T] for R members.
+    """
     accuracies = np.stack([r.accuracies for r in members])
     curve = average_accuracy_curve if metric == "A_k" else forgetting_curve
     values = KINDS[metric].scale * curve(accuracies)
@@ -156,6 +162,7 @@ def _curve(label: str, members: list[RunRecord], metric: str) -> Curve:
 
 
 def _add_band(figure: Any, curve: Curve, colour: str) -> None:
+    """Adds the band of ± one standard deviation, below all lines; nothing where no task has a spread."""
     edges = [
         (k, mean - std, mean + std)
         for k, (mean, std) in enumerate(zip(curve.mean, curve.std, strict=True), start=1)
@@ -176,6 +183,7 @@ def _add_band(figure: Any, curve: Curve, colour: str) -> None:
 
 
 def _add_line(figure: Any, curve: Curve, style: Look, metric: str, row: int) -> None:
+    """Adds the line to the panel of a row; its spread is in the hover text."""
     kind = KINDS[metric]
     values = f"%{{y:.{kind.digits}f}} ± %{{customdata:.{kind.digits}f}} {kind.unit}"
     figure.add_scatter(

@@ -10,6 +10,8 @@ from results.labels import subscripts
 from results.metrics import METRICS
 
 PANELS = ("A_T", "a_1", "a_t", "F_T")
+"""The metrics of the paper's memory tables 9 and 10, in their order."""
+
 DODGE = 1.022
 """Neighbouring lines are shifted by this factor on the memory axis, so that their error bars do not overlap."""
 
@@ -35,7 +37,11 @@ class MemoryPanels(NamedTuple):
 
 
 def numbers(table: pd.DataFrame) -> MemoryPanels:
-    """Returns the panels of a `memory_table`; rows without a measured member and a printed value are left out."""
+    """Returns the panels of a `results.pages.memory.memory_table`.
+
+    Rows without a measured member and without a printed value are left out. Lines are numbered before, so that a
+    method keeps its look while it is still being trained.
+    """
     columns = [f"{m}_{kind}" for m in PANELS for kind in ("mean", "std", "printed_mean", "printed_std")]
     lines = {label: i for i, label in enumerate(dict.fromkeys(table["row"]))}
     placed = table.assign(line=table["row"].map(lines).astype(int))
@@ -45,7 +51,11 @@ def numbers(table: pd.DataFrame) -> MemoryPanels:
 
 
 def draw(panels: MemoryPanels) -> Any:
-    """Returns a plotly figure of four panels with a logarithmic memory axis."""
+    """Returns a plotly figure of four panels with a logarithmic memory axis.
+
+    Percent, but F_T is a fraction. Bars are ± one population standard deviation; that of a printed value is in its
+    hover text.
+    """
     figure = plotly("subplots").make_subplots(
         rows=2, cols=2, shared_xaxes=True, horizontal_spacing=0.1, vertical_spacing=0.07
     )
@@ -62,6 +72,7 @@ def draw(panels: MemoryPanels) -> Any:
     finish(figure, height=640)
     if len(lines) > MOST_ABOVE:
         legend_beside(figure)
+    # Ticks at the trained sizes alone: plotly's own would be at powers of ten, where nothing was measured.
     sizes = sorted(int(m) for m in panels.points["memory"].unique())
     figure.update_xaxes(type="log", tickvals=sizes, ticktext=[str(m) for m in sizes], minor={"ticks": ""})
     figure.update_xaxes(title_text="memory (examples per class and task)", row=2)
@@ -81,12 +92,15 @@ def caption(panels: MemoryPanels) -> str:
 
 
 def tables(panels: MemoryPanels) -> dict[str, pd.DataFrame]:
-    """Returns name -> table of the data of the figure."""
+    """Returns name -> table of the data of the figure, with the true sizes of the memory."""
     return {"memory_panels": panels.points.drop(columns="line")}
 
 
 def _traces(points: pd.DataFrame, metric: str, line: int, shift: float) -> list[Any]:
-    """Returns our line, and the printed values as open markers in its colour."""
+    """Returns our line, and the printed values as open markers in its colour.
+
+    Both are shifted by the same factor, so that a printed value stays beside ours.
+    """
     scatter, style = plotly("graph_objects").Scatter, look(line)
     name = str(points["row"].iloc[0])
     # The true size and not x, which is shifted; "~" leaves out the zeros at the end of a spread.

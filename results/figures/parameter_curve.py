@@ -14,17 +14,19 @@ from results.verdict.peak import peak as peak_of
 
 __all__ = ["caption", "draw", "numbers", "tables"]
 
-# Of the CSV file of the fitted curve: confidence set, bootstrap interval, window, and coefficients on the axis.
 CURVE_COLUMNS = [
     *("low", "high", "bootstrap_low", "bootstrap_high", "best"),
     *("window_low", "window_high", "points", "whole", "lack_of_fit_p", "seeds", "c2", "c1", "c0"),
 ]
+"""Of the CSV file of the fitted curve: confidence set, bootstrap interval and best value; window of the fit, number of
+its values, whether they are all, p of its lack of fit; seeds; c₂x² + c₁x + c₀ on the axis."""
 
 
 def numbers(results: SearchResults, metric: str = "A_T") -> ParameterCurve:
-    """Returns the values of the search by round. A value of two rounds is in both; the curve counts it once.
+    """Returns the values of the search by round, in the units of `summarize`.
 
-    Only for results whose `is_curve` is true.
+    A value of two rounds is in both, because each has a panel of its own; the curve counts it once. Only for results
+    whose `is_curve` is true.
     """
     name = results.parameters[0]
     members = _members(results, metric)
@@ -38,7 +40,7 @@ def numbers(results: SearchResults, metric: str = "A_T") -> ParameterCurve:
         log=name in results.log,
         chosen=float(results.chosen[0]),
         baseline=None if results.baseline is None else float(results.baseline[0]),
-        baseline_text=wording.baseline(results).removeprefix("the "),
+        baseline_text=wording.baseline(results).removeprefix("the "),  # a legend has no articles
         zero_is_agem=results.zero_is_agem,
         members=members.rename(columns={metric: "value"})[["repeat", name, "seed", "value"]],
         points=points,
@@ -48,7 +50,7 @@ def numbers(results: SearchResults, metric: str = "A_T") -> ParameterCurve:
 
 
 def caption(curve: ParameterCurve) -> str:
-    """Returns the caption."""
+    """Returns the caption: what the marks are, the baseline, the fitted curve and the confidence set."""
     what = "Final average accuracy A_T" if curve.metric == "A_T" else "Forgetting F_T (lower is better)"
     text = (
         f"{what} versus {curve.label} on the {STREAM_LABELS[curve.stream]}. Dots: mean over seeds; "
@@ -63,7 +65,7 @@ def caption(curve: ParameterCurve) -> str:
         )
     if (level := curve.at_baseline) is not None:
         metric = METRICS[curve.metric]
-        value = f"({f'{number_text(level, metric.digits)} {metric.unit}'.strip()})"
+        value = f"({number_text(level, metric.digits)} {metric.unit}".rstrip() + ")"
         agem = curve.zero_is_agem and curve.baseline == 0
         which = f"ε = 0, where the formula switches to A-GEM {value}" if agem else f"the {curve.baseline_text} {value}"
         text += f" Diamond and dashed line: {which}."
@@ -71,14 +73,20 @@ def caption(curve: ParameterCurve) -> str:
 
 
 def tables(curve: ParameterCurve) -> dict[str, pd.DataFrame]:
-    """Returns name -> table of the data of the figure."""
+    """Returns name -> table of the data of the figure: means, single seeds, and the curve of `CURVE_COLUMNS`.
+
+    The last is empty where no place of the best can be said.
+    """
     name = f"{curve.parameter}_{curve.metric}"
     fitted = pd.DataFrame([] if curve.peak is None else [_row(curve.peak)], columns=CURVE_COLUMNS)
     return {name: curve.points, f"{name}_seeds": curve.members, f"{name}_curve": fitted}
 
 
 def _members(results: SearchResults, metric: str) -> pd.DataFrame:
-    """Returns one row a round, tried value and member: repeat, <parameter>, seed, status, <metric>."""
+    """Returns one row a round, tried value and member: repeat, <parameter>, seed, status, <metric>.
+
+    The value is that of the point: a record whose method does not use the parameter has none of its own.
+    """
     kept = [(r.number, s[0], record) for r in results.rounds for s in r.points for record in results.members_of(s)]
     frame = summarize(record for _, _, record in kept)[["seed", "status", metric]]
     places = pd.DataFrame([(number, value) for number, value, _ in kept], columns=["repeat", results.parameters[0]])

@@ -76,7 +76,11 @@ class ParameterCurve(NamedTuple):
 
 
 def draw(curve: ParameterCurve) -> Any:
-    """Returns a plotly figure: the whole interval on top, below it the last repeats on one common scale."""
+    """Returns a plotly figure: the whole interval on top, below it the last repeats on one common scale.
+
+    Dots are means with bars of ± one population standard deviation, faint dots single seeds, in the colour of their
+    round from dark (early) to light. A search without intervals has one panel and one colour.
+    """
     rounds = sorted(int(r) for r in curve.points["repeat"].unique())
     figure = _panels(curve.zooms)
     coloured = ordered_colours(len(rounds)) if curve.intervals else [BLUE] * len(rounds)
@@ -95,7 +99,7 @@ def draw(curve: ParameterCurve) -> Any:
 
 
 def _panels(zooms: tuple[int, ...]) -> Any:
-    """Returns an empty figure with all panels."""
+    """Returns an empty figure with all panels: one of full width, below it one for each number of `zooms`."""
     if not zooms:
         return plotly("subplots").make_subplots(rows=1, cols=1)
     return plotly("subplots").make_subplots(
@@ -113,6 +117,7 @@ def _add_round(figure: Any, curve: ParameterCurve, number: int, colour: str, row
     """Adds faint seeds, then means with error bars; the baseline has its own marker."""
     seeds = curve.members[(curve.members["repeat"] == number) & curve.members["value"].notna()]
     means = curve.points[(curve.points["repeat"] == number) & curve.points["mean"].notna()]
+    # "tried" where no round has an interval: then rounds are batches, whose number says nothing.
     name = f"{'repeat' if number in curve.intervals else 'batch'} {number}" if curve.intervals else "tried"
     hover = f"{curve.label} = %{{x:.6g}}<br>{subscripts(curve.metric)} = %{{y:.4g}}"
     figure.add_scatter(
@@ -186,7 +191,7 @@ def _add_curve(figure: Any, curve: ParameterCurve) -> None:
 
 
 def _add_bands(figure: Any, curve: ParameterCurve) -> None:
-    """Adds the confidence set, shaded in every panel as far as its points go."""
+    """Adds the confidence set of the best value, shaded in every panel as far as its points go."""
     if curve.peak is None:
         return
     values = curve.points[curve.parameter]
@@ -231,6 +236,7 @@ def _is_left(curve: ParameterCurve) -> bool:
 
 
 def _title_axes(figure: Any, curve: ParameterCurve) -> None:
+    """Sets titles and types of all axes, and one vertical range for the lower panels."""
     title, zooms = axis_title(curve.metric, METRICS[curve.metric].unit), curve.zooms
     figure.update_xaxes(title_text=curve.label, **value_axis(curve.points[curve.parameter], curve.log))
     figure.update_yaxes(title_text=title, row=1, col=1)
@@ -244,5 +250,5 @@ def _title_axes(figure: Any, curve: ParameterCurve) -> None:
     shown += [] if curve.at_baseline is None else [curve.at_baseline]
     if shown:
         figure.update_yaxes(range=padded(min(shown), max(shown)), row=2)
-    for col in range(2, len(zooms) + 1):
+    for col in range(2, len(zooms) + 1):  # they share the scale of the first
         figure.update_yaxes(showticklabels=False, ticks="", row=2, col=col)

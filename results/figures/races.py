@@ -21,7 +21,10 @@ class Races(NamedTuple):
 
 
 def numbers(studies: Sequence[tuple[str, SearchResults]]) -> Races:
-    """Returns the lines of several (label, study)."""
+    """Returns the lines of several (label, study), in their order; the first has the stream of all scores.
+
+    The studies must be comparable, see `results.pages.side_by_side_numbers.check_studies`.
+    """
     frames = [
         best_so_far.numbers(study).points.assign(row=label, place=place) for place, (label, study) in enumerate(studies)
     ]
@@ -30,7 +33,7 @@ def numbers(studies: Sequence[tuple[str, SearchResults]]) -> Races:
 
 
 def draw(races: Races) -> Any:
-    """Returns a plotly figure: staircases in the colours of the other figures."""
+    """Returns a plotly figure: staircases in the colours of the other figures, A_T in percent over member runs."""
     figure = plotly("graph_objects").Figure()
     for place in sorted(set(races.points["place"].tolist())):
         style, points = look(place), races.points[races.points["place"] == place]

@@ -33,7 +33,11 @@ class Shrinking(NamedTuple):
 
 
 def numbers(results: SearchResults) -> Shrinking:
-    """Returns the intervals and tried values of every round that has an interval."""
+    """Returns the intervals and tried values of every round that has an interval.
+
+    A study that was extended by another strategy may have rounds without one; they are left out. Only for results whose
+    `has_spans` is true.
+    """
     name = results.parameters[0]
     log = name in results.log
     rows = [(r.number, *r.span, _width(*r.span, log), r.note) for r in results.rounds if r.span]
@@ -52,7 +56,11 @@ def numbers(results: SearchResults) -> Shrinking:
 
 
 def draw(shrinking: Shrinking) -> Any:
-    """Returns a plotly figure with the first repeat on top."""
+    """Returns a plotly figure with the first repeat on top.
+
+    Every bar is as wide as the figure, because at a common scale the last of five repeats would be too narrow to see.
+    The ends of each interval are written below its bar.
+    """
     figure = plotly("graph_objects").Figure()
     rows = list(shrinking.intervals.itertuples())
     for upper, lower in pairwise(rows):
@@ -64,7 +72,7 @@ def draw(shrinking: Shrinking) -> Any:
         _add_points(figure, shrinking, rank)
     last = max(shrinking.intervals["repeat"].tolist(), default=1)
     finish(figure, height=110 + 92 * max(len(rows), 1))
-    figure.update_layout(margin_b=16)
+    figure.update_layout(margin_b=16)  # there is no axis below
     figure.update_xaxes(visible=False, range=[-0.03, 1.03])
     # Downwards, because the first repeat is on top.
     figure.update_yaxes(
@@ -97,7 +105,7 @@ def caption(shrinking: Shrinking) -> str:
 
 
 def tables(shrinking: Shrinking) -> dict[str, pd.DataFrame]:
-    """Returns name -> table of the data of the figure."""
+    """Returns name -> table of the data of the figure; the notes of the rounds are in it, too."""
     return {"shrinking_intervals": shrinking.intervals, "shrinking_points": shrinking.points}
 
 
@@ -123,7 +131,7 @@ def _tried(shrinking: Shrinking) -> str:
 
 def _add_funnel(figure: Any, upper: Any, lower: Any, log: bool) -> None:
     """Adds the funnel from the kept part of the upper bar to the whole lower bar."""
-    if upper.width <= 0:
+    if upper.width <= 0:  # a single value has no part that could be kept
         return
     left, right = (_width(upper.low, end, log) / upper.width for end in (lower.low, lower.high))
     top, bottom = upper.repeat + BAR, lower.repeat - BAR
@@ -140,6 +148,7 @@ def _add_funnel(figure: Any, upper: Any, lower: Any, log: bool) -> None:
 
 
 def _add_bar(figure: Any, row: Any) -> None:
+    """Adds the bar of one repeat, a row of `intervals`, with the ends of its interval."""
     figure.add_shape(
         type="rect",
         x0=0,
@@ -163,7 +172,7 @@ def _add_bar(figure: Any, row: Any) -> None:
 
 
 def _add_points(figure: Any, shrinking: Shrinking, rank: int) -> None:
-    """Adds the tried values of one rank: 1 best, 2 second best, 0 the others."""
+    """Adds the tried values of one rank: 1 best, 2 second best, 0 the others; only the first two are labelled."""
     parameter, part = shrinking.parameter, shrinking.points[shrinking.points["best"] == rank]
     styles = {
         0: (_tried(shrinking), {"size": 7, "color": FAINT}),
@@ -177,7 +186,7 @@ def _add_points(figure: Any, shrinking: Shrinking, rank: int) -> None:
         mode="markers+text" if rank else "markers",
         marker=marker,
         name=name,
-        legendrank=rank or 3,
+        legendrank=rank or 3,  # best, second best, others; drawn in another order
         text=[value_text(value) for value in part[parameter]] if rank else None,
         textposition="top center",
         textfont={"size": 12},

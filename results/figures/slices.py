@@ -32,7 +32,11 @@ class Slices(NamedTuple):
 
 
 def numbers(results: SearchResults) -> Slices:
-    """Returns every tried point with its mean over the seeds that did not diverge."""
+    """Returns every tried point with its mean over the seeds that did not diverge.
+
+    Points come in the order of `SearchResults.points`. Each has one kind: the chosen point is "chosen" also where it is
+    the baseline.
+    """
     groups = {point: results.members_of(point) for point in results.points}
     table = by_point(groups, results.parameters)
     points = table[[*results.parameters, "n", "diverged", "A_T_mean", "A_T_std"]].assign(
@@ -43,7 +47,10 @@ def numbers(results: SearchResults) -> Slices:
 
 
 def draw(slices: Slices) -> Any:
-    """Returns a plotly figure: one panel for each parameter, all with the same vertical axis."""
+    """Returns a plotly figure: one panel for each parameter, all with the same vertical axis, A_T in percent.
+
+    A panel is a projection, not a section: the other parameters vary within it. Hovering shows the whole point.
+    """
     cols = 2 if len(slices.parameters) == 4 else min(len(slices.parameters), PANELS_A_ROW)
     rows = math.ceil(len(slices.parameters) / cols)
     figure = plotly("subplots").make_subplots(
@@ -107,7 +114,7 @@ def _add_points(figure: Any, slices: Slices, name: str, kind: str, row: int, col
             "line": {"width": 0 if kind == TRIED else 1, "color": INK},
         },
         name=kind,
-        legendgroup=kind,
+        legendgroup=kind,  # a click hides the kind in all panels, and only the first has an entry
         showlegend=name == slices.parameters[0],
         hovertemplate="%{customdata[0]}<br>"
         + subscripts("A_T")

@@ -173,7 +173,10 @@ def add_legend_entry(figure: Any, name: str, marker: dict[str, Any], rank: int |
 
 
 def legend_beside(figure: Any) -> None:
-    """Moves the legend to the right of the panels: many entries above them would cover something."""
+    """Moves the legend to the right of the panels: many entries above them would cover something.
+
+    Called after `finish`, whose legend and upper margin it replaces.
+    """
     figure.update_layout(
         legend={"orientation": "v", "x": 1.01, "xanchor": "left", "y": 1, "yanchor": "top", "yref": "paper"},
         margin_t=24,

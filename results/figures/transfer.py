@@ -20,18 +20,25 @@ class Transfer(NamedTuple):
 
 
 def numbers(table: pd.DataFrame) -> Transfer:
-    """Returns the bars of a `comparison_table`."""
+    """Returns the bars of a `results.pages.comparison_numbers.comparison_table`.
+
+    Rows are numbered before those without a measured member are left out, so that a row has the colour that its line
+    has in the other figures.
+    """
     columns = [f"{m}_{kind}" for m in PANELS for kind in ("mean", "std")]
     placed = table.assign(place=range(len(table)))
     return Transfer(placed[placed["n"] > 0][["row", "place", "n", *columns]].reset_index(drop=True))
 
 
 def draw(transfer: Transfer) -> Any:
-    """Returns a plotly figure with the first row on top, in the colours of the other figures."""
+    """Returns a plotly figure with the first row on top, in the colours of the other figures.
+
+    LCA_10 is a fraction, BWT and FWT are in percentage points; lines are ± one population standard deviation.
+    """
     figure = plotly("subplots").make_subplots(rows=1, cols=len(PANELS), shared_yaxes=True, horizontal_spacing=0.035)
     for col, metric in enumerate(PANELS, start=1):
         _add_bars(figure, transfer.bars, metric, col)
-    finish(figure, height=110 + 27 * max(len(transfer.bars), 2))
+    finish(figure, height=110 + 27 * max(len(transfer.bars), 2))  # bars are as thick in a long table as in a short one
     figure.update_layout(showlegend=False, bargap=0.32, margin_t=16)
     # Reversed, because plotly puts the first bar at the bottom, and the table has that row on top.
     figure.update_yaxes(autorange="reversed", ticksuffix=" ", showgrid=False, ticks="", showline=False)
@@ -52,7 +59,7 @@ def caption(transfer: Transfer) -> str:
 
 
 def tables(transfer: Transfer) -> dict[str, pd.DataFrame]:
-    """Returns name -> table of the data of the figure."""
+    """Returns name -> table of the data of the figure, without the place, which only decides colours."""
     return {"transfer": transfer.bars.drop(columns="place")}
 
 

@@ -27,7 +27,11 @@ class Tried(NamedTuple):
 
 
 def numbers(studies: Sequence[tuple[str, SearchResults]]) -> Tried:
-    """Returns the points of several (label, study); parameters that not all of them searched have no panel."""
+    """Returns the points of several (label, study); parameters that not all of them searched have no panel.
+
+    In the order of the studies, which decides their colours; within one as in `SearchResults.points`. A_T is that of
+    the search, mean over the seeds that did not diverge.
+    """
     shared = [n for n in studies[0][1].parameters if all(n in s.parameters for _, s in studies)]
     frames = [
         by_point({point: study.members_of(point) for point in study.points}, study.parameters).assign(
@@ -46,12 +50,15 @@ def numbers(studies: Sequence[tuple[str, SearchResults]]) -> Tried:
 
 
 def draw(tried: Tried) -> Any:
-    """Returns a plotly figure: one panel for each parameter; the chosen point of each study is larger."""
-    rows = max(len(tried.parameters), 1)
+    """Returns a plotly figure: one panel for each parameter; the chosen point of each study is larger.
+
+    A point is in every panel, at its value of that parameter; what else varies shows as scatter.
+    """
+    rows = max(len(tried.parameters), 1)  # plotly makes no figure without a panel
     figure = plotly("subplots").make_subplots(rows=rows, cols=1, vertical_spacing=0.24 / rows)
     for row, name in enumerate(tried.parameters, start=1):
         for place in sorted(set(tried.points["place"])):
-            for chosen in (False, True):
+            for chosen in (False, True):  # the choice last, on top
                 _add_points(figure, tried, name, place, chosen, row)
         figure.update_xaxes(
             title_text=parameter_label(name), **value_axis(tried.points[name], name in tried.log), row=row, col=1
@@ -63,7 +70,7 @@ def draw(tried: Tried) -> Any:
 
 
 def caption(tried: Tried) -> str:
-    """Returns the caption."""
+    """Returns the caption; without a common parameter it says why there is nothing."""
     empty = " The studies searched no hyperparameter in common, so there is nothing to draw."
     return (
         f"Final average accuracy A_T of every tried point on the {STREAM_LABELS[tried.stream]}: mean over the seeds "

@@ -22,10 +22,10 @@ from results.labels import MISSING, subscripts
 
 # Without a link to plotly's server: the page must work, and stay private, without a network.
 FIGURE_SETTINGS = {
-    "displaylogo": False,
+    "displaylogo": False,  # it is a link to plotly's site
     "responsive": True,
     "plotlyServerURL": "",
-    "modeBarButtons": [["toImage", "resetScale2d"]],
+    "modeBarButtons": [["toImage", "resetScale2d"]],  # to save a figure, to undo a zoom
 }
 MOST_ROWS = 200
 """Most rows of a figure's data on the page; all of them are in its CSV files."""
@@ -107,6 +107,7 @@ def _number(value: Any) -> str:
 
 def tiles(items: Iterable[tuple[str, str, str]]) -> str:
     """Returns headline numbers (label, value, detail), of which the first is emphasised."""
+    # The first is the answer to what was asked, the others qualify it.
     cells = [
         f'<div class="tile{" main" if i == 0 else ""}"><div class="label">{prose(label)}</div>'
         f'<div class="value">{escape(value)}</div><div class="detail">{prose(detail)}</div></div>'
@@ -184,6 +185,7 @@ def grid(header: Iterable[tuple[str, str]], body: str, caption: str, kind: str =
 
 
 def _asset(name: str) -> str:
+    """Returns the text of a file beside this module, also where the package is installed as an archive."""
     return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 

@@ -66,7 +66,7 @@ def _label_cell(row: pd.Series, marks: Sequence[str], comparable: bool) -> Cell:
 def _count_cell(row: pd.Series) -> Cell:
     """Returns how many seeds were averaged, and how many diverged."""
     n, diverged = int(row["n"]), int(row["diverged"])
-    if not n + diverged:
+    if not n + diverged:  # not trained yet, where a 0 would look like a result
         return (Line(MISSING),)
     # Where all diverged, the cell of A_T says so.
     return (Line(str(n)), Line(f"{diverged} diverged", "soft")) if n and diverged else (Line(str(n)),)
@@ -75,6 +75,7 @@ def _count_cell(row: pd.Series) -> Cell:
 def _metric_cell(row: pd.Series, metric: str, comparable: bool) -> Cell:
     """Returns our value; the printed value if there is one; the difference if the sizes are comparable."""
     ours = mean_std_text(float(row[f"{metric}_mean"]), float(row[f"{metric}_std"]), METRICS[metric].digits)
+    # Said once a row; its other metrics have a dash.
     if metric == "A_T" and row["diverged"] and not row["n"]:
         ours = f"diverged ({row['diverged']} of {row['diverged']})"
     text = str(row.get(f"{metric}_printed", ""))
@@ -91,6 +92,7 @@ def _metric_cell(row: pd.Series, metric: str, comparable: bool) -> Cell:
 
 def _remarks(table: pd.DataFrame, comparable: bool, printed: str) -> Iterator[str]:
     """Yields what a reader of the table has to know."""
+    # A memory study has no LCA_10.
     fractions = "F_T and LCA_10 are fractions" if "LCA_10_mean" in table.columns else "F_T is a fraction"
     yield (
         "First line of a cell: mean ± population standard deviation over the seeds that did not diverge. "
@@ -101,6 +103,7 @@ def _remarks(table: pd.DataFrame, comparable: bool, printed: str) -> Iterator[st
     elif not comparable:
         yield f"Second line: {printed}. {ORIENTATION}"
     else:
+        # The formula is spelled out, because the printed spreads are those of the population: see `paper.comparison`.
         yield (
             f"Second line: {printed}, {PRINTED_RUNS} runs. Third line: the difference in standard errors, "
             f"(ours − printed) / √(s²/n + sₚ²/{PRINTED_RUNS}), where s (ours) and sₚ (printed) are sample standard "

@@ -38,13 +38,13 @@ def write_comparison(comparison: ComparisonResults, folder: Path) -> Path:
 
 
 def comparison_sheet(comparison: ComparisonResults, table: pd.DataFrame) -> Sheet:
-    """Returns the table for people, from the `comparison_table`."""
+    """Returns the table for people, from the `comparison_table`: all metrics, with footnotes on the rows."""
     title = f"Methods on the evaluation stream of {dataset_label(comparison.dataset)}"
     return beside_print(comparison, table, title, row_notes(comparison), tuple(METRICS), "the paper's main table")
 
 
 def _page(comparison: ComparisonResults, table: pd.DataFrame, ranked: Ranking, sheet: Sheet, figures: Figures) -> str:
-    # Without a member the figures would be empty axes.
+    # Without a member the figures would be empty axes. Their numbers are still in the files.
     learning = (
         drawn(figures).values() if (table["n"] > 0).any() else [page.paragraphs("No member has been measured yet.")]
     )
@@ -76,6 +76,7 @@ def _headlines(table: pd.DataFrame, ranked: Ranking) -> Iterator[tuple[str, str,
 
 
 def _ranking_section(ranked: Ranking) -> str:
+    """Returns the section with our order of the rows beside the printed one, and Kendall's τ of the two."""
     if ranked.table.empty:
         return page.section("Ranking", page.paragraphs("No row has both a measured and a printed A_T."))
     header = [("method", ""), ("rank", "ours"), ("A_T", "ours, %"), ("A_T", "printed, %"), ("rank", "printed")]

@@ -47,11 +47,11 @@ def ranking(comparison: ComparisonResults) -> Ranking:
     is computed over methods, each represented by its first row with both values, because two rows of one method share
     their printed value and would count as a tie that nobody measured.
     """
-    from scipy.stats import kendalltau
+    from scipy.stats import kendalltau  # takes a while to import, and only this page needs it
 
     table = comparison_table(comparison).rename(columns={"A_T_mean": "A_T", "A_T_printed_mean": "printed_A_T"})
     both = table.dropna(subset=["A_T", "printed_A_T"])
-    firsts = both.drop_duplicates("method")
+    firsts = both.drop_duplicates("method")  # the first row of each, in the order of the table
     # "min": methods that tie share the better rank, as in a printed table.
     printed = dict(zip(firsts["method"], firsts["printed_A_T"].rank(method="min", ascending=False), strict=True))
     ranked = both.assign(

@@ -54,8 +54,9 @@ def memory_notes(study: MemoryResults) -> list[tuple[str, ...]]:
 
 
 def memory_sheet(study: MemoryResults, table: pd.DataFrame) -> Sheet:
-    """Returns the table for people, from the `memory_table`."""
+    """Returns the table for people, from the `memory_table`: one row a method and size of its memory."""
     title, printed = f"Size of the episodic memory on {dataset_label(study.dataset)}", "the paper's memory study"
+    # Beside the method, because a line of the figure is several rows here.
     sizes = (("memory", "per class, task"),)
     return beside_print(study, table, title, memory_notes(study), METRICS, printed, sizes)
 

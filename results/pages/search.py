@@ -37,6 +37,7 @@ def write_report(results: SearchResults, folder: Path) -> Path:
 
 def _figures(results: SearchResults) -> Figures:
     """Returns every figure. A new figure is one line here and one in `_page`."""
+    # One number has a curve; several, or choices, have no axis in common.
     name = results.parameters[0]
     of_points: Figures = (
         {f"{name}_{m}": (parameter_curve, parameter_curve.numbers(results, m)) for m in ("A_T", "F_T")}
@@ -53,6 +54,7 @@ def _figures(results: SearchResults) -> Figures:
 
 def _page(results: SearchResults, figures: Figures) -> str:
     shown = drawn(figures)
+    # Taken out one by one: what remains are those over the parameters, whose names depend on the search.
     learning = shown.pop("accuracy_curve")
     if not figures["accuracy_curve"][1].curves:
         learning = page.paragraphs("No evaluation to show yet.")
@@ -61,7 +63,7 @@ def _page(results: SearchResults, figures: Figures) -> str:
     body = [
         search_sections.overview(results),
         search_sections.what_was_run(results),
-        page.section(f"{metrics} versus {what}", *shown.values()),  # those that are left, over the parameters
+        page.section(f"{metrics} versus {what}", *shown.values()),
         page.section("How the interval shrank", shrunk) if shrunk else "",
         page.section("What the search trained", spent),
         search_trust.how_far(results),

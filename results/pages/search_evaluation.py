@@ -24,7 +24,11 @@ PAPER_TASKS = 17
 
 
 def evaluation(results: SearchResults) -> str:
-    """Returns the section with the chosen point and the baseline beside the paper's printed rows."""
+    """Returns the section with the chosen point and the baseline beside the paper's printed rows.
+
+    All metrics, as mean ± population standard deviation over the seeds that did not diverge; then the difference of
+    the two, paired by seed, ± its standard error.
+    """
     frame = evaluation_table(results)
     if frame.empty:
         nothing = "The evaluation has not run yet, and the paper prints no row for this dataset."
@@ -49,11 +53,13 @@ def metric_text(row: pd.Series, metric: str) -> str:
 
 
 def _evaluation_rows(frame: pd.DataFrame, of_epsilon: bool) -> Iterator[tuple[str, list[str]]]:
+    """Yields (class, cells) of rows of an `evaluation_table`; the first of this study is the chosen point."""
     for position, (_, row) in enumerate(frame.iterrows()):
         paper = row["source"] == "paper"
         kind = "paper" if paper else "chosen" if position == 0 else ""
         n = MISSING if math.isnan(float(row["n"])) else str(int(row["n"]))
         label = str(row["row"])
+        # Our own labels name the value already.
         if paper and of_epsilon and row["epsilon"] > 0:
             label += f", ε = {epsilon_text(row['epsilon'])}"
         yield kind, [label, *(metric_text(row, metric) for metric in METRICS), n]
@@ -71,6 +77,7 @@ def _difference_rows(results: SearchResults) -> Iterator[tuple[str, list[str]]]:
 
 
 def _remarks(results: SearchResults, frame: pd.DataFrame) -> Iterator[str]:
+    """Yields what a reader of the table has to know, one paragraph each."""
     pair = f"chosen {wording.subject(results)} minus {wording.baseline_name(results)}" * wording.has_baseline(results)
     if not results.evaluation:
         yield "The evaluation of this study has not run yet; only the paper's printed rows are shown."
@@ -81,6 +88,7 @@ def _remarks(results: SearchResults, frame: pd.DataFrame) -> Iterator[str]:
     )
     if (frame["source"] == "paper").any():
         of_epsilon = " and gives ε only for Permuted MNIST and Split CIFAR-100" if results.zero_is_agem else ""
+        # Metrics of streams of another length are other quantities, whatever the configuration says.
         tasks = results.evaluation[0].tasks if results.evaluation else PAPER_TASKS
         other = f" This evaluation has {tasks} tasks, so the printed rows cannot be compared with it."
         yield (

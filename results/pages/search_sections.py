@@ -34,7 +34,7 @@ SHOWN = ("A_T", "F_T", "a_1", "a_t")
 
 
 def overview(results: SearchResults) -> str:
-    """Returns headline numbers, warnings and the answer in words."""
+    """Returns headline numbers, warnings and the answer in words: what a reader sees first."""
     said = f'<div class="answer">{page.paragraphs(answer(results))}</div>'
     return page.tiles(_headlines(results)) + page.notes(warnings(results)) + said
 
@@ -62,7 +62,10 @@ def warnings(results: SearchResults) -> list[str]:
 
 
 def what_was_run(results: SearchResults) -> str:
-    """Returns the section that lists the study's main options and sizes."""
+    """Returns the section that lists the study's main options and sizes.
+
+    What is not listed here is in the configuration further down.
+    """
     members, subject = results.search, wording.heading(wording.subject(results))
     tried = count_text(len(results.points), f"different {'point' if len(results.parameters) > 1 else 'value'}")
     of = "" if len(results.parameters) > 1 else f" of {wording.subject(results)}"
@@ -92,6 +95,7 @@ def _domains(results: SearchResults) -> Iterator[tuple[str, str]]:
     for i, (name, ends) in enumerate(zip(results.parameters, results.domain, strict=True)):
         of = "" if results.of_epsilon else f" of {parameter_label(name)}"
         if ends is None:
+            # In the order of the first try: the results do not keep what else could have been chosen.
             tried = dict.fromkeys(point[i] for r in results.rounds for point in r.points)
             yield f"Choices{of}", ", ".join(map(value_text, tried))
         else:
@@ -100,7 +104,10 @@ def _domains(results: SearchResults) -> Iterator[tuple[str, str]]:
 
 
 def search(results: SearchResults) -> str:
-    """Returns the section with every point of every round."""
+    """Returns the section with every point of every round, in the order of the suggestions.
+
+    A point of two rounds has a row in each, with the same members.
+    """
     header = [
         *((parameter_label(name), "") for name in results.parameters),
         *((metric, METRICS[metric].unit) for metric in SHOWN),
@@ -120,13 +127,14 @@ def certificates(results: SearchResults) -> str:
 
 
 def _headlines(results: SearchResults) -> Iterator[tuple[str, str, str]]:
+    """Yields (label, value, detail) of the tiles: the choice, its A_T in search and evaluation, paired difference."""
     for i, (name, value) in enumerate(zip(results.parameters, results.chosen, strict=True)):
         yield f"Chosen {parameter_label(name)}", value_text(value), "" if i else _detail(results)
     stream = STREAM_LABELS[results.score_on]
     members = results.members_of(results.chosen)
     selected = "" if is_inert(results) else f" ({wording.subject(results)} selected on them)"
     yield from _score_tile(f"A_T, {stream}", members, selected)
-    if results.score_on != "eval":
+    if results.score_on != "eval":  # else it is the same number again
         yield from _score_tile(f"A_T, {STREAM_LABELS['eval']}", results.evaluation_of(results.chosen), "")
     pair = baseline_pair(results, evaluation=True)
     if pair.n:
@@ -147,13 +155,15 @@ def _detail(results: SearchResults) -> str:
 
 
 def _score_tile(label: str, members: Sequence[RunRecord], remark: str) -> Iterator[tuple[str, str, str]]:
+    """Yields a tile with mean ± spread of A_T; none where nothing was trained, as before the evaluation."""
     if members:
         size = f"{count_text(members[0].tasks, 'task')}, {count_text(len(members), 'seed')}"
         yield label, f"{metric_text(by_point({(): members}, ()).iloc[0], 'A_T')} %", f"{size}{remark}"
 
 
 def _search_rows(results: SearchResults) -> Iterator[tuple[str, list[str]]]:
-    table = search_table(results)
+    """Yields (class, cells) of the rows: a heading for each round, then its points."""
+    table, inert = search_table(results), is_inert(results)
     for r in results.rounds:
         span = f": {interval_text(r.span)}" if r.span else ""
         note = f" — {r.note}" if r.note else ""
@@ -161,9 +171,10 @@ def _search_rows(results: SearchResults) -> Iterator[tuple[str, list[str]]]:
         rows = table[table["repeat"] == r.number]
         for point, (_, row) in zip(r.points, rows.iterrows(), strict=True):
             # An inert search has winners, too, but only by their places: all scores are equal.
-            rank = "" if is_inert(results) else {1: "best", 2: "second"}.get(int(row["best"]), "")
+            rank = "" if inert else {1: "best", 2: "second"}.get(int(row["best"]), "")
             kind = "chosen" if point == results.chosen else ""
             values = [value_text(value) for value in point]
+            # Where the formula switches, the row is another method's.
             values[0] += " (A-GEM)" if results.zero_is_agem and point[0] == 0 else ""
             yield (
                 kind,

@@ -16,7 +16,7 @@ from results.verdict.assessment import Assessment, TrustedPoint, trust
 from results.verdict.peak import Peak
 
 MOST_OPEN = 15
-"""A table with more rows is folded."""
+"""A table with more rows is folded, so that the sections below it are still found."""
 
 KIND_LABELS = {
     "resolved": "resolved",
@@ -29,7 +29,10 @@ DIGITS = METRICS["A_T"].digits
 
 
 def how_far(results: SearchResults) -> str:
-    """Returns the section with the verdict, its reasons, and every tried point."""
+    """Returns the section with the verdict, its reasons, and every tried point with its tests.
+
+    The members of the search are its only data; A_T is in percent.
+    """
     trusted = trust(results)
     verdict = trusted.verdict
     banner = page.banner(verdict.kind, KIND_LABELS[verdict.kind], verdict.text, verdict.advice)
@@ -58,9 +61,11 @@ def _facts(results: SearchResults, trusted: Assessment) -> Iterator[tuple[str, s
     """Yields (label, text) of what the verdict rests on."""
     if trusted.peak is not None:
         yield from _of_the_curve(results, trusted.peak)
+    # Every resample of one seed is that seed, so the share would be 0 or 100 % and mean nothing.
     if not math.isnan(trusted.probability) and trusted.seeds > 1:
         share = f"{100 * trusted.probability:.0f} % of resamples of the {trusted.seeds} seeds"
         yield "The choice is the best tried in", f"{share} (an overestimate with few seeds)"
+    # With few seeds even the clearest difference has a large p: without this line that reads as "no difference".
     if trusted.comparisons:
         holm = f", {trusted.smallest_p_holm:.3g} after Holm's correction for {trusted.comparisons}"
         one = f"{trusted.smallest_p:.3g} in one comparison"
@@ -100,6 +105,7 @@ def _of_the_curve(results: SearchResults, peak: Peak) -> Iterator[tuple[str, str
 
 
 def _header(trusted: Assessment) -> list[tuple[str, str]]:
+    """Returns (name, unit) of the columns; those of a race and of tests only where there are any."""
     return [
         *((parameter_label(name), "") for name in trusted.parameters),
         ("n", "seeds"),

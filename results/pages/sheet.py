@@ -66,7 +66,7 @@ def numbered(groups: Iterable[Sequence[str]]) -> tuple[tuple[str, ...], list[tup
 
 
 def as_html(sheet: Sheet) -> str:
-    """Returns the table with its footnotes and remarks, for `page.section`."""
+    """Returns the table with its footnotes and remarks, for `page.section`; its title is for screen readers alone."""
     rows = "".join(page.row(map(_html_cell, cells)) for cells in sheet.rows)
     notes = "".join(f"<li>{page.prose(note)}</li>" for note in sheet.footnotes)
     listed = f'<ol class="after">{notes}</ol>' if notes else ""
@@ -81,6 +81,7 @@ def as_markdown(sheet: Sheet) -> str:
     """Returns a document with a pipe table; the lines of a cell are separated by <br>."""
     head = [f"{_markdown(name)} ({_markdown(unit)})" if unit else _markdown(name) for name, unit in sheet.header]
     aligned = [":--", *["--:"] * (len(head) - 1)]
+    # A row of a pipe table is one line of text, so line breaks are tags, which Markdown lets through.
     body = [["<br>".join(_line(line, _markdown) for line in cell) for cell in cells] for cells in sheet.rows]
     table = "\n".join(f"| {' | '.join(cells)} |" for cells in (head, aligned, *body))
     notes = "\n".join(f"{i}. {_markdown(note)}" for i, note in enumerate(sheet.footnotes, start=1))
@@ -94,6 +95,7 @@ def as_latex(sheet: Sheet) -> str:
     The lines of a cell become lines of the table.
     """
     head = [_latex(f"{name} ({unit})" if unit else name) for name, unit in sheet.header]
+    # Some space between rows, because each may take several lines and booktabs draws no rules between them.
     body = "\n\\addlinespace\n".join("\n".join(_latex_lines(cells)) for cells in sheet.rows)
     numbers = (rf"$^{{{i}}}$ {_latex(note)}" for i, note in enumerate(sheet.footnotes, start=1))
     below = "\\par\n".join([*numbers, *map(_latex, sheet.remarks)])
@@ -177,12 +179,13 @@ def _latex(text: str) -> str:
     return re.sub(rf"{METRIC_NAME}|.", _latex_token, text.replace("\n", " "))
 
 
-def _latex_token(found: re.Match[str]) -> str:
-    letter, index = found.group(1), found.group(2)
+def _latex_token(token: re.Match[str]) -> str:
+    letter, index = token.group(1), token.group(2)
     if letter is not None:
         name = letter if len(letter) == 1 else rf"\mathrm{{{letter}}}"
         return f"${name}_{index if len(index) == 1 else f'{{{index}}}'}$"
-    sign = found.group()
+    sign = token.group()
+    # By its Unicode name, so that a method with a hyperparameter of its own needs no entry here: κ becomes \kappa.
     greek = unicodedata.name(sign, "").removeprefix("GREEK SMALL LETTER ")
     if sign not in LATEX and "α" <= sign <= "ω" and greek.isalpha():
         return rf"$\{greek.lower().replace('lamda', 'lambda')}$"

@@ -27,6 +27,7 @@ from results.verdict import wording
 from results.verdict.assessment import trust
 
 DIGITS = METRICS["A_T"].digits
+# Always shown: a table of strategies invites to read a ranking into it.
 ONE_DRAW = (
     "One run of each strategy is one draw: another seed of the strategy, or of the training, may reverse the order. "
     "docs/strategies.md has a benchmark over many runs."
@@ -52,7 +53,10 @@ def write_strategies(studies: Sequence[SearchResults], folder: Path) -> Path:
 
 
 def strategies_sheet(studies: Sequence[SearchResults], table: pd.DataFrame) -> Sheet:
-    """Returns the table for people, from the `strategies_table`."""
+    """Returns the table for people, from the `strategies_table`: one row a study, the first is what others differ from.
+
+    A_T in percent, mean ± population standard deviation; differences are paired by seed, ± standard error.
+    """
     rows = tuple(
         _cells(label, study, row)
         for label, study, (_, row) in zip(row_labels(studies), studies, table.iterrows(), strict=True)
@@ -77,6 +81,7 @@ def strategies_sheet(studies: Sequence[SearchResults], table: pd.DataFrame) -> S
 
 
 def _cells(label: str, study: SearchResults, row: pd.Series) -> tuple[Cell, ...]:
+    """Returns the cells of one study, one for each column of the sheet."""
     peak = trust(study).peak
     where = (Line(about_text((peak.low, peak.high)), "soft"),) if peak is not None else ()
     return (
@@ -105,6 +110,7 @@ def _page(studies: Sequence[SearchResults], sheet: Sheet, notes: Sequence[str], 
             *(page.banner(v.kind, f"{label}: {KIND_LABELS[v.kind]}", v.text, v.advice) for label, v in verdicts),
         ),
     ]
+    # Searches of different hyperparameters, or methods, on one stream can be compared, too.
     what = wording.searched(first) if len({s.parameters for s in studies}) == 1 else "Hyperparameters"
     methods = " and ".join(dict.fromkeys(method_label(s.method) for s in studies))
     heading = f"{wording.heading(what)} for {methods} on {dataset_label(first.dataset)}: strategies compared"

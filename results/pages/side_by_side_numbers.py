@@ -38,6 +38,7 @@ def check_studies(studies: Sequence[SearchResults]) -> None:
     names = ", ".join(s.name for s in studies)
     if len(studies) < 2:
         raise ValueError(f"searches to compare must be two or more, got {names or 'none'}")
+    # By name, as they were asked for: a study beside itself would differ from itself by nothing.
     if len({s.name for s in studies}) < len(studies):
         raise ValueError(f"searches to compare must be different ones, got {names}")
     for what, values in _shared(studies):
@@ -72,6 +73,7 @@ def _tasks(records: Sequence[RunRecord]) -> str:
 
 def _images(study: SearchResults) -> str:
     """Returns the fingerprints of the images of the search; "" where none is known."""
+    # Only streams of images have their fingerprint; those of pixels have none.
     streams = (record.content.get("stream", {}) for record in study.search)
     return " and ".join(sorted({str(stream["images"]) for stream in streams if "images" in stream}))
 
@@ -89,6 +91,7 @@ def differing(studies: Sequence[SearchResults]) -> list[str]:
 
 def all_looks(studies: Sequence[SearchResults]) -> tuple[Evaluated, ...]:
     """Returns every choice evaluated on the evaluation stream that any of the studies knows of, oldest first."""
+    # Each study marks its own choice as its own, so the same one comes in two forms.
     known = {(look.when, look.point): look for s in studies for look in s.looks}
     return tuple(known[key] for key in sorted(known))
 

@@ -40,6 +40,7 @@ def write_page(
     Each file is written atomically, the page last, so that a page never shows numbers that are not in the files.
     Raises OSError where a file cannot be written.
     """
+    # In a folder of their own, so that a figure and a table of the page may have the same name.
     of_figures = {f"figures/{name}": t for m, numbers in figures.values() for name, t in m.tables(numbers).items()}
     for name, table in {**tables, **of_figures}.items():
         write_csv(path.parent / f"{name}.csv", table)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-# Tables 3 to 8 compare methods, 9 and 10 sizes of the memory.
+# Tables 3 to 8 compare methods, 9 and 10 sizes of the memory. As text, like everything in the file.
 MAIN_TABLES = ("3", "4", "5", "6", "7", "8")
 MEMORY_TABLES = ("9", "10")
 ONE_HOT, JOINT_EMBEDDING = "one-hot", "JE"
