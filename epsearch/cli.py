@@ -139,8 +139,8 @@ def _plan(study: Search, quiet: bool, as_json: bool, extend: bool = False) -> No
     from epsearch.session.plan_text import in_words
 
     with _listener(quiet or as_json) as events:
-        found = session.plan(study, events, extend)
-    _print(facts(in_words(found)), found.as_json(), as_json)
+        ahead = session.plan(study, events, extend)
+    _print(facts(in_words(ahead)), ahead.as_json(), as_json)
 
 
 for _kind, _help in TRAINING.items():
@@ -156,8 +156,8 @@ def report(names: Names = None, folder: Out = OUT.default, storage: Storage = No
 
     url = _url(folder, storage)
     if names is not None and len(names) > 1:
-        found, page = api.side_by_side(names, url, folder)
-        _print(outcome.side_by_side(found, page), outcome.side_by_side_as_json(found, page), as_json)
+        studies, page = api.side_by_side(names, url, folder)
+        _print(outcome.side_by_side(studies, page), outcome.side_by_side_as_json(studies, page), as_json)
         return
     result = api.report(names[0] if names else None, url, folder)
     _print(outcome.shown(result), outcome.as_json(result), as_json)
@@ -192,10 +192,10 @@ def upgrade(folder: Out = OUT.default, storage: Storage = None, as_json: Json = 
     """Bring a ledger up to date: its tables, and what `list` shows; an SQLite file is copied beside itself first."""
     from epsearch.findings.listing import upgrade
 
-    found = upgrade(_url(folder, storage), folder, partial(err.print, soft_wrap=True))
-    done = f"; {found.summed_up} studies summed up for `epsearch list`" if found.summed_up else ""
-    shown = Text(f"the ledger {found.ledger} has schema version {found.version}: it is up to date{done}")
-    _print(shown, found._asdict(), as_json, soft_wrap=True)
+    upgraded = upgrade(_url(folder, storage), folder, partial(err.print, soft_wrap=True))
+    done = f"; {upgraded.summed_up} studies summed up for `epsearch list`" if upgraded.summed_up else ""
+    shown = Text(f"the ledger {upgraded.ledger} has schema version {upgraded.version}: it is up to date{done}")
+    _print(shown, upgraded._asdict(), as_json, soft_wrap=True)
 
 
 datasets = typer.Typer(help="List the known datasets; decode the images of one, or check them.", add_completion=False)
@@ -229,8 +229,8 @@ def prepare(
     from epsearch.terminal import lists
 
     with _listener(as_json) as events:
-        found = prepare(DATASET.parse(dataset), data_dir, image_size, skip_corrupt, events)
-    _print(lists.prepared(found), found._asdict(), as_json)
+        prepared = prepare(DATASET.parse(dataset), data_dir, image_size, skip_corrupt, events)
+    _print(lists.prepared(prepared), prepared._asdict(), as_json)
 
 
 @datasets.command()
@@ -240,9 +240,9 @@ def check(dataset: Dataset, data_dir: DataDir = DATA.default, as_json: Json = Fa
     from epsearch.terminal import lists
 
     with _listener(as_json) as events:
-        found = check(DATASET.parse(dataset), data_dir, events)
-    _print(lists.inspected(found), found._asdict(), as_json)
-    return int(bool(found.corrupt or found.differences))
+        inspected = check(DATASET.parse(dataset), data_dir, events)
+    _print(lists.inspected(inspected), inspected._asdict(), as_json)
+    return int(bool(inspected.corrupt or inspected.differences))
 
 
 @app.command()

@@ -28,7 +28,7 @@ class Check(NamedTuple):
 def diagnose(out: Path, data_dir: Path) -> list[Check]:
     """Everything that commonly goes wrong, checked, in the order in which it is shown.
 
-    out, data_dir: folders in whose places there must be room; neither need exist. Nothing is raised: what fails is a
+    out, data_dir: folders on whose disks there must be space; neither need exist. Nothing is raised: what fails is a
     check that is not well.
     """
     versions = {name: installed(name) for name in PACKAGES}

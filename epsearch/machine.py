@@ -12,9 +12,9 @@ PACKAGES = ("numpy", "torch", "numba", "ray", "torchvision", "scikit-learn", "pa
 def describe_machine() -> dict[str, str]:
     """Processor, cores, GPU and versions, for the report's small print."""
     facts = {"machine": f"{processor()}, {usable_cores()} cores, {platform.system()}"}
-    if found := gpu():
-        facts["GPU"] = found
-    versions = ", ".join(f"{name} {found}" for name in PACKAGES[:4] if (found := installed(name)))
+    if device := gpu():
+        facts["GPU"] = device
+    versions = ", ".join(f"{name} {known}" for name in PACKAGES[:4] if (known := installed(name)))
     return facts | {"versions": f"Python {platform.python_version()}, {versions}"}
 
 

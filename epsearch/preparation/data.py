@@ -58,10 +58,10 @@ def open_evaluation(study: Study) -> tuple[TaskStream, Disjointness]:
         return stream, Disjointness()
     searched = _opened(study, "cv")
     RULES[study.kind].check_on(study, {"cv": searched, "eval": stream})
-    found = seal(searched, stream, study.stream_seeds("cv"), study.stream_seeds("eval"))
-    if not found.sound and found.what == PERMUTATIONS:
-        raise UsageError(f"cross-validation and evaluation must not share tasks on {study.dataset}: {found.sentence}")
-    return stream, Disjointness(found.sound, found.sentence)
+    proof = seal(searched, stream, study.stream_seeds("cv"), study.stream_seeds("eval"))
+    if not proof.sound and proof.what == PERMUTATIONS:
+        raise UsageError(f"cross-validation and evaluation must not share tasks on {study.dataset}: {proof.sentence}")
+    return stream, Disjointness(proof.sound, proof.sentence)
 
 
 def _opened(study: Study, phase: str) -> TaskStream:

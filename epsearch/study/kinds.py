@@ -57,7 +57,7 @@ class Search(Study):
         """What is searched. ε = 0 of ε-SOFT-GEM stands apart: it is A-GEM, another formula."""
         # Apart, as a curve over ε must not be fitted through a point of another formula.
         asked = self.search or Space((Parameter(EPSILON, *self.interval),))
-        apart = (0.0,) if METHODS[self.method].at_zero else ()
+        apart = (0.0,) if self.method in METHODS and METHODS[self.method].at_zero else ()
         return Space(tuple(replace(one, apart=apart) if one.name == EPSILON else one for one in asked.parameters))
 
     @property
