@@ -115,7 +115,7 @@ class SearchResults:
     """None for a search without a race."""
     looks: tuple[Evaluated, ...] = ()
     """Every choice that was evaluated on this evaluation stream so far, oldest first."""
-    seal: str = ""
+    disjointness: str = ""
     """A sentence of proof that search and evaluation share no task; "" where there is none."""
     grown: tuple[str, ...] = ()
     """The study before it was extended, one line for each earlier state."""

@@ -60,7 +60,7 @@ def search_results(loop: SearchLoop, facts: Mapping[str, str], waiting: Patience
         tolerance=_tolerance(study),
         race=_race(loop),
         looks=_looks(loop, waiting),
-        seal=loop.proof.sentence,
+        disjointness=loop.proof.sentence,
         grown=tuple(one.heading() for one in loop.earlier),
     )
 

@@ -11,7 +11,7 @@ from epsearch.study.limits import LARGE
 from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
 from trainers.streams import DataError
 from trainers.streams.base import ImageStream, TaskStream
-from trainers.streams.disjoint import PERMUTATIONS, seal
+from trainers.streams.disjoint import PERMUTATIONS, overlap
 
 
 class Prepared(NamedTuple):
@@ -47,7 +47,7 @@ def say_size(study: Study, events: Events) -> None:
 
 
 def open_evaluation(study: Study) -> tuple[TaskStream, Disjointness]:
-    """The evaluation stream, after everything about it has been checked, and the proof that it was sealed.
+    """The evaluation stream, after everything about it has been checked, and the proof that it shares nothing with the search.
 
     Proved is that its tasks share nothing with those of the cross-validation, where a command trains on both. What
     streams of images share is told in the report. A permutation that both have raises UsageError: it would be the very
@@ -58,7 +58,7 @@ def open_evaluation(study: Study) -> tuple[TaskStream, Disjointness]:
         return stream, Disjointness()
     searched = _opened(study, "cv")
     RULES[study.kind].check_on(study, {"cv": searched, "eval": stream})
-    proof = seal(searched, stream, study.stream_seeds("cv"), study.stream_seeds("eval"))
+    proof = overlap(searched, stream, study.stream_seeds("cv"), study.stream_seeds("eval"))
     if not proof.sound and proof.what == PERMUTATIONS:
         raise UsageError(f"cross-validation and evaluation must not share tasks on {study.dataset}: {proof.sentence}")
     return stream, Disjointness(proof.sound, proof.sentence)

@@ -1,4 +1,4 @@
-"""What a ledger keeps of a study: options, stream, the seal of its evaluation, and what it was before it grew."""
+"""What a ledger keeps of a study: options, stream, the proof that its streams are disjoint, and what it grew from."""
 
 import itertools
 import json

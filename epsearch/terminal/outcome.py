@@ -149,7 +149,7 @@ def _search_as_json(results: SearchResults) -> dict[str, Any]:
         "evaluation": _records(evaluation_table(results)),
         "trust": trust_as_json(trust(results)),
         "race": None if results.race is None else results.race._asdict(),
-        "seal": results.seal,
+        "seal": results.disjointness,
         "looks": [look._asdict() for look in results.looks],
     }
 

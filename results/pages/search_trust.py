@@ -77,8 +77,8 @@ def _facts(results: SearchResults, trusted: Assessment) -> Iterator[tuple[str, s
             f"{trained} of {plain} member runs ({100 * (1 - trained / plain):.0f} % saved); the best point of a round "
             f"is dropped with a probability of at most {100 * level:g} % in each round",
         )
-    if trusted.seal:
-        yield "Search and evaluation", trusted.seal
+    if trusted.disjointness:
+        yield "Search and evaluation", trusted.disjointness
     if trusted.looks:
         yield (
             "Choices evaluated on this evaluation stream",

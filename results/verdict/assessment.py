@@ -54,7 +54,7 @@ class Assessment(NamedTuple):
     """Points that cannot be told apart from the best, if they lie on no curve."""
     race: Race | None
     """As in `SearchResults`."""
-    seal: str
+    disjointness: str
     """As in `SearchResults`."""
     looks: tuple[Evaluated, ...]
     """As in `SearchResults`."""
@@ -104,7 +104,7 @@ def trust(results: SearchResults) -> Assessment:
         verdict=verdict,
         rivals=rivals,
         race=results.race,
-        seal=results.seal,
+        disjointness=results.disjointness,
         looks=results.looks,
     )
 
@@ -129,7 +129,7 @@ def trust_as_json(trust: Assessment) -> dict[str, Any]:
         "curve": None if trust.peak is None else _curve_as_json(trust.peak),
         "tests": [{n: _number(v) if isinstance(v, float) else v for n, v in row.items()} for row in trust_rows(trust)],
         "race": None if trust.race is None else trust.race._asdict(),
-        "seal": trust.seal,
+        "seal": trust.disjointness,
         "looks": [look._asdict() for look in trust.looks],
     }
 

@@ -20,7 +20,7 @@ Reader = Callable[[int, int], Hashes]
 """reader(seed, task): hashes of what the task shows."""
 
 
-class Sealable(Protocol):
+class QuicklyHashed(Protocol):
     """What a stream may have besides `TaskStream`, where it knows a quicker way than to hash every example.
 
     content: PERMUTATIONS, where a task has one hash, or IMAGES. A stream of permutations may also have `unchanged`, the
@@ -51,7 +51,7 @@ class Side(NamedTuple):
     """SHA-256 of all hashes in ascending order, hexadecimal."""
 
 
-class Seal(NamedTuple):
+class Overlap(NamedTuple):
     """What a comparison of the two streams found."""
 
     what: str
@@ -87,12 +87,12 @@ class Seal(NamedTuple):
         )
 
 
-def seal(cv: TaskStream, ev: TaskStream, cv_seeds: Sequence[int], ev_seeds: Sequence[int]) -> Seal:
+def overlap(cv: TaskStream, ev: TaskStream, cv_seeds: Sequence[int], ev_seeds: Sequence[int]) -> Overlap:
     """Compares all that the cross-validation stream shows for any of its seeds with all of the evaluation stream.
 
-    Every example is hashed as the stream gives it, unless the stream is `Sealable`. Pixels are taken in parts, and an
-    image that occurs in several tasks or seeds is hashed once. Raises ValueError where a side has no seeds: there would
-    be nothing to prove.
+    Every example is hashed as the stream gives it, unless the stream is `QuicklyHashed`. Pixels are taken in parts, and
+    an image that occurs in several tasks or seeds is hashed once. Raises ValueError where a side has no seeds: there
+    would be nothing to prove.
     """
     if not cv_seeds or not ev_seeds:
         raise ValueError(f"each side must have a seed, got {list(cv_seeds)} and {list(ev_seeds)}")
@@ -101,7 +101,7 @@ def seal(cv: TaskStream, ev: TaskStream, cv_seeds: Sequence[int], ev_seeds: Sequ
         (what, of_cv), (_, of_ev) = _plain_reader(cv), _plain_reader(ev)
     first, of_first = _side(cv, cv_seeds, what, of_cv)
     second, of_second = _side(ev, ev_seeds, what, of_ev)
-    return Seal(what, first, second, len(np.intersect1d(of_first, of_second, assume_unique=True)))
+    return Overlap(what, first, second, len(np.intersect1d(of_first, of_second, assume_unique=True)))
 
 
 def _side(stream: TaskStream, seeds: Sequence[int], what: str, reader: Reader) -> tuple[Side, Hashes]:
@@ -126,7 +126,7 @@ def _reader(stream: TaskStream) -> tuple[str, Reader]:
     # Not isinstance, which from Python 3.12 on does not see what a wrapped stream passes on.
     if not (hasattr(stream, "content") and hasattr(stream, "contents")):
         return _plain_reader(stream)
-    quicker = cast(Sealable, stream)
+    quicker = cast(QuicklyHashed, stream)
     return quicker.content, quicker.contents
 
 

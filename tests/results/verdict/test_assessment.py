@@ -224,7 +224,7 @@ def test_looks_are_told_when_there_are_several() -> None:
     assert told.startswith(
         "This choice is number 2 of the 2 that were evaluated on this evaluation stream. The others: ε = 0.3 (2025-11-2"
     )
-    text = plain(how_far(replace(results, looks=LOOKS, seal="Tasks 0 to 2 are not among tasks 3 to 19.")))
+    text = plain(how_far(replace(results, looks=LOOKS, disjointness="Tasks 0 to 2 are not among tasks 3 to 19.")))
     assert "ε = 0.135 (2025-11-21, this study)" in text and "Tasks 0 to 2 are not among" in text
 
 

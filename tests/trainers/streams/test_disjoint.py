@@ -7,7 +7,7 @@ from tests.support.made_images import made_images
 from tests.support.stream_kinds import KINDS
 from tests.support.toy_streams import toy
 from trainers.streams.base import Examples, Images
-from trainers.streams.disjoint import EXAMPLES, IMAGES, PERMUTATIONS, seal
+from trainers.streams.disjoint import EXAMPLES, IMAGES, PERMUTATIONS, overlap
 from trainers.streams.hashes import PixelHashes, hash_columns, hash_rows
 from trainers.streams.images.split import SplitStream
 from trainers.streams.permuted import PermutedStream
@@ -28,7 +28,7 @@ class Wrapped:
 
 
 def sealed(make):
-    return seal(make(CV), make(EV), SEEDS, SEEDS)
+    return overlap(make(CV), make(EV), SEEDS, SEEDS)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -51,12 +51,12 @@ def test_the_proof_is_that_of_every_example(kind):
 def test_all_that_is_shown_counts():
     images = made_images(8, train=6, test=3)
     cv, ev = SplitStream(images, range(1), 2), SplitStream(images, range(1, 3), 2)
-    found = seal(cv, ev, (0,), (0,))
+    found = overlap(cv, ev, (0,), (0,))
     assert (found.cv.hashes, found.ev.hashes) == (2 * 9, 4 * 9)
-    cut = seal(SplitStream(images, range(1), 2, 5), ev, (0,), (0,))
+    cut = overlap(SplitStream(images, range(1), 2, 5), ev, (0,), (0,))
     assert cut.cv.hashes == 5 + 2 * 3
     # Evaluation tasks of seven seeds show all six classes that may be drawn.
-    assert seal(cv, ev, (0,), range(7)).ev.hashes == 6 * 9
+    assert overlap(cv, ev, (0,), range(7)).ev.hashes == 6 * 9
 
 
 def test_the_sentence():
@@ -124,18 +124,18 @@ def test_a_permutation_of_pixels_that_are_always_alike_changes_nothing():
         def permutation(self, seed, task):
             return np.array([13, 12, 1, *range(3, 12), 0, 2]) if task == 4 else super().permutation(seed, task)
 
-    found = seal(Border(padded, CV, 10), Border(padded, EV, 10), (0,), (0,))
+    found = overlap(Border(padded, CV, 10), Border(padded, EV, 10), (0,), (0,))
     assert found.ev.unchanged == 1 and found.cv.unchanged == 0
 
 
 def test_two_kinds_of_streams_are_compared_by_their_examples():
-    found = seal(toy(CV), Wrapped(toy(CV)), (0,), (0,))
+    found = overlap(toy(CV), Wrapped(toy(CV)), (0,), (0,))
     assert found.what == EXAMPLES and found.shared == found.cv.hashes == found.ev.hashes
 
 
 def test_a_side_without_seeds_proves_nothing():
     with pytest.raises(ValueError, match="each side must have a seed"):
-        seal(toy(CV), toy(EV), (), (0,))
+        overlap(toy(CV), toy(EV), (), (0,))
 
 
 def test_columns_are_hashed_as_rows_are():
@@ -193,6 +193,6 @@ def test_permutations_of_many_seeds_are_sorted_a_few_times_not_once_a_seed(monke
 
     monkeypatch.setattr(np, "unique", unique)
     many = range(64)
-    found = seal(toy(CV, pixels=25), toy(EV, pixels=25), many, many)
+    found = overlap(toy(CV, pixels=25), toy(EV, pixels=25), many, many)
     assert (found.cv.hashes, found.ev.hashes, found.sound) == (3 * 64, 4 * 64, True)
     assert sum(sorted_ones) < 6 * (3 * 64 + 4 * 64)
