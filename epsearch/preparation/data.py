@@ -47,7 +47,7 @@ def say_size(study: Study, events: Events) -> None:
 
 
 def open_evaluation(study: Study) -> tuple[TaskStream, Disjointness]:
-    """The evaluation stream, after everything about it has been checked, and the proof that it shares nothing with the search.
+    """The evaluation stream, after everything about it has been checked, and the proof that it is another one.
 
     Proved is that its tasks share nothing with those of the cross-validation, where a command trains on both. What
     streams of images share is told in the report. A permutation that both have raises UsageError: it would be the very
