@@ -93,7 +93,7 @@ def upgrade(storage: LedgerUrl, out: Path, tell: Callable[[str], None]) -> Upgra
     A study without a summary is gone through again, which takes seconds where a strategy fits processes; what has been
     done to the tables is told before.
     """
-    with opened(storage, open_it=Store.upgrade) as store:
+    with opened(storage, upgrade=True) as store:
         if store.told:
             tell(store.told)
         summaries, summed_up = store.summaries(), 0
@@ -106,12 +106,11 @@ def upgrade(storage: LedgerUrl, out: Path, tell: Callable[[str], None]) -> Upgra
 
 
 @contextmanager
-def opened(
-    storage: LedgerUrl, patience: Patience | None = None, open_it: Callable[[LedgerUrl], Store] = Store.read
-) -> Iterator[Store]:
-    """A ledger, by default to read from, where there is one; closed at the end of the block.
+def opened(storage: LedgerUrl, patience: Patience | None = None, upgrade: bool = False) -> Iterator[Store]:
+    """A ledger to read from, where there is one; closed at the end of the block.
 
     patience: with a database that does not answer, while it is opened and within the block; by default none.
+    upgrade: brought up to the schema of this version first, and to write to.
 
     Raises UsageError; StoreUnavailable where it may be there another time.
     """
@@ -120,7 +119,7 @@ def opened(
     try:
         patience = patience or Patience()
         # The ledger itself is told of the patience only once it is open, and opening it may take some, too.
-        with patience.again(partial(open_it, storage)) as store:
+        with patience.again(partial(Store.upgrade if upgrade else Store.read, storage)) as store:
             store.patience = patience
             yield store
     except StoreUnavailable:

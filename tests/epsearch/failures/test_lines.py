@@ -205,7 +205,7 @@ def test_the_final_report_waits_for_a_database_that_has_gone(epsearch, monkeypat
     monkeypatch.setattr(Store, goes, once)
     monkeypatch.setattr(session, "Patience", lambda seconds, tell, *_: Patience(seconds, tell, lambda seconds: None))
     answer = epsearch("run", *ARGUMENTS, "--name", NAME)
-    assert answer.status == 0 and not failures_left and "connection refused; tried again" in answer.err, answer.err
+    assert answer.status == 0 and not failures_left and "connection refused; trying again" in answer.err, answer.err
 
 
 def test_a_crash_report_lies_elsewhere_where_the_cache_takes_none(listing, monkeypatch, tmp_path):
