@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from epsearch.study.options import Option
+from epsearch.study.option import Option
 
 
 def joined(arguments: Sequence[str]) -> list[str]:

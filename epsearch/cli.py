@@ -170,7 +170,7 @@ def list_(folder: Out = OUT.default, storage: Storage = None, as_json: Json = Fa
     from epsearch.terminal import lists
 
     rows = listing.list_studies(_url(folder, storage), folder)
-    _print(lists.study_list(rows), [row._asdict() for row in rows], as_json)
+    _print(lists.studies(rows), [row._asdict() for row in rows], as_json)
 
 
 @app.command("show")
@@ -211,7 +211,7 @@ def list_datasets(context: typer.Context, data_dir: DataDir = DATA.default, as_j
     from epsearch.terminal import lists
 
     rows = api.list_datasets(data_dir)
-    _print(lists.dataset_list(rows), [row._asdict() for row in rows], as_json)
+    _print(lists.datasets(rows), [row._asdict() for row in rows], as_json)
 
 
 @datasets.command()

@@ -1,15 +1,16 @@
 """The results of training: the ledger, statistics, verdicts, figures and pages.
 
-Import the module you need (`results.metrics`, `results.ledger.store`, `results.pages.search`, …); importing the package
-loads nothing. ROOMS lists modules and folders from the pages down; each imports only what stands behind it.
+Import the module you need (`results.metrics`, `results.ledger.store`, `results.pages.comparison`, …); importing the
+package loads nothing. ROOMS lists modules and folders from the pages down; each imports only what stands behind it.
 
 pages                     reports of every kind of study: their sections, numbers and files
 html                      one page as a file;  figures  each with its numbers, drawing and tables
 verdict                   what can be said about a search, and the sentences that say it
-search_tables, search     a search's results, and their tables;  table  those of a table of methods
-points                    a point in words, its records and their means
+search_tables             the tables of a search
 statistics                tests, spreads and curves of few seeds;  inert  scores that are all equal
 paper                     the printed tables, and ours beside them
+search, table             the results of a search, and of a table of methods
+points                    a point in words, its records and their means
 export, metrics           runs for other tools;  accuracies in the paper's units
 ledger                    records, their tables and checksums, and databases
 labels, files             names, numbers and paths as they are shown;  files written whole or not at all

@@ -18,7 +18,7 @@ class TrainedRow:
     label: str
     """The row's name: "ER, reference batch 10"."""
     method: str
-    """Our name: "er", "a_agem", … as in `results.paper.reference.METHODS`, or one that the paper does not print."""
+    """Our name: "er", "a_agem", … of `PRINTED_METHODS` in `results.paper.reference`, or one that is not printed."""
     settings: Mapping[str, Any]
     """The hyperparameters that identify the row, {"lr": 0.03, "λ": 10}; shown in the table."""
     records: tuple[RunRecord, ...]

@@ -2,9 +2,11 @@
 
 ROOMS lists modules and folders from the top down; each imports only what stands behind it.
 
-strategies                the table of strategies;  interval_ci, grid, narrowing (rule)  those that need no library
-adapters                  Optuna's samplers as strategies, strategies as searchers of Ray Tune and samplers of Optuna
+strategies                the table of strategies
 published                 the published settings of every dataset
+interval_ci, grid         strategies that need no library, as narrowing does not
+adapters                  Optuna's samplers as strategies, strategies as searchers of Ray Tune and samplers of Optuna
+narrowing                 the paper's search;  narrowing_rule  how its interval shrinks
 rounds, strategy          what strategies share, and their contract;  space, interval  what is searched
 """
 
@@ -18,7 +20,18 @@ from search_spaces.strategies import STRATEGIES, StrategyKind
 from search_spaces.strategy import Best, Budget, Confidence, Observation, Round, Strategy, Suggestion, replay
 
 ROOMS = (
-    *("strategies", "published", "interval_ci", "grid", "adapters", "narrowing", "rule", "rounds", "strategy", "space"),
+    *(
+        "strategies",
+        "published",
+        "interval_ci",
+        "grid",
+        "adapters",
+        "narrowing",
+        "narrowing_rule",
+        "rounds",
+        "strategy",
+        "space",
+    ),
     "interval",
 )
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from search_spaces.interval import Grid
+from search_spaces.narrowing_rule import narrow
 from search_spaces.rounds import InRounds
-from search_spaces.rule import narrow
 from search_spaces.space import Parameter
 from search_spaces.strategy import Best, Observation, Round
 
@@ -62,7 +62,7 @@ class GridByGrid(InRounds, ABC):
 
     @property
     def best(self) -> Best | None:
-        """The best observation of all rounds; of equal scores the smaller value, then the smaller number."""
+        """The best observation of all rounds; of equal ones the smaller one, as of a round (`narrowing_rule.rank`)."""
         return min(self._eligible(), key=lambda one: (-one.value, one.point, one.number), default=None)
 
     def tell(self, observations: Sequence[Observation]) -> None:

@@ -4,17 +4,19 @@
 ROOMS lists modules and folders from the top down; each imports only what stands behind it.
 
 cost                          what a run takes: FLOP counted, speed measured
-population, checkpoints       a cohort through all tasks;  what is kept of it
-footprint, capacity           the memory that a cohort takes;  what happens where there is too little
+population                    a cohort through all tasks
+footprint, checkpoints        the RAM that a cohort takes;  what is kept of its way
 engines                       the arithmetic: compiled, in batches of tensors, of networks that grow
-pool, reservoir, schedule     the examples that a seed sees, and in which order
+pool, reservoir               the examples that a seed sees
+numeric_path                  the name of an arithmetic
 networks                      what is trained
 streams                       tasks of images: permuted pixels, classes of images, a user's own
+schedule                      in which order examples are seen, and which are remembered
 cohort                        learners, cohorts, what is trained, what comes out: plain values, without torch
 methods, hyperparameters      the rules by which networks are trained, and what they declare
 plugins                       code from outside: imported, hashed, its exceptions named
 kept                          files with a checksum;  notes  what users are told from anywhere
-numeric_path                  the name of an arithmetic
+capacity                      a cohort cut in halves where it takes too much
 """
 
 from trainers.cohort import Architecture, Cohort, CohortResult, Learner

@@ -12,7 +12,7 @@ from trainers.networks import MLP, Network, ResNet, make_network
 from trainers.networks.progressive.mlp import Columns as MLPColumns
 from trainers.networks.progressive.resnet import ResNetColumns
 from trainers.numeric_path import NumericPath
-from trainers.pool import capacity
+from trainers.pool import slots
 from trainers.streams.base import ImageStream, TaskStream
 
 FLOAT, INDEX = 4, 8  # bytes
@@ -33,7 +33,7 @@ def bytes_of_one(learner: Learner, stream: TaskStream, architecture: Architectur
 def bytes_at_work(learner: Learner, stream: TaskStream, architecture: Architecture, count: int) -> int:
     """What a step of so many learners in one batch of products takes: activations and gradients."""
     net, method, values = make_network(architecture, stream), learner.declared, learner.hyperparameters
-    stored = capacity(stream, 0, method, values)
+    stored = slots(stream, 0, method, values)
     largest = -(-stored // max(1, len(stream.tasks) - 1))  # of the parts that GEM's gradients are computed from
     drawn = largest if method.memory == PER_TASK else min(values.get("memory_batch") or stored, stored)
     # Reference batches and the mini-batch pass one after another, but for ER's, which are one.
@@ -45,7 +45,7 @@ def bytes_at_work(learner: Learner, stream: TaskStream, architecture: Architectu
 def bytes_of_seed(learner: Learner, stream: TaskStream) -> int:
     """What learners of a seed share: its memory, the largest task with its schedule, and the tests of all tasks."""
     method, values, seed = learner.declared, learner.hyperparameters, learner.seed
-    stored, largest = capacity(stream, seed, method, values), max(stream.size(seed, task) for task in stream.tasks)
+    stored, largest = slots(stream, seed, method, values), max(stream.size(seed, task) for task in stream.tasks)
     drawn = stored if method.memory == PER_TASK else min(values.get("memory_batch") or stored, stored)
     steps = -(-largest // values.batch_size)
     tests = sum(part.nbytes for part in stream.test(seed, stream.tasks[0])) * len(stream.tasks)

@@ -15,7 +15,7 @@ from trainers.schedule import (
 from trainers.streams.base import Examples, TaskStream
 
 
-def capacity(stream: TaskStream, seed: int, method: Method, values: Hyperparameters) -> int:
+def slots(stream: TaskStream, seed: int, method: Method, values: Hyperparameters) -> int:
     """Slots of the episodic memory: as many as are asked for, but no more than there are examples to fill them."""
     if method.memory is None:
         return 0
@@ -35,10 +35,10 @@ class Pool:
 
     def __init__(self, stream: TaskStream, seed: int, method: Method, values: Hyperparameters) -> None:
         self._stream, self.seed, self._memory, self._values = stream, seed, method.memory, values
-        self.capacity = capacity(stream, seed, method, values)
+        self.slots = slots(stream, seed, method, values)
         self._parts: list[int] = []  # what is stored of each task
-        self._reservoir = Reservoir(self.capacity, seed)
-        rows = self.capacity + max(stream.size(seed, task) for task in stream.tasks)
+        self._reservoir = Reservoir(self.slots, seed)
+        rows = self.slots + max(stream.size(seed, task) for task in stream.tasks)
         self.inputs = stream.room(rows)
         self.labels = np.zeros(rows, dtype=np.int64)
         self.shown = 0
@@ -53,9 +53,9 @@ class Pool:
         """Puts the task's training set behind the memory and returns all its batches."""
         number, stream = self._stream.tasks[task], self._stream
         order = stream.order(self.seed, number)
-        self.shown, current = len(order), slice(self.capacity, self.capacity + len(order))
+        self.shown, current = len(order), slice(self.slots, self.slots + len(order))
         self.inputs[current], self.labels[current] = stream.train(self.seed, number, order)
-        batches = mini_batches(len(order), self._values.batch_size, self.capacity)
+        batches = mini_batches(len(order), self._values.batch_size, self.slots)
         draw = self._values.get("memory_batch")  # of each previous task GEM takes all
         if self._memory == RESERVOIR:
             return self._reservoir.segments(number, batches, draw)
@@ -66,13 +66,13 @@ class Pool:
     def remember(self, task: int) -> None:
         """Copies examples of the finished task into the memory, where the next task reads them."""
         # Nothing comes after the last task that could read it.
-        if self.capacity == 0 or task == len(self._stream.tasks) - 1:
+        if self.slots == 0 or task == len(self._stream.tasks) - 1:
             return
         if self._memory == RESERVOIR:
             slots, rows = self._reservoir.settle()
         else:
-            number, labels = self._stream.tasks[task], self.labels[self.capacity : self.capacity + self.shown]
-            rows = self.capacity + memory_choice(self.seed, number, labels, self._values.memory)
+            number, labels = self._stream.tasks[task], self.labels[self.slots : self.slots + self.shown]
+            rows = self.slots + memory_choice(self.seed, number, labels, self._values.memory)
             slots = self.stored + np.arange(len(rows))
             self._parts.append(len(rows))
         self.inputs[slots], self.labels[slots] = self.inputs[rows], self.labels[rows]

@@ -10,13 +10,13 @@ from trainers.schedule import Indices, Segment, generator
 class Reservoir:
     """Which row of the pool each slot's example stands in, while examples are offered one after another.
 
-    Rows [0, capacity) of the pool are the slots; the current task's examples stand behind them. Within a task a slot
+    Rows [0, slots) of the pool are the slots; the current task's examples stand behind them. Within a task a slot
     may point there; `settle` says what has to be copied into the slots when the task ends.
     """
 
-    def __init__(self, capacity: int, seed: int) -> None:
-        self._capacity, self._seed = capacity, seed
-        self._rows = np.arange(capacity)
+    def __init__(self, slots: int, seed: int) -> None:
+        self._slots, self._seed = slots, seed
+        self._rows = np.arange(slots)
         self._stored = self._seen = 0
 
     def segments(self, task: int, batches: list[Indices], draw: int | None) -> tuple[Segment, ...]:
@@ -37,16 +37,16 @@ class Reservoir:
     def settle(self) -> tuple[Indices, Indices]:
         """(slots whose example has changed, the rows where the new ones stand); from now on they stand in the slots."""
         # Such slots point behind the memory, never at each other, so that they can be copied in any order.
-        changed = np.flatnonzero(self._rows != np.arange(self._capacity))
+        changed = np.flatnonzero(self._rows != np.arange(self._slots))
         rows = self._rows[changed]
         self._rows[changed] = changed
         return changed, rows
 
     def _offer(self, row: int, rng: np.random.Generator) -> None:
         self._seen += 1
-        if self._stored < self._capacity:
+        if self._stored < self._slots:
             self._rows[self._stored] = row
             self._stored += 1
-        # Of n examples seen, the newest is stored with probability capacity/n, in a slot drawn at once.
-        elif (slot := int(rng.integers(self._seen))) < self._capacity:
+        # Of n examples seen, the newest is stored with probability slots/n, in a slot drawn at once.
+        elif (slot := int(rng.integers(self._seen))) < self._slots:
             self._rows[slot] = row

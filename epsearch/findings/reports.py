@@ -84,7 +84,7 @@ def _page(module: str, function: str) -> Callable[[Any, Path], Path]:
 
 
 REPORTS: dict[str, Reporting] = {
-    Search.kind: Reporting(search_results, _page("search", "write_report")),
+    Search.kind: Reporting(search_results, _page("search.report", "write_report")),
     Comparison.kind: Reporting(comparison, _page("comparison", "write_comparison")),
     MemoryStudy.kind: Reporting(memory_study, _page("memory", "write_memory_study")),
 }

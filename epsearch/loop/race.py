@@ -18,7 +18,7 @@ Found = Callable[[Point, int], RunRecord | None]
 
 
 @dataclass(frozen=True)
-class Table:
+class Scores:
     """What is known of K points and R seeds, a row a point, in the order of the seeds."""
 
     scores: NDArray[np.float64]
@@ -27,7 +27,7 @@ class Table:
     """[K, R]: members that diverged."""
 
     @classmethod
-    def of(cls, points: Sequence[Point], seeds: Sequence[int], found: Found) -> "Table":
+    def of(cls, points: Sequence[Point], seeds: Sequence[int], found: Found) -> "Scores":
         """The table of what `found` knows of every point and seed, in the given order."""
         records = [[found(point, seed) for seed in seeds] for point in points]
         lost = [[one is not None and one.status != "ok" for one in row] for row in records]
@@ -36,13 +36,13 @@ class Table:
         # Without a point, numpy makes of an empty list the shape [0], not [0, R].
         return cls(scores.reshape(shape), np.array(lost, dtype=bool).reshape(shape))
 
-    def within(self, shares: Sequence[int]) -> "Table":
+    def within(self, shares: Sequence[int]) -> "Scores":
         """Without what is known of seeds beyond each point's share: it plays no part."""
         beyond = np.arange(self.scores.shape[1]) >= np.asarray(shares)[:, None]
-        return Table(np.where(beyond, np.nan, self.scores), self.lost & ~beyond)
+        return Scores(np.where(beyond, np.nan, self.scores), self.lost & ~beyond)
 
 
-def entitled(table: Table) -> list[int]:
+def entitled(table: Scores) -> list[int]:
     """How many seeds, of the first, each point of a race is to have, given what is known of them so far.
 
     All begin with two. When these are known, points that are worse beyond doubt than the best one are dropped, and the

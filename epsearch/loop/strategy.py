@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsearch.loop import race
-from epsearch.loop.race import Found, Table
+from epsearch.loop.race import Found, Scores
 from epsearch.study.kinds import Search
 from results.statistics.racing import adjusted_means
 from search_spaces.space import Point
@@ -51,7 +51,7 @@ class Strategist:
 
     def scores(self) -> NDArray[np.float64]:
         """A_T in [0, 1] of every point tried so far and every seed [K, R]; NaN where it is not known."""
-        return Table.of(list(self.given()), self._study.seeds, self._found).scores
+        return Scores.of(list(self.given()), self._study.seeds, self._found).scores
 
     def later(self) -> int:
         """Suggestions of rounds that are not open yet, at most; those of a grid are known."""
@@ -81,7 +81,7 @@ class Strategist:
         asked, seeds = self.strategy.ask(), self._study.seeds
         points = [one.point for one in asked]
         shares = self._shares(points)
-        table = Table.of(points, seeds, self._found).within([len(shares[point]) for point in points])
+        table = Scores.of(points, seeds, self._found).within([len(shares[point]) for point in points])
         lost = np.asarray(table.lost.any(axis=1))
         scores = np.where(lost[:, None], np.nan, table.scores)
         # Added in the order of the seeds, as in every search that is stored: another sum may end in another digit.
@@ -98,7 +98,7 @@ class Strategist:
         different, seeds = list(dict.fromkeys(points)), self._study.seeds
         if not self._study.race:
             return dict.fromkeys(different, seeds)
-        counts = race.entitled(Table.of(different, seeds, self._found))
+        counts = race.entitled(Scores.of(different, seeds, self._found))
         return {point: seeds[:count] for point, count in zip(different, counts, strict=True)}
 
 

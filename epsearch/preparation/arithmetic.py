@@ -23,7 +23,7 @@ SUBTRACTED = "-subtracted"  # as published results were computed; each path can 
 COMPILED = tuple(f"cpu-float32-{products}{sparse}" for products in ("mkl", "onednn") for sparse in ("", "-sparse"))
 IN_TENSORS = ("cpu-float32-torch",)
 
-KEPT, AGAIN = "numeric paths", "the fastest arithmetic is measured again"
+MARK, AGAIN = "numeric paths", "the fastest arithmetic is measured again"
 
 
 def numeric_path(study: Study, stream: TaskStream, begun_with: str | None = None, events: Events = SILENT) -> str:
@@ -93,7 +93,7 @@ def _remembered(subject: str, measure: Callable[[], object], choices: Sequence[s
     is to measure; an answer that is none of these was measured by a version that had others.
     """
     path = cache_folder() / "numeric-paths"
-    known = json.loads(sealed.read(path, KEPT, AGAIN) or "{}")
+    known = json.loads(sealed.read(path, MARK, AGAIN) or "{}")
     here = f"{processor()}, torch {installed('torch')}, numba {installed('numba')}: {subject}"
     if (name := known.get(here)) in choices:
         return str(name)
@@ -105,6 +105,6 @@ def _remembered(subject: str, measure: Callable[[], object], choices: Sequence[s
         path.parent.mkdir(parents=True, exist_ok=True)
         others = {}  # another process may have measured something else meanwhile
         with suppress(OSError):
-            others = json.loads(sealed.contents(path, KEPT))
-        sealed.write(path, KEPT, json.dumps(others | {here: measured}, indent=1).encode())
+            others = json.loads(sealed.contents(path, MARK))
+        sealed.write(path, MARK, json.dumps(others | {here: measured}, indent=1).encode())
     return measured

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from epsearch.failures.errors import UsageError, refused, unknown
 from epsearch.ledger.location import ledger_url
 from epsearch.machine import cuda_present
-from epsearch.preparation.rules import RULES
+from epsearch.preparation.checks import CHECKS
 from epsearch.study import file, limits
 from epsearch.study.description import Study
 from epsearch.study.kinds import ASKED, KINDS, Search
@@ -189,4 +189,4 @@ def _check(study: Study) -> None:
     ):
         if wrong:
             raise UsageError(line)
-    RULES[study.kind].check(study)
+    CHECKS[study.kind].check(study)

@@ -4,8 +4,8 @@ from typing import Any, NamedTuple, cast
 
 from epsearch.events import Events
 from epsearch.failures.errors import UsageError, refused
+from epsearch.preparation.checks import CHECKS
 from epsearch.preparation.images import decode_for
-from epsearch.preparation.rules import RULES
 from epsearch.study.description import Disjointness, Study
 from epsearch.study.limits import LARGE
 from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
@@ -57,7 +57,7 @@ def open_evaluation(study: Study) -> tuple[TaskStream, Disjointness]:
     if not study.searches:
         return stream, Disjointness()
     searched = _opened(study, "cv")
-    RULES[study.kind].check_on(study, {"cv": searched, "eval": stream})
+    CHECKS[study.kind].check_on(study, {"cv": searched, "eval": stream})
     proof = overlap(searched, stream, study.stream_seeds("cv"), study.stream_seeds("eval"))
     if not proof.sound and proof.what == PERMUTATIONS:
         raise UsageError(f"cross-validation and evaluation must not share tasks on {study.dataset}: {proof.sentence}")
@@ -88,7 +88,7 @@ def _check_network(study: Study, stream: TaskStream) -> None:
     if side < smallest:
         raise UsageError(f"images must be >= {smallest} pixels wide for network {study.network}, got {side}")
     embedding = cast(ImageStream, stream).attributes is not None
-    if embedding and "prognn" in [one.method for one in RULES[study.kind].trained(study)]:
+    if embedding and "prognn" in [one.method for one in CHECKS[study.kind].trained(study)]:
         raise UsageError(f"method 'prognn' has no form with a joint embedding, which {study.dataset} has; leave it out")
 
 

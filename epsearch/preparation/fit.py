@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from epsearch.events import Events
-from epsearch.preparation.rules import RULES
+from epsearch.preparation.checks import CHECKS
 from epsearch.runners.local import local_slots
 from epsearch.study.description import Study
 from trainers.cohort import Cohort
@@ -27,7 +27,7 @@ def fitted(study: AnyStudy, stream: TaskStream, events: Events) -> AnyStudy:
 
     path = NumericPath.parse(str(study.numeric_path))
     # Of the learner that takes the most: which one a worker gets is not known yet.
-    cohorts = [Cohort((one,)) for one in RULES[study.kind].trained(study)]
+    cohorts = [Cohort((one,)) for one in CHECKS[study.kind].trained(study)]
     needed = max(bytes_of(cohort, stream, study.architecture, path) for cohort in cohorts)
     free, slots = free_bytes(path), local_slots(study)
     # One at least: a cohort that does not fit all the same is trained in halves.

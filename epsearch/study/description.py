@@ -10,7 +10,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import yaml
 
 from epsearch.cache import image_cache
-from epsearch.study.options import Option, options
+from epsearch.study.option import Option
+from epsearch.study.options import options
 from epsearch.study.published import published
 from results.ledger.url import LedgerUrl
 from trainers.cohort import Architecture

@@ -49,7 +49,7 @@ def study_as_json(loop: Loop) -> dict[str, Any]:
     }
 
 
-def study_list(rows: Sequence[Listed]) -> RenderableType:
+def studies(rows: Sequence[Listed]) -> RenderableType:
     """One line a study: name, command, dataset, state, best point, its A_T in percent, time of creation (UTC).
 
     Below, what to do where a study's state is not known.
@@ -73,7 +73,7 @@ def _line(row: Listed) -> tuple[str, ...]:
     )
 
 
-def dataset_list(rows: Sequence[Dataset]) -> RenderableType:
+def datasets(rows: Sequence[Dataset]) -> RenderableType:
     """One line a dataset: name, title, whether it is there, and where."""
     return table(rows, "dataset", "what it is", "status", "where")
 

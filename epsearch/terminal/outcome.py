@@ -19,7 +19,7 @@ from results.metrics import METRICS
 from results.pages.comparison import comparison_sheet
 from results.pages.comparison_numbers import comparison_table, ranking
 from results.pages.memory import memory_sheet, memory_table
-from results.pages.search_sections import warnings
+from results.pages.search.sections import warnings
 from results.pages.sheet import Line, Sheet
 from results.pages.side_by_side import strategies_sheet
 from results.pages.side_by_side_numbers import strategies_table

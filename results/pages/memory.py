@@ -14,7 +14,7 @@ from results.paper.comparison import beside_printed
 from results.paper.reference import footnotes, main_memory, printed_memory_row
 from results.table import MemoryResults
 
-METRICS = memory_panels.PANELS
+PRINTED_METRICS = memory_panels.PANELS
 """The metrics of the paper's memory tables, in their order."""
 
 
@@ -40,7 +40,7 @@ def memory_table(study: MemoryResults) -> pd.DataFrame:
     `comparison_table`.
     """
     printed = [printed_memory_row(study.dataset, row.method, row.memory) for row in study.rows]
-    beside = beside_printed([row.records for row in study.rows], printed, METRICS, METRICS)
+    beside = beside_printed([row.records for row in study.rows], printed, PRINTED_METRICS, PRINTED_METRICS)
     named = [(row.label, row.method, row.memory, settings_text(row.settings)) for row in study.rows]
     return pd.DataFrame(named, columns=["row", "method", "memory", "settings"]).join(beside)
 
@@ -58,7 +58,7 @@ def memory_sheet(study: MemoryResults, table: pd.DataFrame) -> Sheet:
     title, printed = f"Size of the episodic memory on {dataset_label(study.dataset)}", "the paper's memory study"
     # Beside the method, because a line of the figure is several rows here.
     sizes = (("memory", "per class, task"),)
-    return beside_print(study, table, title, memory_notes(study), METRICS, printed, sizes)
+    return beside_print(study, table, title, memory_notes(study), PRINTED_METRICS, printed, sizes)
 
 
 def _page(study: MemoryResults, table: pd.DataFrame, sheet: Sheet, figures: Figures) -> str:

@@ -18,7 +18,7 @@ from results.labels import (
 )
 from results.metrics import METRICS
 from results.pages.cells import paired_text
-from results.pages.search_trust import KIND_LABELS, looks_notes
+from results.pages.search.confidence import KIND_LABELS, looks_notes
 from results.pages.sheet import Cell, Line, Sheet, as_html
 from results.pages.side_by_side_numbers import all_looks, check_studies, differing, row_labels, strategies_table
 from results.pages.writing import Figures, drawn, write_page

@@ -16,7 +16,7 @@ MAIN_TABLES = ("3", "4", "5", "6", "7", "8")
 MEMORY_TABLES = ("9", "10")
 ONE_HOT, JOINT_EMBEDDING = "one-hot", "JE"
 
-DATASETS = {
+PRINTED_DATASETS = {
     "permuted_mnist": ("Permuted MNIST", ONE_HOT),
     "split_cifar": ("Split CIFAR", ONE_HOT),
     "split_cub": ("Split CUB", ONE_HOT),
@@ -25,7 +25,7 @@ DATASETS = {
     "split_awa_je": ("Split AWA", JOINT_EMBEDDING),
 }
 
-METHODS = {
+PRINTED_METHODS = {
     "van": "VAN",
     "ewc": "EWC",
     "pi": "PI",
@@ -131,10 +131,10 @@ def _tables() -> pd.DataFrame:
 
 def _rows(numbers: tuple[str, ...], dataset: str, method: str) -> pd.DataFrame:
     """Returns the printed cells of our dataset and method in the given tables; empty where there are none."""
-    label, variant = DATASETS.get(dataset, ("", ONE_HOT))
+    label, variant = PRINTED_DATASETS.get(dataset, ("", ONE_HOT))
     tables = _tables()
     place = tables["table"].isin(numbers) & (tables["dataset"] == label) & (tables["variant"] == variant)
-    return tables[place & (tables["method"] == METHODS.get(method, ""))]
+    return tables[place & (tables["method"] == PRINTED_METHODS.get(method, ""))]
 
 
 def _cells(rows: pd.DataFrame) -> dict[str, Printed]:

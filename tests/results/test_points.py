@@ -13,7 +13,7 @@ import pytest
 
 from results.figures import best_so_far, parameter_curve, shrinking, slices
 from results.metrics import average_accuracy
-from results.pages.search import write_report
+from results.pages.search.report import write_report
 from results.points import group, point_of, value
 from results.search import SearchResults
 from results.search_tables import difference_table, evaluation_table, search_table

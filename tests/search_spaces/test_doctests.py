@@ -8,7 +8,7 @@ import pytest
     ("module", "least"),
     [
         ("interval", 3),
-        ("rule", 2),
+        ("narrowing_rule", 2),
         ("published.definition", 1),
         ("published.fields", 2),
         ("space", 4),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from search_spaces import Best, Interval, IntervalNarrowing, Observation, Parameter
 from search_spaces.interval import Grid
-from search_spaces.rule import ENDS_WON, NO_SUCCESS, SAME_AGAIN
+from search_spaces.narrowing_rule import ENDS_WON, NO_SUCCESS, SAME_AGAIN
 from tests.support.searches import run, scores_of
 
 UNIT = Parameter("epsilon", 0, 1)

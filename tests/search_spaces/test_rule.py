@@ -2,7 +2,7 @@ from itertools import permutations
 
 import pytest
 
-from search_spaces.rule import ENDS_WON, NO_SMALLER, NO_SUCCESS, ONE_SUCCESS, SAME_AGAIN, Step, narrow, rank
+from search_spaces.narrowing_rule import ENDS_WON, NO_SMALLER, NO_SUCCESS, ONE_SUCCESS, SAME_AGAIN, Step, narrow, rank
 
 SIZES = range(2, 13)
 

@@ -44,6 +44,8 @@ def test_a_pool_goes_with_its_last_user(pools):
 @pytest.mark.parametrize("method", ["soft_agem", "gem", "er", "prognn"])  # every kind of memory and engine
 def test_no_pool_outlives_its_training(pools, method, path):
     train([few(method)], toy(), path)
+    pools.clear()  # a first training may compile, and what compiles holds on to the frames that called it
+    train([few(method)], toy(), path)
     assert pools and not any(pool() for pool in pools)
 
 

@@ -54,14 +54,14 @@ def test_rows_of_the_pool_hold_what_the_schedule_means():
     """Every reference row, in every task, is an example that has been shown before, with its own label."""
     one = learner("er", memory=2, memory_batch=9)
     pool, seen = Pool(toy(range(3), examples=60), 0, one.declared, one.hyperparameters), {}
-    assert pool.capacity == 2 * 4 * 3
+    assert pool.slots == 2 * 4 * 3
     later = 0
     for task in range(3):
         for segment in pool.load_task(task):
             for rows in segment.rows:
                 for row in rows[segment.current :]:
                     assert seen[pool.inputs[row].tobytes()] == pool.labels[row]
-                    later += row < pool.capacity
+                    later += row < pool.slots
                 for row in rows[: segment.current]:
                     seen[pool.inputs[row].tobytes()] = pool.labels[row]
         pool.remember(task)

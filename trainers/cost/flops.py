@@ -86,9 +86,9 @@ def references(learner: Learner, stream: TaskStream) -> list[Reference]:
     return [Reference(steps * one, steps * times) for steps, one, times in tasks]
 
 
-def _reservoir(batch_size: int, draw: int | None, capacity: int, sizes: list[int]) -> list[Reference]:
-    """Before each step every example seen so far is stored, up to the capacity. A step's batches pass as one."""
-    most = capacity if draw is None else min(capacity, draw)
+def _reservoir(batch_size: int, draw: int | None, slots: int, sizes: list[int]) -> list[Reference]:
+    """Before each step every example seen so far is stored, up to the slots. A step's batches pass as one."""
+    most = slots if draw is None else min(slots, draw)
     tasks = zip(accumulate(sizes[:-1], initial=0), sizes, strict=True)
     drawn = (np.minimum(seen + np.arange(0, size, batch_size), most) for seen, size in tasks)
     return [Reference(int(one.sum()), 0) for one in drawn]

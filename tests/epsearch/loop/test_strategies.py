@@ -141,7 +141,7 @@ def entitled(scores, lost=()):
     gone = np.zeros(scores.shape, dtype=bool)
     for place in lost:
         gone[place] = True
-    return race.entitled(race.Table(scores, gone))
+    return race.entitled(race.Scores(scores, gone))
 
 
 class TestRace:

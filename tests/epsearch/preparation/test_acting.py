@@ -8,8 +8,8 @@ from epsearch.failures.errors import UsageError
 from epsearch.loop.jobs import execute
 from epsearch.preparation import acting
 from epsearch.preparation.build import build, grow
+from epsearch.preparation.checks import CHECKS
 from epsearch.preparation.data import open_evaluation
-from epsearch.preparation.rules import RULES
 from epsearch.session.plan import make_plan
 from epsearch.session.plan_text import in_words
 from epsearch.study.kinds import Comparison, MemoryStudy
@@ -106,7 +106,7 @@ def store(tmp_path):
 def anything_goes(monkeypatch):
     """As in a version that did not look: every study is taken."""
     monkeypatch.setattr(acting, "check_search", lambda study: None)
-    monkeypatch.setitem(RULES, "run", RULES["run"]._replace(check_on=lambda study, stream: None))
+    monkeypatch.setitem(CHECKS, "run", CHECKS["run"]._replace(check_on=lambda study, stream: None))
 
 
 def fingerprints(loop):

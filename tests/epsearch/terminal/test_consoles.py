@@ -25,8 +25,8 @@ ROOT = Path(__file__).parents[3]
     "shown",
     [
         ODD,
-        lists.dataset_list([Dataset(ODD, ODD, ODD, ODD)]),
-        lists.study_list([Listed(ODD, "run", ODD, ODD, {ODD: 0.1}, 0.5, "2025-01-01T00:00:00")]),
+        lists.datasets([Dataset(ODD, ODD, ODD, ODD)]),
+        lists.studies([Listed(ODD, "run", ODD, ODD, {ODD: 0.1}, 0.5, "2025-01-01T00:00:00")]),
         lists.checks([Check(ODD, True, ODD)]),
         facts({ODD: ODD}),
     ],

@@ -10,7 +10,7 @@ import pytest
 
 from results.figures import curves, parameter_curve, shrinking
 from results.metrics import average_accuracy, average_accuracy_curve
-from results.pages.search import write_report
+from results.pages.search.report import write_report
 from results.search_tables import evaluated_rows
 from results.verdict import wording
 from results.verdict.answer import answer

@@ -12,8 +12,8 @@ import pytest
 
 from results.ledger.certificate import Certificate
 from results.ledger.store import Store
-from results.pages.search import write_report
-from results.pages.search_sections import warnings
+from results.pages.search.report import write_report
+from results.pages.search.sections import warnings
 from results.search import SearchResults
 from results.verdict.equivalence import summary, warning
 from tests.support.synthetic import DAY, record, study

@@ -11,7 +11,7 @@ import pytest
 
 from results.pages.comparison import write_comparison
 from results.pages.memory import write_memory_study
-from results.pages.search import write_report
+from results.pages.search.report import write_report
 from results.pages.side_by_side import write_strategies
 from tests.support import chromium
 from tests.support.synthetic import study

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from results.pages.search import write_report
+from results.pages.search.report import write_report
 from results.search import SearchResults, SearchRound
 from results.search_tables import difference_table, evaluation_table, search_table
 from results.verdict.answer import answer
@@ -221,7 +221,7 @@ def test_results_import_nothing_heavy_and_nothing_forbidden() -> None:
     code = "import sys, results, results.ledger.record, results.metrics; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"pandas", "plotly", "sqlalchemy", "pyarrow", "torch"} & set(loaded)
-    code = "import sys, results.pages.search, results.ledger.store, results.pages.search_sections; print(*sys.modules)"
+    code = "import sys, results.pages.search, results.ledger.store, results.pages.search.sections; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"torch", "ray", "optuna", "trainers", "epsearch", "search_spaces", "plotly"} & set(loaded)
 

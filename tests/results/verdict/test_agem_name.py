@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from results.figures import parameter_curve
-from results.pages.search import write_report
+from results.pages.search.report import write_report
 from results.pages.side_by_side import write_strategies
 from results.points import point_label
 from results.search import SearchResults

@@ -14,9 +14,9 @@ import pytest
 
 from results.figures import parameter_curve
 from results.metrics import average_accuracy
-from results.pages.search import write_report
-from results.pages.search_sections import warnings
-from results.pages.search_trust import how_far
+from results.pages.search.confidence import how_far
+from results.pages.search.report import write_report
+from results.pages.search.sections import warnings
 from results.points import value
 from results.search import Evaluated, Race, SearchResults
 from results.statistics.spread import spread

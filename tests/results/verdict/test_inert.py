@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from results.inert import all_equal
-from results.pages.search import write_report
+from results.pages.search.report import write_report
 from results.pages.side_by_side import write_strategies
 from results.pages.side_by_side_numbers import strategies_table
 from results.search import SearchResults

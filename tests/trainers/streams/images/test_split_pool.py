@@ -39,11 +39,11 @@ def check_rows(stream, pool, rows, place):
 @pytest.mark.parametrize("method", ["agem", "gem"])
 def test_every_class_of_every_task_has_its_quota(stream, method):
     pool, kept = made_pool(stream, method), {}
-    assert pool.capacity == 4 * stream.classes * 5 and pool.inputs.shape == pool.labels.shape
+    assert pool.slots == 4 * stream.classes * 5 and pool.inputs.shape == pool.labels.shape
     for place, task in enumerate(TASKS):
         segments = pool.load_task(place)
         assert pool.shown == stream.size(1, task)
-        shown = slice(pool.capacity, pool.capacity + pool.shown)
+        shown = slice(pool.slots, pool.slots + pool.shown)
         train = stream.train(1, task, stream.order(1, task))
         assert (pool.inputs[shown] == train.inputs).all() and (pool.labels[shown] == train.labels).all()
         current = np.concatenate([segment.rows[:, : segment.current].ravel() for segment in segments])
@@ -68,6 +68,6 @@ def test_a_reservoir_keeps_rows_with_their_labels(stream):
         for segment in pool.load_task(place):
             rows = segment.rows[:, segment.current :].ravel()
             check_rows(stream, pool, rows, place)
-        shown = pool.capacity + np.arange(pool.shown)
+        shown = pool.slots + np.arange(pool.shown)
         assert (stream.heads(1)[pool.labels[shown]] == TASKS[place]).all()
         pool.remember(place)

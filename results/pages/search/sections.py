@@ -18,8 +18,8 @@ from results.labels import (
 from results.ledger.record import RunRecord
 from results.metrics import METRICS
 from results.pages.cells import paired_text
-from results.pages.search_evaluation import metric_text
-from results.pages.search_trust import KIND_LABELS, looks_notes
+from results.pages.search.confidence import KIND_LABELS, looks_notes
+from results.pages.search.evaluation import metric_text
 from results.points import by_point, parameter_label, value_text
 from results.search import SearchResults
 from results.search_tables import baseline_pair, search_table
@@ -29,7 +29,7 @@ from results.verdict.assessment import trust
 from results.verdict.peak import is_inert
 
 DIGITS = METRICS["A_T"].digits
-SHOWN = ("A_T", "F_T", "a_1", "a_t")
+SEARCH_METRICS = ("A_T", "F_T", "a_1", "a_t")
 """The metrics of the table of all points; FWT and LCA_10 are not measured in a search."""
 
 
@@ -110,7 +110,7 @@ def search(results: SearchResults) -> str:
     """
     header = [
         *((parameter_label(name), "") for name in results.parameters),
-        *((metric, METRICS[metric].unit) for metric in SHOWN),
+        *((metric, METRICS[metric].unit) for metric in SEARCH_METRICS),
         ("n", "seeds"),
         ("diverged", "seeds"),
         ("rank", "of its round"),
@@ -180,7 +180,7 @@ def _search_rows(results: SearchResults) -> Iterator[tuple[str, list[str]]]:
                 kind,
                 [
                     *values,
-                    *(metric_text(row, metric) for metric in SHOWN),
+                    *(metric_text(row, metric) for metric in SEARCH_METRICS),
                     str(int(row["n"])),
                     str(int(row["diverged"]) or MISSING),
                     rank,

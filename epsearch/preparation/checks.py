@@ -18,7 +18,7 @@ from trainers.cohort import Learner
 from trainers.streams.base import TaskStream
 
 
-class Rules(NamedTuple):
+class Checks(NamedTuple):
     """Of one kind of study. Each takes the study, whose type is that of its kind."""
 
     check: Callable[[Any], None]
@@ -84,8 +84,8 @@ def _rows(study: Table) -> list[Learner]:
     return [row.learner(study.seeds[0]) for row in table_rows(study)]
 
 
-RULES: dict[str, Rules] = {
-    Search.kind: Rules(_check_search, acting.check_on, lambda study: [study.learner(study.baseline, study.seeds[0])]),
-    Comparison.kind: Rules(_check_comparison, _check_nothing, _rows),
-    MemoryStudy.kind: Rules(_check_memory_study, _check_nothing, _rows),
+CHECKS: dict[str, Checks] = {
+    Search.kind: Checks(_check_search, acting.check_on, lambda study: [study.learner(study.baseline, study.seeds[0])]),
+    Comparison.kind: Checks(_check_comparison, _check_nothing, _rows),
+    MemoryStudy.kind: Checks(_check_memory_study, _check_nothing, _rows),
 }

@@ -7,7 +7,7 @@ import pandas as pd
 from results.figures import best_so_far, curves, parameter_curve, shrinking, slices
 from results.html import appendix, page
 from results.labels import STREAM_LABELS, dataset_label, method_label, strategy_label
-from results.pages import search_evaluation, search_sections, search_trust
+from results.pages.search import confidence, evaluation, sections
 from results.pages.writing import Figures, drawn, write_page
 from results.search import SearchResults
 from results.search_tables import certificates_table, difference_table, evaluated_rows, evaluation_table, search_table
@@ -61,17 +61,17 @@ def _page(results: SearchResults, figures: Figures) -> str:
     spent, shrunk = shown.pop("best_so_far"), shown.pop("shrinking", "")
     metrics, what = "Accuracy and forgetting" if results.is_curve else "Accuracy", wording.searched(results)
     body = [
-        search_sections.overview(results),
-        search_sections.what_was_run(results),
+        sections.overview(results),
+        sections.what_was_run(results),
         page.section(f"{metrics} versus {what}", *shown.values()),
         page.section("How the interval shrank", shrunk) if shrunk else "",
         page.section("What the search trained", spent),
-        search_trust.how_far(results),
-        search_evaluation.evaluation(results),
+        confidence.how_far(results),
+        evaluation.evaluation(results),
         page.section("Accuracy while learning", learning),
-        search_sections.search(results),
+        sections.search(results),
         appendix.configuration(results.config),
-        search_sections.certificates(results),
+        sections.certificates(results),
         appendix.machine(results.facts),
     ]
     heading = f"{wording.heading(what)} for {method_label(results.method)} on {dataset_label(results.dataset)}"

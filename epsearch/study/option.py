@@ -1,0 +1,53 @@
+"""What an option is: how it is written, parsed, shown, and whether it tells studies apart."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from epsearch.failures.errors import UsageError, brief
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+@dataclass(frozen=True)
+class Option:
+    """One row of the table: an option of the command line, which YAML files and services take by its name."""
+
+    name: str
+    """With underscores, as the field of the description has it."""
+    default: Any
+    """The field's value where neither the user nor the dataset's definition gives one."""
+    convert: Callable[[Any, str], Any]
+    """From `study/parsers.py`: (text or YAML value, the name that messages use) -> the field's value, or UsageError."""
+    help: str
+    identifies: bool = True
+    """Whether it can change a study's figures; the others say how and where it runs."""
+    write: Callable[[Any], Any] = _as_it_is
+    """The inverse of `convert`, but for None."""
+    none: str | None = None
+    """The word that stands for the value None; None where YAML and JSON have null for it."""
+    aliases: tuple[str, ...] = ()
+    """Other flags for the same."""
+    later: bool = False
+    """Whether it came after the first ledgers: it identifies a study only where it is not its default, so that older
+    studies keep their identity.
+    """
+
+    @property
+    def flag(self) -> str:
+        """The option on the command line, with hyphens."""
+        return "--" + self.name.replace("_", "-")
+
+    def parse(self, value: Any) -> Any:
+        """Returns the field's value of a text or a YAML value. Raises UsageError, one line."""
+        name = self.flag.removeprefix("--")
+        try:
+            return self.convert(value, name)
+        except (ValueError, OverflowError):  # a file's number of more digits than Python turns into a text
+            raise UsageError(f"{name} cannot be {brief(value)}") from None
+
+    def show(self, value: Any) -> Any:
+        """Returns the value as YAML and JSON write it: the inverse of `parse`."""
+        return self.none if value is None else self.write(value)
