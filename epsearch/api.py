@@ -100,9 +100,9 @@ def side_by_side(names: Sequence[str], storage: LedgerUrl, out: Path) -> tuple[l
     from results.pages.side_by_side_numbers import check_studies
 
     loops = [load(name, storage, out) for name in names]
-    for study in (loop.study for loop in loops if loop.study.kind != Search.kind):
-        what = f"a study of `epsearch {study.kind}`"
-        raise UsageError(f"only searches can be set side by side; {study.name!r} is {what}")
+    if others := [loop.study for loop in loops if loop.study.kind != Search.kind]:
+        what = f"a study of `epsearch {others[0].kind}`"
+        raise UsageError(f"only searches can be set side by side; {others[0].name!r} is {what}")
     studies = [REPORTS[Search.kind].results(loop, {}, None) for loop in loops]
     with refused(ValueError):
         check_studies(studies)

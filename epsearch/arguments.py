@@ -23,8 +23,10 @@ def joined(arguments: Sequence[str]) -> list[str]:
     for argument in arguments:
         flag, equals, value = argument.partition("=")
         if flag == "--search":
-            others += [flag] * (flag not in others)  # all parts stand where the first one did
-            spaces += [value] * bool(equals)
+            if flag not in others:  # all parts stand where the first one did
+                others.append(flag)
+            if equals:
+                spaces.append(value)
             target = spaces
         else:
             target = others if argument.startswith("--") else target

@@ -57,6 +57,10 @@ class Evaluated(NamedTuple):
     mine: bool
     """Whether it is this study's choice."""
 
+    def as_json(self) -> dict[str, str | bool]:
+        """Returns it as every `--json` has it."""
+        return {"setting": self.point, "when": self.when, "mine": self.mine}
+
 
 @dataclass(frozen=True, eq=False)
 class SearchResults:

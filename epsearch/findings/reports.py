@@ -1,7 +1,6 @@
 """What the kinds of study do not share once they are trained: what was found, and the pages that say it."""
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
@@ -74,17 +73,27 @@ def _notes(loop: TableLoop) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _page(module: str, function: str) -> Callable[[Any, Path], Path]:
-    """What writes the page of a kind, imported when it is called: pages bring pandas along, which `list` can spare."""
+# Pages bring pandas along, which `epsearch list` can do without.
+def _search_page(results: SearchResults, folder: Path) -> Path:
+    from results.pages.search.report import write_report
 
-    def write(results: Any, folder: Path) -> Path:
-        return Path(getattr(import_module(f"results.pages.{module}"), function)(results, folder))
+    return write_report(results, folder)
 
-    return write
+
+def _comparison_page(results: ComparisonResults, folder: Path) -> Path:
+    from results.pages.comparison import write_comparison
+
+    return write_comparison(results, folder)
+
+
+def _memory_page(results: MemoryResults, folder: Path) -> Path:
+    from results.pages.memory import write_memory_study
+
+    return write_memory_study(results, folder)
 
 
 REPORTS: dict[str, Reporting] = {
-    Search.kind: Reporting(search_results, _page("search.report", "write_report")),
-    Comparison.kind: Reporting(comparison, _page("comparison", "write_comparison")),
-    MemoryStudy.kind: Reporting(memory_study, _page("memory", "write_memory_study")),
+    Search.kind: Reporting(search_results, _search_page),
+    Comparison.kind: Reporting(comparison, _comparison_page),
+    MemoryStudy.kind: Reporting(memory_study, _memory_page),
 }

@@ -50,7 +50,9 @@ def search_results(loop: SearchLoop, facts: Mapping[str, str], waiting: Patience
         domain=tuple(map(_hull, searched)),
         seeds=study.seeds,
         eval_seeds=study.final_seeds,
-        rounds=tuple(SearchRound(**vars(one)) for one in loop.rounds()),
+        rounds=tuple(
+            SearchRound(one.number, one.points, one.scores, one.span, one.winners, one.note) for one in loop.rounds()
+        ),
         search=loop.search_records(),
         evaluation=loop.evaluation_records(),
         config=study.shown(),

@@ -18,7 +18,6 @@ from epsearch.loop.jobs import Certify, Job, JobResult, Run
 from epsearch.study.description import Disjointness, Study
 from results.ledger.certificate import Certificate
 from results.ledger.record import RunRecord, Summary
-from results.ledger.store import Store
 from search_spaces.space import Value
 from search_spaces.strategy import Best
 from trainers.cohort import Cohort
@@ -27,6 +26,7 @@ from trainers.streams.base import TaskStream
 from trainers.streams.plugin import SOURCE
 
 if TYPE_CHECKING:
+    from results.ledger.store import Store
     from trainers.cost.flops import LaterSteps
 
 Kind: TypeAlias = tuple[str, str, Hyperparameters]
@@ -62,7 +62,7 @@ class Loop(ABC):
     known      what need not be looked up there, as another loop has it
     """
 
-    def __init__(self, study: Study, images: Mapping[str, Any], store: Store, known: Known = NOTHING) -> None:
+    def __init__(self, study: Study, images: Mapping[str, Any], store: "Store", known: Known = NOTHING) -> None:
         self.study = study
         self.workers = 1  # jobs that are trained at a time, as the runner sets it
         self.records: dict[str, RunRecord] = dict(known.records)

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from epsearch.loop import certificates
 from epsearch.loop.ahead import Outlook
@@ -15,11 +15,13 @@ from epsearch.study.kinds import Search
 from results.inert import all_equal
 from results.ledger.certificate import Certificate
 from results.ledger.record import RunRecord
-from results.ledger.store import Store
 from results.points import point_text
 from search_spaces.space import Point, Value
 from search_spaces.strategies import STRATEGIES
 from search_spaces.strategy import Best, Round
+
+if TYPE_CHECKING:
+    from results.ledger.store import Store
 
 
 class SearchLoop(Loop):
@@ -39,7 +41,7 @@ class SearchLoop(Loop):
         self,
         study: Search,
         images: Mapping[str, Any],
-        store: Store,
+        store: "Store",
         known: Known = NOTHING,
         earlier: Sequence["SearchLoop"] = (),
     ) -> None:
@@ -229,9 +231,7 @@ class SearchLoop(Loop):
         return [] if best is None else list(dict.fromkeys([best.point, self.study.baseline]))
 
     def _wanted(self) -> list[Run]:
-        if self.evaluating:
-            return self._final(self._evaluated())
-        return self._scored(self.strategist.wanted())
+        return self._final(self._evaluated()) if self.evaluating else self._scored(self.strategist.wanted())
 
     def _scored(self, shares: Mapping[Point, Sequence[int]]) -> list[Run]:
         """The runs that score points, with the seeds that each of them is to have."""
@@ -287,7 +287,7 @@ class SearchLoop(Loop):
         return [([runs[key]], certificates.order(self.records[key], self.records, runs)) for key in self._uncertified()]
 
 
-def open_search(study: Search, images: Mapping[str, Any], store: Store, earlier: Sequence[Search] = ()) -> SearchLoop:
+def open_search(study: Search, images: Mapping[str, Any], store: "Store", earlier: Sequence[Search] = ()) -> SearchLoop:
     """The loop of a search, as far as the ledger knows it.
 
     earlier: what the study was before it grew, oldest first; what these searches have found counts as found.

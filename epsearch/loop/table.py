@@ -5,19 +5,21 @@ A row is a method with its hyperparameters, as the definition or the user gives 
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from epsearch.loop.base import Loop
 from epsearch.loop.jobs import Run
 from epsearch.study.kinds import Comparison, MemoryStudy, Search, Table
 from epsearch.study.published import of_methods
 from results.ledger.record import RunRecord
-from results.ledger.store import Store
 from results.metrics import average_accuracy
 from search_spaces.published.definition import method_grids
 from trainers import methods
 from trainers.cohort import Learner
 from trainers.hyperparameters import Hyperparameters, Value
+
+if TYPE_CHECKING:
+    from results.ledger.store import Store
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ class TableLoop(Loop):
 
     study: Table
 
-    def __init__(self, study: Table, images: Mapping[str, Any], store: Store) -> None:
+    def __init__(self, study: Table, images: Mapping[str, Any], store: "Store") -> None:
         super().__init__(study, images, store)
         self.rows = table_rows(study)
         self.tuning = study.searches
@@ -158,7 +160,7 @@ class TableLoop(Loop):
         return best
 
 
-def open_table(study: Table, images: Mapping[str, Any], store: Store, earlier: Sequence[Search] = ()) -> TableLoop:
+def open_table(study: Table, images: Mapping[str, Any], store: "Store", earlier: Sequence[Search] = ()) -> TableLoop:
     """The loop of a comparison or a memory study, as far as the ledger knows it.
 
     earlier: as in `open_search`; here there is nothing, as no table grows.

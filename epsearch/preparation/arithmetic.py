@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from importlib.util import find_spec
 from typing import cast
 
@@ -72,18 +71,26 @@ def fastest_here(inputs: int, width: int, density: float, events: Events = SILEN
 
     inputs: pixels of an image; width: units of the first hidden layer; density: the share of pixels that are not zero.
     """
-    from trainers.engines.pixel_choice import fastest_path  # brings torch along
-
     share = round(density, 1)  # no finer, as each is measured once
+
+    def measure() -> object:
+        from trainers.engines.pixel_choice import fastest_path  # brings torch along
+
+        return fastest_path(inputs, width, share)
+
     choices = COMPILED if find_spec("numba") else IN_TENSORS
-    return _remembered(f"{inputs} x {width}, {share:.1f}", partial(fastest_path, inputs, width, share), choices, events)
+    return _remembered(f"{inputs} x {width}, {share:.1f}", measure, choices, events)
 
 
 def fastest_for_images(network: str, size: int, events: Events = SILENT) -> str:
     """The same for a residual network and images of `size` × `size` pixels."""
-    from trainers.engines.image_choice import fastest_image_path
 
-    return _remembered(f"{network}, {size} x {size}", partial(fastest_image_path, network, size), OF_IMAGES, events)
+    def measure() -> object:
+        from trainers.engines.image_choice import fastest_image_path
+
+        return fastest_image_path(network, size)
+
+    return _remembered(f"{network}, {size} x {size}", measure, OF_IMAGES, events)
 
 
 def _remembered(subject: str, measure: Callable[[], object], choices: Sequence[str], events: Events) -> str:

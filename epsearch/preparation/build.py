@@ -48,7 +48,7 @@ def build(kind: type[AnyStudy], given: Mapping[str, Any], config: Path | None = 
     if values["name"] is not None:
         return study
     # Only now is the identity known: the hash has the device, and all that the definition gave.
-    prefix = f"{study.kind}-" if study.told else ""
+    prefix = f"{study.kind}-" if study.names_its_kind else ""
     return replace(study, name=f"{prefix}{_name(study.dataset)}-{study.digest()}")
 
 

@@ -105,7 +105,7 @@ def _described(study: Study, images: Mapping[str, Any], proof: Disjointness) -> 
         "stream": dict(images),
         "numeric_path": study.numeric_path,
         "seal": proof._asdict(),
-    } | ({"kind": study.kind} if study.told else {})
+    } | ({"kind": study.kind} if study.names_its_kind else {})
     return dict(json.loads(json.dumps(described)))
 
 
@@ -115,10 +115,9 @@ def check_growth(old: Search, new: Search) -> None:
     Seeds may only be added behind those there were: a race gives its first seeds to all points.
     """
     there, here = old.identity(), new.identity()
-    for name in _fixed(there, here):
-        raise UsageError(
-            f"extend can change {', '.join(GROWS)}; {name} is {there.get(name)} there, {here.get(name)} here"
-        )
+    if fixed := _fixed(there, here):
+        was, now = there.get(fixed[0]), here.get(fixed[0])
+        raise UsageError(f"extend can change {', '.join(GROWS)}; {fixed[0]} is {was} there, {now} here")
     if old.space.names != new.space.names:
         raise UsageError(
             f"extend goes on searching {', '.join(old.space.names)}, got {', '.join(new.space.names)}; "

@@ -43,7 +43,7 @@ class Study:
     """The command that trains it."""
     named: ClassVar[tuple[str, ...]] = OF_FIRST_LEDGERS
     """Hyperparameters that identify the study even where they have their neutral values."""
-    told: ClassVar[bool] = True
+    names_its_kind: ClassVar[bool] = True
     """Whether ledgers and names that nobody chose say which kind it is: not of searches, which were there first."""
     grows: ClassVar[bool] = False
     """Whether a stored one may become another one that has all of its runs."""

@@ -21,7 +21,7 @@ class Search(Study):
     kind = "run"
     named = (*OF_FIRST_LEDGERS, "lr")
     grows = True
-    told = False
+    names_its_kind = False
     searches = True
 
     method: str

@@ -30,7 +30,8 @@ def whole(value: Any, name: str, low: int, high: int = limits.COUNT, hint: str =
     except ValueError:
         raise UsageError(f"{name} must be a whole number >= {low}, got {brief(value)}{hint}") from None
     if not low <= number <= high:
-        raise UsageError(f"{name} must be {f'>= {low}' if number < low else f'<= {high}'}, got {brief(number)}")
+        bound = f">= {low}" if number < low else f"<= {high}"
+        raise UsageError(f"{name} must be {bound}, got {brief(number)}")
     return number
 
 
@@ -41,7 +42,7 @@ def whole_or_all(value: Any, name: str, low: int, high: int = limits.COUNT) -> i
 
 def one_of(value: Any, name: str, allowed: Collection[str]) -> str:
     """One of some words, as it is written; the line about any other names the nearest."""
-    if value not in allowed:
+    if value not in tuple(allowed):  # a register is a dict, which could not be asked for a YAML list
         raise UsageError(unknown(name, value, allowed))
     return str(value)
 

@@ -150,7 +150,7 @@ def _search_as_json(results: SearchResults) -> dict[str, Any]:
         "trust": trust_as_json(trust(results)),
         "race": None if results.race is None else results.race._asdict(),
         "seal": results.disjointness,
-        "looks": [look._asdict() for look in results.looks],
+        "looks": [look.as_json() for look in results.looks],
     }
 
 

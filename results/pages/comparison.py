@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -31,10 +32,16 @@ def write_comparison(comparison: ComparisonResults, folder: Path) -> Path:
         "forgetting_curve": (curves, curves.numbers(rows, "F_k")),
         "transfer": (transfer, transfer.numbers(table)),
     }
-    html = _page(comparison, table, ranked, sheet, figures)
     tables = {"comparison": table, "ranking": ranked.table}
     alone = sheet.alone(comparison.notes)
-    return write_page(folder / "comparison.html", html, tables, figures, alone, comparison.records)
+    return write_page(
+        folder / "comparison.html",
+        partial(_page, comparison, table, ranked, sheet, figures),
+        tables,
+        figures,
+        alone,
+        comparison.records,
+    )
 
 
 def comparison_sheet(comparison: ComparisonResults, table: pd.DataFrame) -> Sheet:

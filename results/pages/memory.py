@@ -1,5 +1,6 @@
 """The page of the episodic-memory study, the same methods with memories of different sizes, and its numbers."""
 
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -27,7 +28,7 @@ def write_memory_study(study: MemoryResults, folder: Path) -> Path:
     table = memory_table(study)
     sheet = memory_sheet(study, table)
     figures: Figures = {"memory_panels": (memory_panels, memory_panels.numbers(table))}
-    html = _page(study, table, sheet, figures)
+    html = partial(_page, study, table, sheet, figures)
     alone = sheet.alone(study.notes)
     return write_page(folder / "memory.html", html, {"memory": table}, figures, alone, study.records)
 

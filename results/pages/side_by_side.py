@@ -1,6 +1,7 @@
 """The page that compares several finished searches, and files with all its numbers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -48,7 +49,7 @@ def write_strategies(studies: Sequence[SearchResults], folder: Path) -> Path:
         "best_so_far": (races, races.numbers(labelled)),
     }
     sheet, notes = strategies_sheet(studies, table), _warnings(studies)
-    html = _page(studies, sheet, notes, drawn(figures))
+    html = partial(_page, studies, sheet, notes, figures)
     return write_page(folder / "strategies.html", html, {"strategies": table}, figures, sheet.alone(notes))
 
 
@@ -97,14 +98,15 @@ def _cells(label: str, study: SearchResults, row: pd.Series) -> tuple[Cell, ...]
     )
 
 
-def _page(studies: Sequence[SearchResults], sheet: Sheet, notes: Sequence[str], figures: Mapping[str, str]) -> str:
+def _page(studies: Sequence[SearchResults], sheet: Sheet, notes: Sequence[str], figures: Figures) -> str:
+    shown = drawn(figures)
     first = studies[0]
     verdicts = [(label, trust(s).verdict) for label, s in zip(row_labels(studies), studies, strict=True)]
     body = [
         page.notes(notes),
         page.section("Side by side", as_html(sheet)),
-        page.section("Every tried point", figures["tried"]),
-        page.section("What the searches trained", figures["best_so_far"]),
+        page.section("Every tried point", shown["tried"]),
+        page.section("What the searches trained", shown["best_so_far"]),
         page.section(
             "The verdicts",
             *(page.banner(v.kind, f"{label}: {KIND_LABELS[v.kind]}", v.text, v.advice) for label, v in verdicts),

@@ -1,6 +1,6 @@
 """What all pages do alike: figures drawn, and a folder with the page and files of all its numbers."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
@@ -24,7 +24,7 @@ def drawn(figures: Figures) -> dict[str, str]:
 
 def write_page(
     path: Path,
-    html: str,
+    html: Callable[[], str],
     tables: Mapping[str, pd.DataFrame],
     figures: Figures,
     sheet: Sheet | None = None,
@@ -33,6 +33,7 @@ def write_page(
     """Writes a page and everything that it shows, makes the folder if needed, and returns the path of the page.
 
     path      of the page; every other file lies beside it
+    html      makes the page, called last: where drawing fails, the numbers are on disk
     tables    written as <name>.csv, and those of the figures as figures/<name>.csv
     sheet     the table for people, written as Markdown and LaTeX under the name of the page; None for none
     runs      exported, each once, see `results.export.export_runs`; None for no export
@@ -50,4 +51,4 @@ def write_page(
     if sheet is not None:
         write_atomically(path.with_suffix(".md"), as_markdown(sheet).encode())
         write_atomically(path.with_suffix(".tex"), as_latex(sheet).encode())
-    return write_atomically(path, html.encode())
+    return write_atomically(path, html().encode())

@@ -130,7 +130,7 @@ def trust_as_json(trust: Assessment) -> dict[str, Any]:
         "tests": [{n: _number(v) if isinstance(v, float) else v for n, v in row.items()} for row in trust_rows(trust)],
         "race": None if trust.race is None else trust.race._asdict(),
         "seal": trust.disjointness,
-        "looks": [look._asdict() for look in trust.looks],
+        "looks": [look.as_json() for look in trust.looks],
     }
 
 

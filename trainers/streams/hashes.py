@@ -74,7 +74,8 @@ class PixelHashes:
         """
         kept = sealed.read(file, self._mark, "every image is hashed again")
         if kept is not None and len(kept) == self._hashes.nbytes:
-            self._hashes, self._known[:] = _joined([kept]), True
+            self._hashes = _joined([kept])
+            self._known[:] = True
             return
         self._make(np.flatnonzero(~self._known))
         with suppress(OSError):

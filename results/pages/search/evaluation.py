@@ -78,7 +78,9 @@ def _difference_rows(results: SearchResults) -> Iterator[tuple[str, list[str]]]:
 
 def _remarks(results: SearchResults, frame: pd.DataFrame) -> Iterator[str]:
     """Yields what a reader of the table has to know, one paragraph each."""
-    pair = f"chosen {wording.subject(results)} minus {wording.baseline_name(results)}" * wording.has_baseline(results)
+    # Without a baseline there is no such row, and nothing to say of it.
+    named = f"chosen {wording.subject(results)} minus {wording.baseline_name(results)}"
+    pair = named if wording.has_baseline(results) else ""
     if not results.evaluation:
         yield "The evaluation of this study has not run yet; only the paper's printed rows are shown."
     yield (

@@ -1,5 +1,6 @@
 """The report of a search: one page that opens offline, and CSV files with all its numbers."""
 
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -32,7 +33,7 @@ def write_report(results: SearchResults, folder: Path) -> Path:
         "trust": pd.DataFrame(trust_rows(trust(results))),
     }
     runs = (*results.search, *results.evaluation)
-    return write_page(folder / "report.html", _page(results, figures), tables, figures, runs=runs)
+    return write_page(folder / "report.html", partial(_page, results, figures), tables, figures, runs=runs)
 
 
 def _figures(results: SearchResults) -> Figures:

@@ -142,7 +142,7 @@ def _headlines(results: SearchResults) -> Iterator[tuple[str, str, str]]:
         yield (
             f"A_T minus {wording.baseline_name(results)}'s, evaluation",
             paired_text(pair.mean, pair.error, DIGITS) if several else signed_text(pair.mean, DIGITS),
-            f"percentage points, paired{', ± standard error' * several}; higher in {pair.wins} of "
+            f"percentage points, paired{', ± standard error' if several else ''}; higher in {pair.wins} of "
             f"{count_text(pair.n, 'seed')}",
         )
 

@@ -337,7 +337,7 @@ class TestCommands:
         assert set(answer.json["chosen"]) == {"lr", "memory"} and answer.json["strategy"] == "random"
         assert answer.json["trust"]["kind"] in ("resolved", "flat", "edge", "diverging")
         assert answer.json["race"]["plain"] == 8 and "none shared" in answer.json["seal"]
-        assert len(answer.json["looks"]) == 1
+        assert [look.keys() for look in answer.json["looks"]] == [{"setting", "when", "mine"}]
         assert (tmp_path / "runs" / "several" / "report.html").exists()
 
     def test_a_study_grows_and_says_how(self, epsearch, small_options):

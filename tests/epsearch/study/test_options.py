@@ -151,3 +151,14 @@ def test_streams_of_the_two_phases_are_disjoint():
     study = build(Search, {})
     assert list(study.stream_tasks("cv")) == [0, 1, 2]
     assert list(study.stream_tasks("eval")) == list(range(3, 20))
+
+
+@pytest.mark.parametrize(
+    "odd", [["narrowing"], {"a": 1}, [], {}, [[]], "", "ε", 1e308, float("nan"), True, b"", object()]
+)
+def test_no_value_of_a_file_is_a_fault_of_the_program(odd):
+    for name, option in options().items():
+        try:
+            option.parse(odd)
+        except UsageError as error:
+            assert "\n" not in str(error), name
