@@ -1,12 +1,59 @@
 """Options of studies as arguments of the command line."""
 
 import inspect
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
+from epsearch.ledger.location import storage
+from epsearch.study import parsers as of
+from epsearch.study.hyperparameters import space
 from epsearch.study.option import Option
+from epsearch.study.options import OF_METHODS, PANELS, options
+
+SEARCHED, *_, OUTPUT = PANELS
+# Of commands that take no study: read and shown as the options of studies are.
+OUT, DATA, DATASET, STORAGE = (options()[name] for name in ("out", "data_dir", "dataset", "storage"))
+
+Storage = Annotated[str | None, typer.Option(metavar="URL", help=escape(STORAGE.help))]
+Out = Annotated[
+    Path,
+    typer.Option("--out", help="Folder of the ledger and the reports.", parser=OUT.parse, metavar="DIRECTORY"),
+]
+DataDir = Annotated[Path, typer.Option(help="Folder of datasets.", parser=DATA.parse, metavar="DIRECTORY")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
+Dataset = Annotated[str, typer.Argument(help="Name of a dataset of images, or folder:PATH.")]
+Name = Annotated[
+    str | None, typer.Argument(help=escape("Name of the study, see `epsearch list`. [default: the newest]"))
+]
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(help=escape("Names of studies; several searches are set side by side. [default: the newest]")),
+]
+
+WIDEST = 30  # choices that the help can list in a column of its own
+# What the help writes for a value, by who parses it; hyperparameters and words to choose from say it themselves.
+TAKES: dict[Callable[..., Any], str] = {
+    of.whole: "INT",
+    of.whole_or_all: "INT|all",
+    of.dataset: "DATASET",
+    of.method: "METHOD",
+    of.methods: "METHOD,…|all",
+    of.sizes: "INT,…",
+    of.seeds: "SEEDS",
+    of.interval: "LOW HIGH",
+    of.settings: "VALUES",
+    of.pretrained: "imagenet|PATH|none",
+    of.numeric_path: "NAME",
+    of.study_name: "NAME",
+    of.path: "DIRECTORY",
+    space: "SPACE",
+    storage: "URL",
+}
 
 
 def joined(arguments: Sequence[str]) -> list[str]:
@@ -42,7 +89,14 @@ def parameter(option: Option) -> inspect.Parameter:
     # Two words after one flag; all others are one text, which the option's own converter reads.
     kind: Any = bool if flag else {"interval": tuple[str, str]}.get(option.name, str)
     shown = "" if flag or option.default in (None, ()) else f" [default: {_plain(option.show(option.default))}]"
-    told = typer.Option(option.flag, *option.aliases, help=option.help + shown, show_default=False)
+    told = typer.Option(
+        option.flag,
+        *option.aliases,
+        help=escape(option.help + shown),  # or what stands in brackets would be taken for a style
+        show_default=False,
+        metavar=None if flag else takes(option),
+        rich_help_panel=next((panel for panel, names in PANELS.items() if option.name in names), OF_METHODS),
+    )
     return inspect.Parameter(
         option.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, told]
     )
@@ -51,3 +105,49 @@ def parameter(option: Option) -> inspect.Parameter:
 def _plain(value: Any) -> str:
     """A default as people type it."""
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def takes(option: Option) -> str:
+    """What the option's value is, as the help writes it after the flag.
+
+    >>> from epsearch.study.options import options
+    >>> [takes(options()[name]) for name in ("points", "lr", "memory_batch", "trigger", "device")]
+    ['INT', 'FLOAT', 'INT|all', 'zero|epsilon', 'auto|cpu|cuda']
+    """
+    parse: Callable[..., Any] = option.convert
+    given: dict[str, Any] = {}
+    if isinstance(option.convert, partial):
+        parse, given = option.convert.func, option.convert.keywords
+    if parse is of.hyperparameter:
+        one = given["one"]
+        number = "INT" if one.whole else "FLOAT"
+        return "|".join(one.choices) or number + "|all" * one.all_for_none
+    words = "|".join(given.get("allowed", ()))
+    return words if words and len(words) <= WIDEST else TAKES.get(parse, "NAME" if words else "TEXT")
+
+
+def besides(
+    *,
+    extend: Annotated[
+        bool,
+        typer.Option(
+            "--extend",
+            help="Extend the search --name; options that are not given keep their values.",
+            rich_help_panel=SEARCHED,
+        ),
+    ] = False,
+    config: Annotated[
+        Path | None,
+        typer.Option(help="YAML file of options; the command line wins.", metavar="FILE", rich_help_panel=OUTPUT),
+    ] = None,
+    print_config: Annotated[
+        bool, typer.Option("--print-config", help="Print the effective study and stop.", rich_help_panel=OUTPUT)
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="No progress, only the summary.", rich_help_panel=OUTPUT)
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print JSON on standard output.", rich_help_panel=OUTPUT)
+    ] = False,
+) -> None:
+    """The options of a command that takes a study besides the study's own; `extend` is of searches alone."""

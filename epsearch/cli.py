@@ -5,22 +5,38 @@ import json
 import sys
 from collections.abc import Callable
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import RenderableType
+from rich.markup import escape
 from rich.text import Text
 from typer.main import get_command
 
-from epsearch.arguments import joined, parameter
+from epsearch.arguments import (
+    DATA,
+    DATASET,
+    OUT,
+    STORAGE,
+    DataDir,
+    Dataset,
+    Json,
+    Name,
+    Names,
+    Out,
+    Storage,
+    besides,
+    joined,
+    parameter,
+)
 from epsearch.failures.lines import answered
 from epsearch.ledger.location import kept_within, ledger_url
 from epsearch.preparation.build import build
 from epsearch.study.description import Study
 from epsearch.study.kinds import KINDS, Comparison, MemoryStudy, Search
 from epsearch.study.limits import SIDE
-from epsearch.study.options import options
 from epsearch.terminal.consoles import PlainConsole, facts
 from results.ledger.url import LedgerUrl
 
@@ -31,28 +47,24 @@ app = typer.Typer(
     name="epsearch",
     help="Finds the soft constraint ε of ε-SOFT-GEM, a continual-learning method, and compares it with others.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,  # whatever is raised becomes one line: failures/lines.py
 )
 out, err = PlainConsole(), PlainConsole(stderr=True)
-# Of commands that take no study: read and shown as the options of studies are.
-OUT, DATA, DATASET, STORAGE = (options()[name] for name in ("out", "data_dir", "dataset", "storage"))
 
-Storage = Annotated[
-    str | None, typer.Option(help="SQLAlchemy URL of the ledger. [default: $EPSEARCH_STORAGE, or SQLite in --out]")
-]
-Out = Annotated[
-    Path,
-    typer.Option("--out", help="Folder of the ledger and the reports.", parser=OUT.parse, metavar="DIRECTORY"),
-]
-DataDir = Annotated[Path, typer.Option(help="Folder of datasets.", parser=DATA.parse, metavar="DIRECTORY")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
-Dataset = Annotated[str, typer.Argument(help="Name of a dataset of images, or folder:PATH.")]
-Name = Annotated[str | None, typer.Argument(help="Name of the study, see `epsearch list`. [default: the newest]")]
-Names = Annotated[
-    list[str] | None,
-    typer.Argument(help="Names of studies; several searches are set side by side. [default: the newest]"),
-]
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        out.print(f"epsearch {version('epsearch')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _every_command(
+    version_: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """The options before every command."""
 
 
 def main() -> None:
@@ -92,27 +104,13 @@ def _command(kind: type[Study], act: Callable[..., None]) -> Callable[..., None]
         else:
             act(study, **values)
 
-    besides = inspect.signature(_besides).parameters.items()
-    own = [parameter for name, parameter in besides if kind.grows or name != "extend"]
+    others = inspect.signature(besides).parameters.items()
+    own = [one for name, one in others if kind.grows or name != "extend"]
     signature = inspect.Signature([*map(parameter, kind.options().values()), *own])
     # Typer reads both: the order and the defaults from the one, the types from the other.
     command.__signature__ = signature  # type: ignore[attr-defined]
     command.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()}
     return command
-
-
-def _besides(
-    *,
-    extend: Annotated[
-        bool,
-        typer.Option("--extend", help="Extend the search --name; options that are not given keep their values."),
-    ] = False,
-    config: Annotated[Path | None, typer.Option(help="YAML file of options; the command line wins.")] = None,
-    print_config: Annotated[bool, typer.Option("--print-config", help="Print the effective study and stop.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress, only the summary.")] = False,
-    as_json: Json = False,
-) -> None:
-    """The options of a command that takes a study besides the study's own; `extend` is of searches alone."""
 
 
 def _grown(given: dict[str, Any], config: Path | None) -> Study:
@@ -219,7 +217,7 @@ def prepare(
     dataset: Dataset,
     data_dir: DataDir = DATA.default,
     image_size: Annotated[
-        int | None, typer.Option(min=1, max=SIDE, help="Side in pixels. [default: the dataset's]")
+        int | None, typer.Option(min=1, max=SIDE, help=escape("Side in pixels. [default: the dataset's]"))
     ] = None,
     skip_corrupt: Annotated[bool, typer.Option("--skip-corrupt", help="Leave out what cannot be decoded.")] = False,
     as_json: Json = False,

@@ -233,6 +233,23 @@ OTHERS: tuple[Option, ...] = (
 )
 
 
+PANELS = {
+    "What is searched": (
+        *("method", "methods", "sizes", "search", "interval", "strategy", "strategy_seed", "repeats", "points"),
+        *("seeds", "race", "score_on", "tune"),
+    ),
+    "Stream": (
+        *("dataset", "data_dir", "tasks", "cv_tasks", "classes_per_task", "image_size", "examples_per_task"),
+        "skip_corrupt",
+    ),
+    "Evaluation": ("eval_seeds", "certify"),
+    "Where and how it runs": ("runner", "workers", "address", "device", "precision", "numeric_path"),
+    "Output": ("name", "out", "storage"),
+}
+"""How `--help` groups options by subject; all others, hyperparameters among them, are of `OF_METHODS`."""
+OF_METHODS = "Method and training"
+
+
 def options() -> dict[str, Option]:
     """All options by name, in the order of `--help`: with one for every hyperparameter of any method."""
     own = (

@@ -2,6 +2,7 @@
 
 import os
 import re
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,9 @@ from typer.main import get_command
 
 from epsearch.cli import app
 from epsearch.study.kinds import KINDS
-from epsearch.study.options import options
+from epsearch.study.options import OF_METHODS, PANELS, options
+from search_spaces.published.definition import load_definition
+from trainers.methods import hyperparameters
 from trainers.streams.pixels import mnist
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -172,3 +175,38 @@ def test_every_command_has_help_and_docs():
 def test_help_lists_every_option(epsearch, kind):
     shown = epsearch(kind.kind, "--help").out
     assert all(option.flag in shown for option in kind.options().values() if len(option.flag) < 20)
+
+
+def test_help_says_what_options_take_and_what_they_are_without(epsearch, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "140")
+    shown = " ".join(epsearch("run", "--help").out.replace("│", " ").split())
+    for panel in (*PANELS, OF_METHODS):
+        assert f"─ {panel} ─" in shown
+    for part in (
+        "--points INT Values tried in each round. [default: the dataset's]",
+        "--lr FLOAT",
+        "--runner tune|local",
+    ):
+        assert part in shown
+    assert "<str>" not in shown and "[default: permuted_digits]" in shown
+
+
+def test_every_option_has_its_panel_and_no_panel_has_others():
+    named = [name for names in PANELS.values() for name in names]
+    assert len(set(named)) == len(named) and set(named) < set(options())
+    of_methods = set(options()) - set(named)
+    assert of_methods == {*hyperparameters(), "network", "pretrained", "settings"}
+
+
+def test_version(epsearch):
+    assert epsearch("--version").out == f"epsearch {version('epsearch')}\n"
+
+
+def test_the_docs_tell_the_defaults_that_differ_by_dataset():
+    page = (DOCS / "commands.md").read_text(encoding="utf-8")
+    rows = {
+        flag: next(line for line in page.splitlines() if line.startswith(f"| `--{flag}`")) for flag in ("memory", "lr")
+    }
+    for dataset in ("permuted_mnist", "permuted_digits", "split_cifar", "split_cub", "split_awa", "folder:birds"):
+        definition = load_definition(dataset)
+        assert f"{definition.memory} on" in rows["memory"] and f"{definition.learning_rate:g} on" in rows["lr"]
