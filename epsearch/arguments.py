@@ -13,9 +13,9 @@ from epsearch.ledger.location import storage
 from epsearch.study import parsers as of
 from epsearch.study.hyperparameters import space
 from epsearch.study.option import Option
-from epsearch.study.options import OF_METHODS, PANELS, options
+from epsearch.study.options import HELP_GROUPS, OF_METHODS, options
 
-SEARCHED, *_, OUTPUT = PANELS
+SEARCHED, *_, OUTPUT = HELP_GROUPS
 # Of commands that take no study: read and shown as the options of studies are.
 OUT, DATA, DATASET, STORAGE = (options()[name] for name in ("out", "data_dir", "dataset", "storage"))
 
@@ -95,7 +95,7 @@ def parameter(option: Option) -> inspect.Parameter:
         help=escape(option.help + shown),  # or what stands in brackets would be taken for a style
         show_default=False,
         metavar=None if flag else takes(option),
-        rich_help_panel=next((panel for panel, names in PANELS.items() if option.name in names), OF_METHODS),
+        rich_help_panel=next((panel for panel, names in HELP_GROUPS.items() if option.name in names), OF_METHODS),
     )
     return inspect.Parameter(
         option.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, told]

@@ -12,7 +12,7 @@ from results.statistics.racing import separated
 from search_spaces.space import Point
 
 FIRST_SEEDS = 2  # fewer have no spread
-ALPHA = 0.05  # the chance, a round, that a race drops the best value
+ALPHA = 0.05  # the chance, a round, that a race drops the best value; reports have theirs (statistics/paired.py)
 
 Found = Callable[[Point, int], RunRecord | None]
 

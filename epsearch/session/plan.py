@@ -23,7 +23,7 @@ from trainers.streams import DataError
 
 PROBE_SECONDS = 3.0
 WORTH_A_PROBE = 2e11  # FLOP: less is trained in about the time that the probe takes
-CONFIDENCE = 0.95
+CONFIDENCE = 0.95  # of the time to go; verdicts have theirs in results/statistics/paired.py
 
 
 def make_plan(loop: SearchLoop) -> Plan:

@@ -233,7 +233,7 @@ OTHERS: tuple[Option, ...] = (
 )
 
 
-PANELS = {
+HELP_GROUPS = {
     "What is searched": (
         *("method", "methods", "sizes", "search", "interval", "strategy", "strategy_seed", "repeats", "points"),
         *("seeds", "race", "score_on", "tune"),

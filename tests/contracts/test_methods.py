@@ -140,9 +140,9 @@ def test_declared_memory_is_what_is_kept(method):
         referenced = any(segment.reference for segment in segments)
         assert referenced == (METHODS[method].memory is not None and (task > 0 or method == "er"))
         pool.remember(task)
-    assert len(pool.inputs) - stream.examples == pool.capacity
-    slots = {None: 0, "sampled": 24, "per task": 24, "reservoir": 36}[METHODS[method].memory]
-    assert pool.capacity == slots  # 3 a class and task; the last task's are read by a reservoir only
+    assert len(pool.inputs) - stream.examples == pool.slots
+    quota = {None: 0, "sampled": 24, "per task": 24, "reservoir": 36}[METHODS[method].memory]
+    assert pool.slots == quota  # 3 a class and task; the last task's are read by a reservoir only
 
 
 def black(images=60, pixels=9, classes=4):

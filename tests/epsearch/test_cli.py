@@ -11,7 +11,7 @@ from typer.main import get_command
 
 from epsearch.cli import app
 from epsearch.study.kinds import KINDS
-from epsearch.study.options import OF_METHODS, PANELS, options
+from epsearch.study.options import HELP_GROUPS, OF_METHODS, options
 from search_spaces.published.definition import load_definition
 from trainers.methods import hyperparameters
 from trainers.streams.pixels import mnist
@@ -180,7 +180,7 @@ def test_help_lists_every_option(epsearch, kind):
 def test_help_says_what_options_take_and_what_they_are_without(epsearch, monkeypatch):
     monkeypatch.setenv("COLUMNS", "140")
     shown = " ".join(epsearch("run", "--help").out.replace("│", " ").split())
-    for panel in (*PANELS, OF_METHODS):
+    for panel in (*HELP_GROUPS, OF_METHODS):
         assert f"─ {panel} ─" in shown
     for part in (
         "--points INT Values tried in each round. [default: the dataset's]",
@@ -192,7 +192,7 @@ def test_help_says_what_options_take_and_what_they_are_without(epsearch, monkeyp
 
 
 def test_every_option_has_its_panel_and_no_panel_has_others():
-    named = [name for names in PANELS.values() for name in names]
+    named = [name for names in HELP_GROUPS.values() for name in names]
     assert len(set(named)) == len(named) and set(named) < set(options())
     of_methods = set(options()) - set(named)
     assert of_methods == {*hyperparameters(), "network", "pretrained", "settings"}

@@ -253,7 +253,7 @@ def test_a_listener_can_stop_a_run_which_then_goes_on_from_there(small_study, tm
     """In the middle of cohorts that would take minutes to their end; what was stored by then is told."""
     options = {"repeats": 1, "points": 3, "runner": runner, "workers": 2}
     options |= {"address": ray_address} if runner == "tune" else {}
-    study = small_study(**options, examples_per_task=1000, tasks=3, name="mine")
+    study = small_study(**options, examples_per_task=400, batch_size=1, tasks=3, name="mine")
 
     class Impatient(Recorded):
         def stop_wanted(self):
@@ -270,7 +270,9 @@ def test_a_listener_can_stop_a_run_which_then_goes_on_from_there(small_study, tm
     assert {record.key for record in events.stored} == kept.keys() and len(kept) > 0
     again = run(study)
     assert again.effort.reused == len(kept) and again.effort.trained > 0
-    straight = run(small_study(**options, examples_per_task=1000, tasks=3, name="mine", out=tmp_path / "straight"))
+    straight = run(
+        small_study(**options, examples_per_task=400, batch_size=1, tasks=3, name="mine", out=tmp_path / "straight")
+    )
     assert evaluation_table(again.results).equals(evaluation_table(straight.results))
 
 
