@@ -82,6 +82,7 @@ def test_compare_refuses_what_it_does_not_know():
     assert answer.returncode == 2 and "no-such-revision" in answer.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [".", BEFORE_PROTOCOL])
 def test_a_revision_answers_cases_and_leaves(name, tmp_path):
     import turns
@@ -128,6 +129,7 @@ def test_the_strengths_of_a_penalty_do_not_diverge():
     assert (result.diverged_task == -1).all()
 
 
+@pytest.mark.slow
 def test_the_ledger_of_a_revision_holds_its_searches(tmp_path):
     from revisions import Revision
 
