@@ -13,6 +13,9 @@ from epsearch.runners.ray_start import shut_down
 from epsearch.runners.tune import start_private_ray
 from trainers.notes import first_line
 
+LEAST_FREE_GIB = 1.0
+"""Free on the disk of a folder that is written to; less is a fault."""
+
 
 class Check(NamedTuple):
     """One line of `epsearch doctor`."""
@@ -95,4 +98,8 @@ def _space(subject: str, folder: Path) -> Check:
     existing = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     free = shutil.disk_usage(existing).free / 2**30
     writable = os.access(existing, os.W_OK)
-    return Check(subject, writable and free > 1, f"{folder}: {free:.1f} GiB free{'' if writable else '; not writable'}")
+    return Check(
+        subject,
+        writable and free > LEAST_FREE_GIB,
+        f"{folder}: {free:.1f} GiB free{'' if writable else '; not writable'}",
+    )

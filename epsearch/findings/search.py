@@ -16,10 +16,12 @@ from results.search import Evaluated, Race, SearchResults, SearchRound
 from search_spaces.space import Parameter
 from trainers.numeric_path import NumericPath
 
-# The largest difference of an accuracy between a member alone and in its cohort: on a GPU a batched matrix product may
-# add in another order for another number of members, and a step along a tiny gradient makes a rounding error large. So
-# it is on a CPU where members of a residual network are trained in one grouped convolution.
-TOLERANCE = 0.02
+CERTIFICATE_TOLERANCE = 0.02
+"""The largest difference of an accuracy between a member alone and in its cohort that is no fault.
+
+On a GPU a batched matrix product may add in another order for another number of members, and a step along a tiny gradient
+makes a rounding error large. So it is on a CPU where members of a residual network are trained in one grouped convolution.
+"""
 
 
 def search_results(loop: SearchLoop, facts: Mapping[str, str], waiting: Patience | None = None) -> SearchResults:
@@ -91,7 +93,7 @@ def _tolerance(study: Study) -> float:
     """The largest difference of an accuracy, a fraction, a certificate may show; 0 where the arithmetic is the same."""
     path = NumericPath.parse(study.numeric_path) if study.numeric_path else NumericPath()
     alone = path.device == "cpu" and (study.network == "mlp" or path.one_by_one)
-    return 0.0 if alone else TOLERANCE
+    return 0.0 if alone else CERTIFICATE_TOLERANCE
 
 
 def _notes(loop: SearchLoop) -> list[str]:
