@@ -19,8 +19,9 @@ from trainers.numeric_path import NumericPath
 CERTIFICATE_TOLERANCE = 0.02
 """The largest difference of an accuracy between a member alone and in its cohort that is no fault.
 
-On a GPU a batched matrix product may add in another order for another number of members, and a step along a tiny gradient
-makes a rounding error large. So it is on a CPU where members of a residual network are trained in one grouped convolution.
+On a GPU a batched matrix product may add in another order for another number of members, and a step along a tiny
+gradient makes a rounding error large. So it is on a CPU where members of a residual network are trained in one grouped
+convolution.
 """
 
 
