@@ -5,7 +5,7 @@ legend goes above the panels and panels side by side go below each other. Withou
 cannot unpack, the data tables of the figures stay open in their place. */
 (function () {
   "use strict";
-  var DARK = window.matchMedia("(prefers-color-scheme: dark)");
+  var DARK = window.matchMedia("screen and (prefers-color-scheme: dark)"); // paper stays light
   var NARROW = window.matchMedia("(max-width: 640px)");
   // Colours of results/figures/style.py -> theirs on a dark page; those left out can be seen on both.
   var ON_DARK = {
@@ -29,13 +29,9 @@ cannot unpack, the data tables of the figures stay open in their place. */
     return text.replace(new RegExp(known.join("|"), "gi"), function (colour) { return ON_DARK[colour.toLowerCase()]; });
   }
 
-  function axes(layout, letter) {
-    return Object.keys(layout).filter(function (key) { return new RegExp("^" + letter + "axis\\d*$").test(key); });
-  }
-
   /* The panels of a figure from the top left on: names of their axes and where they are. */
   function panels(layout) {
-    return axes(layout, "x").map(function (x) {
+    return Object.keys(layout).filter(function (key) { return /^xaxis\d*$/.test(key); }).map(function (x) {
       var anchor = layout[x].anchor || "y";
       var y = "yaxis" + anchor.slice(1);
       return { x: x, y: y, across: layout[x].domain || [0, 1], up: layout[y].domain || [0, 1] };

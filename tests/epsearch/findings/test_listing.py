@@ -81,12 +81,16 @@ def test_a_search_is_listed_as_its_records_have_it(small_study, options):
     assert len({status for status, *_ in found}) > 5
 
 
-@pytest.mark.parametrize("kind", [Comparison, MemoryStudy], ids=lambda kind: kind.kind)
-@pytest.mark.parametrize("more", [{}, {"tune": True}], ids=["plain", "tuned"])
-def test_a_table_is_listed_as_its_records_have_it(tmp_path, kind, more):
-    if kind is MemoryStudy and more:
-        pytest.skip("a memory study is not tuned")
-    own = {"methods": "van,agem", "memory": 3} | more if kind is Comparison else {"sizes": "2,3"}
+@pytest.mark.parametrize(
+    ("kind", "own"),
+    [
+        (Comparison, {"methods": "van,agem", "memory": 3}),
+        (Comparison, {"methods": "van,agem", "memory": 3, "tune": True}),
+        (MemoryStudy, {"sizes": "2,3"}),
+    ],
+    ids=["comparison", "tuned comparison", "memory study"],
+)
+def test_a_table_is_listed_as_its_records_have_it(tmp_path, kind, own):
     study = build(
         kind, {name: one for name, one in TINY.items() if name != "memory"} | own | {"out": tmp_path / "runs"}
     )
