@@ -8,12 +8,13 @@ from typing import Any, NamedTuple, cast
 from epsearch.events import SILENT, Events
 from epsearch.failures.errors import UsageError, refused
 from epsearch.failures.stopping import TRAINS
+from epsearch.findings.facts import facts
 from epsearch.findings.listing import load
 from epsearch.findings.reports import REPORTS, AnyResults
 from epsearch.loop.base import Loop
 from epsearch.preparation import growth
 from epsearch.preparation.build import grow, places
-from epsearch.session.session import Effort, facts, make_folder, patience, train
+from epsearch.session.session import Effort, make_folder, patience, train
 from epsearch.study.description import Study
 from epsearch.study.kinds import Search
 from results.ledger.retry import Patience

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from epsearch.findings.facts import unfinished
 from epsearch.findings.search import search_results
 from epsearch.loop.table import Row, TableLoop
-from epsearch.session.session import unfinished
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from results.ledger.record import RunRecord
 from results.ledger.retry import Patience

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from epsearch.failures.errors import UsageError
 from epsearch.findings.evaluated import looks
+from epsearch.findings.facts import unfinished
 from epsearch.findings.listing import opened
 from epsearch.ledger.damage import unused_in_words
 from epsearch.loop import race
 from epsearch.loop.search import SearchLoop
-from epsearch.session.session import unfinished
 from epsearch.study.description import Study
 from results.ledger.retry import Patience
 from results.points import point_of, point_text

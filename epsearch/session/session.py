@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,7 +16,6 @@ from epsearch.loop.ahead import Plan
 from epsearch.loop.base import Loop
 from epsearch.loop.search import SearchLoop, open_search
 from epsearch.loop.table import open_table
-from epsearch.machine import describe_machine
 from epsearch.preparation import growth
 from epsearch.preparation.arithmetic import numeric_path
 from epsearch.preparation.data import Prepared, prepare
@@ -26,7 +24,7 @@ from epsearch.runners.progress import Monitor
 from epsearch.study.description import Study
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from results.files import writable
-from results.labels import duration_text, on_one_line
+from results.labels import on_one_line
 from results.ledger.errors import StoreUnavailable
 from results.ledger.retry import Patience
 from results.ledger.store import Store, StoreError, StudyRow
@@ -214,39 +212,6 @@ def make_folder(folder: Path, instead: str = "give another --out") -> None:
         raise UsageError(f"{wrong}: {error.strerror}; {instead}") from error
     if not writable(folder):
         raise UsageError(f"{wrong}: no permission; {instead}")
-
-
-def facts(loop: Loop, effort: Effort | None) -> dict[str, str]:
-    """What a report says about the work: members, steps, times, machine, versions.
-
-    effort: of the session that ends with the report; None where a report is written again.
-    """
-    records = loop.records.values()
-    told = {
-        "members": f"{len(records)} in the ledger for this study",
-        "SGD steps of all members": f"{sum(record.steps for record in records):,}",
-        "training time of all members": duration_text(sum(record.seconds for record in records)),
-    }
-    if effort is not None:
-        told |= {
-            "last run": (
-                f"{effort.trained} members trained, {effort.reused} taken from the ledger, "
-                f"in {duration_text(effort.seconds)}"
-            ),
-            "SGD steps of the last run": (
-                f"{effort.member_steps:,} taken, {effort.saved:,} saved: members of a seed share the first task"
-            ),
-        }
-    return told | describe_machine() | {"epsearch": version("epsearch")}
-
-
-def unfinished(loop: Loop) -> list[str]:
-    """Notes where the study is not finished: how far it is, and what of the ledger cannot be used; else none."""
-    if loop.done:
-        return []
-    unused, again = loop.unused(), f"`epsearch {loop.study.kind}` trains again."
-    damage = [f"{unused_in_words(unused)}; {again}"] if unused else []
-    return [f"The study is not finished; {loop.state()}.", *damage]
 
 
 def _runner(study: Study) -> AbstractContextManager[Callable[[Loop, Monitor], None]]:

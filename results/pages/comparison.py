@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from results.figures import curves, transfer
+from results.figures import over_tasks, transfer
 from results.html import appendix, page
 from results.labels import count_text, dataset_label, number_text
 from results.metrics import METRICS
@@ -28,8 +28,8 @@ def write_comparison(comparison: ComparisonResults, folder: Path) -> Path:
     sheet, rows = comparison_sheet(comparison, table), [(row.label, row.records) for row in comparison.rows]
     # A new figure is one line here.
     figures: Figures = {
-        "accuracy_curve": (curves, curves.numbers(rows, "A_k")),
-        "forgetting_curve": (curves, curves.numbers(rows, "F_k")),
+        "accuracy_curve": (over_tasks, over_tasks.numbers(rows, "A_k")),
+        "forgetting_curve": (over_tasks, over_tasks.numbers(rows, "F_k")),
         "transfer": (transfer, transfer.numbers(table)),
     }
     tables = {"comparison": table, "ranking": ranked.table}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from results.figures import best_so_far, curves, parameter_curve, shrinking, slices
+from results.figures import best_so_far, over_tasks, parameter_curve, shrinking, slices
 from results.html import appendix, page
 from results.labels import STREAM_LABELS, dataset_label, method_label, strategy_label
 from results.pages.search import confidence, evaluation, sections
@@ -49,7 +49,7 @@ def _figures(results: SearchResults) -> Figures:
         **of_points,
         **({"shrinking": (shrinking, shrinking.numbers(results))} if results.has_spans else {}),
         "best_so_far": (best_so_far, best_so_far.numbers(results)),
-        "accuracy_curve": (curves, curves.numbers(evaluated_rows(results), "A_k")),
+        "accuracy_curve": (over_tasks, over_tasks.numbers(evaluated_rows(results), "A_k")),
     }
 
 

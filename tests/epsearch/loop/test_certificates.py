@@ -7,10 +7,11 @@ import pytest
 from epsearch import api
 from epsearch.events import SILENT
 from epsearch.findings import listing
+from epsearch.findings.facts import unfinished
 from epsearch.preparation import growth
 from epsearch.preparation.build import build, grow
 from epsearch.preparation.data import prepare
-from epsearch.session.session import make_folder, sum_up, unfinished
+from epsearch.session.session import make_folder, sum_up
 from epsearch.study.kinds import Search
 from epsearch.terminal import lists
 from results.ledger.store import Store

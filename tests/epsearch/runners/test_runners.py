@@ -260,8 +260,9 @@ def test_a_listener_can_stop_a_run_which_then_goes_on_from_there(small_study, tm
             return bool(self.stored) and self.seen[-1].member_steps > self.steps_then
 
         def records(self, stored):
+            if not self.stored:  # once: where cohorts are short, their last steps come just before their records
+                self.steps_then = self.seen[-1].member_steps
             super().records(stored)
-            self.steps_then = self.seen[-1].member_steps
 
     events = Impatient()
     with pytest.raises(Interrupted):

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from results.figures import curves, parameter_curve, shrinking
+from results.figures import over_tasks, parameter_curve, shrinking
 from results.metrics import average_accuracy, average_accuracy_curve
 from results.pages.search.report import write_report
 from results.search_tables import evaluated_rows
@@ -93,7 +93,7 @@ def test_winners_may_come_in_any_order() -> None:
 
 def test_accuracy_curve_numbers() -> None:
     results = study(repeats=1)
-    chosen, zero = curves.numbers(evaluated_rows(results)).curves
+    chosen, zero = over_tasks.numbers(evaluated_rows(results)).curves
     stack = np.stack([r.accuracies for r in results.evaluation if r.epsilon == 0])
     assert zero.mean == pytest.approx(100 * average_accuracy_curve(stack).mean(axis=0))
     assert zero.std == pytest.approx(100 * average_accuracy_curve(stack).std(axis=0))
@@ -101,9 +101,9 @@ def test_accuracy_curve_numbers() -> None:
 
 
 def test_accuracy_curve_without_spread_or_evaluation() -> None:
-    found = curves.numbers(evaluated_rows(study(repeats=1, seeds=1))).curves
+    found = over_tasks.numbers(evaluated_rows(study(repeats=1, seeds=1))).curves
     assert all(math.isnan(s) for s in found[0].std)
-    assert curves.numbers(evaluated_rows(study(repeats=1, evaluated=False))).curves == ()
+    assert over_tasks.numbers(evaluated_rows(study(repeats=1, evaluated=False))).curves == ()
 
 
 @pytest.mark.parametrize("shape", [(1, 3, 1), (2, 4, 1), (6, 7, 2)])
@@ -112,7 +112,7 @@ def test_every_figure_draws_valid_json(shape: tuple[int, int, int]) -> None:
     results = study(repeats=repeats, points=points, seeds=seeds, tasks=2)
     pairs = [(parameter_curve, parameter_curve.numbers(results, m)) for m in ("A_T", "F_T")]
     pairs.append((shrinking, shrinking.numbers(results)))
-    pairs += [(curves, curves.numbers(evaluated_rows(results), m)) for m in ("A_k", "F_k")]
+    pairs += [(over_tasks, over_tasks.numbers(evaluated_rows(results), m)) for m in ("A_k", "F_k")]
     for module, numbers in pairs:
         drawn = json.loads(module.draw(numbers).to_json())
         assert drawn["data"] and module.caption(numbers) and module.tables(numbers)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from results.figures import curves, memory_panels, transfer
+from results.figures import memory_panels, over_tasks, transfer
 from results.figures.style import look
 from results.pages.comparison import write_comparison
 from results.pages.comparison_numbers import comparison_table
@@ -171,21 +171,21 @@ def test_everything_from_outside_is_escaped(tmp_path: Path) -> None:
 def test_curves_of_many_rows_have_a_closer_panel() -> None:
     rows = [(row.label, row.records) for row in comparison().rows]
     for metric in ("A_k", "F_k"):
-        found = curves.numbers(rows, metric)
+        found = over_tasks.numbers(rows, metric)
         assert len(found.curves) == 12 and found.places == (0, 1, *range(3, 13))
-        assert curves.zoom(found) is not None and "again, on its own scale" in curves.caption(found)
-        drawn = json.loads(curves.draw(found).to_json())
+        assert over_tasks.zoom(found) is not None and "again, on its own scale" in over_tasks.caption(found)
+        drawn = json.loads(over_tasks.draw(found).to_json())
         assert len(drawn["data"]) == 24 and sum(trace["showlegend"] for trace in drawn["data"]) == 12
     with pytest.raises(ValueError, match="no curve of 'B_k'"):
-        curves.numbers(rows, "B_k")
+        over_tasks.numbers(rows, "B_k")
 
 
 def test_single_tasks_and_seeds_draw() -> None:
     rows = [(f"{i}", [member("agem", 0, tasks=1, learned=0.9 + 0.01 * i)]) for i in range(5)]
     for metric in ("A_k", "F_k"):
-        found = curves.numbers(rows, metric)
+        found = over_tasks.numbers(rows, metric)
         assert math.isnan(found.curves[0].std[0])
-        assert json.loads(curves.draw(found).to_json())["data"]
+        assert json.loads(over_tasks.draw(found).to_json())["data"]
 
 
 def test_lines_look_different() -> None:

@@ -1,0 +1,42 @@
+"""What a report says besides results: the work, machine and versions; how far a study is that is not finished."""
+
+from importlib.metadata import version
+
+from epsearch.ledger.damage import unused_in_words
+from epsearch.loop.base import Loop
+from epsearch.machine import describe_machine
+from epsearch.session.session import Effort
+from results.labels import duration_text
+
+
+def facts(loop: Loop, effort: Effort | None) -> dict[str, str]:
+    """What a report says about the work: members, steps, times, machine, versions.
+
+    effort: of the session that ends with the report; None where a report is written again.
+    """
+    records = loop.records.values()
+    told = {
+        "members": f"{len(records)} in the ledger for this study",
+        "SGD steps of all members": f"{sum(record.steps for record in records):,}",
+        "training time of all members": duration_text(sum(record.seconds for record in records)),
+    }
+    if effort is not None:
+        told |= {
+            "last run": (
+                f"{effort.trained} members trained, {effort.reused} taken from the ledger, "
+                f"in {duration_text(effort.seconds)}"
+            ),
+            "SGD steps of the last run": (
+                f"{effort.member_steps:,} taken, {effort.saved:,} saved: members of a seed share the first task"
+            ),
+        }
+    return told | describe_machine() | {"epsearch": version("epsearch")}
+
+
+def unfinished(loop: Loop) -> list[str]:
+    """Notes where the study is not finished: how far it is, and what of the ledger cannot be used; else none."""
+    if loop.done:
+        return []
+    unused, again = loop.unused(), f"`epsearch {loop.study.kind}` trains again."
+    damage = [f"{unused_in_words(unused)}; {again}"] if unused else []
+    return [f"The study is not finished; {loop.state()}.", *damage]
