@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Mapping
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -95,16 +96,25 @@ def subscripts(text: str) -> str:
 
 
 def epsilon_text(epsilon: float) -> str:
-    """Returns ε with six significant digits, so that 0.1 + 0.2 of a grid is printed as 0.3.
+    """Returns ε whole if ten significant digits are enough, as for the points of most grids; else with six.
 
     >>> epsilon_text(0.1 + 0.2), epsilon_text(0.07185), epsilon_text(-0.0)
     ('0.3', '0.07185', '0')
+    >>> epsilon_text(0.34561234), epsilon_text(1 / 3)
+    ('0.34561234', '0.333333')
     """
-    return f"{epsilon + 0.0:.6g}"  # −0.0 + 0.0 is 0.0
+    value = epsilon + 0.0  # −0.0 + 0.0 is 0.0
+    whole = f"{value:.10g}"
+    return whole if _same(float(whole), value) else f"{value:.6g}"
+
+
+def _same(one: float, other: float) -> bool:
+    """Returns whether two numbers differ by rounding at most."""
+    return math.isclose(one, other, rel_tol=1e-14)
 
 
 def interval_text(ends: tuple[float, float]) -> str:
-    """Returns a closed interval with six significant digits.
+    """Returns a closed interval whose ends are known, such as that of a round.
 
     >>> interval_text((0.0, 0.1 + 0.2))
     '[0, 0.3]'
@@ -112,13 +122,47 @@ def interval_text(ends: tuple[float, float]) -> str:
     return f"[{epsilon_text(ends[0])}, {epsilon_text(ends[1])}]"
 
 
-def about_text(ends: tuple[float, float]) -> str:
-    """Returns an estimated interval with three significant digits.
+def outwards(low: float, high: float) -> tuple[str, str]:
+    """Returns the ends of an estimated interval, rounded outwards to two digits of its width.
 
-    >>> about_text((0.117109, 0.1302))
-    '[0.117, 0.13]'
+    So what is told always contains what was estimated. An end keeps two digits of its own, and one that six digits give
+    whole, such as an end of the search, stays as it is.
+
+    >>> outwards(0.11710923, 0.13021234), outwards(0.345610012, 0.346390012), outwards(0.0, 0.1 + 0.2)
+    (('0.117', '0.131'), ('0.34561', '0.3464'), ('0', '0.3'))
+    >>> outwards(0.00012345678, 0.35678912)
+    ('0.00012', '0.36')
     """
-    return f"[{ends[0] + 0.0:.3g}, {ends[1] + 0.0:.3g}]"
+    width = high - low
+    return _to_digits_of(low, width, ROUND_FLOOR), _to_digits_of(high, width, ROUND_CEILING)
+
+
+def about_text(ends: tuple[float, float]) -> str:
+    """Returns an estimated interval, its ends as `outwards` rounds them.
+
+    >>> about_text((0.11710923, 0.13021234))
+    '[0.117, 0.131]'
+    """
+    return f"[{', '.join(outwards(*ends))}]"
+
+
+def estimate_text(value: float, ends: tuple[float, float]) -> str:
+    """Returns an estimate with as many digits as the ends of its interval have in `outwards`.
+
+    >>> estimate_text(0.12345678, (0.11710923, 0.13021234))
+    '0.123'
+    """
+    return _to_digits_of(value, ends[1] - ends[0], ROUND_HALF_EVEN)
+
+
+def _to_digits_of(value: float, width: float, rounding: str) -> str:
+    """Returns a value rounded to two digits of a width, or of its own where those are finer."""
+    if not math.isfinite(value) or _same(float(f"{value:.6g}"), value):
+        return f"{value + 0.0:.6g}"
+    sizes = [size for size in (width, abs(value)) if size > 0]
+    step = Decimal(10) ** (math.floor(math.log10(min(sizes))) - 1)
+    rounded = (Decimal(f"{value:.12g}") / step).to_integral_value(rounding) * step
+    return f"{float(rounded):.12g}"
 
 
 def settings_text(settings: Mapping[str, Any]) -> str:

@@ -5,7 +5,7 @@ import math
 import pandas as pd
 
 from results.figures.parameter_drawing import ParameterCurve, draw
-from results.labels import STREAM_LABELS, about_text, count_text, number_text
+from results.labels import STREAM_LABELS, about_text, count_text, estimate_text, number_text
 from results.metrics import METRICS, mean_std, summarize
 from results.search import SearchResults
 from results.verdict import wording
@@ -111,7 +111,8 @@ def _curve_caption(curve: ParameterCurve) -> str:
         return ""
     best = "highest" if curve.metric == "A_T" else "lowest"
     apart = "; ε = 0 is left out because another formula holds there" if curve.zero_is_agem else ""
-    ends, window = about_text((peak.low, peak.high)), peak.maximum.window
+    ends, window = about_text(peak.ends), peak.maximum.window
+    top = f"{curve.label} = {estimate_text(peak.best, peak.ends)}"
     where = f"where {curve.metric} is {best}: {curve.label} in {ends}, from {count_text(peak.maximum.seeds, 'seed')}"
     if peak.curve is None or window is None:
         which = "no quadratic curve can be fitted" if peak.maximum.seeds > 1 else "one seed gives no measure of noise"
@@ -120,6 +121,6 @@ def _curve_caption(curve: ParameterCurve) -> str:
     fit = "" if math.isnan(window.lack_of_fit_p) else f", lack of fit p = {window.lack_of_fit_p:.2g}"
     return (
         f"Dotted: quadratic curve fitted to {over}, with an intercept for each seed{fit}{apart}; star: where it is "
-        f"{best}, {curve.label} = {peak.best:.3g}. Shaded: 95 % confidence set of the place {where}, each seed being "
-        "one unit. The curve describes the shape; it does not choose the value."
+        f"{best}, {top}. Shaded: 95 % confidence set of the place {where}, each seed being one "
+        "unit. The curve describes the shape; it does not choose the value."
     )

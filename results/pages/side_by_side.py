@@ -84,7 +84,7 @@ def strategies_sheet(studies: Sequence[SearchResults], table: pd.DataFrame) -> S
 def _cells(label: str, study: SearchResults, row: pd.Series) -> tuple[Cell, ...]:
     """Returns the cells of one study, one for each column of the sheet."""
     peak = trust(study).peak
-    where = (Line(about_text((peak.low, peak.high)), "soft"),) if peak is not None else ()
+    where = (Line(about_text(peak.ends), "soft"),) if peak is not None else ()
     return (
         # A longer label has the study's name already.
         (Line(label), Line(study.name, "soft")) if label == strategy_label(study.strategy) else (Line(label),),

@@ -31,8 +31,9 @@ class Maximum(NamedTuple):
     at_high: bool
     """The same for the high end."""
     worse_ends: tuple[bool, bool]
-    """Whether a value with another formula at the low or high end (ε = 0) is significantly worse than the curve's top.
-    Then an open end means "arbitrarily close to it", not the end itself."""
+    """Whether the value at the low or high end is itself significantly worse, though those near it may be best: one
+    with another formula (ε = 0) than the curve's top, or, without a curve, one beside which nothing was tried. Then an
+    open end means "arbitrarily close to it", not the end itself."""
     best: float
     """Where the curve is highest over its window; without a curve the best tried value, NaN without a score."""
     bootstrap_low: float
@@ -82,7 +83,8 @@ def best_interval(
     if local is None:
         return Maximum(
             *hull[:4],
-            (False, False),
+            # Reached, as nothing was tried between, but not open.
+            (hull.low <= ends[0] and not hull.at_low, hull.high >= ends[1] and not hull.at_high),
             math.nan if first is None else float(points[first]),
             *(math.nan, math.nan),
             window=None,

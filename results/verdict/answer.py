@@ -8,6 +8,7 @@ from results.labels import (
     STREAM_LABELS,
     about_text,
     count_text,
+    estimate_text,
     interval_text,
     mean_std_text,
     number_text,
@@ -89,8 +90,10 @@ def _against_baseline(results: SearchResults) -> str:
         return ""  # the same members as in the evaluation, whose paragraph compares them
     baseline, subject = wording.baseline(results), wording.subject(results)
     pair = baseline_pair(results)
+    name = baseline[:1].upper() + baseline[1:] if baseline.startswith("the ") else baseline
+    if results.baseline not in results.points:
+        return f"{name} was not tried in the search, which therefore cannot compare it with the chosen {subject}."
     if not pair.n:
-        name = baseline[:1].upper() + baseline[1:] if baseline.startswith("the ") else baseline
         return f"{name} shares no measured seed with the chosen {subject}, so the search cannot compare them."
     # With two values, or after a choice by other rules, the choice is not the maximum of many means.
     selected = (
@@ -166,7 +169,7 @@ def _outside(results: SearchResults) -> str:
     peak = trust(results).peak
     if peak is None or peak.curve is None or peak.low <= float(results.chosen[0]) <= peak.high:
         return ""
-    ends, best = about_text((peak.low, peak.high)), f"{peak.best:.3g}"
+    ends, best = about_text(peak.ends), estimate_text(peak.best, peak.ends)
     luck = "" if wording.higher(results) else ", as can happen to the highest of noisy means"
     return (
         f"It lies outside the interval {ends} that the fitted curve leaves open{luck}; "

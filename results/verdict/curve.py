@@ -6,18 +6,24 @@ from typing import NamedTuple
 import numpy as np
 
 from results.inert import INERT, inert
-from results.labels import count_text, epsilon_text
+from results.labels import count_text, epsilon_text, estimate_text, outwards
 from results.statistics.anova import no_difference
 from results.statistics.confidence_set import Maximum
 from results.statistics.curve import FEWEST_POINTS
-from results.statistics.paired import CONFIDENCE
+from results.statistics.paired import ALPHA, CONFIDENCE
+from results.statistics.power import LEAST_FOR_A_TEST
 from results.statistics.rivals import rivals
 
 LOST_SHARE = 0.25
 """With this share of diverged members or more, a search says more about divergence than about the parameter."""
 
+FEWEST_SEEDS = 3
+"""With these the noise can be estimated well enough for a verdict."""
+
 MANY_SEEDS = 100
 """A larger number of needed seeds is printed as "more than 100"."""
+
+FOR_A_TEST = f"a paired test can reach p < {ALPHA} with {LEAST_FOR_A_TEST}"
 
 
 class Verdict(NamedTuple):
@@ -75,25 +81,22 @@ def verdict(
         return Verdict(INERT, maximum.low, maximum.high, *nothing)
     if reason := diverging(scores, lost, FEWEST_POINTS, "value", members):
         return Verdict("diverging", maximum.low, maximum.high, reason, stable(label))
-    span = f"[{epsilon_text(maximum.low)}, {epsilon_text(maximum.high)}]"
     seeds = count_text(maximum.seeds, "seed")
     if maximum.seeds < 2:
         text = f"{seeds.capitalize()} gave scores, so there is no estimate of the noise: the best {label} is unknown."
-        return Verdict("flat", maximum.low, maximum.high, text, "Train at least 3 seeds of every value.")
+        return Verdict("flat", maximum.low, maximum.high, text, more_seeds("value"))
     if maximum.at_low and maximum.at_high:
         return _flat(maximum, scores, label, seeds)
     if maximum.at_low or maximum.at_high:
-        return _edge(maximum, label, natural, span, seeds)
-    best = epsilon_text(maximum.best)
-    text = f"The best {label} lies in {span} with {100 * CONFIDENCE:.0f} % confidence ({seeds}); best estimate {best}."
+        return _edge(maximum, label, natural, seeds)
+    best = estimate_text(maximum.best, (maximum.low, maximum.high))
+    text = f"{_lies(maximum, label, seeds)}; best estimate {best}."
     return Verdict("resolved", maximum.low, maximum.high, text, f"Take {label} = {best}.")
 
 
 def _flat(maximum: Maximum, scores: np.ndarray, label: str, seeds: str) -> Verdict:
     """Returns the verdict with both ends open; it recommends any value only if the values do not differ."""
-    low, high = (epsilon_text(end) for end in (maximum.low, maximum.high))
-    closed = maximum.worse_ends
-    span = f"{'(' if closed[0] else '['}{low}, {high}{')' if closed[1] else ']'}"
+    closed, span = maximum.worse_ends, _span(maximum)
     usual = scores[~np.isnan(scores).all(axis=1)][closed[0] : -1 if closed[1] else None]
     text, ends = f"{seeds} cannot determine the best {label}: ", "" if any(closed) else ", both ends included"
     # The middle half: next to the ends, values are naturally hard to distinguish from them.
@@ -107,21 +110,33 @@ def _flat(maximum: Maximum, scores: np.ndarray, label: str, seeds: str) -> Verdi
         advice = "Take the best tried value."
     else:
         text += f"it may lie anywhere in {span}{ends}."
-        advice = f"On this evidence any {_which(label, low, high, closed)} is as good as another."
+        advice = f"On this evidence any {_which(label, maximum)} is as good as another."
     return Verdict("flat", maximum.low, maximum.high, text, seeds_advice(maximum.seeds_needed, advice))
 
 
-def _which(label: str, low: str, high: str, closed: tuple[bool, bool]) -> str:
-    """Returns the values that are not significantly worse: "value", "ε > 0"."""
-    limits = [f"{sign} {end}" for sign, end, shut in ((">", low, closed[0]), ("<", high, closed[1])) if shut]
-    return f"{label} {' and '.join(limits)}" if limits else "value"
+def _lies(maximum: Maximum, label: str, seeds: str) -> str:
+    """Returns where the best is, as the beginning of a sentence."""
+    return f"The best {label} lies in {_span(maximum)} with {100 * CONFIDENCE:.0f} % confidence ({seeds})"
 
 
-def _edge(maximum: Maximum, label: str, natural: tuple[str, str], span: str, seeds: str) -> Verdict:
+def _span(maximum: Maximum) -> str:
+    """Returns the interval; a round bracket stands at an end that is itself significantly worse."""
+    (low, high), closed = outwards(maximum.low, maximum.high), maximum.worse_ends
+    return f"{'(' if closed[0] else '['}{low}, {high}{')' if closed[1] else ']'}"
+
+
+def _which(label: str, maximum: Maximum) -> str:
+    """Returns the values that are not significantly worse: "tried value", "ε > 0 among the tried"."""
+    ends = zip("><", outwards(maximum.low, maximum.high), maximum.worse_ends, strict=True)
+    limits = [f"{sign} {end}" for sign, end, shut in ends if shut]
+    return f"{label} {' and '.join(limits)} among the tried" if limits else "tried value"
+
+
+def _edge(maximum: Maximum, label: str, natural: tuple[str, str], seeds: str) -> Verdict:
     """Returns the verdict with one open end; the advice depends on whether that end can be crossed."""
     side, value, name = ("low", maximum.low, natural[0]) if maximum.at_low else ("high", maximum.high, natural[1])
     end = epsilon_text(value)
-    text = f"The best {label} lies in {span} with {100 * CONFIDENCE:.0f} % confidence ({seeds}): "
+    text = f"{_lies(maximum, label, seeds)}: "
     text += f"at the {side} end or too close to be distinguished from it."
     # The end is open only as a limit: its own value follows another formula, and was measured to be worse.
     if maximum.worse_ends[side == "high"]:
@@ -166,4 +181,11 @@ def seeds_advice(needed: float, otherwise: str) -> str:
         return otherwise
     # An estimate from few seeds: a large one is not worth a figure.
     number = f"about {needed:.0f}" if needed <= MANY_SEEDS else f"more than {MANY_SEEDS}"
-    return f"{otherwise} It would take {number} seeds to decide, if the differences measured here are the true ones."
+    advice = f"{otherwise} It would take {number} seeds to decide, if the differences measured here are the true ones"
+    # Fewer may close an end of the interval; the test against the baseline has its own least number.
+    return f"{advice}; {FOR_A_TEST}." if needed < LEAST_FOR_A_TEST else f"{advice}."
+
+
+def more_seeds(label: str) -> str:
+    """Returns the advice where one seed gave scores; label: what a row is."""
+    return f"Train at least {FEWEST_SEEDS} seeds of every {label}; {FOR_A_TEST}."

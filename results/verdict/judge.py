@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from results.inert import INERT, Inert, inert
+from results.labels import outwards
 from results.points import EPSILON, Point, is_number, value_text
 from results.search import SearchResults
 from results.statistics.confidence_set import Maximum
@@ -50,9 +51,7 @@ def _inert(results: SearchResults, scores: np.ndarray) -> Inert | None:
 
 def _on_the_curve(results: SearchResults, peak: Peak, scores: np.ndarray) -> Verdict:
     """Returns the verdict by the curve, with advice that names tried values."""
-    # Three significant digits in the text: more would not be justified by an estimate.
-    low, high, best = (float(f"{value:.3g}") for value in (peak.low, peak.high, peak.best))
-    told = peak.maximum._replace(low=low, high=high, best=best)
+    told = peak.maximum._replace(low=peak.low, high=peak.high, best=peak.best)  # values, where the axis is a logarithm
     label, names = wording.subject(results), _natural(results)
     judged = verdict(told, scores, _diverged(results), label=label, natural=names, members=_members(results))
     within, advice = peak.low <= float(results.chosen[0]) <= peak.high, judged.advice
@@ -72,8 +71,11 @@ def _inside(results: SearchResults, peak: Peak, scores: np.ndarray) -> str:
     if tried:
         best = values[max(tried, key=lambda k: float(means[k]))]
         return f"Take {label} = {value_text(best)}, the best tried value within it."
+    low, high = outwards(*peak.ends)
+    if low == high:  # without noise the curve leaves its top alone open
+        return f"No tried value lies within it: try {label} = {low}."
     # Only ε has --interval; for other parameters the user writes --search as before.
-    how = f" (--extend --interval {peak.low:.3g} {peak.high:.3g})" if results.of_epsilon else ""
+    how = f" (--extend --interval {low} {high})" if results.of_epsilon else ""
     return f"No tried value lies within it: search that interval again{how}."
 
 

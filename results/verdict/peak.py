@@ -38,6 +38,11 @@ class Peak(NamedTuple):
         return self.value(self.maximum.high)
 
     @property
+    def ends(self) -> tuple[float, float]:
+        """Both ends."""
+        return self.low, self.high
+
+    @property
     def best(self) -> float:
         """The value at which the curve is best; without a curve the best tried value."""
         return self.value(self.maximum.best)

@@ -9,7 +9,7 @@ from results.labels import count_text
 from results.statistics.paired import CONFIDENCE
 from results.statistics.racing import adjusted_means
 from results.statistics.rivals import Rivals, rivals
-from results.verdict.curve import Verdict, diverging, seeds_advice, stable
+from results.verdict.curve import Verdict, diverging, more_seeds, seeds_advice, stable
 
 
 def verdict_of_points(
@@ -53,7 +53,7 @@ def _judged(
         return "flat", f"No {label} has a score." if others < 0 else only, f"Try more than one {label}."
     if seeds < 2:
         text = f"1 seed gave scores, so there is no estimate of the noise: the best {label} is unknown."
-        return "flat", text, f"Train at least 3 seeds of every {label}."
+        return "flat", text, more_seeds(label)
     text = f"{_told(known, others, label)} ({count_text(seeds, 'seed')})."
     if len(known.rivals) == others:
         # The scores at hand have not decided, so it takes one seed more at least.

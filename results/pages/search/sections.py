@@ -150,7 +150,7 @@ def _headlines(results: SearchResults) -> Iterator[tuple[str, str, str]]:
 def _detail(results: SearchResults) -> str:
     """Returns the verdict in a word or two, and its interval."""
     trusted = trust(results)
-    where = f"; best in {about_text((trusted.peak.low, trusted.peak.high))}" if trusted.peak is not None else ""
+    where = f"; best in {about_text(trusted.peak.ends)}" if trusted.peak is not None else ""
     return f"{KIND_LABELS[trusted.verdict.kind]}{where}"
 
 

@@ -128,7 +128,7 @@ def test_verdicts_on_one_number() -> None:
     slow = search(("lr",), [(r,) for r in (0.001, 0.003, 0.01, 0.03)], seeds=5, log=("lr",))
     assert kind(slow) == "edge" and "Better values may lie above 0.03: search a wider" in trust(slow).verdict.advice
     rates = trust(learning_rates(seeds=5)).verdict
-    assert rates.kind == "resolved" and "lies in [0.0974, 0.104] with 95 %" in rates.text
+    assert rates.kind == "resolved" and "lies in [0.0974, 0.1039] with 95 %" in rates.text
     assert rates.advice == "The chosen learning rate lies within it: take it."
     outside = trust(study(repeats=5))
     assert outside.verdict.high < outside.chosen[0] == 0.135
@@ -142,8 +142,10 @@ def test_a_resolved_interval_without_a_tried_value_is_to_be_searched() -> None:
     beside = replace(results, chosen=(0.2,))
     low, high = trust(beside).verdict[1:3]
     assert 0.1 < low < high < 0.2
-    again = f"No tried value lies within it: search that interval again (--extend --interval {low:.3g} {high:.3g})."
-    assert trust(beside).verdict.advice == again
+    assert trust(beside).verdict.advice == (
+        "No tried value lies within it: search that interval again (--extend --interval 0.112 0.128)."
+    )
+    assert 0.112 <= low < high <= 0.128, "rounded outwards"
     rates = replace(learning_rates(seeds=5), chosen=(0.3,))
     rates = replace(rates, search=tuple(r for r in rates.search if value(r, "lr") != 0.1))
     assert trust(rates).verdict.advice == "No tried value lies within it: search that interval again."
@@ -281,3 +283,11 @@ def test_the_band_is_drawn_and_told() -> None:
     assert row["low"] == curve.peak.low and row["c2"] < 0
     one = parameter_curve.numbers(study(repeats=1, seeds=1), "A_T")
     assert "one seed gives no measure of noise" in parameter_curve.caption(one)
+
+
+def test_a_baseline_that_was_not_tried_is_said_not_to_be() -> None:
+    rates = search(("lr",), [(r,) for r in (0.01, 0.03, 0.1, 0.3)], baseline=(0.02,), seeds=5, log=("lr",))
+    said = "The baseline learning rate = 0.02 was not tried in the search, which therefore cannot compare it with the chosen"
+    assert said in answer(rates)
+    tried = search(("lr",), [(r,) for r in (0.01, 0.03)], baseline=(0.01,), diverged=[(0.01,)], seeds=1, log=("lr",))
+    assert "shares no measured seed with the chosen learning rate" in answer(tried)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from results.statistics.confidence_set import best_interval
-from results.verdict.curve import Verdict, verdict
+from results.verdict.curve import Verdict, seeds_advice, verdict
 from results.verdict.points import verdict_of_points
 from tests.support.seed_tables import parabola, table
 
@@ -47,7 +47,7 @@ def test_a_flat_curve_asks_for_seeds_only_where_they_may_help() -> None:
     weak, one = told(0.5, 0.004, seeds=4), told(0.5, 0.25, seeds=1)
     assert (weak.kind, weak.low, weak.high) == ("flat", 0, 1) == (one.kind, one.low, one.high)
     assert "4 seeds cannot determine the best ε" in weak.text
-    assert "no estimate of the noise" in one.text and one.advice == "Train at least 3 seeds of every value."
+    assert "no estimate of the noise" in one.text and "3 seeds of every value; a paired test can" in one.advice
     hopeless = np.full((11, 3), 0.5)
     assert "seeds" not in verdict(best_interval(X, hopeless, 0, 1), hopeless).advice
     asking = [told(0.5, 0.01, seeds=4, seed=s) for s in range(10)]
@@ -96,14 +96,14 @@ def test_a_valley_or_two_bumps_do_not_make_any_value_as_good() -> None:
         and "near either end of [0, 1], while the values between are significantly worse" in valley.text
     )
     assert valley.advice.startswith("Take the better end, or search near each end separately.")
-    assert "any value" not in bumps.advice
-    assert "any value is as good as another" in flat(parabola(0.5, 0.0)).advice
+    assert "any tried value" not in bumps.advice
+    assert "any tried value is as good as another" in flat(parabola(0.5, 0.0)).advice
 
 
 def test_without_a_gem_any_other_value_may_do() -> None:
     found = flat(parabola(0.5, 0.0), zero=-0.05)
     assert found.kind == "flat" and "anywhere in (0, 1]." in found.text
-    assert found.advice.startswith("On this evidence any ε > 0 is as good as another.")
+    assert found.advice.startswith("On this evidence any ε > 0 among the tried is as good as another.")
 
 
 def test_a_flat_verdict_asks_for_more_seeds_than_there_are() -> None:
@@ -140,7 +140,7 @@ def test_settings_without_a_curve() -> None:
 
 def test_settings_of_one_seed_or_without_another() -> None:
     one = verdict_of_points(np.array([[0.5], [0.6], [0.7]]))
-    assert (one.kind, one.advice) == ("flat", "Train at least 3 seeds of every point.") and "no estimate" in one.text
+    assert one.kind == "flat" and "3 seeds of every point; a paired" in one.advice and "no estimate" in one.text
     alone = verdict_of_points(np.array([[0.5, 0.6]]), label="value")
     assert (alone.kind, alone.text) == ("flat", "Only one value has a score: there is nothing to compare it with.")
     two = verdict_of_points(np.array([[0.5, 0.6, 0.7], [0.51, 0.59, 0.7]]))
@@ -172,3 +172,17 @@ def test_a_slow_start_is_no_valley() -> None:
     valley = table(np.random.default_rng(3), x, lambda v: 0.2 * (v - 0.5) ** 2, 5)
     found = verdict(best_interval(x, valley, 0, 1), valley)
     assert found.kind == "flat" and "near either end" in found.text
+
+
+def test_few_needed_seeds_are_told_beside_those_of_a_test() -> None:
+    assert seeds_advice(3, "Take it.") == (
+        "Take it. It would take about 3 seeds to decide, if the differences measured here are the true ones; "
+        "a paired test can reach p < 0.05 with 6."
+    )
+    assert "paired test" not in seeds_advice(6, "Take it.") and seeds_advice(0, "Take it.") == "Take it."
+
+
+def test_an_end_far_below_is_left_out_of_the_interval_without_a_curve() -> None:
+    scores = np.array([[40.0, 41.0, 40.5], [63.0, 64.0, 63.6], [63.1, 63.9, 63.7]])
+    found = verdict(best_interval([0, 0.5, 1], scores, 0, 1), scores, natural=("A-GEM", "ε = 1"))
+    assert found.kind == "edge" and "lies in (0, 1] with" in found.text
