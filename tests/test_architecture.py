@@ -1,6 +1,7 @@
 """The borders between packages and rooms: who may import whom, and that importing does nothing heavy."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -250,3 +251,16 @@ def test_files_stay_small():
         if (count := len(path.read_text(encoding="utf-8").splitlines())) > 300
     }
     assert not long
+
+
+def test_every_module_stands_on_the_map():
+    """By its name, so that whoever looks for something can find it there; methods stand in a page of their own."""
+    words = set(re.findall(r"\w+", (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")))
+    modules = {
+        path.relative_to(ROOT).as_posix()
+        for package in PACKAGES
+        for path in files(package)
+        if path.name != "__init__.py" and path.parent.relative_to(ROOT).as_posix() not in LONG_FOLDERS
+    }
+    assert len(modules) > 100
+    assert {path for path in modules if Path(path).stem not in words} == set()

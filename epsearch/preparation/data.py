@@ -10,8 +10,10 @@ from epsearch.study.description import Disjointness, Study
 from epsearch.study.limits import LARGE
 from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
 from trainers.streams import DataError
-from trainers.streams.base import ImageStream, TaskStream
+from trainers.streams.base import ImageStream, TaskStream, TooFewClasses
 from trainers.streams.disjoint import PERMUTATIONS, overlap
+
+FEWEST_TASKS = 3  # two for a search, as nothing is projected on a first one, and one for the evaluation
 
 
 class Prepared(NamedTuple):
@@ -66,14 +68,30 @@ def open_evaluation(study: Study) -> tuple[TaskStream, Disjointness]:
 
 def _opened(study: Study, phase: str) -> TaskStream:
     """The stream of D^CV ("cv") or D^EV ("eval"), with the network that fits it and full mini-batches in every task."""
-    with refused(DataError):
+    try:
         stream = study.request(phase).open()
+    except TooFewClasses as error:
+        raise UsageError(f"{error}; {_that_fit(study, error.classes)}") from error
+    except DataError as error:
+        raise UsageError(str(error)) from error
     _check_network(study, stream)
     # The last mini-batch of a task may be short, but not its only one.
     least = min(stream.size(seed, task) for seed in study.stream_seeds(phase) for task in stream.tasks)
     if least < study.largest_batch:
         raise UsageError(f"batch-size must be <= the {least} training examples of a task, got {study.largest_batch}")
     return stream
+
+
+def _that_fit(study: Study, classes: int) -> str:
+    """Options that so many classes are enough for: two classes a task or more where that leaves tasks enough."""
+    if classes < FEWEST_TASKS:
+        return f"at least {FEWEST_TASKS} classes are needed"
+    most = max(classes // (2 * FEWEST_TASKS), min(2, classes // FEWEST_TASKS))
+    per_task = min(study.classes_per_task or 1, most)
+    tasks = min(study.tasks, classes // per_task)
+    fitting = {"tasks": tasks, "cv_tasks": min(study.cv_tasks, max(2, tasks // 3)), "classes_per_task": per_task}
+    changed = (name for name, value in fitting.items() if value != getattr(study, name))
+    return f"{' '.join(f'{study.options()[name].flag} {fitting[name]}' for name in changed)} would do"
 
 
 def _check_network(study: Study, stream: TaskStream) -> None:

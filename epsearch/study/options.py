@@ -182,7 +182,7 @@ OTHERS: tuple[Option, ...] = (
         "runner",
         "tune",
         partial(of.one_of, allowed=("tune", "local")),
-        "Ray Tune (one machine or a cluster), or threads of this process; the results are the same.",
+        "tune is Ray Tune, on one machine or a cluster; local is threads of this process. The results are the same.",
         identifies=False,
     ),
     Option(

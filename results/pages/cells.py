@@ -9,7 +9,7 @@ import pandas as pd
 from results.labels import MISSING, count_text, mean_std_text, number_text, signed_text
 from results.metrics import METRICS
 from results.pages.sheet import Cell, Line, Sheet, numbered
-from results.paper.comparison import APART, PRINTED_RUNS
+from results.paper.beside import APART, PRINTED_RUNS
 from results.table import TableResults
 
 APART_MARK = "*"
@@ -27,7 +27,7 @@ def beside_print(
 ) -> Sheet:
     """Returns a table of methods for people, one row a row of `table`.
 
-    table    names, n, diverged and the columns of `results.paper.comparison.beside_printed`
+    table    names, n, diverged and the columns of `results.paper.beside.beside_printed`
     notes    the footnotes of each row
     printed  names the table with the printed rows
     axes     (column of `table`, unit) of what the rows vary besides the method
@@ -103,7 +103,7 @@ def _remarks(table: pd.DataFrame, comparable: bool, printed: str) -> Iterator[st
     elif not comparable:
         yield f"Second line: {printed}. {ORIENTATION}"
     else:
-        # The formula is spelled out, because the printed spreads are those of the population: see `paper.comparison`.
+        # The formula is spelled out, because the printed spreads are those of the population: see `paper.beside`.
         yield (
             f"Second line: {printed}, {PRINTED_RUNS} runs. Third line: the difference in standard errors, "
             f"(ours − printed) / √(s²/n + sₚ²/{PRINTED_RUNS}), where s (ours) and sₚ (printed) are sample standard "

@@ -7,7 +7,7 @@ import pandas as pd
 
 from results.labels import settings_text
 from results.metrics import METRICS
-from results.paper.comparison import beside_printed
+from results.paper.beside import beside_printed
 from results.paper.reference import footnotes, printed_row
 from results.table import ComparisonResults
 

@@ -11,7 +11,7 @@ from results.labels import count_text, dataset_label, settings_text
 from results.pages.cells import beside_print, warnings
 from results.pages.sheet import Sheet, as_html
 from results.pages.writing import Figures, drawn, write_page
-from results.paper.comparison import beside_printed
+from results.paper.beside import beside_printed
 from results.paper.reference import footnotes, main_memory, printed_memory_row
 from results.table import MemoryResults
 

@@ -18,6 +18,17 @@ class DataError(Exception):
     """Data that cannot be had or read; the message is one line for the user."""
 
 
+class TooFewClasses(DataError):
+    """Images of fewer classes than the tasks show.
+
+    classes: those there are.
+    """
+
+    def __init__(self, message: str, classes: int) -> None:
+        super().__init__(message)
+        self.classes = classes
+
+
 class Examples(NamedTuple):
     """Examples as they are stored."""
 

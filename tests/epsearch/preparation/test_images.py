@@ -257,7 +257,10 @@ def _without(options, name):
         (["--dataset", "folder:nowhere"], ["nowhere"]),
         (["--dataset", "folder:"], ["dataset must be a name, folder:PATH or module:factory"]),
         (["--dataset", "split_cub", "--data-dir", "nowhere"], ["no CUB-200-2011 under", "nowhere", "CUB_200_2011"]),
-        (["--dataset", "FOLDER", "--tasks", "9"], ["tasks 2…8 of 2 classes each need 18 classes, the images have 8"]),
+        (
+            ["--dataset", "FOLDER", "--tasks", "9"],
+            ["tasks 2…8 of 2 classes each need 18 classes, the images have 8; --tasks 4 would do"],
+        ),
         (["--dataset", "FOLDER", "--network", "mlp"], ["network must be reduced_resnet18 or resnet18", "'mlp'"]),
         (["--dataset", "FOLDER", "--image-size", "8"], ["image-size must be >= 16", "8"]),
         (["--dataset", "FOLDER", "--pretrained", "imagenet"], ["pretrained weights are for network resnet18"]),

@@ -12,7 +12,7 @@ from results.metrics import METRICS, average_accuracy
 from results.pages.comparison import comparison_sheet, write_comparison
 from results.pages.comparison_numbers import comparison_table, ranking, row_notes
 from results.pages.sheet import as_markdown
-from results.paper.comparison import beside_printed, difference_in_errors
+from results.paper.beside import beside_printed, difference_in_errors
 from results.paper.reference import Printed
 from results.table import ComparedRow
 from tests.support.synthetic_methods import compared_row, comparison, member

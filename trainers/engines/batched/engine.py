@@ -13,7 +13,7 @@ from torch import Tensor
 
 from trainers.cohort import Architecture, Cohort
 from trainers.engines.base import FixedEngine, Learners, accuracies, is_due, parts, steps_between
-from trainers.engines.batched.feed import make_feed
+from trainers.engines.feed import make_feed
 from trainers.engines.precision import set_precision
 from trainers.methods import Mixing, Penalty, Products, Projection
 from trainers.methods.penalty import State, Step, column

@@ -6,8 +6,8 @@ from torch import Tensor
 
 from trainers.cohort import Architecture, Cohort
 from trainers.engines.base import Learners, accuracies, parts, steps_between
-from trainers.engines.batched.feed import ImageFeed
 from trainers.engines.columns.base import GrowingEngine, note_bad
+from trainers.engines.feed import ImageFeed
 from trainers.engines.precision import set_precision
 from trainers.methods.penalty import State
 from trainers.networks import make_resnet

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainers.schedule import generator, training_order
-from trainers.streams.base import DataError, Examples, Labels, Pixels
+from trainers.streams.base import DataError, Examples, Labels, Pixels, TooFewClasses
 from trainers.streams.hashes import Hashes
 from trainers.streams.images.image_set import ImageSet
 
@@ -140,9 +140,10 @@ class ClassStream(ABC):
     def _check_classes(self, needed: int) -> None:
         """Raises DataError where the images have fewer classes."""
         if len(self._images.classes) < needed:
-            raise DataError(
+            raise TooFewClasses(
                 f"tasks {self.tasks.start}…{self.tasks.stop - 1} of {self.classes} classes each need {needed} "
-                f"classes, the images have {len(self._images.classes)}"
+                f"classes, the images have {len(self._images.classes)}",
+                len(self._images.classes),
             )
 
     def _available(self, seed: int, task: int) -> int:
