@@ -191,7 +191,7 @@ def upgrade(folder: Out = OUT.default, storage: Storage = None, as_json: Json = 
     from epsearch.findings.listing import upgrade
 
     upgraded = upgrade(_url(folder, storage), folder, partial(err.print, soft_wrap=True))
-    done = f"; {upgraded.summed_up} studies summed up for `epsearch list`" if upgraded.summed_up else ""
+    done = f"; summaries made for `epsearch list`: {upgraded.summed_up}" if upgraded.summed_up else ""
     shown = Text(f"the ledger {upgraded.ledger} has schema version {upgraded.version}: it is up to date{done}")
     _print(shown, upgraded._asdict(), as_json, soft_wrap=True)
 

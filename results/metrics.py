@@ -7,6 +7,7 @@ Sources: Chaudhry et al. 2019, "Efficient Lifelong Learning with A-GEM" (A_k: Eq
 Lopez-Paz & Ranzato 2017, "Gradient Episodic Memory" (BWT, FWT).
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -33,12 +34,15 @@ __all__ = [
     "learning_curve_area",
     "mean_std",
     "summarize",
+    "undefined",
 ]
 
 Array = NDArray[np.float64]
 
 PERCENT = "%"
 """Unit of metrics that are printed in percent."""
+
+TWO_TASKS = "a second task"
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,8 @@ class Metric:
     """Decimals that tables and sentences print."""
     unit: str = ""
     """PERCENT for a metric that is printed in percent; "" for a fraction."""
+    needs: str = ""
+    """What a run must have for the metric to be defined, where not every run has it."""
 
     def of(self, record: RunRecord) -> float:
         """Returns the value in the units of the tables; NaN for a run that diverged."""
@@ -198,6 +204,16 @@ def mean_std(
     return table.reset_index()
 
 
+def undefined(records: Iterable[RunRecord]) -> list[str]:
+    """Returns a sentence for each metric that none of these runs has, though they did not diverge."""
+    measured = [record for record in records if record.status == "ok"]
+    return [
+        f"{name} is not defined here: it needs {metric.needs}."
+        for name, metric in METRICS.items()
+        if metric.needs and measured and all(math.isnan(metric.of(record)) for record in measured)
+    ]
+
+
 def _tasks(a: Array) -> int:
     """Returns T of [..., T, T]. Raises ValueError for other shapes."""
     if a.ndim < 2 or a.shape[-1] != a.shape[-2] or a.shape[-1] == 0:
@@ -207,11 +223,11 @@ def _tasks(a: Array) -> int:
 
 METRICS: dict[str, Metric] = {
     "A_T": Metric(lambda run: average_accuracy(run.accuracies), 2, PERCENT),
-    "F_T": Metric(lambda run: forgetting(run.accuracies), 3),
+    "F_T": Metric(lambda run: forgetting(run.accuracies), 3, needs=TWO_TASKS),
     "a_1": Metric(lambda run: first_task_accuracy(run.accuracies), 2, PERCENT),
     "a_t": Metric(lambda run: last_task_accuracy(run.accuracies), 2, PERCENT),
-    "LCA_10": Metric(lambda run: learning_curve_area(run.within), 3),
-    "BWT": Metric(lambda run: backward_transfer(run.accuracies), 2, PERCENT),
-    "FWT": Metric(lambda run: forward_transfer(run.accuracies, run.initial), 2, PERCENT),
+    "LCA_10": Metric(lambda run: learning_curve_area(run.within), 3, needs="ten mini-batches in every task"),
+    "BWT": Metric(lambda run: backward_transfer(run.accuracies), 2, PERCENT, needs=TWO_TASKS),
+    "FWT": Metric(lambda run: forward_transfer(run.accuracies, run.initial), 2, PERCENT, needs=TWO_TASKS),
 }
 """The metrics of `summarize`, in the order of tables."""

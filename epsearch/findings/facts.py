@@ -6,7 +6,7 @@ from epsearch.ledger.damage import unused_in_words
 from epsearch.loop.base import Loop
 from epsearch.machine import describe_machine
 from epsearch.session.session import Effort
-from results.labels import duration_text
+from results.labels import count_text, duration_text
 
 
 def facts(loop: Loop, effort: Effort | None) -> dict[str, str]:
@@ -23,7 +23,7 @@ def facts(loop: Loop, effort: Effort | None) -> dict[str, str]:
     if effort is not None:
         told |= {
             "last run": (
-                f"{effort.trained} members trained, {effort.reused} taken from the ledger, "
+                f"{count_text(effort.trained, 'member')} trained, {effort.reused} taken from the ledger, "
                 f"in {duration_text(effort.seconds)}"
             ),
             "SGD steps of the last run": (

@@ -10,6 +10,7 @@ from epsearch.ledger.damage import unused_in_words
 from epsearch.loop import race
 from epsearch.loop.search import SearchLoop
 from epsearch.study.description import Study
+from results.labels import count_text
 from results.ledger.retry import Patience
 from results.points import point_of, point_text
 from results.search import Evaluated, Race, SearchResults, SearchRound
@@ -106,5 +107,6 @@ def _notes(loop: SearchLoop) -> list[str]:
     if diverged:
         names = loop.study.space.names
         values = dict.fromkeys(point_text(names, point_of(record, names)) for record in diverged)
-        notes.append(f"{len(diverged)} members diverged ({'; '.join(values)}); a value that loses a seed has no score.")
+        lost = f"{count_text(len(diverged), 'member')} diverged ({'; '.join(values)})"
+        notes.append(f"{lost}; a value that loses a seed has no score.")
     return notes

@@ -13,6 +13,7 @@ from epsearch.loop.jobs import Job, JobResult, Run
 from epsearch.loop.strategy import Strategist
 from epsearch.study.kinds import Search
 from results.inert import all_equal
+from results.labels import count_text
 from results.ledger.certificate import Certificate
 from results.ledger.record import RunRecord
 from results.points import point_text
@@ -111,12 +112,11 @@ class SearchLoop(Loop):
     def heading(self) -> str:
         """The strategy, its rounds, values and seeds, and the tasks of search and evaluation, in words."""
         study = self.study
-        plural = {"repeat": "repeats", "batch": "batches"}[self.strategist.unit]
         what = "ε" if study.space.names == ("epsilon",) else f"values of {', '.join(study.space.names)}"
-        seeds = f"{'up to ' if study.race else ''}{len(study.seeds)} seeds"
+        rounds, seeds = count_text(study.repeats, self.strategist.unit), count_text(len(study.seeds), "seed")
         return (
-            f"{study.strategy}: {study.repeats} {plural} × {study.points} {what} × {seeds} on {study.cv_tasks} tasks, "
-            f"then {study.tasks - study.cv_tasks} tasks"
+            f"{study.strategy}: {rounds} × {study.points} {what} × {'up to ' * study.race}{seeds} on "
+            f"{count_text(study.cv_tasks, 'task')}, then {count_text(study.tasks - study.cv_tasks, 'task')}"
         )
 
     def ask(self) -> list[Job]:

@@ -11,6 +11,7 @@ from epsearch.loop.base import Loop
 from epsearch.loop.jobs import Run
 from epsearch.study.kinds import Comparison, MemoryStudy, Search, Table
 from epsearch.study.published import of_methods
+from results.labels import count_text
 from results.ledger.record import RunRecord
 from results.metrics import average_accuracy
 from search_spaces.published.definition import method_grids
@@ -116,8 +117,9 @@ class TableLoop(Loop):
     def heading(self) -> str:
         """The number of rows, of seeds, and of the tasks that they are trained on, in words."""
         study = self.study
-        tuned = f"tuned on {study.cv_tasks} tasks, then " if self.tuning else ""
-        return f"{len(self.rows)} rows × {len(study.seeds)} seeds, {tuned}{study.tasks - study.cv_tasks} tasks"
+        tuned = f"tuned on {count_text(study.cv_tasks, 'task')}, then " if self.tuning else ""
+        size = f"{count_text(len(self.rows), 'row')} × {count_text(len(study.seeds), 'seed')}"
+        return f"{size}, {tuned}{count_text(study.tasks - study.cv_tasks, 'task')}"
 
     def remaining_work(self) -> float:
         """An estimate of what is still to be done, in FLOP; while it tunes, that of the evaluation included."""

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
@@ -16,8 +16,9 @@ from epsearch.loop.ahead import Plan
 from epsearch.session.plan_text import in_words
 from epsearch.study.description import Study
 from epsearch.terminal.consoles import facts
-from results.labels import duration_text
+from results.labels import count_text, duration_text
 
+BETWEEN = " · "
 PLAIN_SECONDS = 30.0  # without a terminal: a line at every new stage, and at least this often
 
 
@@ -32,7 +33,7 @@ class Terminal(Silent):
         self._console, self._quiet = console, quiet
         self._lock = threading.Lock()  # progress comes from any thread
         self._line, self._bar = _Line(), _Bar(console)
-        self._live = Live(console=console, get_renderable=self._line.text, refresh_per_second=4, transient=True)
+        self._live = Live(console=console, get_renderable=lambda: self._line, refresh_per_second=4, transient=True)
 
     def __enter__(self) -> "Terminal":
         return self
@@ -60,14 +61,15 @@ class Terminal(Silent):
     def plan(self, make: Callable[[], Plan]) -> None:
         """Prints what is ahead."""
         if not self._quiet:
-            self._console.print(facts(in_words(make())), soft_wrap=True)
+            self._print(facts(in_words(make())))
 
     def begin(self, study: Study, heading: str) -> None:
         """Prints what is about to run."""
         if self._quiet:
             return
-        examples = f"{study.examples_per_task or 'all'} examples a task"
-        more = f"  ·  {heading}; {examples}; {study.device}, {study.runner} runner"
+        shown = study.examples_per_task
+        examples = "all examples" if shown is None else count_text(shown, "example")
+        more = f"{BETWEEN}{heading}; {examples} a task; {study.device}, {study.runner} runner"
         self._print(Text.assemble(("epsearch ", "bold"), (study.name, "bold cyan"), more))
 
     def progress(self, now: Progress) -> None:
@@ -79,15 +81,22 @@ class Terminal(Silent):
             if self._console.is_terminal:
                 self._live.start()
             elif due:
-                self._print(self._line.text())
+                self._print(self._line)
 
-    def _print(self, line: str | Text) -> None:
-        # As it is: a number in a path is not to be coloured, and a line is cut by whoever reads it, not here.
-        self._console.print(line, highlight=False, soft_wrap=True)
+    def _print(self, line: RenderableType) -> None:
+        # As it is: a number in a path is not to be coloured. A terminal would cut lines in the middle of a word; where
+        # there is none, a line is cut by whoever reads it, not here.
+        self._console.print(line, highlight=False, soft_wrap=not self._console.is_terminal)
 
 
 class _Line:
-    """The line of progress: stage, members, the best so far, steps a second, time to go, time since the beginning."""
+    """The line of progress: stage, members, the best so far, steps a second, time to go, time since the beginning.
+
+    On a terminal it leaves out what it has no room for.
+    """
+
+    DROPPED = (3, 5, 2)
+    """Parts that go where there is no room, in this order: speed, time since the beginning, the best so far."""
 
     def __init__(self) -> None:
         self._now, self._taken, self._printed = Progress("", 0, 0, "", 0, None, None, 0.0), 0.0, ("", 0.0)
@@ -103,10 +112,17 @@ class _Line:
             self._printed = now.stage, self._taken
         return due
 
-    def text(self) -> Text:
-        """As it is now: the time goes on between two reports."""
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        parts = dict(enumerate(self._parts()))
+        for number in self.DROPPED if console.is_terminal else ():
+            if len(BETWEEN.join(parts.values())) > options.max_width:
+                del parts[number]
+        yield Text(BETWEEN.join(parts.values()), no_wrap=console.is_terminal, overflow="ellipsis")
+
+    def _parts(self) -> tuple[str, ...]:
+        """As they are now: the time goes on between two reports."""
         now = self._now
-        parts = (
+        return (
             now.stage,
             f"{now.known}/{now.wanted} members",
             now.headline,
@@ -114,7 +130,6 @@ class _Line:
             "ETA –" if now.eta is None else f"ETA {duration_text(now.eta)}",
             f"elapsed {duration_text(now.seconds + time.monotonic() - self._taken)}",
         )
-        return Text("  ·  ".join(parts))
 
 
 class _Bar:

@@ -14,8 +14,8 @@ from rich.text import Text
 from epsearch.api import Outcome
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from epsearch.terminal.consoles import table
-from results.labels import duration_text, mean_std_text
-from results.metrics import METRICS
+from results.labels import count_text, duration_text, mean_std_text
+from results.metrics import METRICS, undefined
 from results.pages.comparison import comparison_sheet
 from results.pages.comparison_numbers import comparison_table, ranking
 from results.pages.memory import memory_sheet, memory_table
@@ -47,10 +47,12 @@ class Shown(NamedTuple):
 def shown(result: Outcome) -> RenderableType:
     """What was found, in words and a table, and where the report lies."""
     effort = result.effort
-    done = f"{effort.trained} members trained, {effort.reused} from the ledger, {duration_text(effort.seconds)}"
+    trained = f"{count_text(effort.trained, 'member')} trained, {effort.reused} from the ledger"
     kind = SHOWN[result.study.kind]
     notes = (Text(note, style="yellow") for note in kind.notes(result.results))
-    return Group(*kind.parts(result.results), *notes, _report(result.report, f"   ({done})"))
+    return Group(
+        *kind.parts(result.results), *notes, _report(result.report, f"   ({trained}, {duration_text(effort.seconds)})")
+    )
 
 
 def as_json(result: Outcome) -> dict[str, Any]:
@@ -121,7 +123,9 @@ def _comparison_as_json(results: ComparisonResults) -> dict[str, Any]:
 def _search(results: SearchResults) -> list[RenderableType]:
     """The answer in a sentence or two, then the evaluation, where it has begun."""
     parts: list[RenderableType] = [Text(answer(results)), Text("")]
-    return [*parts, _evaluation(results), Text("")] if results.evaluation else parts
+    if not results.evaluation:
+        return parts
+    return [*parts, _evaluation(results), *map(Text, undefined(results.evaluation)), Text("")]
 
 
 def _search_as_json(results: SearchResults) -> dict[str, Any]:

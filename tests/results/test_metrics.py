@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -24,8 +25,9 @@ from results.metrics import (
     learning_curve_area,
     mean_std,
     summarize,
+    undefined,
 )
-from tests.support.synthetic import record
+from tests.support.synthetic import record, study
 
 # Rows: after task 1, 2, 3. The entry right of the diagonal is the zero-shot accuracy on the next task.
 HAND = np.array([[0.9, 0.2, np.nan], [0.95, 0.8, 0.3], [0.6, 0.5, 0.7]])
@@ -142,3 +144,14 @@ def test_mean_std_is_the_population_spread_of_the_survivors() -> None:
     assert (table.loc[0.1, "n"], table.loc[0.1, "diverged"]) == (3, 1)
     assert (table.loc[0.5, "n"], table.loc[0.5, "diverged"]) == (1, 0)
     assert math.isnan(table.loc[0.5, "A_T_std"])
+
+
+def test_a_metric_that_no_run_has_says_what_it_needs() -> None:
+    runs = study(repeats=1).evaluation
+    assert undefined(runs) == [] and undefined(()) == []
+    short = [replace(run, within=np.full_like(run.within, np.nan)) for run in runs]
+    assert undefined(short) == ["LCA_10 is not defined here: it needs ten mini-batches in every task."]
+    assert undefined([*short, runs[0]]) == [], "one run has it"
+    assert undefined([replace(run, status="diverged") for run in short]) == []
+    alone = [record(0.1, seed, tasks=1, phase="eval") for seed in range(2)]
+    assert [line.split()[0] for line in undefined(alone)] == ["F_T", "BWT", "FWT"]

@@ -8,11 +8,12 @@ import pandas as pd
 from results.html import page
 from results.labels import (
     MISSING,
+    count_text,
     epsilon_text,
     mean_std_text,
     method_label,
 )
-from results.metrics import METRICS
+from results.metrics import METRICS, undefined
 from results.pages.cells import paired_text
 from results.paper.reference import footnotes
 from results.search import SearchResults
@@ -88,11 +89,12 @@ def _remarks(results: SearchResults, frame: pd.DataFrame) -> Iterator[str]:
         "percent. A lower F_T is better."
         + (f" The difference row is {pair} on the same seeds, ± the standard error of its mean." if pair else "")
     )
+    yield from undefined(results.evaluation)
     if (frame["source"] == "paper").any():
         of_epsilon = " and gives ε only for Permuted MNIST and Split CIFAR-100" if results.zero_is_agem else ""
         # Metrics of streams of another length are other quantities, whatever the configuration says.
         tasks = results.evaluation[0].tasks if results.evaluation else PAPER_TASKS
-        other = f" This evaluation has {tasks} tasks, so the printed rows cannot be compared with it."
+        other = f" This evaluation has {count_text(tasks, 'task')}, so the printed rows cannot be compared with it."
         yield (
             f"Printed rows: the paper's main tables, {PAPER_TASKS} tasks, 5 runs, full training sets; comparable only "
             f"if the configuration below has the same sizes.{other if tasks != PAPER_TASKS else ''} "

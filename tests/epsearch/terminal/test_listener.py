@@ -4,6 +4,7 @@ import io
 
 import pytest
 from rich.console import Console
+from rich.text import Text
 
 from epsearch.events import Progress
 from epsearch.preparation.build import build
@@ -43,16 +44,16 @@ def test_without_a_terminal_new_stages_are_lines(now, printed):
         events.progress(progress())
         events.progress(progress("evaluation", "best ε 0.07185 (A_T 91.30 %)"))
     heading, *lines = printed.file.getvalue().splitlines()
-    assert heading.startswith("epsearch mine  ·  5 repeats × 11 ε; all examples a task; ")
-    assert [line.split("  ·  ")[0] for line in lines] == ["repeat 1 of 5", "repeat 1 of 5", "evaluation"]
-    parts = "3/10 members  ·  best ε 0.07185 (A_T 91.30 %)  ·  1,234 steps/s  ·  ETA 1:05  ·  elapsed 0:05"
-    assert lines[-1] == f"evaluation  ·  {parts}"
+    assert heading.startswith("epsearch mine · 5 repeats × 11 ε; all examples a task; ")
+    assert [line.split(" · ")[0] for line in lines] == ["repeat 1 of 5", "repeat 1 of 5", "evaluation"]
+    parts = "3/10 members · best ε 0.07185 (A_T 91.30 %) · 1,234 steps/s · ETA 1:05 · elapsed 0:05"
+    assert lines[-1] == f"evaluation · {parts}"
 
 
 def test_what_is_not_known_yet_is_a_dash(now, printed):
     with Terminal(printed) as events:
         events.progress(progress()._replace(speed=None, eta=None))
-    assert "  ·  – steps/s  ·  ETA –  ·  " in printed.file.getvalue()
+    assert " · – steps/s · ETA – · " in printed.file.getvalue()
 
 
 def test_a_terminal_sees_one_live_line_whose_clock_goes_on(now, drawn):
@@ -96,3 +97,33 @@ def test_quiet_prints_warnings_alone(printed):
 
 def test_ctrl_c_is_a_signal_and_asked_for_nowhere_else(printed):
     assert not Terminal(printed).stop_wanted()
+
+
+def test_a_narrow_terminal_sees_what_matters_most(now):
+    """Speed goes first, then the clock, then the best; a line that is still too long ends with an ellipsis."""
+    best = "best ε = 0.07185 (A_T 91.30 %)"
+    whole = f"repeat 1 of 5 · 3/10 members · {best} · 1,234 steps/s · ETA 1:05 · elapsed 0:05"
+    for width, line in {
+        len(whole): whole,
+        len(whole) - 1: f"repeat 1 of 5 · 3/10 members · {best} · ETA 1:05 · elapsed 0:05",
+        74: f"repeat 1 of 5 · 3/10 members · {best} · ETA 1:05",
+        60: "repeat 1 of 5 · 3/10 members · ETA 1:05",
+        30: "repeat 1 of 5 · 3/10 members …",
+    }.items():
+        console = Console(file=io.StringIO(), width=width, force_terminal=True)
+        drawn = listener._Line()
+        drawn.take(progress(best=best))
+        console.print(drawn, highlight=False)
+        assert console.file.getvalue().splitlines() == [line]
+
+
+def test_a_terminal_breaks_lines_between_words(now, printed):
+    narrow = Console(file=io.StringIO(), width=40, force_terminal=True)
+    study = build(Search, {"name": "mine", "examples_per_task": 400})
+    for console in (narrow, printed):
+        with Terminal(console) as events:
+            events.begin(study, "narrowing: 1 repeat × 3 ε × 1 seed on 2 tasks, then 1 task")
+    lines = [Text.from_ansi(line).plain for line in narrow.file.getvalue().splitlines()]
+    assert len(lines) > 2 and max(map(len, lines)) <= 40
+    assert " ".join(line.strip() for line in lines) == printed.file.getvalue().strip()
+    assert "1 task; 400 examples a task; " in printed.file.getvalue()
