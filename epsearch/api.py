@@ -1,5 +1,6 @@
 """Functions behind the command line and any other door: run, extend, report, set side by side, list datasets."""
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from epsearch.findings.reports import REPORTS, AnyResults
 from epsearch.loop.base import Loop
 from epsearch.preparation import growth
 from epsearch.preparation.build import grow, places
+from epsearch.session import aside
 from epsearch.session.session import Effort, make_folder, patience, train
 from epsearch.study.description import Study
 from epsearch.study.kinds import Search
@@ -63,7 +65,10 @@ def run(study: Study, events: Events = SILENT, extend: bool = False) -> Outcome:
     """
     TRAINS.set()
     loop, effort = train(study, events, extend)
-    return _report(loop, effort, patience(events))
+    begun = time.monotonic()
+    outcome = _report(loop, effort, patience(events))
+    aside.remember(aside.REPORT, time.monotonic() - begun, effort.share)
+    return outcome
 
 
 def grown(given: Mapping[str, Any], config: Path | None = None) -> Search:

@@ -18,7 +18,6 @@ MOST_PROCESSES = 8  # each takes a GiB or two; more would wait for the one that 
 
 os.environ |= {
     "EPSEARCH_RAY_SECONDS": str(HANGS),  # read when epsearch.runners.ray_start is imported
-    "RAY_worker_niceness": "0",  # Ray's 15 leaves its workers next to nothing of a machine that is busy
     "RAY_AUTH_MODE": "token",  # these two by Ray, here and in every process that is to join
     "RAY_AUTH_TOKEN": secrets.token_hex(32),
 }

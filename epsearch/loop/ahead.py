@@ -1,17 +1,17 @@
-"""What is ahead of a search: members that it may yet want, and what they take."""
+"""What is ahead of a study: members that it may yet want, and what they take."""
 
 import math
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from epsearch.study.kinds import Search
+from epsearch.study.description import Study
 from results.statistics.power import Resolution
 
 
 class Outlook(NamedTuple):
     """Numbers of members: those that are known, and those that are still to be trained.
 
-    What cannot be known before it is there, the points of later rounds, has a least and a most.
+    What cannot be known before it is there, the points of later rounds of a search, has a least and a most.
     """
 
     known: int
@@ -40,25 +40,36 @@ class Outlook(NamedTuple):
 
 @dataclass(frozen=True)
 class Eta:
-    """Wall time on this machine: likely, and the ends of an interval.
+    """Wall time of a whole run on this machine: likely, and the ends of an interval.
 
     The interval joins that of the measured speed (95 %, Student's t over the probe's windows) with the fewest and the
-    most members that the search may want.
+    most members that the study may want; its lower end is that of a machine with nothing else to do.
     """
 
     seconds: float
-    """The likely one."""
+    """The likely one: start, training and report."""
     low: float
     """Seconds, the lower end."""
     high: float
     """Seconds, the upper end."""
+    start: float
+    """Seconds of the likely one in which workers start and end."""
+    report: float
+    """Seconds of it for the report."""
+    share: float
+    """Of the processor time that the probe wanted, what it had."""
+
+    @property
+    def training(self) -> float:
+        """Seconds of the likely one in which members are trained and tested."""
+        return self.seconds - self.start - self.report
 
 
 @dataclass(frozen=True)
 class Plan:
     """What is ahead of a study, at most."""
 
-    study: Search
+    study: Study
     ahead: Outlook
     steps: int
     """SGD steps of all members."""
@@ -71,7 +82,7 @@ class Plan:
     bytes_free: int | None
     """Memory that is free; None where the system does not tell."""
     eta: Eta | None
-    """None where so little is left that measuring would take longer, or for the reason `unmeasured`."""
+    """None where nothing is left to train, or for the reason `unmeasured`."""
     unmeasured: str
     """Why the speed could not be measured; else empty."""
     resolutions: tuple[Resolution, ...]

@@ -10,32 +10,28 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
 
 from epsearch.failures.errors import TrainingFailed, UsageError
+from epsearch.loop.ahead import Outlook
+from epsearch.loop.cohorts import Kind, Order, cut, kind_of
 from epsearch.loop.content import content, measures_transfer, records, run_key
-from epsearch.loop.jobs import Certify, Job, JobResult, Run
+from epsearch.loop.jobs import Job, JobResult, Run
 from epsearch.study.description import Disjointness, Study
 from results.ledger.certificate import Certificate
 from results.ledger.record import RunRecord, Summary
 from search_spaces.space import Value
 from search_spaces.strategy import Best
 from trainers.cohort import Cohort
-from trainers.hyperparameters import Hyperparameters
 from trainers.streams.base import TaskStream
 from trainers.streams.plugin import SOURCE
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from results.ledger.store import Store
     from trainers.cost.flops import LaterSteps
-
-Kind: TypeAlias = tuple[str, str, Hyperparameters]
-
-COHORTS_PER_WORKER = 4  # small enough that no worker idles long at the end of a stage, and little is lost in a crash
-
-
-Order: TypeAlias = tuple[Sequence[Run], Certify | None]
-"""Members to train together; where one is trained once more, what it is compared with."""
 
 
 @dataclass(frozen=True)
@@ -118,8 +114,20 @@ class Loop(ABC):
         """What the whole study will do, in words."""
 
     @abstractmethod
-    def remaining_work(self) -> float:
-        """An estimate of what is still to be done, in FLOP."""
+    def outlook(self) -> Outlook:
+        """Members to come."""
+
+    @abstractmethod
+    def ahead(self) -> list[tuple[int, list[Run]]]:
+        """How many members are ahead, at most, of each stream, and some members such as they are."""
+
+    @abstractmethod
+    def work_of(self, ahead: Outlook) -> tuple[float, float]:
+        """The fewest and the most of what is ahead, in FLOP."""
+
+    @abstractmethod
+    def scores(self) -> "NDArray[np.float64]":
+        """A_T [K, R] in [0, 1] of what is compared with the seeds it has, NaN where that is not known."""
 
     @abstractmethod
     def _wanted(self) -> list[Run]:
@@ -142,6 +150,18 @@ class Loop(ABC):
         if not self._jobs:
             self._jobs = self._opened(self._cohorts(self.missing(), self.workers))
         return list(self._jobs.values())
+
+    def upcoming(self, workers: int) -> list[Job]:
+        """The jobs that so many workers would be handed at the beginning; none is opened by looking at it.
+
+        Their numbers count from 0, whatever numbers `ask` has given.
+        """
+        orders = [] if self.done else self._upcoming(workers)
+        return [self._job(number, order, workers) for number, order in enumerate(orders)]
+
+    def remaining_work(self) -> float:
+        """The most that is still to be done, in FLOP."""
+        return self.work_of(self.outlook())[1]
 
     def tell(self, results: Sequence[JobResult]) -> None:
         """Stores what was trained, before anything else, and moves on when the stage is complete.
@@ -204,6 +224,10 @@ class Loop(ABC):
         """
         return tuple(self.records[key] for key in map(self._key, runs) if key in self.records)
 
+    def _upcoming(self, workers: int) -> list[Order]:
+        """What so many workers would be handed at the beginning."""
+        return self._cohorts(self.missing(), workers)
+
     def _close(self, number: int) -> Job:
         """The open job of that number, which is open no longer."""
         return self._jobs.pop(number)
@@ -230,23 +254,8 @@ class Loop(ABC):
         self.reused += len(known)
 
     def _cohorts(self, runs: Sequence[Run], workers: int) -> list[Order]:
-        """Cuts the runs into cohorts for so many workers, the longest work first.
-
-        Learners of a cohort are alike in all that is not per learner; those of a seed stay together, as they share its
-        data. On a CPU a kind of runs becomes COHORTS_PER_WORKER cohorts a worker; a GPU would rather have all of them
-        together.
-        """
-        kinds: dict[Kind, list[Run]] = {}
-        for run in sorted(runs, key=lambda one: one.learner.seed):
-            kinds.setdefault(_kind(run), []).append(run)
-        cohorts: list[list[Run]] = []
-        for alike in kinds.values():
-            pieces = min(len(alike), workers * (COHORTS_PER_WORKER if self.study.device == "cpu" else 1))
-            cuts = [len(alike) * piece // pieces for piece in range(pieces + 1)]
-            cohorts += [alike[a:b] for a, b in itertools.pairwise(cuts)]
-        # What is begun last is short, so that all workers end at about the same time.
-        longest_first = sorted(cohorts, key=lambda cohort: -len(cohort) * self._work(cohort[0]))
-        return [(cohort, None) for cohort in longest_first]
+        """Cuts the runs into cohorts for so many workers."""
+        return cut(runs, workers, self.study.device, self._work)
 
     def _opened(self, orders: Iterable[Order]) -> dict[int, Job]:
         """Jobs by their numbers, which no job of this loop has had."""
@@ -277,18 +286,13 @@ class Loop(ABC):
         """Those of the run's kind. The first task is left out: it is shared, and without a memory cheap."""
         from trainers.cost.flops import later_steps  # brings torch along
 
-        if _kind(run) not in self._later:
+        if kind_of(run) not in self._later:
             if run.phase not in self._streams:
                 self._streams[run.phase] = self.study.request(run.phase, self._images.get(SOURCE)).open()
-            self._later[_kind(run)] = later_steps(run.learner, self._streams[run.phase], self.study.architecture)
-        return self._later[_kind(run)]
+            self._later[kind_of(run)] = later_steps(run.learner, self._streams[run.phase], self.study.architecture)
+        return self._later[kind_of(run)]
 
     def _work(self, run: Run) -> float:
-        """FLOP of one learner's run, but for the first task: what cohorts are sorted by, and the ETA counts."""
+        """FLOP of one learner's run: what cohorts are sorted by, and the ETA counts; without a first task it shares."""
         later = self._later_steps(run)
-        return later.steps * later.each
-
-
-def _kind(run: Run) -> Kind:
-    """What is the same for runs that can be trained together."""
-    return run.phase, run.learner.method, run.learner.shared
+        return later.steps * later.each + later.first * self.study.first_task_alone

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from epsearch.loop import certificates
 from epsearch.loop.ahead import Outlook
-from epsearch.loop.base import NOTHING, Known, Loop, Order
+from epsearch.loop.base import NOTHING, Known, Loop
+from epsearch.loop.cohorts import Order
 from epsearch.loop.content import content
 from epsearch.loop.jobs import Job, JobResult, Run
 from epsearch.loop.strategy import Strategist
@@ -22,6 +23,9 @@ from search_spaces.strategies import STRATEGIES
 from search_spaces.strategy import Best, Round
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from results.ledger.store import Store
 
 
@@ -88,7 +92,7 @@ class SearchLoop(Loop):
     @property
     def inert(self) -> bool:
         """Whether all values that were tried score the same bit for bit, so that none is the best."""
-        return all_equal(self.strategist.scores())
+        return all_equal(self.scores())
 
     def chosen(self) -> dict[str, Value] | None:
         """The best point so far, by the names of what is searched; None before there is one."""
@@ -131,14 +135,9 @@ class SearchLoop(Loop):
             self._jobs = self._opened(self._orders(ahead, self.workers))
         return [*self._jobs.values(), *self._ahead.values()]
 
-    def upcoming(self, workers: int) -> list[Job]:
-        """The jobs that so many workers would be handed at the beginning; none is opened by looking at it.
-
-        Their numbers count from 0, whatever numbers `ask` has given.
-        """
+    def _upcoming(self, workers: int) -> list[Order]:
         early = self._early()
-        orders = [*self._orders([one for runs, _ in early for one in runs], workers), *early]
-        return [self._job(number, order, workers) for number, order in enumerate([] if self.done else orders)]
+        return [*self._orders([one for runs, _ in early for one in runs], workers), *early]
 
     def _orders(self, taken: Collection[Run], workers: int) -> list[Order]:
         """What the stage wants, but for what is trained ahead of it; certificates come with the evaluation."""
@@ -159,9 +158,18 @@ class SearchLoop(Loop):
         final = 0 if study.score_on == "eval" else len(study.final_seeds) + len(baseline)
         return Outlook(len(self.records), now, *self.strategist.later_members(), final, certified)
 
-    def remaining_work(self) -> float:
-        """The most that is still to be done, in FLOP."""
-        return self.work_of(self.outlook())[1]
+    def ahead(self) -> list[tuple[int, list[Run]]]:
+        """Of the search, certificates too, and of the evaluation."""
+        ahead, missing = self.outlook(), self.missing()
+        some = [self._run(self.study.score_on, self.study.baseline, self.study.seeds[0])]
+        if self.evaluating:
+            return [(ahead.certified, some), (ahead.now, missing)]
+        final = self._final(self._evaluated() or [self.study.baseline])
+        return [(ahead.now + ahead.most + ahead.certified, missing or some), (ahead.final, final)]
+
+    def scores(self) -> "NDArray[np.float64]":
+        """Of the points that were tried, on the stream that scores."""
+        return self.strategist.scores()
 
     def work_of(self, ahead: Outlook) -> tuple[float, float]:
         """The fewest and the most of what is ahead, in FLOP.
@@ -247,14 +255,6 @@ class SearchLoop(Loop):
     def _record(self, point: Point, seed: int) -> RunRecord | None:
         """What is known of a point's member of a seed in the search; this is all that the strategist looks at."""
         return self.records.get(self._key(self._run(self.study.score_on, point, seed)))
-
-    def some(self) -> list[Run]:
-        """Members such as a search has."""
-        return [self._run(self.study.score_on, self.study.baseline, self.study.seeds[0])]
-
-    def final(self) -> list[Run]:
-        """The members of the evaluation, as far as it is known what is evaluated."""
-        return self._final(self._evaluated() or [self.study.baseline])
 
     def _early(self) -> list[Order]:
         """Members of the evaluation to train before the search ends; a GPU would rather have all of them together."""

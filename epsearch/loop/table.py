@@ -3,10 +3,12 @@
 A row is a method with its hyperparameters, as the definition or the user gives them.
 """
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from epsearch.loop.ahead import Outlook
 from epsearch.loop.base import Loop
 from epsearch.loop.jobs import Run
 from epsearch.study.kinds import Comparison, MemoryStudy, Search, Table
@@ -20,6 +22,9 @@ from trainers.cohort import Learner
 from trainers.hyperparameters import Hyperparameters, Value
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from results.ledger.store import Store
 
 
@@ -121,10 +126,34 @@ class TableLoop(Loop):
         size = f"{count_text(len(self.rows), 'row')} × {count_text(len(study.seeds), 'seed')}"
         return f"{size}, {tuned}{count_text(study.tasks - study.cv_tasks, 'task')}"
 
-    def remaining_work(self) -> float:
-        """An estimate of what is still to be done, in FLOP; while it tunes, that of the evaluation included."""
-        later = self._unknown(self._runs_of(self.rows)) if self.tuning else []
-        return sum(self._work(run) for run in [*self.missing(), *later])
+    def outlook(self) -> Outlook:
+        """All is known beforehand, but for the values that tuning finds."""
+        return Outlook(len(self.records), len(self.missing()), 0, 0, len(self._behind()), 0)
+
+    def ahead(self) -> list[tuple[int, list[Run]]]:
+        """Of the present stage, and of the evaluation behind a tuning."""
+        return [(len(runs), runs) for runs in (self.missing(), self._behind()) if runs]
+
+    def work_of(self, ahead: Outlook) -> tuple[float, float]:
+        """Fewest and most are the same here, in FLOP."""
+        work = sum(self._work(run) for run in [*self.missing(), *self._behind()])
+        return work, work
+
+    def scores(self) -> "NDArray[np.float64]":
+        """Of the rows, on the evaluation stream."""
+        import numpy as np
+
+        known = [[self._score_of(run) for run in self.runs(row)] for row in self.rows]
+        return np.array(known, dtype=np.float64).reshape(len(self.rows), -1)
+
+    def _behind(self) -> list[Run]:
+        """Members of the evaluation that are missing while the rows are tuned."""
+        return self._unknown(self._runs_of(self.rows)) if self.tuning else []
+
+    def _score_of(self, run: Run) -> float:
+        """A_T of a run in [0, 1]; NaN where it is not known or diverged."""
+        record = next(iter(self.found([run])), None)
+        return math.nan if record is None or record.status != "ok" else float(average_accuracy(record.accuracies))
 
     def runs(self, row: Row, phase: str = "eval") -> list[Run]:
         """Every seed's run of a row."""

@@ -4,6 +4,7 @@ import threading
 import time
 
 from epsearch.events import Events, Progress
+from epsearch.loop.ahead import Eta
 from epsearch.loop.base import Loop
 from epsearch.runners.eta import Speed
 
@@ -13,11 +14,16 @@ class Monitor:
 
     Making one tells the listener of the study and its heading, and of a first progress where anything is to be trained.
     The loop itself is looked at only by the thread that trains.
+
+    ahead: the time that the whole run takes, as planned, which is believed until there is a speed.
+    starting: the stage until workers tell of steps, in words; "" where that takes no time.
     """
 
-    def __init__(self, loop: Loop, events: Events) -> None:
+    def __init__(self, loop: Loop, events: Events, ahead: Eta | None = None, starting: str = "") -> None:
         self._events, self._lock, self._started = events, threading.Lock(), time.monotonic()
-        self._speed, self._stopping = Speed(), False
+        self._speed, self._stopping, self._ahead, self._starting = Speed(), False, ahead, starting
+        self._first: float | None = None  # when workers first told of steps
+        self._last = 0.0  # when they last told of anything
         self._told: set[str] = set()
         self._stored = 0  # records that were passed on
         events.begin(loop.study, loop.heading())
@@ -36,6 +42,11 @@ class Monitor:
         return time.monotonic() - self._started
 
     @property
+    def at_work(self) -> float:
+        """Seconds from the first steps that workers told of to the last results."""
+        return 0.0 if self._first is None else self._last - self._first
+
+    @property
     def stopping(self) -> bool:
         """Whether the listener wants the training to stop; from then on it is to."""
         self._stopping = self._stopping or self._events.stop_wanted()
@@ -47,13 +58,14 @@ class Monitor:
         count: SGD steps of all members of a cohort since its last report. weight: FLOP of one of them (`Job.weight`).
         """
         with self._lock:
-            self._speed.add(time.monotonic(), count, count * weight)
+            self._speed.add(self._heard(), count, count * weight)
             now = self._now()
         self._events.progress(now)  # outside the lock, as a listener may take its time
 
     def update(self, loop: Loop) -> None:
         """Takes a fresh look at the study, after results came in, and tells what is new: notes, records, progress."""
         with self._lock:
+            self._heard()
             self._look(loop)
             now = self._now()
         for note in dict.fromkeys(loop.notes):  # workers may all say the same
@@ -70,16 +82,29 @@ class Monitor:
         self._stage, (self._known, self._wanted), self._headline = loop.stage, loop.stage_members(), loop.headline()
         self._remaining, self._work_then = loop.remaining_work(), self._speed.work
 
+    def _heard(self) -> float:
+        """Keeps when workers told of something: now."""
+        self._last = time.monotonic()
+        self._first = self._last if self._first is None else self._first
+        return self._last
+
+    def _to_go(self) -> float | None:
+        """Seconds: as planned, until there is a speed; then at that, and the report as planned."""
+        # What remained at the last look, less what was done since: the loop hears of a cohort at its end only.
+        training = self._speed.seconds_for(self._remaining - (self._speed.work - self._work_then))
+        if training is None:
+            return None if self._ahead is None else max(0.0, self._ahead.seconds - self.seconds)
+        return training + (0.0 if self._ahead is None else self._ahead.report)
+
     def _now(self) -> Progress:
         speed = self._speed
         return Progress(
-            stage=self._stage,
+            stage=self._stage if self._first is not None else self._starting or self._stage,
             known=self._known,
             wanted=self._wanted,
             headline=self._headline,
             member_steps=speed.steps,
             speed=speed.steps_per_second(),
-            # What remained at the last look, less what was done since: the loop hears of a cohort at its end only.
-            eta=speed.seconds_for(self._remaining - (speed.work - self._work_then)),
+            eta=self._to_go(),
             seconds=self.seconds,
         )

@@ -2,16 +2,19 @@
 
 import math
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from epsearch.loop.ahead import Eta, Plan
+from epsearch.loop.base import Loop
+from epsearch.loop.cohorts import kind_of
 from epsearch.loop.content import measures_transfer
 from epsearch.loop.jobs import Job, Run, bytes_free
-from epsearch.loop.search import SearchLoop
 from epsearch.runners.local import local_slots
-from epsearch.study.kinds import Search
+from epsearch.session import aside
+from epsearch.study.description import Study
 from results.statistics.paired import student_quantile
 from results.statistics.power import resolution
 from trainers.cost.flops import run_flop
@@ -23,10 +26,11 @@ from trainers.streams import DataError
 
 PROBE_SECONDS = 3.0
 WORTH_A_PROBE = 2e11  # FLOP: less is trained in about the time that the probe takes
+BUSY = 0.8  # with a smaller share of the processor time, other programs have the rest
 CONFIDENCE = 0.95  # of the time to go; verdicts have theirs in results/statistics/paired.py
 
 
-def make_plan(loop: SearchLoop) -> Plan:
+def make_plan(loop: Loop) -> Plan:
     """Looks at what the ledger knows and, where it is worth it, trains for a few seconds; nothing of that is stored.
 
     Steps, FLOP and memory follow from the sizes of the study. Time is that of a probe of PROBE_SECONDS, where the whole
@@ -36,17 +40,15 @@ def make_plan(loop: SearchLoop) -> Plan:
     study, ahead = loop.study, loop.outlook()
     workers = local_slots(study)
     jobs = loop.upcoming(workers)
-    # A certificate is a member of the search; what is missing now is of the search until that is over.
-    missing = [] if loop.evaluating else loop.missing()
-    searched = ahead.certified + ahead.most + (0 if loop.evaluating else ahead.now)
-    evaluated = ahead.final + (ahead.now if loop.evaluating else 0)
-    total, training, steps = searched * _cost(study, missing or loop.some()) + evaluated * _cost(study, loop.final())
+    total, training, steps = sum((count * _cost(study, runs) for count, runs in loop.ahead() if count), np.zeros(3))
     path = NumericPath.parse(str(study.numeric_path))
     needed = max((bytes_of(job.cohort, job.stream.open(), job.architecture, path) for job in jobs), default=0)
     eta, unmeasured, at_once = None, "", min(workers, len(jobs))
-    if jobs and total >= WORTH_A_PROBE:
+    if jobs:
         try:
-            eta = _eta(loop, jobs, at_once, total / training)
+            probed = total >= WORTH_A_PROBE
+            most = loop.remaining_work()
+            eta = _eta(loop, _measured_speed(jobs, at_once, total / training) if probed else _usual_speed(total, most))
         except (MemoryError, RuntimeError, ValueError, DataError) as error:
             unmeasured = " ".join(str(error).split())
     return Plan(
@@ -59,26 +61,54 @@ def make_plan(loop: SearchLoop) -> Plan:
         bytes_free=free_bytes(path),
         eta=eta,
         unmeasured=unmeasured,
-        resolutions=tuple(
-            resolution(seeds, loop.strategist.scores())
-            for seeds in dict.fromkeys((len(study.seeds), len(study.final_seeds)))
-        ),
+        resolutions=tuple(resolution(seeds, loop.scores()) for seeds in study.compared_on),
     )
 
 
-def _cost(study: Search, runs: Iterable[Run]) -> NDArray[np.float64]:
+def _cost(study: Study, runs: Iterable[Run]) -> NDArray[np.float64]:
     """What one member takes [3]: all FLOP, those of its training, SGD steps. The mean over the kinds of these runs."""
     costs = []
     # One of each kind: neither the seed nor what is per learner changes what a step takes.
-    for run in {run.learner.shared: run for run in runs}.values():
+    for run in {kind_of(run): run for run in runs}.values():
         stream, learner = study.request(run.phase).open(), run.learner
         flop = run_flop(learner, stream, study.architecture, measures_transfer(run.phase))
         costs.append((flop.total, sum(flop.training), sum(steps_of(learner, stream))))
     return np.asarray(np.mean(costs, axis=0))
 
 
-def _eta(loop: SearchLoop, jobs: list[Job], workers: int, with_tests: float) -> Eta:
-    """The time that all of the work takes, from the speed of the largest job.
+def _eta(loop: Loop, speed: "_Speed") -> Eta:
+    """The time that the whole run takes, where `speed` is that of its steps."""
+    start, report = (aside.expected(part) / speed.share for part in (loop.study.runner, aside.REPORT))
+    least, most = loop.work_of(loop.outlook())
+    return Eta(
+        start + most * speed.middle / speed.share + report,
+        start * speed.share + least * max(0.0, speed.middle - speed.half) + report * speed.share,
+        start + most * (speed.middle + speed.half) / speed.share + report,
+        start,
+        report,
+        speed.share,
+    )
+
+
+class _Speed(NamedTuple):
+    """Seconds that work takes, all workers together, tests with it."""
+
+    middle: float
+    """Of one FLOP, on a machine that does nothing else."""
+    half: float
+    """Half of an interval around it."""
+    share: float = 1.0
+    """Of the processor time that workers want, what they have."""
+
+
+def _usual_speed(total: float, most: float) -> _Speed:
+    """Of so little work that a probe would take as long; any of it may be over at once."""
+    seconds = PROBE_SECONDS * total / WORTH_A_PROBE / most
+    return _Speed(seconds, seconds)
+
+
+def _measured_speed(jobs: list[Job], workers: int, with_tests: float) -> _Speed:
+    """That of the largest job.
 
     workers: cohorts at a time, as many as the probe trains. with_tests: by how much tests make more of what training
     takes; the probe takes steps alone.
@@ -86,12 +116,10 @@ def _eta(loop: SearchLoop, jobs: list[Job], workers: int, with_tests: float) -> 
     job = max(jobs, key=lambda one: one.weight * len(one.cohort.learners))
     path = NumericPath.parse(job.path)
     training = Training(job.stream.open(), job.architecture, path, job.transfer, bytes_free=bytes_free(path, workers))
-    # Seconds of a member-step, all workers together.
-    spent = 1 / np.asarray(measure(job.cohort, training, PROBE_SECONDS, workers).windows)
-    # In steps such as the probe's.
-    least, most = (with_tests * work / job.weight for work in loop.work_of(loop.outlook()))
-    middle, half = float(np.median(spent)), _half_width(spent)
-    return Eta(most * middle, least * max(0.0, middle - half), most * (middle + half))
+    rates = measure(job.cohort, training, PROBE_SECONDS, workers)
+    spent = with_tests / (job.weight * np.asarray(rates.windows))
+    # The probe's threads wait for each other a little, which processes do not.
+    return _Speed(float(np.median(spent)), _half_width(spent), rates.share if rates.share < BUSY else 1.0)
 
 
 def _half_width(spent: NDArray[np.float64]) -> float:

@@ -5,6 +5,7 @@ from results.labels import count_text, duration_text
 from results.statistics import power
 
 GIB = 2**30
+WORKERS = {"tune": "Ray", "local": "threads"}
 
 
 def in_words(plan: Plan) -> dict[str, str]:
@@ -27,8 +28,8 @@ def _members(plan: Plan) -> str:
     ahead = plan.ahead
     parts = (
         f"{ahead.now} now",
-        f"{_span(ahead.least, ahead.most)} in later rounds",
-        f"{ahead.final} in the evaluation",
+        *([f"{_span(ahead.least, ahead.most)} in later rounds"] if ahead.most else []),
+        *([f"{ahead.final} in the evaluation"] if ahead.final else []),
         *([f"{ahead.certified} trained once more, alone"] if ahead.certified else []),
     )
     return f"{_span(ahead.fewest, ahead.largest)} to train ({', '.join(parts)}); {ahead.known} in the ledger"
@@ -63,10 +64,15 @@ def _time(plan: Plan) -> str:
         return "nothing is left to train"
     if plan.unmeasured:
         return f"could not be measured: {plan.unmeasured}"
-    if plan.eta is None:
-        return "less than a probe would take to measure"
     eta = plan.eta
-    return (
-        f"about {duration_text(eta.seconds)} of training, {duration_text(eta.low)} to {duration_text(eta.high)}, with "
-        f"{count_text(plan.at_once, 'cohort')} at a time here (measured speed; the fewest and the most members)"
+    assert eta is not None  # as there is something to train, and its speed is known
+    total, low, high, start, training, report = map(
+        duration_text, (eta.seconds, eta.low, eta.high, eta.start, eta.training, eta.report)
     )
+    workers = WORKERS[plan.study.runner]
+    text = (
+        f"about {total}, {low} to {high} (the fewest and the most members): {start} to start {workers}, "
+        f"{training} of training with {count_text(plan.at_once, 'cohort')} at a time, {report} for the report"
+    )
+    busy = f"; this machine is busy, the probe had {100 * eta.share:.0f} % of the processor time that it could use"
+    return text + (busy if eta.share < 1 else "")

@@ -6,25 +6,26 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from epsearch.events import SILENT, Events
 from epsearch.failures.errors import Interrupted, UsageError
 from epsearch.ledger.damage import reading, unused_in_words
 from epsearch.ledger.location import kept_within
-from epsearch.loop.ahead import Plan
+from epsearch.loop.ahead import Eta, Plan
 from epsearch.loop.base import Loop
-from epsearch.loop.search import SearchLoop, open_search
+from epsearch.loop.search import open_search
 from epsearch.loop.table import open_table
 from epsearch.preparation import growth
 from epsearch.preparation.arithmetic import numeric_path
 from epsearch.preparation.data import Prepared, prepare
 from epsearch.preparation.fit import fitted
 from epsearch.runners.progress import Monitor
+from epsearch.session import aside
 from epsearch.study.description import Study
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from results.files import writable
-from results.labels import on_one_line
+from results.labels import duration_text, on_one_line
 from results.ledger.errors import StoreUnavailable
 from results.ledger.retry import Patience
 from results.ledger.store import Store, StoreError, StudyRow
@@ -37,26 +38,11 @@ AnyStudy = TypeVar("AnyStudy", bound=Study)
 PATIENCE = 300.0  # seconds for which a run waits for a PostgreSQL that has gone
 
 
-class Looping(NamedTuple):
-    """How a kind of study is trained."""
-
-    open_loop: Callable[[Any, Mapping[str, Any], Store, Sequence[Search]], Loop]
-    """Of a study, its stream's description, a ledger, and what the study was before it grew."""
-    plan: Callable[[Any], Plan] | None
-    """Looks ahead; None where there is nothing to estimate."""
-
-
-def _plan(loop: SearchLoop) -> Plan:
-    from epsearch.session.plan import make_plan  # brings torch along, which those who only read do without
-
-    return make_plan(loop)
-
-
-# Only what a search will want is not known beforehand: the members of a table are.
-LOOPS: dict[str, Looping] = {
-    Search.kind: Looping(open_search, _plan),
-    Comparison.kind: Looping(open_table, None),
-    MemoryStudy.kind: Looping(open_table, None),
+# Of a study, its stream's description, a ledger, and what the study was before it grew.
+LOOPS: dict[str, Callable[[Any, Mapping[str, Any], Store, Sequence[Search]], Loop]] = {
+    Search.kind: open_search,
+    Comparison.kind: open_table,
+    MemoryStudy.kind: open_table,
 }
 
 
@@ -74,6 +60,8 @@ class Effort:
     """Member-steps that were not taken, as members that begin alike share the first task."""
     seconds: float
     """Wall time."""
+    share: float = 1.0
+    """Of the processor time that the plan's probe wanted, what it had."""
 
 
 @contextmanager
@@ -115,13 +103,42 @@ def _train(study: Study, prepared: Prepared, events: Events, extend: bool) -> tu
         # What is damaged is told before the training, and behind it what was met on the way.
         stack.callback(_tell_damage, loop, events, told=_tell_damage(loop, events))
         loop.proof = prepared.proof
-        look_ahead = LOOPS[study.kind].plan
-        if look_ahead is not None and not loop.done:
-            events.plan(lambda: look_ahead(loop))
-        monitor = Monitor(loop, events)
+        ahead = _offered(loop, events)
+        share = ahead.share if ahead else 1.0
+        monitor = Monitor(loop, events, ahead, _starting(study, ahead))
         if not loop.done:
-            stack.enter_context(_runner(study))(loop, monitor)
-        return loop, Effort(loop.trained, loop.reused, monitor.member_steps, loop.saved, monitor.seconds)
+            begun = time.monotonic()
+            with _runner(study) as run:
+                run(loop, monitor)
+            aside.remember(study.runner, time.monotonic() - begun - monitor.at_work, share)
+        return loop, Effort(loop.trained, loop.reused, monitor.member_steps, loop.saved, monitor.seconds, share)
+
+
+def _offered(loop: Loop, events: Events) -> Eta | None:
+    """Offers the listener what is ahead; the time that it takes, where that was made."""
+    plans: list[Plan] = []
+
+    def make() -> Plan:
+        plans.append(_plan(loop))
+        return plans[-1]
+
+    if not loop.done:
+        events.plan(make)
+    return plans[-1].eta if plans else None
+
+
+def _starting(study: Study, ahead: Eta | None) -> str:
+    """What is done before the first step, where that takes long, and how long, as planned."""
+    if study.runner == "local":
+        return ""
+    how_long = f" (about {duration_text(ahead.start)})" if ahead else ""
+    return f"{'starting Ray' if study.address == 'local' else 'joining the Ray cluster'}{how_long}"
+
+
+def _plan(loop: Loop) -> Plan:
+    from epsearch.session.plan import make_plan  # brings torch along, which those who only read do without
+
+    return make_plan(loop)
 
 
 def patience(events: Events) -> Patience:
@@ -169,7 +186,7 @@ def make_loop(study: Study, images: Mapping[str, Any], store: Store, earlier: Se
 
     images: the stream's description of itself; earlier: what the study was before it grew, oldest first.
     """
-    return LOOPS[study.kind].open_loop(study, images, store, earlier)
+    return LOOPS[study.kind](study, images, store, earlier)
 
 
 def stored_loop(row: StudyRow, store: Store, storage: LedgerUrl, out: Path) -> Loop:

@@ -178,6 +178,16 @@ class Study:
         return self.seeds
 
     @property
+    def first_task_alone(self) -> bool:
+        """Whether every member trains a first task of its own, which others of its seed cannot share."""
+        return False
+
+    @property
+    def compared_on(self) -> tuple[int, ...]:
+        """With how many seeds values are compared: of each stage, where they differ."""
+        return (len(self.seeds),)
+
+    @property
     def all_seeds(self) -> set[int]:
         """Seeds that may be trained on either."""
         return {seed for phase in ("cv", "eval") for seed in self.stream_seeds(phase)}

@@ -71,6 +71,16 @@ class Search(Study):
         return self.seeds if phase == "cv" else tuple(dict.fromkeys((*searched, *self.final_seeds)))
 
     @property
+    def first_task_alone(self) -> bool:
+        """Where something is searched that has a part in it."""
+        return not {*method(self.method).in_first_task}.isdisjoint(self.space.names)
+
+    @property
+    def compared_on(self) -> tuple[int, ...]:
+        """In the search, and in the evaluation where that has more or fewer."""
+        return tuple(dict.fromkeys((len(self.seeds), len(self.final_seeds))))
+
+    @property
     def largest_batch(self) -> int:
         """Examples of the largest SGD step that is trained: the study's own, or the largest that is searched."""
         # It bounds what a task must show: a mini-batch that is larger than its task is none.

@@ -121,14 +121,14 @@ class _Line:
 
     def _parts(self) -> tuple[str, ...]:
         """As they are now: the time goes on between two reports."""
-        now = self._now
+        now, since = self._now, time.monotonic() - self._taken
         return (
             now.stage,
             f"{now.known}/{now.wanted} members",
             now.headline,
             "– steps/s" if now.speed is None else f"{now.speed:,.0f} steps/s",
-            "ETA –" if now.eta is None else f"ETA {duration_text(now.eta)}",
-            f"elapsed {duration_text(now.seconds + time.monotonic() - self._taken)}",
+            "ETA –" if now.eta is None else f"ETA {duration_text(max(0.0, now.eta - since))}",
+            f"elapsed {duration_text(now.seconds + since)}",
         )
 
 

@@ -136,6 +136,8 @@ class LaterSteps(NamedTuple):
     """Of one learner."""
     each: float
     """What one takes, in FLOP, on average."""
+    first: float
+    """What the first task takes, in FLOP; 0 of a single task."""
 
 
 def later_steps(learner: Learner, stream: TaskStream, architecture: Architecture) -> LaterSteps:
@@ -145,4 +147,6 @@ def later_steps(learner: Learner, stream: TaskStream, architecture: Architecture
     rule, fixed = learner.declared.rule, float(OVERHEAD)
     if isinstance(rule, Penalty):
         fixed += WHOLE + ARRAY * rule.kept
-    return LaterSteps(steps, sum(training_flop(learner, stream, works)[later]) / steps + works[0].trained(fixed, 0))
+    flop, besides = training_flop(learner, stream, works), works[0].trained(fixed, 0)
+    first = sum(flop[: later.start]) + besides * sum(steps_of(learner, stream)[: later.start])
+    return LaterSteps(steps, sum(flop[later]) / steps + besides, first)

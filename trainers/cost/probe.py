@@ -7,9 +7,12 @@ later. All threads train the same learners.
 Steps begin at the task's first one again, with the parameters from before, when the task ends or diverges. Nothing is
 written, and no result is kept.
 
-What is timed are steps alone: not opening, not compiling, not the tests, whose FLOP `flops.run_flop` counts.
+What is timed are steps alone: not opening, not compiling, not the tests, whose FLOP `flops.run_flop` counts. On a CPU
+steps are timed by the processor time that their thread had, and what part of the wall time that was is told beside:
+what else the machine does meanwhile may be over in a moment, or not.
 """
 
+import itertools
 import threading
 import time
 from collections.abc import Sequence
@@ -31,6 +34,7 @@ WINDOWS = 8  # at most
 FEWEST = 2  # calls of the engine in each thread, so that there are two windows
 PATIENCE = 4  # times the seconds asked for, after which one call will do
 now = time.perf_counter  # a clock in seconds; tests put one of their own here
+CLOCKS = {"cpu": time.thread_time, "cuda": time.perf_counter}  # by which steps are timed; a GPU's are not the thread's
 WARM_UP = {"cpu": 1, "cuda": 64}  # steps: compiling, first use of libraries; on a GPU the recording of graphs
 
 
@@ -38,18 +42,23 @@ class Took(NamedTuple):
     """A call of the engine."""
 
     begin: float
-    """Seconds of a monotonic clock."""
+    """Seconds of a clock that its thread's calls have in common; from the first of them on, it is at work."""
     end: float
     """Seconds of the same clock."""
     steps: int
     """Its steps of one learner, summed over the learners."""
+    wall: float = 0.0
+    """Seconds of wall time that it took."""
 
 
 class Rates(NamedTuple):
     """How fast the steps of a task were."""
 
     windows: tuple[float, ...]
-    """Steps of one learner per second of all threads together, one rate of each window; windows are equally long."""
+    """Steps of one learner per second of all threads together, one rate of each window; windows are equally long. On a
+    CPU, a second in which each thread has a core of its own."""
+    share: float
+    """Of the wall time, the part in which the threads had a core of their own; 1 on a GPU."""
     task: int
     """The stream's task, counted from 0, whose steps were taken."""
     learners: int
@@ -85,7 +94,7 @@ def measure(cohort: Cohort, training: Training, seconds: float, at_once: int, ta
     finally:
         torch.set_num_threads(before)
     span, windows = rates_of(clock.took)
-    return Rates(windows, number, clock.learners, at_once, span)
+    return Rates(windows, share_of(clock.took), number, clock.learners, at_once, span)
 
 
 def steady_task(cohort: Cohort, stream: TaskStream, architecture: Architecture) -> int:
@@ -112,6 +121,17 @@ def rates_of(took: Sequence[Sequence[Took]]) -> tuple[float, tuple[float, ...]]:
     length = (end - begin) / count
     windows = [(begin + length * number, begin + length * (number + 1)) for number in range(count)]
     return end - begin, tuple(sum(_part(call, *window) for one in took for call in one) / length for window in windows)
+
+
+def share_of(took: Sequence[Sequence[Took]]) -> float:
+    """The time that calls took by their own clock, as a part of their wall time; at most 1.
+
+    >>> share_of([[Took(0, 1, 10, wall=2.0)], [Took(0, 2, 10, wall=2.0)]])
+    0.75
+    """
+    calls = list(itertools.chain(*took))
+    wall = sum(one.wall for one in calls)
+    return min(1.0, sum(one.end - one.begin for one in calls) / wall) if wall else 1.0
 
 
 def _part(call: Took, begin: float, end: float) -> float:
@@ -159,7 +179,7 @@ def _train(cohort: Cohort, training: Training, task: int, clock: _Clock, thread:
     torch.set_num_threads(1)  # as workers train
 
     def engine_of(*what: Any) -> Engine:
-        return cast(Engine, _Measured(make_engine(*what), WARM_UP[training.chosen.device], clock, thread))
+        return cast(Engine, _Measured(make_engine(*what), training.chosen.device, clock, thread))
 
     kept = {one: (task - 1, None) for one in cohort.learners if task}
     try:
@@ -174,8 +194,9 @@ def _train(cohort: Cohort, training: Training, task: int, clock: _Clock, thread:
 class _Measured:
     """An engine that repeats the first task which it is to train, without tests, and then ends the training."""
 
-    def __init__(self, engine: Engine, warm_up: int, clock: _Clock, thread: int) -> None:
-        self._engine, self._warm_up, self._clock, self._thread = engine, warm_up, clock, thread
+    def __init__(self, engine: Engine, device: str, clock: _Clock, thread: int) -> None:
+        self._engine, self._warm_up, self._own = engine, WARM_UP[device], CLOCKS[device]
+        self._clock, self._thread = clock, thread
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
@@ -187,7 +208,7 @@ class _Measured:
         start = [array.clone() for array in arrays]
         self._engine.train(learners, 0, min(self._warm_up, steps))
         at, stride, bad, clock.learners = steps, 1, False, count
-        begin = clock.start(self._thread)
+        begin, started = clock.start(self._thread), self._own()
         while not clock.over(begin):
             if at == steps or bad:
                 at = 0
@@ -195,11 +216,11 @@ class _Measured:
                 for array, values in zip(arrays, start, strict=True):
                     # In place: recorded graphs go on reading these addresses.
                     array.copy_(values)
-            until, started = min(at + stride, steps), now()
+            until, wall, own = min(at + stride, steps), now(), self._own()
             self._engine.train(learners, at, until)
             # Reading it waits for the device, as the training loop does: the steps have ended then.
             bad = bool((learners.first_bad.cpu() >= 0).all())
-            ended = now()
-            clock.took[self._thread].append(Took(started, ended, (until - at) * count))
-            at, stride = until, next_stride(stride, ended - started)
+            wall = now() - wall
+            clock.took[self._thread].append(Took(own - started, self._own() - started, (until - at) * count, wall))
+            at, stride = until, next_stride(stride, wall)
         raise _Over

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+from epsearch.loop.ahead import Eta
 from epsearch.preparation.build import build
 from epsearch.runners import progress
 from epsearch.runners.progress import Monitor
@@ -42,6 +43,21 @@ def test_what_is_told_when(monkeypatch):
     monitor.update(loop("evaluation", 3, 4, 900, "best ε 0.07185"))
     assert events.seen[-1] == ("evaluation", 3, 4, "best ε 0.07185", 35, 5.0, 900 / 10, 45.0)
     assert monitor.member_steps == 35 and monitor.seconds == 45 and len(events.seen) == 4
+
+
+def test_until_there_is_a_speed_the_plan_is_believed(monkeypatch):
+    clock_, events = Clock(monkeypatch), Recorded()
+    monitor = Monitor(loop(), events, Eta(60.0, 50.0, 70.0, 20.0, 5.0, 1.0), "starting Ray (about 0:20)")
+    clock_.now += 22
+    monitor.steps(10)
+    clock_.now += 5
+    monitor.steps(25, 2.0)
+    first, second, third = events.seen
+    assert (first.stage, first.eta) == ("starting Ray (about 0:20)", 60.0)
+    assert (second.stage, second.eta) == ("repeat 1 of 5", 60.0 - 22)
+    assert third.eta == (1000 - 60) / 10 + 5.0, "the report comes behind"
+    clock_.now += 3
+    assert monitor.at_work == 5.0
 
 
 def test_of_a_study_that_is_finished_nothing_goes_on(monkeypatch):

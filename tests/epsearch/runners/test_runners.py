@@ -277,6 +277,15 @@ def test_a_listener_can_stop_a_run_which_then_goes_on_from_there(small_study, tm
     assert evaluation_table(again.results).equals(evaluation_table(straight.results))
 
 
+def test_workers_of_ray_have_their_share_of_a_busy_machine(ray_address):
+    """Ray would give them a niceness of 15, with which one busy process beside leaves them a thirtieth of a core."""
+    code = f"""import os, ray
+ray.init({ray_address!r}, log_to_driver=False)
+print(ray.get(ray.remote(lambda: os.nice(0)).remote()))"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(found.stdout) == os.nice(0)
+
+
 @on_both_runners
 def test_a_listener_can_stop_a_cohort_that_has_just_begun(small_study, ray_address, runner):
     """Cohorts of minutes, stopped at their first report of steps, do not go on to the end: nothing of them is kept."""

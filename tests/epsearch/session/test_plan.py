@@ -2,10 +2,14 @@
 
 import pytest
 
+from epsearch.preparation.build import build
+from epsearch.session import aside
 from epsearch.session.plan import make_plan
 from epsearch.session.plan_text import in_words
+from epsearch.study.kinds import Comparison
 from results.ledger.store import Store
 from tests.support.drive import fake, finish, make
+from trainers.cost.probe import Rates
 
 PEAK = fake(lambda one: 0.9 - 0.4 * (one.epsilon - 0.4) ** 2 + 0.003 * one.seed + 0.001 * ((one.seed * 7) % 3))
 
@@ -56,6 +60,50 @@ def test_a_probe_gives_a_time_with_an_interval(small_study, store, monkeypatch):
     assert plan.eta is not None and 0 <= plan.eta.low < plan.eta.seconds < plan.eta.high
     assert len(store.all_runs()) == 0
     assert in_words(plan)["time"].startswith("about ")
+
+
+def test_little_work_is_not_probed_but_has_a_time(small_study, store, monkeypatch):
+    """Nearly all of it is that of Ray and of the report, which earlier runs have told."""
+    monkeypatch.setattr("epsearch.session.plan.measure", lambda *_: pytest.fail("that would take longer"))
+    for seconds in (20.0, 22.0, 90.0):
+        aside.remember("tune", seconds)
+    aside.remember(aside.REPORT, 4.0)
+    eta = make_plan(make(small_study(runner="tune"), store)).eta
+    assert (eta.start, eta.report, eta.share) == (22.0, 4.0, 1.0)
+    assert 26 < eta.seconds < 26 + 3 and eta.low < eta.seconds <= eta.high
+    assert eta.training == pytest.approx(eta.seconds - 26)
+
+
+def test_beside_other_programs_all_takes_longer_and_the_plan_says_so(small_study, store, monkeypatch):
+    monkeypatch.setattr("epsearch.session.plan.WORTH_A_PROBE", 0.0)
+
+    def probe(share):
+        rates = Rates((1e6, 1.1e6, 0.9e6), share, 1, 2, 2, 3.0)
+        monkeypatch.setattr("epsearch.session.plan.measure", lambda *_: rates)
+        return make_plan(make(small_study(), store))
+
+    alone, nearly, half = probe(1.0), probe(0.9), probe(0.5)
+    assert nearly.eta == alone.eta, "threads of one process wait for each other that much"
+    assert half.eta.seconds == pytest.approx(2 * alone.eta.seconds) and half.eta.low == pytest.approx(alone.eta.low)
+    assert (
+        "this machine is busy, the probe had 50 %" in in_words(half)["time"] and "busy" not in in_words(alone)["time"]
+    )
+
+
+def test_a_comparison_has_a_plan(store, tmp_path):
+    options = {"tasks": 4, "cv_tasks": 2, "seeds": 2, "examples_per_task": 60, "memory": 3, "tune": True}
+    options |= {"methods": "van,agem,ewc", "out": str(tmp_path), "numeric_path": "cpu-float32-mkl"}
+    study = build(Comparison, options)
+    loop = make(study, store)
+    plan = make_plan(loop)
+    candidates, rows = len({one for row in loop.rows for one in row.candidates()}), len(loop.rows)
+    assert (plan.ahead.now, plan.ahead.final, plan.ahead.most) == (2 * candidates, 2 * rows, 0)
+    told = f"{2 * (candidates + rows)} to train ({2 * candidates} now, {2 * rows} in the evaluation); 0 in"
+    assert in_words(plan)["members"].startswith(told)
+    assert [one.seeds for one in plan.resolutions] == [2] and plan.eta.seconds > 0
+    finish(loop)
+    assert sum(record.steps for record in store.all_runs()) == plan.steps
+    assert make_plan(make(study, store)).ahead.largest == 0
 
 
 def test_noise_is_known_once_something_was_trained(small_study, store):

@@ -63,7 +63,7 @@ def test_a_terminal_sees_one_live_line_whose_clock_goes_on(now, drawn):
         now[0] += 60
         events._live.refresh()
     text = drawn.file.getvalue()
-    assert "repeat 1 of 5" in text and "elapsed 0:05" in text and "elapsed 1:05" in text
+    assert "repeat 1 of 5" in text and "ETA 1:05 · elapsed 0:05" in text and "ETA 0:05 · elapsed 1:05" in text
 
 
 def test_decoding_is_a_bar_on_a_terminal(drawn):
