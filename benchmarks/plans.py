@@ -1,22 +1,25 @@
 """Whether plans tell the truth: the time that a plan tells, beside what the run then takes, for six kinds of studies.
 
-    python benchmarks/plans.py FOLDER --data-dir DATA [--busy 2] [--turns 3] [--only digits …]
+    python benchmarks/plans.py FOLDER --data-dir DATA [--turns 3] [--only digits …]
 
 Every run is a process of its own, as a user's command is; the time that counts is the one from the plan to the end of
-the command, report included. --busy: so many processes that never rest run beside. DATA: a folder with MNIST; images in
-folders are made here. Prints a Markdown table: median of the turns, told and taken.
+the report. Each study has its turns alone, and beside two processes that never rest. FOLDER: for ledgers, reports and
+images that are made here; DATA: a folder with MNIST. Writes benchmarks/results/plans.json.
 """
 
 import argparse
+import itertools
 import json
+import os
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from statistics import median
 
+import machine
 import numpy as np
 
 THREE = "lr=log:0.001..0.1 memory=5,10 epsilon=0..1"
@@ -78,36 +81,41 @@ def make_birds(folder: Path) -> None:
             Image.fromarray(pixels).save(folder / f"class {label}" / f"{number}.png")
 
 
+def turn(title: str, folder: Path, data_dir: Path | None) -> list[float]:
+    """One run of a study in a process of its own: seconds that the plan told, seconds that it then took."""
+    kind, options = STUDIES[title]
+    name = "".join(letter for letter in title if letter.isalnum()) + str(time.time_ns())
+    asked = {"name": name, "out": str(folder / "runs" / name)} | options  # nothing that an earlier turn has trained
+    shutil.rmtree(folder / "cache" / "learners", ignore_errors=True)
+    asked |= {"data_dir": str(data_dir)} if data_dir else {}
+    asked |= {key: value.replace("FOLDER", str(folder)) for key, value in asked.items() if isinstance(value, str)}
+    command = [sys.executable, __file__, str(folder), "--child", kind, json.dumps(asked)]
+    environment = os.environ | {"EPSEARCH_CACHE": str(folder / "cache")}
+    answer = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
+    return list(map(float, json.loads(answer.stdout.splitlines()[-1])))
+
+
 def main() -> None:
-    """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--data-dir", type=Path)
-    parser.add_argument("--busy", type=int, default=0)
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--only", nargs="*", default=list(STUDIES))
+    parser.add_argument("--only", nargs="*", default=[""], help="beginnings of titles")
     parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
         child(given.child[0], json.loads(given.child[1]))
         return
     make_birds(given.folder / "birds")
-    print("| study | told, s | taken, s | told / taken |\n| --- | --- | --- | --- |")
-    for title in (one for one in STUDIES if any(one.startswith(start) for start in given.only)):
-        kind, options = STUDIES[title]
-        pairs = []
-        for _ in range(given.turns):
-            name = f"{title} {time.time_ns()}".replace(" ", "-").replace(",", "")
-            asked = {"name": name, "out": str(given.folder / "runs")} | options
-            asked |= {"data_dir": str(given.data_dir)} if given.data_dir else {}
-            asked |= {k: v.replace("FOLDER", str(given.folder)) for k, v in asked.items() if isinstance(v, str)}
-            with busy(given.busy):
-                command = [sys.executable, __file__, str(given.folder), "--child", kind, json.dumps(asked)]
-                answer = subprocess.run(command, capture_output=True, text=True, check=True)
-            pairs.append(json.loads(answer.stdout.splitlines()[-1]))
-        told, taken = (median(one[part] for one in pairs) for part in (0, 1))
-        ratios = ", ".join(f"{one[0] / one[1]:.2f}" for one in pairs)
-        print(f"| {title} | {told:.1f} | {taken:.1f} | {told / taken:.2f} ({ratios}) |", flush=True)
+    titles = [title for title in STUDIES if title.startswith(tuple(given.only))]
+    turn(titles[0], given.folder, given.data_dir)  # so that plans know this machine, as after a user's first run
+    rows = []
+    for title, beside in itertools.product(titles, (0, 2)):
+        with busy(beside):
+            pairs = [turn(title, given.folder, given.data_dir) for _ in range(given.turns)]
+        rows.append({"study": title, "beside": beside, "told": [a for a, _ in pairs], "taken": [b for _, b in pairs]})
+        print(rows[-1], flush=True)
+    machine.save("plans", {"rows": rows})
 
 
 if __name__ == "__main__":

@@ -33,7 +33,6 @@ from epsearch.arguments import (
 )
 from epsearch.failures.lines import answered
 from epsearch.ledger.location import kept_within, ledger_url
-from epsearch.preparation.build import build
 from epsearch.study.description import Study
 from epsearch.study.kinds import KINDS, Comparison, MemoryStudy, Search
 from epsearch.study.limits import SIDE
@@ -97,6 +96,8 @@ def _command(kind: type[Study], act: Callable[..., None]) -> Callable[..., None]
     """
 
     def command(**values: Any) -> None:
+        from epsearch.preparation.build import build  # late, as in all commands: `--help` need not wait for it
+
         given, config = {name: values.pop(name) for name in kind.options()}, values.pop("config")
         study = _grown(given, config) if values.get("extend") else build(kind, given, config)
         if values.pop("print_config"):
@@ -122,7 +123,7 @@ def _grown(given: dict[str, Any], config: Path | None) -> Study:
 
 def _train(study: Study, quiet: bool, as_json: bool, extend: bool = False) -> None:
     """Trains what is missing, writes the report, and prints the outcome."""
-    from epsearch import api  # late, as in all commands: `--help` and `--print-config` need not wait for it
+    from epsearch import api
 
     with _listener(quiet or as_json) as events:
         result = api.run(study, events, extend)

@@ -81,7 +81,7 @@ def test_the_arrow_test_sees_imports():
         ("search_spaces.adapters.optuna_strategies", ["torch", "ray", "pandas", "results"]),
         ("results", ["torch", "ray", "plotly", "trainers", "search_spaces"]),
         ("epsearch", ["torch", "ray", "pandas", "yaml", "rich", "typer"]),
-        ("epsearch.cli", ["torch", "ray", "plotly", "pandas", "sqlalchemy", "scipy", "optuna"]),
+        ("epsearch.cli", ["torch", "ray", "plotly", "pandas", "sqlalchemy", "scipy", "optuna", "numpy"]),
         ("epsearch.findings.listing", ["torch", "ray", "plotly", "pandas", "scipy", "optuna", "numba", "rich"]),
     ],
 )

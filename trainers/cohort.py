@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, ClassVar
 
 from trainers import methods
 from trainers.hyperparameters import Hyperparameters, Value
+
+if TYPE_CHECKING:  # options and their help need what is here without arrays
+    import numpy as np
+    from numpy.typing import NDArray
 
 PROTOCOL_VERSION = 3  # part of every content key; goes up whenever a change of the trainers changes any figure
 IMAGE_NETWORKS = ("reduced_resnet18", "resnet18")
@@ -139,27 +140,27 @@ class CohortResult:
     )
     """The fields that have a row for each learner."""
 
-    accuracies: NDArray[np.float64]
+    accuracies: "NDArray[np.float64]"
     """[M, T, T], on task j after task k, in [0, 1]; measured for j <= k, and, where transfer is measured, for
     j = k + 1, the zero-shot accuracy before the next task's first step; NaN elsewhere.
     """
-    initial: NDArray[np.float64]
+    initial: "NDArray[np.float64]"
     """[M, T], accuracies of the untrained network; NaN where transfer is not measured."""
-    within: NDArray[np.float64]
+    within: "NDArray[np.float64]"
     """[M, T, 11], accuracy on the current task after b = 0…10 mini-batches; NaN past the task's last batch, and where
     transfer is not measured.
     """
-    violations: NDArray[np.float64]
+    violations: "NDArray[np.float64]"
     """[M, T], share of steps at which the gradient was projected; NaN without a reference gradient."""
-    diverged_task: NDArray[np.int64]
+    diverged_task: "NDArray[np.int64]"
     """[M], the task in which the loss or a parameter first was not finite; -1 where it never was."""
-    diverged_step: NDArray[np.int64]
+    diverged_step: "NDArray[np.int64]"
     """[M], the step of that task; -1 where there is none."""
-    steps: NDArray[np.int64]
+    steps: "NDArray[np.int64]"
     """[M], SGD steps of the whole run."""
-    fingerprints: NDArray[np.str_]
+    fingerprints: "NDArray[np.str_]"
     """[M], hash of the final parameters."""
-    params: NDArray[np.object_]
+    params: "NDArray[np.object_]"
     """M arrays, the final parameters, with the engine's padding; None in a result from elsewhere."""
     saved: int = 0
     """Steps of one learner that were not taken, as learners share their first task."""
@@ -169,6 +170,8 @@ class CohortResult:
     @classmethod
     def empty(cls, learners: int, tasks: int) -> "CohortResult":
         """Nothing measured yet."""
+        import numpy as np
+
         return cls(
             accuracies=np.full((learners, tasks, tasks), np.nan),
             initial=np.full((learners, tasks), np.nan),

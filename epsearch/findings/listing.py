@@ -10,7 +10,6 @@ from epsearch.failures.errors import UsageError, unknown
 from epsearch.ledger.damage import Unreadable
 from epsearch.loop.base import Loop
 from epsearch.preparation import growth
-from epsearch.session.session import stored_loop, sum_up
 from results.labels import on_one_line
 from results.ledger.errors import StoreUnavailable
 from results.ledger.record import Summary
@@ -68,6 +67,8 @@ def load(name: str | None, storage: LedgerUrl, out: Path) -> Loop:
             raise UsageError(f"no study in {storage} yet; `epsearch run` makes one")
         if name is not None and name not in rows:
             raise UsageError(unknown("study", name, rows))
+        from epsearch.session.session import stored_loop  # late, here and below: a list of studies needs no loop
+
         row = rows[name] if name is not None else list(rows.values())[-1]
         try:
             return stored_loop(row, store, storage, out)
@@ -93,6 +94,8 @@ def upgrade(storage: LedgerUrl, out: Path, tell: Callable[[str], None]) -> Upgra
     A study without a summary is gone through again, which takes seconds where a strategy fits processes; what has been
     done to the tables is told before.
     """
+    from epsearch.session.session import stored_loop, sum_up
+
     with opened(storage, upgrade=True) as store:
         if store.told:
             tell(store.told)

@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import yaml
 
@@ -17,7 +17,9 @@ from results.ledger.url import LedgerUrl
 from trainers.cohort import Architecture
 from trainers.hyperparameters import Hyperparameters
 from trainers.methods import METHODS, hyperparameters
-from trainers.streams import ImageOptions, StreamRequest
+
+if TYPE_CHECKING:
+    from trainers.streams import StreamRequest
 
 # Hyperparameters of the first ledgers, whose studies name them whatever their value.
 OF_FIRST_LEDGERS = ("memory", "memory_batch", "batch_size", "trigger", "scale", "satisfied")
@@ -197,11 +199,13 @@ class Study:
         """Examples of the largest SGD step that is trained."""
         return int(self.hyperparameters.batch_size)
 
-    def request(self, phase: str, source: Mapping[str, str] | None = None) -> StreamRequest:
+    def request(self, phase: str, source: Mapping[str, str] | None = None) -> "StreamRequest":
         """The stream of D^CV ("cv") or D^EV ("eval"), not opened yet.
 
         source: hashes of the files that a user's own stream must be made of, where a study has begun with some.
         """
+        from trainers.streams import ImageOptions, StreamRequest  # late: `--help` and `list` open no stream
+
         images = (
             None
             if self.classes_per_task is None or self.image_size is None

@@ -1,24 +1,25 @@
 """What stands in a ledger, on a disk and on this machine: values in, rich renderables or JSON-able values out."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from epsearch.api import Dataset
-from epsearch.doctor import Check
 from epsearch.findings.listing import UNKNOWN, Listed
 from epsearch.ledger.damage import unused_in_words
-from epsearch.loop.base import Loop
-from epsearch.preparation.images import Prepared
 from epsearch.terminal.consoles import facts, table
 from results.points import point_text
-from trainers.streams.images.inspection import Inspection
-from trainers.streams.images.sources.base import printable
+
+if TYPE_CHECKING:  # a list of studies is printed without what other commands need
+    from epsearch.api import Dataset
+    from epsearch.doctor import Check
+    from epsearch.loop.base import Loop
+    from epsearch.preparation.images import Prepared
+    from trainers.streams.images.inspection import Inspection
 
 
-def study(loop: Loop) -> RenderableType:
+def study(loop: "Loop") -> RenderableType:
     """Options and state of a study."""
     unused = loop.unused()
     return facts(
@@ -33,7 +34,7 @@ def study(loop: Loop) -> RenderableType:
     )
 
 
-def study_as_json(loop: Loop) -> dict[str, Any]:
+def study_as_json(loop: "Loop") -> dict[str, Any]:
     """The same as one JSON object; score: mean A_T in [0, 1], null without a best point."""
     best = loop.best
     return {
@@ -73,12 +74,12 @@ def _line(row: Listed) -> tuple[str, ...]:
     )
 
 
-def datasets(rows: Sequence[Dataset]) -> RenderableType:
+def datasets(rows: "Sequence[Dataset]") -> RenderableType:
     """One line a dataset: name, title, whether it is there, and where."""
     return table(rows, "dataset", "what it is", "status", "where")
 
 
-def prepared(found: Prepared) -> RenderableType:
+def prepared(found: "Prepared") -> RenderableType:
     """What has been decoded, and how fast."""
     counts = ", ".join(f"{count:,} {part}" for part, count in found.counts.items())
     rate = f"in {found.seconds:.1f} s ({found.decoded / found.seconds:,.0f} images/s)"
@@ -91,8 +92,10 @@ def prepared(found: Prepared) -> RenderableType:
     )
 
 
-def inspected(found: Inspection) -> RenderableType:
+def inspected(found: "Inspection") -> RenderableType:
     """A dataset's counts, by part and class, and what is wrong with it: images that are corrupt, other counts."""
+    from trainers.streams.images.sources.base import printable
+
     # The fewest and the most of a class; once where they are equal.
     spans = {part: "–".join(map(str, dict.fromkeys(ends))) for part, ends in found.per_class.items()}
     corrupt = [f"{printable(name)} ({found.reasons[name]})" for name in found.corrupt]
@@ -107,7 +110,7 @@ def inspected(found: Inspection) -> RenderableType:
     )
 
 
-def checks(found: Sequence[Check]) -> RenderableType:
+def checks(found: "Sequence[Check]") -> RenderableType:
     """One line a check of `epsearch doctor`, with a mark: what is broken, and what is merely worth knowing."""
     marks = {True: Text("ok", "green"), False: Text("broken", "red"), None: Text("note", "yellow")}
     return table((marks[check.ok], check.subject, Text(check.detail)) for check in found)

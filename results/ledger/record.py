@@ -2,12 +2,14 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:  # a list of studies is read without arrays, whose package takes a tenth of a second
+    import numpy as np
+    from numpy.typing import NDArray
 
 PHASES = ("cv", "eval")
 STATUSES = ("ok", "diverged")
@@ -37,14 +39,14 @@ class RunRecord:
     """The ε of ε-SOFT-GEM; 0 for A-GEM and for methods without one."""
     seed: int
     """The seed of all random choices."""
-    accuracies: NDArray[np.float64]
+    accuracies: "NDArray[np.float64]"
     """[T, T]: a[k, j] on task j after training task k, 0-based. Measured for j <= k; j = k + 1 is the next task before
     its first step."""
-    initial: NDArray[np.float64]
+    initial: "NDArray[np.float64]"
     """[T]: accuracy of the untrained network on each task (b̄ of FWT)."""
-    within: NDArray[np.float64]
+    within: "NDArray[np.float64]"
     """[T, 11]: accuracy on the current task after b = 0..10 mini-batches (LCA_10); NaN where a task has fewer."""
-    violations: NDArray[np.float64]
+    violations: "NDArray[np.float64]"
     """[T]: share of steps with g·g_ref < 0, where the gradient is projected; NaN for the first task and for methods
     without an episodic memory."""
     status: str
@@ -70,7 +72,7 @@ class RunRecord:
         for name, value, known in (("phase", self.phase, PHASES), ("status", self.status, STATUSES)):
             if value not in known:
                 raise ValueError(f"no {name} {value!r}; known: {', '.join(known)}")
-        if not np.isfinite(self.epsilon):
+        if not math.isfinite(self.epsilon):
             raise ValueError(f"epsilon must be finite, got {self.epsilon}")
         self._check_shapes()
         self._check_values()
@@ -90,6 +92,8 @@ class RunRecord:
                 raise ValueError(f"{name} must have shape {expected}, got {got}")
 
     def _check_values(self) -> None:
+        import numpy as np
+
         for name in ARRAYS:
             values = getattr(self, name)
             outside = values[(values < 0) | (values > 1)]  # NaN is neither
@@ -130,6 +134,8 @@ def same_result(first: RunRecord, second: RunRecord) -> bool:
 
     All fields are compared but `seconds`, `created` and `cohort`.
     """
+    import numpy as np
+
     # Content as JSON, because a tuple comes back from the ledger as a list.
     one, other = ({**vars(r), "content": json.loads(json.dumps(r.content))} for r in (first, second))
     return all(

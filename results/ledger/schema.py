@@ -9,14 +9,16 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import BigInteger, Column, Double, Integer, MetaData, Row, String, Table, Text
 
 from results.ledger.certificate import Certificate
 from results.ledger.record import ARRAYS, RunRecord, Summary, content_key
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 metadata = MetaData()
 
@@ -128,6 +130,8 @@ def _kind(kind: type) -> str:
 @_damage()
 def from_row(row: Row[Any]) -> RunRecord:
     """Returns the record of one row of `runs`. Raises Damaged."""
+    import numpy as np
+
     values = unseal(runs, row)
     values["content"] = json_object("content", values["content"])
     return RunRecord(**values | {name: np.array(json.loads(values[name]), dtype=np.float64) for name in ARRAYS})
@@ -164,12 +168,15 @@ def json_object(name: str, text: str) -> dict[str, Any]:
     return value
 
 
-def array_to_json(array: NDArray[np.float64]) -> str:
+def array_to_json(array: "NDArray[np.float64]") -> str:
     """Returns an array as JSON: nested lists, null for NaN.
 
+    >>> import numpy as np
     >>> array_to_json(np.array([[0.1, np.nan]]))
     '[[0.1, null]]'
     """
+    import numpy as np
+
     plain = np.asarray(array, dtype=np.float64).astype(object)  # which can hold None beside numbers
     plain[np.isnan(array)] = None
     return json.dumps(plain.tolist(), allow_nan=False)

@@ -6,10 +6,9 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial, wraps
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from sqlalchemy import Column, Connection, Engine, Row, Table, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from results.ledger import layout, schema
 from results.ledger.certificate import Certificate
@@ -18,6 +17,9 @@ from results.ledger.errors import StoreError, StudyConflict, conflict
 from results.ledger.record import RunRecord, Summary
 from results.ledger.retry import Patience
 from results.ledger.url import LedgerUrl
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql, sqlite
 
 __all__ = ["Found", "Store", "StoreError", "StudyConflict", "StudyRow"]
 
@@ -285,6 +287,8 @@ def _insert_new(connection: Connection, table: Table, rows: list[Values], key: C
     return len(connection.execute(statement, rows).all())
 
 
-def _insertion(connection: Connection, table: Table) -> postgresql.Insert | sqlite.Insert:
+def _insertion(connection: Connection, table: Table) -> "postgresql.Insert | sqlite.Insert":
     """Returns an INSERT of the database's own dialect, which has a clause for existing keys."""
+    from sqlalchemy.dialects import postgresql, sqlite  # late: commands that only read need neither
+
     return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)

@@ -1,10 +1,7 @@
 """GEM (Lopez-Paz & Ranzato, 2017): no previous task's loss may grow, by the smallest change of the gradient."""
 
-import numpy as np
-
 from trainers.hyperparameters import Hyperparameter, Hyperparameters
 from trainers.methods.penalty import Tensor
-from trainers.methods.quadratic import solve
 from trainers.methods.rules import MEMORY, PER_TASK, Method, Projection
 
 RIDGE = 1e-3  # on the diagonal of the dual problem, as in GEM's released code
@@ -18,7 +15,10 @@ def direction(g: Tensor, references: Tensor, values: Hyperparameters) -> tuple[T
     v solves the dual: min ½ vᵀ(GGᵀ + 10⁻³·I)v + (Gg)ᵀv subject to v >= margin, where the rows of G are the g_k. Where a
     gradient is not finite, g stays.
     """
-    import torch  # which declaring the method does without
+    import numpy as np  # these, too, which declaring the method does without
+    import torch
+
+    from trainers.methods.quadratic import solve
 
     finite = references.isfinite().all(dim=2).all(dim=1) & g.isfinite().all(dim=1)
     violated = (torch.bmm(references, g[:, :, None])[..., 0] < 0).any(dim=1)

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from trainers.hyperparameters import MOST, OF_EVERY_METHOD, Hyperparameter, Hyperparameters, Value
 from trainers.methods.penalty import Penalty, Tensor
 
@@ -190,7 +188,7 @@ class Method:
 
 def where(condition: Number, then: Number, otherwise: Number) -> Number:
     """`then` where the condition holds: never a branch per member on tensors."""
-    if isinstance(condition, (bool, np.bool_)):
+    if not hasattr(condition, "requires_grad"):  # of one learner, not a tensor of many
         return then if condition else otherwise
     import torch  # here, where there are tensors: declaring a method does without
 
@@ -199,7 +197,7 @@ def where(condition: Number, then: Number, otherwise: Number) -> Number:
 
 def root(value: Number) -> Number:
     """The square root."""
-    return math.sqrt(value) if isinstance(value, (float, int, np.number)) else value.sqrt()
+    return value.sqrt() if hasattr(value, "sqrt") else math.sqrt(value)
 
 
 def angle(products: Products) -> Angle:
