@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from results.labels import epsilon_text, label, method_label
 from results.ledger.record import RunRecord
-from results.metrics import mean_std, summarize
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,6 +72,8 @@ def by_point(groups: Mapping[Point, Sequence[RunRecord]], names: Sequence[str]) 
     `mean_std`). A point without members has n = 0.
     """
     import pandas as pd
+
+    from results.metrics import mean_std, summarize  # late, too: a list of studies prints points without any arrays
 
     kept = [(i, record) for i, members in enumerate(groups.values()) for record in members]
     frame = summarize(record for _, record in kept).assign(position=[i for i, _ in kept])

@@ -83,6 +83,8 @@ def test_the_arrow_test_sees_imports():
         ("epsearch", ["torch", "ray", "pandas", "yaml", "rich", "typer"]),
         ("epsearch.cli", ["torch", "ray", "plotly", "pandas", "sqlalchemy", "scipy", "optuna", "numpy"]),
         ("epsearch.findings.listing", ["torch", "ray", "plotly", "pandas", "scipy", "optuna", "numba", "rich"]),
+        ("epsearch.terminal.lists", ["torch", "ray", "plotly", "pandas", "scipy", "optuna", "numba", "numpy"]),
+        ("epsearch.terminal.lists", ["trainers.streams", "epsearch.loop.base"]),
     ],
 )
 def test_importing_is_light(module, absent):

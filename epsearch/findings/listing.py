@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from epsearch.failures.errors import UsageError, unknown
 from epsearch.ledger.damage import Unreadable
-from epsearch.loop.base import Loop
 from epsearch.preparation import growth
 from results.labels import on_one_line
 from results.ledger.errors import StoreUnavailable
@@ -18,6 +17,9 @@ from results.ledger.schema import VERSION
 from results.ledger.store import Store, StoreError, StudyRow
 from results.ledger.url import LedgerUrl
 from search_spaces.space import Value
+
+if TYPE_CHECKING:  # a list of studies needs neither loops nor arrays
+    from epsearch.loop.base import Loop
 
 UNKNOWN = "–"
 
@@ -56,7 +58,7 @@ class Upgraded(NamedTuple):
     """Studies of which there was no summary."""
 
 
-def load(name: str | None, storage: LedgerUrl, out: Path) -> Loop:
+def load(name: str | None, storage: LedgerUrl, out: Path) -> "Loop":
     """A stored study as far as the ledger knows it; the newest without a name.
 
     out: the folder of reports today. Raises UsageError: no ledger, no study, no such name, a study that cannot be read.

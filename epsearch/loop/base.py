@@ -23,8 +23,8 @@ from results.ledger.record import RunRecord, Summary
 from search_spaces.space import Value
 from search_spaces.strategy import Best
 from trainers.cohort import Cohort
+from trainers.plugins.source import SOURCE
 from trainers.streams.base import TaskStream
-from trainers.streams.plugin import SOURCE
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,8 +12,7 @@ from results.ledger.record import RunRecord, content_key
 from trainers import methods
 from trainers.cohort import PROTOCOL_VERSION, Learner
 from trainers.hyperparameters import OF_EVERY_METHOD
-from trainers.plugins.source import digest
-from trainers.streams.plugin import SOURCE
+from trainers.plugins.source import SOURCE, digest
 
 EPSILON, STRENGTH = "epsilon", "strength"  # stand beside the configuration, not in it
 # As in the first ledgers: named in every configuration, as null where the method has none.

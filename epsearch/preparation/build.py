@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 from epsearch.failures.errors import UsageError, refused, unknown
 from epsearch.ledger.location import ledger_url
 from epsearch.machine import cuda_present
-from epsearch.preparation.checks import CHECKS
 from epsearch.study import file, limits
 from epsearch.study.description import Study
 from epsearch.study.kinds import ASKED, KINDS, Search
@@ -189,4 +188,7 @@ def _check(study: Study) -> None:
     ):
         if wrong:
             raise UsageError(line)
+    # Late: a study that a ledger has is read without checks, and so without the loop and the streams that they need.
+    from epsearch.preparation.checks import CHECKS
+
     CHECKS[study.kind].check(study)

@@ -15,8 +15,7 @@ from results.ledger.errors import StoreUnavailable, conflict
 from results.ledger.store import Store, StoreError, StudyRow
 from results.ledger.url import LedgerUrl
 from trainers.plugins.calls import listed
-from trainers.plugins.source import changed
-from trainers.streams.plugin import SOURCE
+from trainers.plugins.source import SOURCE, changed
 
 # What may change when a search grows; everything else would make its runs another study's.
 GROWS = ("strategy", "strategy_seed", "search", "interval", "race", "repeats", "points", "seeds", "eval_seeds")

@@ -21,6 +21,7 @@ LIBRARIES = ("site-packages", "dist-packages")  # what is installed beside a mod
 OURS = ("epsearch", "trainers", "search_spaces", "results")  # the protocol version stands for them
 HERE = Path(__file__).resolve().parents[2]
 DIGITS = 16  # hexadecimal, of a hash
+SOURCE = "source_files"  # in the description of a stream: hashes of the files that it is made of
 
 
 class SourceError(Exception):

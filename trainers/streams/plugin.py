@@ -11,12 +11,11 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from trainers.plugins.calls import ForeignError, blamed, load
-from trainers.plugins.source import Source
+from trainers.plugins.source import SOURCE, Source
 from trainers.streams.base import DataError, Examples, TaskStream
 
 VALUES = ("tasks", "classes", "outputs")
 KINDS = (("inputs", "largest", "density"), ("pixels", "mean", "attributes", "balanced", "heads"))
-SOURCE = "source_files"  # in descriptions: hashes of the files that the stream is made of
 
 
 def open_own(

@@ -250,6 +250,23 @@ def test_a_kill_leaves_what_the_records_have(epsearch, tmp_path, place, count):
     assert epsearch("list", "--json").json[0]["status"] == "finished"
 
 
+LIGHT = """
+import sys
+from epsearch.cli import run
+status = run()
+print([name for name in ("numpy", "trainers.streams", "epsearch.loop.base") if name in sys.modules], file=sys.stderr)
+sys.exit(status)
+"""
+
+
+def test_a_list_needs_no_arrays(out):
+    """Neither when its modules are imported nor when it is printed: it is there at once."""
+    command = [sys.executable, "-c", LIGHT, "list", "--out", str(out)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, timeout=HANGS, env=environment, capture_output=True, text=True, check=True)
+    assert NAME in done.stdout and done.stderr.strip() == "[]"
+
+
 def test_json_of_the_list_is_what_it_was(epsearch, out):
     (row,) = json.loads(epsearch("list", "--json").out)
     assert list(row) == ["name", "command", "dataset", "status", "chosen", "score", "created", "inert"]

@@ -21,8 +21,8 @@ from tests.epsearch.test_cli import one_line
 from tests.support.drive import make
 from trainers.plugins import calls
 from trainers.plugins.calls import ForeignError
+from trainers.plugins.source import SOURCE
 from trainers.streams import StreamRequest
-from trainers.streams.plugin import SOURCE
 
 SIZES = "--tasks 4 --cv-tasks 2 --seeds 1 --examples-per-task 40 --memory 2 --memory-batch 8"
 PLACE = "--runner local --device cpu --numeric-path cpu-float32-mkl"
