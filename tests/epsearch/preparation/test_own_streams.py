@@ -141,7 +141,7 @@ class TestSource:
             study = small_study(dataset=dataset)
             described = open_evaluation(study)[0].describe()
             with Store.open(f"sqlite:///{tmp_path}/empty.sqlite") as store:
-                trainee = make(study, store).some()[0]
+                trainee = make(study, store).missing()[0]
             found = content(study, described, trainee)
             keys.append(found)
             assert (SOURCE in found["stream"]) == (SOURCE in described) == (dataset == "mine:factory")
