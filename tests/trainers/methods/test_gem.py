@@ -56,7 +56,7 @@ def test_long_and_dependent_gradients_have_a_dual_with_one_solution(monkeypatch)
         smallest.append(np.linalg.eigvalsh(matrix).min())
         return solve(matrix, linear, lowest)
 
-    monkeypatch.setattr("trainers.methods.gem.solve", seen)
+    monkeypatch.setattr("trainers.methods.quadratic.solve", seen)
     for _ in range(20):
         rows = rng.standard_normal((16, 2)) @ rng.standard_normal((2, 500)) * 30
         g = torch.tensor(rng.standard_normal(500) - rows[0], dtype=torch.float32)[None]
