@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -39,7 +39,7 @@ class Outcome:
     report: Path
     """Its first page."""
     effort: Effort
-    """What the session took; of a report that is only written again, nothing was trained."""
+    """What the session took, with the report; of a report that is only written again, nothing was trained."""
 
 
 class Dataset(NamedTuple):
@@ -67,8 +67,9 @@ def run(study: Study, events: Events = SILENT, extend: bool = False) -> Outcome:
     loop, effort = train(study, events, extend)
     begun = time.monotonic()
     outcome = _report(loop, effort, patience(events))
-    aside.remember(aside.REPORT, time.monotonic() - begun, effort.share)
-    return outcome
+    seconds = time.monotonic() - begun
+    aside.remember(aside.REPORT, seconds, effort.share)
+    return replace(outcome, effort=replace(effort, seconds=effort.seconds + seconds))
 
 
 def grown(given: Mapping[str, Any], config: Path | None = None) -> Search:

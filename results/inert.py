@@ -34,12 +34,13 @@ def all_equal(scores: np.ndarray) -> bool:
     return bool((np.nanmin(seeds, axis=0) == np.nanmax(seeds, axis=0)).all())
 
 
-def inert(scores: np.ndarray, of: str, subject: str, same_networks: bool = False) -> Inert | None:
+def inert(scores: np.ndarray, of: str, subject: str, same_networks: bool = False, widest: bool = False) -> Inert | None:
     """Returns the words for scores [K, R] that are all equal, None for other scores.
 
     of             what has the scores, as a plural: "values of ε", "points of ε and learning rate"
     subject        what was searched: "ε", "learning rate and λ"
     same_networks  whether the members of each seed also have the same final parameters
+    widest         whether no wider range could be searched
     """
     if not all_equal(scores):
         return None
@@ -50,5 +51,6 @@ def inert(scores: np.ndarray, of: str, subject: str, same_networks: bool = False
     if same_networks:
         advice = f"Search {subject} where it has an effect (on more or longer tasks), or search another hyperparameter."
         return Inert(f"{text}: the trained networks are the same, too.", advice)
-    advice = f"Search a wider range of {subject}, or use more tasks or test examples, which show finer differences."
+    finer = "more tasks or test examples, which show finer differences."
+    advice = f"Use {finer}" if widest else f"Search a wider range of {subject}, or use {finer}"
     return Inert(f"{text}.", advice)

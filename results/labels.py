@@ -137,13 +137,13 @@ def outwards(low: float, high: float) -> tuple[str, str]:
     return _to_digits_of(low, width, ROUND_FLOOR), _to_digits_of(high, width, ROUND_CEILING)
 
 
-def about_text(ends: tuple[float, float]) -> str:
-    """Returns an estimated interval, its ends as `outwards` rounds them.
+def about_text(ends: tuple[float, float], left_out: tuple[bool, bool] = (False, False)) -> str:
+    """Returns an estimated interval, its ends as `outwards` rounds them; left_out: whether an end is itself no part.
 
-    >>> about_text((0.11710923, 0.13021234))
-    '[0.117, 0.131]'
+    >>> about_text((0.11710923, 0.13021234)), about_text((0.0, 1.0), (True, False))
+    ('[0.117, 0.131]', '(0, 1]')
     """
-    return f"[{', '.join(outwards(*ends))}]"
+    return f"{'(' if left_out[0] else '['}{', '.join(outwards(*ends))}{')' if left_out[1] else ']'}"
 
 
 def estimate_text(value: float, ends: tuple[float, float]) -> str:

@@ -55,7 +55,8 @@ class Parameter:
     def axis(self) -> Interval:
         """Returns the interval on the axis, where grids are evenly spaced. Raises ValueError for choices."""
         if self.low is None or self.high is None:
-            raise ValueError(f"{self.name} must be an interval LOW..HIGH here, got the choices {self._choices()}")
+            wanted = "an interval LOW..HIGH for this strategy"
+            raise ValueError(f"{self.name} must be {wanted}, got the choices {self._choices()}")
         return Interval(math.log10(self.low), math.log10(self.high)) if self.log else Interval(self.low, self.high)
 
     def value(self, coordinate: float) -> float | int:

@@ -44,6 +44,7 @@ def build(kind: type[AnyStudy], given: Mapping[str, Any], config: Path | None = 
     values["device"] = _device(values["device"])
     study = kind.of(values)
     _check(study)
+    _check_idle(study, parsed)
     if values["name"] is not None:
         return study
     # Only now is the identity known: the hash has the device, and all that the definition gave.
@@ -146,6 +147,14 @@ def _device(wanted: str) -> str:
     if wanted == "cuda" and not present:
         raise UsageError("device is 'cuda', but torch finds no CUDA GPU here; allowed here: cpu, auto")
     return "cuda" if present else "cpu"
+
+
+def _check_idle(study: Study, parsed: Mapping[str, Any]) -> None:
+    """A value that is given and changes no result would begin another study of the same results. Raises UsageError."""
+    usual = _defaults(type(study), parsed)
+    for name in parsed:
+        if parsed[name] != usual[name] and (why := study.idle(name)):
+            raise UsageError(f"{name.replace('_', '-')} {parsed[name]} changes nothing: {why}; leave it out")
 
 
 def _check(study: Study) -> None:

@@ -83,11 +83,10 @@ def _opened(study: Study, phase: str) -> TaskStream:
 
 
 def _that_fit(study: Study, classes: int) -> str:
-    """Options that so many classes are enough for: two classes a task or more where that leaves tasks enough."""
-    if classes < FEWEST_TASKS:
-        return f"at least {FEWEST_TASKS} classes are needed"
-    most = max(classes // (2 * FEWEST_TASKS), min(2, classes // FEWEST_TASKS))
-    per_task = min(study.classes_per_task or 1, most)
+    """Options that so many classes are enough for; a task of one class would be no task."""
+    if classes < 2 * FEWEST_TASKS:
+        return f"at least {2 * FEWEST_TASKS} are needed, two for each of {FEWEST_TASKS} tasks"
+    per_task = min(study.classes_per_task or 2, max(2, classes // (2 * FEWEST_TASKS)))
     tasks = min(study.tasks, classes // per_task)
     fitting = {"tasks": tasks, "cv_tasks": min(study.cv_tasks, max(2, tasks // 3)), "classes_per_task": per_task}
     changed = (name for name, value in fitting.items() if value != getattr(study, name))

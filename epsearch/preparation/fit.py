@@ -33,7 +33,7 @@ def fitted(study: AnyStudy, stream: TaskStream, events: Events) -> AnyStudy:
     # One at least: a cohort that does not fit all the same is trained in halves.
     fit = slots if free is None else max(1, min(slots, free // needed))
     known = "" if free is None else f", {free / GIB:.1f} GiB are free"
-    line = f"one member takes about {needed / GIB:.1f} GiB{known}"
+    line = f"one member takes about {needed / GIB:.2g} GiB{known}"
     if fit < slots and study.workers is None and study.address == "local":
         line += f": {fit} at a time instead of {slots}"
         study = replace(study, workers=fit)

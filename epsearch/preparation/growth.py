@@ -86,6 +86,8 @@ def keep(
             # With the row as it was read: where another process has changed it meanwhile, this fails.
             store.change_study(row, kept)
         return there.earlier
+    if row.config.get("kind") != described.get("kind"):
+        raise UsageError(f"{study.name!r} is a study of `epsearch {there.study.kind}`; choose another --name")
     # Before the conflict in general, as it knows which files have changed and what helps.
     _check_source(store, study.name, old["stream"] or {}, new["stream"] or {})
     grows = _grows(old, new)

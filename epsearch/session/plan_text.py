@@ -70,9 +70,13 @@ def _time(plan: Plan) -> str:
         duration_text, (eta.seconds, eta.low, eta.high, eta.start, eta.training, eta.report)
     )
     workers = WORKERS[plan.study.runner]
+    span = f", {low} to {high}" if low != high else ""
     text = (
-        f"about {total}, {low} to {high} (the fewest and the most members): {start} to start {workers}, "
+        f"about {total}{span}: {start} to start {workers}, "
         f"{training} of training with {count_text(plan.at_once, 'cohort')} at a time, {report} for the report"
     )
-    busy = f"; this machine is busy, the probe had {100 * eta.share:.0f} % of the processor time that it could use"
+    busy = (
+        f"; this machine is busy, the probe had {100 * eta.share:.0f} % of the processor time that it could use, and "
+        "the shorter time is that of a machine at rest"
+    )
     return text + (busy if eta.share < 1 else "")

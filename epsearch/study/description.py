@@ -179,6 +179,10 @@ class Study:
         """Seeds that may be trained on D^CV ("cv") or D^EV ("eval")."""
         return self.seeds
 
+    def idle(self, name: str) -> str:
+        """Why an option of that name changes no result of this study, whatever its value; "" where it may."""
+        return ""
+
     @property
     def first_task_alone(self) -> bool:
         """Whether every member trains a first task of its own, which others of its seed cannot share."""

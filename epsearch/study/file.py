@@ -46,7 +46,7 @@ def _text(path: Path) -> str:
             raise UsageError(f"the config file {path} must have at most {LARGEST_FILE // 2**20} MiB, it is larger")
         return data.decode("utf-8-sig")
     except (OSError, ValueError) as error:
-        raise UsageError(f"cannot read the config file {path}: {error}") from error
+        raise UsageError(f"cannot read the config file {path}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def _problems(text: str) -> Iterator[str]:

@@ -70,6 +70,17 @@ class Search(Study):
         searched = self.seeds if self.score_on == "eval" else ()
         return self.seeds if phase == "cv" else tuple(dict.fromkeys((*searched, *self.final_seeds)))
 
+    def idle(self, name: str) -> str:
+        """ε or λ of another method, and ε where it is searched: the baseline is then ε = 0.
+
+        Not what a cohort shares, such as the memory, which scripts give to all methods alike.
+        """
+        if name not in hyperparameters() or not hyperparameters()[name].per_learner:
+            return ""
+        if name not in {one.name for one in method(self.method).hyperparameters}:
+            return f"{self.method} does not have it"
+        return "it is searched, and compared with 0" if name == EPSILON and name in self.space.names else ""
+
     @property
     def first_task_alone(self) -> bool:
         """Where something is searched that has a part in it."""

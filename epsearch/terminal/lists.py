@@ -29,9 +29,16 @@ def study(loop: "Loop") -> RenderableType:
             "state": loop.state(),
             "found": loop.headline(),
             **({"damaged": unused_in_words(unused)} if unused else {}),
-            **{name: str(value) for name, value in loop.study.identity().items()},
+            **{name: _plain(value) for name, value in loop.study.shown().items() if value is not None},
         }
     )
+
+
+def _plain(value: Any) -> str:
+    """An option's value as it is typed."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return " ".join(map(_plain, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 def study_as_json(loop: "Loop") -> dict[str, Any]:

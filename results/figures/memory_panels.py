@@ -86,7 +86,8 @@ def caption(panels: MemoryPanels) -> str:
     text = (
         "Final average accuracy A_T, accuracy on the first and the last task a_1 and a_t, and forgetting F_T (lower "
         "is better) against the episodic memory (logarithmic axis). Dots: mean over the seeds that did not diverge; "
-        "bars: ± one standard deviation. Lines are shifted slightly sideways so that their bars do not overlap."
+        "bars: ± one population standard deviation. Lines are shifted slightly sideways so that their bars do not "
+        "overlap."
     )
     return f"{text} Open markers: the paper's printed means." if panels.printed else text
 

@@ -124,7 +124,7 @@ def caption(curves: Curves) -> str:
     what = f"{KINDS[curves.metric].what}, after task k of the evaluation stream"
     if len(curves.curves) <= MOST_BANDS:
         names = " and ".join(f"{c.label} ({count_text(c.n, 'seed')})" for c in curves.curves)
-        return f"{what}: {names}. Lines: mean over seeds; bands: ± one standard deviation."
+        return f"{what}: {names}. Lines: mean over seeds; bands: ± one population standard deviation."
     below = " Below: the better half of the rows again, on its own scale." if zoom(curves) else ""
     return (
         f"{what}, mean over the seeds that did not diverge.{below} Hover over a marker to see its standard deviation; "

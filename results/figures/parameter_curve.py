@@ -5,7 +5,7 @@ import math
 import pandas as pd
 
 from results.figures.parameter_drawing import ParameterCurve, draw
-from results.labels import STREAM_LABELS, about_text, count_text, estimate_text, number_text
+from results.labels import STREAM_LABELS, count_text, estimate_text, number_text
 from results.metrics import METRICS, mean_std, summarize
 from results.search import SearchResults
 from results.verdict import wording
@@ -54,7 +54,7 @@ def caption(curve: ParameterCurve) -> str:
     what = "Final average accuracy A_T" if curve.metric == "A_T" else "Forgetting F_T (lower is better)"
     text = (
         f"{what} versus {curve.label} on the {STREAM_LABELS[curve.stream]}. Dots: mean over seeds; "
-        "bars: ± one standard deviation; faint dots: single seeds."
+        "bars: ± one population standard deviation; faint dots: single seeds."
     )
     if curve.zooms:
         # A study may have batches, too, if it was extended by another strategy.
@@ -111,7 +111,7 @@ def _curve_caption(curve: ParameterCurve) -> str:
         return ""
     best = "highest" if curve.metric == "A_T" else "lowest"
     apart = "; ε = 0 is left out because another formula holds there" if curve.zero_is_agem else ""
-    ends, window = about_text(peak.ends), peak.maximum.window
+    ends, window = peak.text, peak.maximum.window
     top = f"{curve.label} = {estimate_text(peak.best, peak.ends)}"
     where = f"where {curve.metric} is {best}: {curve.label} in {ends}, from {count_text(peak.maximum.seeds, 'seed')}"
     if peak.curve is None or window is None:

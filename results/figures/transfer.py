@@ -54,7 +54,7 @@ def caption(transfer: Transfer) -> str:
     return (
         "Learning speed LCA_10 (area under the first ten mini-batches of a task), backward transfer BWT and forward "
         "transfer FWT. Higher is better in all three. Bars: mean over the seeds that did not diverge; lines: ± one "
-        "standard deviation. Rows without a measured seed are left out."
+        "population standard deviation. Rows without a measured seed are left out."
     )
 
 

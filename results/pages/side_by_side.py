@@ -10,7 +10,6 @@ from results.figures import races, tried
 from results.html import page
 from results.labels import (
     STREAM_LABELS,
-    about_text,
     count_text,
     dataset_label,
     mean_std_text,
@@ -84,7 +83,7 @@ def strategies_sheet(studies: Sequence[SearchResults], table: pd.DataFrame) -> S
 def _cells(label: str, study: SearchResults, row: pd.Series) -> tuple[Cell, ...]:
     """Returns the cells of one study, one for each column of the sheet."""
     peak = trust(study).peak
-    where = (Line(about_text(peak.ends), "soft"),) if peak is not None else ()
+    where = (Line(peak.text, "soft"),) if peak is not None else ()
     return (
         # A longer label has the study's name already.
         (Line(label), Line(study.name, "soft")) if label == strategy_label(study.strategy) else (Line(label),),

@@ -6,7 +6,6 @@ from typing import Any
 
 from results.labels import (
     STREAM_LABELS,
-    about_text,
     count_text,
     estimate_text,
     interval_text,
@@ -51,7 +50,7 @@ def _choice(results: SearchResults) -> str:
     """Returns the sentence that names the chosen point and its A_T."""
     members = results.members_of(results.chosen)
     stream = STREAM_LABELS[results.score_on]
-    spread = "; mean ± standard deviation over seeds" if len(members) > 1 else ""
+    spread = "; mean ± population standard deviation over seeds" if len(members) > 1 else ""
     inert = is_inert(results)
     tried = f"{wording.tried(results)} tried in {wording.rounds(results)}"
     rank = "one of" if wording.higher(results) else "the best of"
@@ -169,7 +168,7 @@ def _outside(results: SearchResults) -> str:
     peak = trust(results).peak
     if peak is None or peak.curve is None or peak.low <= float(results.chosen[0]) <= peak.high:
         return ""
-    ends, best = about_text(peak.ends), estimate_text(peak.best, peak.ends)
+    ends, best = peak.text, estimate_text(peak.best, peak.ends)
     luck = "" if wording.higher(results) else ", as can happen to the highest of noisy means"
     return (
         f"It lies outside the interval {ends} that the fitted curve leaves open{luck}; "

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from results.inert import INERT, inert
-from results.labels import count_text, epsilon_text, estimate_text, outwards
+from results.labels import about_text, count_text, epsilon_text, estimate_text, outwards
 from results.statistics.anova import no_difference
 from results.statistics.confidence_set import Maximum
 from results.statistics.curve import FEWEST_POINTS
@@ -121,8 +121,7 @@ def _lies(maximum: Maximum, label: str, seeds: str) -> str:
 
 def _span(maximum: Maximum) -> str:
     """Returns the interval; a round bracket stands at an end that is itself significantly worse."""
-    (low, high), closed = outwards(maximum.low, maximum.high), maximum.worse_ends
-    return f"{'(' if closed[0] else '['}{low}, {high}{')' if closed[1] else ']'}"
+    return about_text((maximum.low, maximum.high), maximum.worse_ends)
 
 
 def _which(label: str, maximum: Maximum) -> str:

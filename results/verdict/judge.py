@@ -6,7 +6,7 @@ import numpy as np
 
 from results.inert import INERT, Inert, inert
 from results.labels import outwards
-from results.points import EPSILON, Point, is_number, value_text
+from results.points import EPSILON, Point, is_number, point_text, value_text
 from results.search import SearchResults
 from results.statistics.confidence_set import Maximum
 from results.statistics.racing import adjusted_means
@@ -33,7 +33,7 @@ def judge(results: SearchResults, peak: Peak | None) -> tuple[Verdict, tuple[Poi
     judged = verdict_of_points(
         scores,
         _diverged(results),
-        at_bound=np.array([_at_bound(results, point) for point in results.points], dtype=bool),
+        bounds=[_bound(results, point) for point in results.points],
         label="value" if len(results.parameters) == 1 else "point",
         members=_members(results),
     )
@@ -46,7 +46,8 @@ def _inert(results: SearchResults, scores: np.ndarray) -> Inert | None:
     of = f"values of {searched}" if len(results.parameters) == 1 else f"points of {searched}"
     # Fingerprints are hashes of the final parameters: one for each seed means that no point changed the training.
     networks = {(record.seed, record.fingerprint) for record in results.search}
-    return inert(scores, of, searched, same_networks=len(networks) == len({seed for seed, _ in networks}))
+    same = len(networks) == len({seed for seed, _ in networks})
+    return inert(scores, of, searched, same_networks=same, widest=results.of_epsilon and results.domain[0] == (0, 1))
 
 
 def _on_the_curve(results: SearchResults, peak: Peak, scores: np.ndarray) -> Verdict:
@@ -111,13 +112,17 @@ def _natural(results: SearchResults) -> tuple[str, str]:
     return lowest if ends[0] == 0 else "", "ε = 1" if ends[1] == 1 else ""
 
 
-def _at_bound(results: SearchResults, point: Point) -> bool:
-    """Returns whether a value lies at an end of its interval that could be moved: ε cannot go below 0 or beyond 1."""
-    return any(
-        _near_an_end(float(value), ends, name in results.log, name == EPSILON)
-        for name, value, ends in zip(results.parameters, point, results.domain, strict=True)
-        if ends is not None and is_number(value)
-    )
+def _bound(results: SearchResults, point: Point) -> str:
+    """Returns the first value of a point that lies at an end of its interval that could be moved, or "".
+
+    ε cannot go below 0 or beyond 1.
+    """
+    for name, value, ends in zip(results.parameters, point, results.domain, strict=True):
+        if ends is None or not is_number(value):
+            continue
+        if _near_an_end(float(value), ends, name in results.log, name == EPSILON):
+            return point_text((name,), (value,))
+    return ""
 
 
 def _near_an_end(value: float, ends: tuple[float, float], log: bool, of_epsilon: bool) -> bool:

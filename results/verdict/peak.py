@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from results.inert import all_equal
+from results.labels import about_text
 from results.metrics import summarize
 from results.search import SearchResults
 from results.statistics.confidence_set import Maximum, best_interval
@@ -41,6 +42,11 @@ class Peak(NamedTuple):
     def ends(self) -> tuple[float, float]:
         """Both ends."""
         return self.low, self.high
+
+    @property
+    def text(self) -> str:
+        """The confidence set as an interval, for people."""
+        return about_text(self.ends, self.maximum.worse_ends)
 
     @property
     def best(self) -> float:

@@ -1,6 +1,7 @@
 """The verdict on points that lie on no curve, in words."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,13 +17,13 @@ def verdict_of_points(
     scores: np.ndarray,
     lost: np.ndarray | None = None,
     *,
-    at_bound: np.ndarray | None = None,
+    bounds: Sequence[str] = (),
     label: str = "point",
     members: int | None = None,
 ) -> Verdict:
     """Returns the verdict on scores [K, R] of points that lie on no curve, by the tests of `rivals.rivals`.
 
-    at_bound       bool [K]: points at a bound of a parameter that could be moved
+    bounds         of each point the value at a bound that could be moved, like "λ = 100", or ""; () where none is
     label          what a row is: "point", or "value" in a search of one parameter
     lost, members  as in `verdict`
 
@@ -30,7 +31,7 @@ def verdict_of_points(
     else resolved.
     """
     known = rivals(scores, CONFIDENCE)
-    kind, text, advice = _judged(scores, lost, known, at_bound, label, members)
+    kind, text, advice = _judged(scores, lost, known, bounds, label, members)
     return Verdict(kind, math.nan, math.nan, text, advice, known.best, known.rivals)
 
 
@@ -38,7 +39,7 @@ def _judged(
     scores: np.ndarray,
     lost: np.ndarray | None,
     known: Rivals,
-    at_bound: np.ndarray | None,
+    bounds: Sequence[str],
     label: str,
     members: int | None,
 ) -> tuple[str, str, str]:
@@ -60,8 +61,9 @@ def _judged(
         needed = max(known.seeds_needed, seeds + 1)
         return "flat", text, seeds_advice(needed, f"Take the cheapest {label} or the usual one.")
     # A rival, too: it may be the true best, and then something beyond its bound may be better still.
-    if at_bound is not None and any(at_bound[k] for k in (known.best, *known.rivals) if k is not None):
-        return "edge", text, f"The best {label} is, or may be, at a bound: widen the ranges."
+    near = [bounds[k] for k in (known.best, *known.rivals) if k is not None and bounds and bounds[k]]
+    if near:
+        return "edge", text, f"The best {label} is, or may be, at a bound ({near[0]}): widen that range."
     equals = f", or the cheapest of the {label}s that cannot be told apart from it" if known.rivals else ""
     return "resolved", text, f"Take the best {label}{equals}."
 

@@ -89,7 +89,7 @@ def _facts(results: SearchResults, trusted: Assessment) -> Iterator[tuple[str, s
 def _of_the_curve(results: SearchResults, peak: Peak) -> Iterator[tuple[str, str]]:
     """Yields (label, text) of the fitted curve and where its top may lie."""
     label, window = parameter_label(results.parameters[0]), peak.maximum.window
-    yield "The best may lie in", f"{label} in {about_text(peak.ends)} (95 % confidence, seeds as units)"
+    yield "The best may lie in", f"{label} in {peak.text} (95 % confidence, seeds as units)"
     if peak.curve is None or peak.window is None or window is None:
         yield "Fitted curve", "none"
         return

@@ -6,7 +6,6 @@ from results.html import page
 from results.labels import (
     MISSING,
     STREAM_LABELS,
-    about_text,
     count_text,
     dataset_label,
     interval_text,
@@ -150,7 +149,7 @@ def _headlines(results: SearchResults) -> Iterator[tuple[str, str, str]]:
 def _detail(results: SearchResults) -> str:
     """Returns the verdict in a word or two, and its interval."""
     trusted = trust(results)
-    where = f"; best in {about_text(trusted.peak.ends)}" if trusted.peak is not None else ""
+    where = f"; best in {trusted.peak.text}" if trusted.peak is not None else ""
     return f"{KIND_LABELS[trusted.verdict.kind]}{where}"
 
 

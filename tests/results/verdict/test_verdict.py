@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -115,7 +115,7 @@ def test_a_flat_verdict_asks_for_more_seeds_than_there_are() -> None:
         assert not (found.at_low or found.at_high) or found.seeds_needed >= 9
 
 
-def settings(gap: float, seed: int = 1, **more: np.ndarray) -> Verdict:
+def settings(gap: float, seed: int = 1, **more: Sequence[str]) -> Verdict:
     """Six settings with six seeds, of which 1 and 4 are better than the others by `gap`."""
     rng = np.random.default_rng(seed)
     means = 0.9 - gap * ~np.isin(np.arange(6), [1, 4])
@@ -126,8 +126,9 @@ def test_settings_without_a_curve() -> None:
     clear = settings(0.05)
     assert clear.kind == "resolved" and clear.best in (1, 4) and {clear.best, *clear.rivals} == {1, 4}
     assert clear.text == "1 of the 5 other points cannot be told apart from the best (6 seeds)."
-    assert settings(0.05, at_bound=np.arange(6) == 4).kind == "edge"
-    assert settings(0.05, at_bound=np.arange(6) == 0).kind == "resolved"
+    edge = settings(0.05, bounds=[*4 * [""], "λ = 100", ""])
+    assert edge.kind == "edge" and "at a bound (λ = 100): widen that range" in edge.advice
+    assert settings(0.05, bounds=["λ = 0.1", *5 * [""]]).kind == "resolved"
     level = settings(0.0)
     assert level.kind == "flat" and len(level.rivals) == 5
     assert settings(0.05, lost=np.ones((6, 6), dtype=bool)).kind == "diverging"

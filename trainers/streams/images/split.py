@@ -141,7 +141,7 @@ class ClassStream(ABC):
         """Raises DataError where the images have fewer classes."""
         if len(self._images.classes) < needed:
             raise TooFewClasses(
-                f"tasks {self.tasks.start}…{self.tasks.stop - 1} of {self.classes} classes each need {needed} "
+                f"{self.tasks.stop} tasks of {self.classes} classes each need {needed} "
                 f"classes, the images have {len(self._images.classes)}",
                 len(self._images.classes),
             )
