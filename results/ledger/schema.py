@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import BigInteger, Column, Double, Integer, MetaData, Row, String, Table, Text
 
 from results.ledger.certificate import Certificate
-from results.ledger.record import ARRAYS, RunRecord, Summary, content_key
+from results.ledger.record import ARRAYS, RunRecord, StudyRow, Summary, content_key
 
 if TYPE_CHECKING:
     import numpy as np
@@ -141,6 +141,20 @@ def from_row(row: Row[Any]) -> RunRecord:
 def to_certificate(row: Row[Any]) -> Certificate:
     """Returns the certificate of one row of `certificates`. Raises Damaged."""
     return Certificate(**unseal(certificates, row))
+
+
+def study_to_row(name: str, config: Mapping[str, Any], created: str) -> dict[str, Any]:
+    """Returns a study as a row of `studies` with its checksum. ValueError or TypeError for what JSON lacks."""
+    return seal({"name": name, "config": mapping_to_json(config), "created": created})
+
+
+def to_study(row: Row[Any]) -> StudyRow:
+    """Returns the study of one row of `studies`; of a damaged row one that says so, without a configuration."""
+    try:
+        config = json_object("config", unseal(studies, row)["config"])
+        return StudyRow(row.name, config, row.created, row.checksum)
+    except Damaged as error:
+        return StudyRow(str(row.name), {}, str(row.created), damage=str(error))
 
 
 def summary_to_row(summary: Summary) -> dict[str, Any]:
