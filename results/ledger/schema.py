@@ -80,7 +80,27 @@ summaries = Table(
 )
 """What `epsearch list` shows of a study; `study` is the checksum of the study's row to which the summary belongs."""
 
-TABLES_OF = {3: (runs, studies, certificates), 4: (runs, studies, certificates, summaries)}
+leases = Table(
+    "epsearch_leases",
+    metadata,
+    Column("name", String(255), primary_key=True),
+    Column("token", BigInteger, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("expires", Double, nullable=False),
+)
+"""Who may write to a study, by its name, until when: seconds since 1970 by the database's clock, 0 once released."""
+
+claims = Table(
+    "epsearch_claims",
+    metadata,
+    Column("key", String(64), primary_key=True),
+    Column("study", String(255), nullable=False),
+    Column("token", BigInteger, nullable=False),
+)
+"""The study that trains the member of a key, and the token of the lease under which it does."""
+
+_OF_4 = (runs, studies, certificates, summaries)
+TABLES_OF = {4: _OF_4, 5: (*_OF_4, leases, claims)}
 """Version -> its tables, for the last two versions, which can be read; `migrations` leads to the last one."""
 
 VERSION = max(TABLES_OF)

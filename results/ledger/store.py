@@ -1,7 +1,7 @@
 """The ledger: all records and certificates by content key, and the configuration of every study."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -10,15 +10,17 @@ from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Column, Connection, Engine, Row, Table, select
 
-from results.ledger import layout, schema
+from results.ledger import layout, leases, schema
 from results.ledger.certificate import Certificate
 from results.ledger.database import connect, in_groups, insert_new, insertion, one_line_errors
-from results.ledger.errors import StoreError, StudyConflict, conflict
+from results.ledger.errors import LeaseHeld, LeaseLost, StoreError, StudyConflict, conflict
+from results.ledger.holder import Holder
+from results.ledger.leases import Lease
 from results.ledger.record import RunRecord, StudyRow, Summary
 from results.ledger.retry import Patience, tried_again
 from results.ledger.url import LedgerUrl
 
-__all__ = ["Found", "Store", "StoreError", "StudyConflict", "StudyRow"]
+__all__ = ["Found", "Lease", "LeaseHeld", "LeaseLost", "Store", "StoreError", "StudyConflict", "StudyRow"]
 
 OLDEST_RUNS = (schema.runs.c.created, schema.runs.c.key)
 OLDEST_STUDIES = (schema.studies.c.created, schema.studies.c.name)
@@ -41,12 +43,15 @@ class Store(AbstractContextManager["Store"]):
     """An open ledger, from `Store.open`, `Store.upgrade` or `Store.read`; also a context manager.
 
     It may be used by several threads and processes at once. Every method raises StoreError, with one line, where the
-    database fails. The content of a damaged row is never returned.
+    database fails. The content of a damaged row is never returned. A store that has a lease raises LeaseLost, and
+    writes nothing, where that is no longer its own.
     """
 
     def __init__(self, engine: Engine, url: LedgerUrl, prepare: Callable[[Connection], layout.Layout]) -> None:
         self._engine, self._url = engine, url
         self.patience = Patience()  # none; a run has some
+        self.lease: Lease | None = None
+        """The lease under which it writes, from `acquire`; without one it writes whoever else does."""
         try:
             with self._transaction("open") as connection:
                 self._tables, self.told = prepare(connection)
@@ -100,7 +105,7 @@ class Store(AbstractContextManager["Store"]):
     @tried_again
     def sum_up(self, summary: Summary) -> None:
         """Replaces a study's summary, unless the study has been changed since the summary was computed."""
-        with self._transaction("write to") as connection:
+        with self._writing() as connection:
             _sum_up(connection, summary)
 
     def certificates(self, keys: Iterable[str]) -> Found[Certificate]:
@@ -120,7 +125,7 @@ class Store(AbstractContextManager["Store"]):
         """
         row = schema.study_to_row(name, config, datetime.now(UTC).isoformat())
         query = select(schema.studies).where(schema.studies.c.name == name)
-        with self._transaction("write to") as connection:
+        with self._writing(name) as connection:
             insert_new(connection, schema.studies, [row], schema.studies.c.name)
             there = schema.to_study(connection.execute(query).one())
         if there.damage:
@@ -135,7 +140,7 @@ class Store(AbstractContextManager["Store"]):
         there = schema.studies.c
         known = (there.name == before.name) & (there.config == schema.mapping_to_json(before.config))
         new = schema.study_to_row(before.name, config, before.created)
-        with self._transaction("write to") as connection:
+        with self._writing() as connection:
             changed = connection.execute(schema.studies.update().where(known).values(new))
             now = connection.execute(select(there.config).where(there.name == before.name)).scalar_one_or_none()
             # It is already the new one if a first try succeeded and its answer was lost.
@@ -207,14 +212,73 @@ class Store(AbstractContextManager["Store"]):
             return 0
         # Sorted, so that two writers of the same keys take the same locks in the same order.
         rows.sort(key=lambda row: str(row["key"]))
-        with self._transaction("write to") as connection:
+        with self._writing() as connection:
             # Damaged rows are replaced here, in the same transaction: the new ones have the same keys.
             if damaged := self._known(connection, table, make, [str(row["key"]) for row in rows]).damaged:
                 connection.execute(table.delete().where(table.c.key.in_(damaged)))
             added = insert_new(connection, table, rows, table.c.key)
+            if table is schema.runs:
+                leases.drop_claims(connection, [str(row["key"]) for row in rows])
             if summary is not None:
                 _sum_up(connection, summary)
             return added
+
+    def acquire(self, name: str, holder: Holder) -> Lease:
+        """Takes the lease of a study, stored or not, under which this store then writes; holder: from `here`.
+
+        Raises LeaseHeld while somebody else has it. A lease that is over, or whose holder is gone, is taken over.
+        """
+        own = holder.acquiring()
+
+        def work() -> Lease:
+            with self._transaction("write to") as connection:
+                return leases.acquire(connection, name, own)
+
+        self.lease = lease = self.patience.again(work)
+        return lease
+
+    def renew(self, lease: Lease) -> bool:
+        """Lets a lease last LEASE_SECONDS from now; returns False if it was taken over or released.
+
+        It is tried once, whatever the store's patience: how long there is for more is known to whoever renews.
+        """
+        with self._transaction("write to") as connection:
+            return leases.renew(connection, lease)
+
+    @tried_again
+    def release(self, lease: Lease) -> None:
+        """Gives a lease back, with its claims; then this store writes no more, until it acquires another."""
+        with self._transaction("write to") as connection:
+            leases.release(connection, lease)
+
+    @tried_again
+    def claim(self, lease: Lease, keys: Collection[str]) -> set[str]:
+        """Claims keys for a study, and returns those that are claimed by it now: it is to train their members.
+
+        The others have a record or a live claim of another study. Raises LeaseLost.
+        """
+        with self._transaction("write to") as connection:
+            leases.guard(connection, lease)
+            # Before records are looked for: whoever adds one drops the claim on it in the same transaction.
+            leases.lock_claims(connection)
+            known = self._known(connection, schema.runs, schema.from_row, sorted(set(keys)))
+            return leases.claim(connection, lease, [*(set(keys) - known.keys())])
+
+    @tried_again
+    def claimed(self, keys: Collection[str]) -> dict[str, str]:
+        """Returns key -> study that has claimed it, for those keys that a study is training now."""
+        if schema.claims.name not in self._tables:  # of an older ledger that is read
+            return {}
+        with self._transaction("read") as connection:
+            return leases.claimed(connection, sorted(set(keys)))
+
+    @contextmanager
+    def _writing(self, name: str | None = None) -> Iterator[Connection]:
+        """Begins a transaction, with the store's lease if it has one; name: of the study, where that may be another."""
+        with self._transaction("write to") as connection:
+            if self.lease is not None and name in (None, self.lease.name):
+                leases.guard(connection, self.lease)
+            yield connection
 
     @contextmanager
     def _transaction(self, action: str) -> Iterator[Connection]:
