@@ -1,1 +1,1 @@
-"""Records of runs, the database that stores them, and the checksums that protect them."""
+"""Records of runs, the database that stores them, checksums and leases that protect them."""

@@ -1,18 +1,18 @@
-"""Opening a database by its URL, to write or to read, with errors that say what to do."""
+"""Opening a database by its URL, to write or to read, with errors that say what to do; and INSERT in its dialect."""
 
 import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from sqlalchemy import URL, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Column, Connection, Engine, Table, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
@@ -21,7 +21,12 @@ from results.labels import on_one_line
 from results.ledger.errors import RECOVER, StoreError, StoreGone, StoreUnavailable
 from results.ledger.url import LedgerUrl, without_passwords
 
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql, sqlite
+
 ALLOWED = "allowed: sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME"
+KEYS_PER_QUERY = 500
+"""Keys in one query: databases limit the number of values in it."""
 BUSY_SECONDS = 60
 """How long SQLite waits for another process that writes."""
 DRIVERS = {
@@ -99,6 +104,24 @@ def one_line_errors(url: LedgerUrl, action: str) -> Iterator[None]:
         hint = next((hint for words, hint in HINTS.items() if words in reason), "")
         # A traceback shows the cause, too, and the cause may contain the password.
         raise _kind(cause)(f"cannot {action} the ledger {url}: {reason}{hint}") from (None if url.secrets else error)
+
+
+def in_groups(keys: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yields the keys in their order, no more at a time than a query may have."""
+    return (keys[start : start + KEYS_PER_QUERY] for start in range(0, len(keys), KEYS_PER_QUERY))
+
+
+def insert_new(connection: Connection, table: Table, rows: list[dict[str, Any]], key: Column[Any]) -> int:
+    """Inserts the rows whose key does not exist yet, and returns their number."""
+    statement = insertion(connection, table).on_conflict_do_nothing().returning(key)
+    return len(connection.execute(statement, rows).all())
+
+
+def insertion(connection: Connection, table: Table) -> "postgresql.Insert | sqlite.Insert":
+    """Returns an INSERT of the database's own dialect, which has a clause for existing keys."""
+    from sqlalchemy.dialects import postgresql, sqlite  # late: commands that only read need neither
+
+    return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
 
 
 def _kind(cause: BaseException) -> type[StoreError]:

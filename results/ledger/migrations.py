@@ -25,7 +25,20 @@ def add_summaries(connection: Connection) -> None:
     )
 
 
-MIGRATIONS: dict[int, Callable[[Connection], None]] = {3: add_summaries}
+def add_leases(connection: Connection) -> None:
+    """Adds the tables of who writes to a study and of what it is training; both are empty while nothing runs."""
+    number = "DOUBLE" if connection.dialect.name == "sqlite" else "DOUBLE PRECISION"
+    connection.exec_driver_sql(
+        "CREATE TABLE epsearch_leases (name VARCHAR(255) NOT NULL, token BIGINT NOT NULL, holder TEXT NOT NULL, "
+        f"expires {number} NOT NULL, PRIMARY KEY (name))"
+    )
+    connection.exec_driver_sql(
+        "CREATE TABLE epsearch_claims (key VARCHAR(64) NOT NULL, study VARCHAR(255) NOT NULL, token BIGINT NOT NULL, "
+        "PRIMARY KEY (key))"
+    )
+
+
+MIGRATIONS: dict[int, Callable[[Connection], None]] = {3: add_summaries, 4: add_leases}
 """Version -> the step to the next version, in the transaction of the connection.
 
 A migration that has been released is never changed. It is written in SQL and uses nothing of `schema`, which describes

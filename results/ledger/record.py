@@ -1,4 +1,4 @@
-"""The record of one member, with raw accuracies so that any metric can be computed later; the summary of a study."""
+"""The record of one member, with raw accuracies so that any metric can be computed later; a study and its summary."""
 
 import hashlib
 import json
@@ -101,6 +101,22 @@ class RunRecord:
                 raise ValueError(f"{name} must hold fractions in [0, 1] or NaN, got {outside[0]}")
         if self.status == "ok" and np.isnan(self.accuracies[np.tri(self.tasks, dtype=bool)]).any():
             raise ValueError("accuracies[k, j] must be measured for every j <= k when status is 'ok', got NaN")
+
+
+@dataclass(frozen=True)
+class StudyRow:
+    """One study of the ledger."""
+
+    name: str
+    """The study's name."""
+    config: Mapping[str, Any]
+    """All its options; empty where the row is damaged."""
+    created: str
+    """Time at which it was stored first, ISO-8601, UTC."""
+    checksum: str = ""
+    """Checksum of the row, which changes with the study; "" where the row is damaged."""
+    damage: str = ""
+    """Why the row cannot be used; "" where it can."""
 
 
 @dataclass(frozen=True)

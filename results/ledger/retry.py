@@ -3,11 +3,13 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import wraps
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from results.ledger.errors import StoreGone
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 15.0
 """Seconds between two tries; each pause is twice the one before."""
@@ -42,3 +44,26 @@ class Patience:
                     self.tell(f"{error}; trying again for up to {self.seconds:.0f} s")
             self.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
+
+
+class Patient(Protocol):
+    """Who has patience."""
+
+    patience: Patience
+    """For how long its methods are repeated."""
+
+
+Whose = TypeVar("Whose", bound=Patient)
+
+
+def tried_again(method: Callable[Concatenate[Whose, P], T]) -> Callable[Concatenate[Whose, P], T]:
+    """Returns a method that is repeated with the patience of its object.
+
+    The method may be called several times, so it must allow that and must not use up its arguments, as iterators are.
+    """
+
+    @wraps(method)
+    def patiently(self: Whose, /, *args: P.args, **options: P.kwargs) -> T:
+        return self.patience.again(lambda: method(self, *args, **options))
+
+    return patiently

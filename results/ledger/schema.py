@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import BigInteger, Column, Double, Integer, MetaData, Row, String, Table, Text
 
 from results.ledger.certificate import Certificate
-from results.ledger.record import ARRAYS, RunRecord, Summary, content_key
+from results.ledger.record import ARRAYS, RunRecord, StudyRow, Summary, content_key
 
 if TYPE_CHECKING:
     import numpy as np
@@ -80,7 +80,27 @@ summaries = Table(
 )
 """What `epsearch list` shows of a study; `study` is the checksum of the study's row to which the summary belongs."""
 
-TABLES_OF = {3: (runs, studies, certificates), 4: (runs, studies, certificates, summaries)}
+leases = Table(
+    "epsearch_leases",
+    metadata,
+    Column("name", String(255), primary_key=True),
+    Column("token", BigInteger, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("expires", Double, nullable=False),
+)
+"""Who may write to a study, by its name, until when: seconds since 1970 by the database's clock, 0 once released."""
+
+claims = Table(
+    "epsearch_claims",
+    metadata,
+    Column("key", String(64), primary_key=True),
+    Column("study", String(255), nullable=False),
+    Column("token", BigInteger, nullable=False),
+)
+"""The study that trains the member of a key, and the token of the lease under which it does."""
+
+_OF_4 = (runs, studies, certificates, summaries)
+TABLES_OF = {4: _OF_4, 5: (*_OF_4, leases, claims)}
 """Version -> its tables, for the last two versions, which can be read; `migrations` leads to the last one."""
 
 VERSION = max(TABLES_OF)
@@ -141,6 +161,20 @@ def from_row(row: Row[Any]) -> RunRecord:
 def to_certificate(row: Row[Any]) -> Certificate:
     """Returns the certificate of one row of `certificates`. Raises Damaged."""
     return Certificate(**unseal(certificates, row))
+
+
+def study_to_row(name: str, config: Mapping[str, Any], created: str) -> dict[str, Any]:
+    """Returns a study as a row of `studies` with its checksum. ValueError or TypeError for what JSON lacks."""
+    return seal({"name": name, "config": mapping_to_json(config), "created": created})
+
+
+def to_study(row: Row[Any]) -> StudyRow:
+    """Returns the study of one row of `studies`; of a damaged row one that says so, without a configuration."""
+    try:
+        config = json_object("config", unseal(studies, row)["config"])
+        return StudyRow(row.name, config, row.created, row.checksum)
+    except Damaged as error:
+        return StudyRow(str(row.name), {}, str(row.created), damage=str(error))
 
 
 def summary_to_row(summary: Summary) -> dict[str, Any]:

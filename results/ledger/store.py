@@ -1,53 +1,33 @@
 """The ledger: all records and certificates by content key, and the configuration of every study."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
-from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Column, Connection, Engine, Row, Table, select
 
-from results.ledger import layout, schema
+from results.ledger import layout, leases, schema
 from results.ledger.certificate import Certificate
-from results.ledger.database import connect, one_line_errors
-from results.ledger.errors import StoreError, StudyConflict, conflict
-from results.ledger.record import RunRecord, Summary
-from results.ledger.retry import Patience
+from results.ledger.database import connect, in_groups, insert_new, insertion, one_line_errors
+from results.ledger.errors import LeaseHeld, LeaseLost, StoreError, StudyConflict, conflict
+from results.ledger.holder import Holder
+from results.ledger.leases import Lease
+from results.ledger.record import RunRecord, StudyRow, Summary
+from results.ledger.retry import Patience, tried_again
 from results.ledger.url import LedgerUrl
 
-if TYPE_CHECKING:
-    from sqlalchemy.dialects import postgresql, sqlite
+__all__ = ["Found", "Lease", "LeaseHeld", "LeaseLost", "Store", "StoreError", "StudyConflict", "StudyRow"]
 
-__all__ = ["Found", "Store", "StoreError", "StudyConflict", "StudyRow"]
-
-KEYS_PER_QUERY = 500
-"""Keys in one query: databases limit the number of values in it."""
 OLDEST_RUNS = (schema.runs.c.created, schema.runs.c.key)
 OLDEST_STUDIES = (schema.studies.c.created, schema.studies.c.name)
 
 One = TypeVar("One")
-P = ParamSpec("P")
 Make = Callable[[Row[Any]], object]
 Values = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class StudyRow:
-    """One study of the ledger."""
-
-    name: str
-    """The study's name."""
-    config: Mapping[str, Any]
-    """All its options; empty where the row is damaged."""
-    created: str
-    """Time at which it was stored first, ISO-8601, UTC."""
-    checksum: str = ""
-    """Checksum of the row, which changes with the study; "" where the row is damaged."""
-    damage: str = ""
-    """Why the row cannot be used; "" where it can."""
 
 
 class Found(dict[str, One], Generic[One]):
@@ -59,29 +39,19 @@ class Found(dict[str, One], Generic[One]):
         """Key -> why its row cannot be used."""
 
 
-def _tried_again(method: Callable[Concatenate["Store", P], One]) -> Callable[Concatenate["Store", P], One]:
-    """Returns a method that is repeated with the patience of its store.
-
-    The method may be called several times, so it must allow that and must not use up its arguments, as iterators are.
-    """
-
-    @wraps(method)
-    def patiently(store: "Store", /, *args: P.args, **options: P.kwargs) -> One:
-        return store.patience.again(lambda: method(store, *args, **options))
-
-    return patiently
-
-
 class Store(AbstractContextManager["Store"]):
     """An open ledger, from `Store.open`, `Store.upgrade` or `Store.read`; also a context manager.
 
     It may be used by several threads and processes at once. Every method raises StoreError, with one line, where the
-    database fails. The content of a damaged row is never returned.
+    database fails. The content of a damaged row is never returned. A store that has a lease raises LeaseLost, and
+    writes nothing, where that is no longer its own.
     """
 
     def __init__(self, engine: Engine, url: LedgerUrl, prepare: Callable[[Connection], layout.Layout]) -> None:
         self._engine, self._url = engine, url
         self.patience = Patience()  # none; a run has some
+        self.lease: Lease | None = None
+        """The lease under which it writes, from `acquire`; without one it writes whoever else does."""
         try:
             with self._transaction("open") as connection:
                 self._tables, self.told = prepare(connection)
@@ -132,44 +102,45 @@ class Store(AbstractContextManager["Store"]):
         rows = [schema.seal(asdict(certificate)) for certificate in certificates]
         return self._insert(schema.certificates, schema.to_certificate, rows, summary)
 
-    @_tried_again
+    @tried_again
     def sum_up(self, summary: Summary) -> None:
         """Replaces a study's summary, unless the study has been changed since the summary was computed."""
-        with self._transaction("write to") as connection:
+        with self._writing() as connection:
             _sum_up(connection, summary)
 
     def certificates(self, keys: Iterable[str]) -> Found[Certificate]:
         """Returns the certificates of those keys that have one."""
         return self._find(schema.certificates, schema.to_certificate, sorted(set(keys)))
 
-    @_tried_again
+    @tried_again
     def all_runs(self) -> list[RunRecord]:
         """Returns every record, in the order of creation, then key."""
         return [record for _, record in self._sound(schema.runs, schema.from_row, *OLDEST_RUNS)]
 
-    @_tried_again
+    @tried_again
     def save_study(self, name: str, config: Mapping[str, Any]) -> None:
         """Stores a study. The same configuration again changes nothing.
 
         Raises StudyConflict if a study of this name has another configuration, and StoreError if it is damaged.
         """
-        row = _study_row(name, config, datetime.now(UTC).isoformat())
-        with self._transaction("write to") as connection:
-            _insert_new(connection, schema.studies, [row], schema.studies.c.name)
-            there = _to_study(connection.execute(select(schema.studies).where(schema.studies.c.name == name)).one())
+        row = schema.study_to_row(name, config, datetime.now(UTC).isoformat())
+        query = select(schema.studies).where(schema.studies.c.name == name)
+        with self._writing(name) as connection:
+            insert_new(connection, schema.studies, [row], schema.studies.c.name)
+            there = schema.to_study(connection.execute(query).one())
         if there.damage:
             raise StoreError(f"study {name!r} is damaged: {there.damage}; choose another --name")
         new = json.loads(row["config"])
         if there.config != new:
             raise conflict(name, there.config, new)
 
-    @_tried_again
+    @tried_again
     def change_study(self, before: StudyRow, config: Mapping[str, Any]) -> None:
         """Gives a study another configuration. Raises StudyConflict if it is no longer as it was read."""
         there = schema.studies.c
         known = (there.name == before.name) & (there.config == schema.mapping_to_json(before.config))
-        new = _study_row(before.name, config, before.created)
-        with self._transaction("write to") as connection:
+        new = schema.study_to_row(before.name, config, before.created)
+        with self._writing() as connection:
             changed = connection.execute(schema.studies.update().where(known).values(new))
             now = connection.execute(select(there.config).where(there.name == before.name)).scalar_one_or_none()
             # It is already the new one if a first try succeeded and its answer was lost.
@@ -178,7 +149,7 @@ class Store(AbstractContextManager["Store"]):
                     f"study {before.name!r} was changed by another program in the meantime; run the command again"
                 )
 
-    @_tried_again
+    @tried_again
     def described(self, phase: str) -> list[tuple[dict[str, Any], str]]:
         """Returns (content, time of creation) of every run on the streams of a phase, "cv" or "eval", oldest first."""
         rows = self._sound(schema.runs, _content, *OLDEST_RUNS, where=schema.runs.c.phase == phase)
@@ -188,19 +159,19 @@ class Store(AbstractContextManager["Store"]):
         """Returns the study of that name, or None."""
         return next((row for row in self.studies() if row.name == name), None)
 
-    @_tried_again
+    @tried_again
     def studies(self) -> list[StudyRow]:
         """Returns every study, in the order of creation, then name."""
-        return [study for _, study in self._sound(schema.studies, _to_study, *OLDEST_STUDIES)]
+        return [study for _, study in self._sound(schema.studies, schema.to_study, *OLDEST_STUDIES)]
 
-    @_tried_again
+    @tried_again
     def summaries(self) -> dict[str, Summary]:
         """Returns study -> its summary, without damaged summaries and those of a study before it was changed."""
         now = {study.name: study.checksum for study in self.studies()}
         known = (summary for _, summary in self._sound(schema.summaries, schema.to_summary))
         return {summary.name: summary for summary in known if now.get(summary.name) == summary.study}
 
-    @_tried_again
+    @tried_again
     def _find(self, table: Table, make: Callable[[Row[Any]], One], keys: Sequence[str]) -> Found[One]:
         with self._transaction("read") as connection:
             return self._known(connection, table, make, keys)
@@ -209,8 +180,8 @@ class Store(AbstractContextManager["Store"]):
         self, connection: Connection, table: Table, make: Callable[[Row[Any]], One], keys: Sequence[str]
     ) -> Found[One]:
         known: Found[One] = Found()
-        for start in range(0, len(keys), KEYS_PER_QUERY):
-            for row in self._rows(connection, table, table.c.key.in_(keys[start : start + KEYS_PER_QUERY])):
+        for group in in_groups(keys):
+            for row in self._rows(connection, table, table.c.key.in_(group)):
                 try:
                     known[row.key] = make(row)
                 except schema.Damaged as error:
@@ -235,37 +206,84 @@ class Store(AbstractContextManager["Store"]):
         query = select(table).order_by(*order)
         return list(connection.execute(query if where is None else query.where(where)))
 
-    @_tried_again
+    @tried_again
     def _insert(self, table: Table, make: Make, rows: list[Values], summary: Summary | None) -> int:
         if not rows:
             return 0
         # Sorted, so that two writers of the same keys take the same locks in the same order.
         rows.sort(key=lambda row: str(row["key"]))
-        with self._transaction("write to") as connection:
+        with self._writing() as connection:
             # Damaged rows are replaced here, in the same transaction: the new ones have the same keys.
             if damaged := self._known(connection, table, make, [str(row["key"]) for row in rows]).damaged:
                 connection.execute(table.delete().where(table.c.key.in_(damaged)))
-            added = _insert_new(connection, table, rows, table.c.key)
+            added = insert_new(connection, table, rows, table.c.key)
+            if table is schema.runs:
+                leases.drop_claims(connection, [str(row["key"]) for row in rows])
             if summary is not None:
                 _sum_up(connection, summary)
             return added
+
+    def acquire(self, name: str, holder: Holder) -> Lease:
+        """Takes the lease of a study, stored or not, under which this store then writes; holder: from `here`.
+
+        Raises LeaseHeld while somebody else has it. A lease that is over, or whose holder is gone, is taken over.
+        """
+        own = holder.acquiring()
+
+        def work() -> Lease:
+            with self._transaction("write to") as connection:
+                return leases.acquire(connection, name, own)
+
+        self.lease = lease = self.patience.again(work)
+        return lease
+
+    def renew(self, lease: Lease) -> bool:
+        """Lets a lease last LEASE_SECONDS from now; returns False if it was taken over or released.
+
+        It is tried once, whatever the store's patience: how long there is for more is known to whoever renews.
+        """
+        with self._transaction("write to") as connection:
+            return leases.renew(connection, lease)
+
+    @tried_again
+    def release(self, lease: Lease) -> None:
+        """Gives a lease back, with its claims; then this store writes no more, until it acquires another."""
+        with self._transaction("write to") as connection:
+            leases.release(connection, lease)
+
+    @tried_again
+    def claim(self, lease: Lease, keys: Collection[str]) -> set[str]:
+        """Claims keys for a study, and returns those that are claimed by it now: it is to train their members.
+
+        The others have a record or a live claim of another study. Raises LeaseLost.
+        """
+        with self._transaction("write to") as connection:
+            leases.guard(connection, lease)
+            # Before records are looked for: whoever adds one drops the claim on it in the same transaction.
+            leases.lock_claims(connection)
+            known = self._known(connection, schema.runs, schema.from_row, sorted(set(keys)))
+            return leases.claim(connection, lease, [*(set(keys) - known.keys())])
+
+    @tried_again
+    def claimed(self, keys: Collection[str]) -> dict[str, str]:
+        """Returns key -> study that has claimed it, for those keys that a study is training now."""
+        if schema.claims.name not in self._tables:  # of an older ledger that is read
+            return {}
+        with self._transaction("read") as connection:
+            return leases.claimed(connection, sorted(set(keys)))
+
+    @contextmanager
+    def _writing(self, name: str | None = None) -> Iterator[Connection]:
+        """Begins a transaction, with the store's lease if it has one; name: of the study, where that may be another."""
+        with self._transaction("write to") as connection:
+            if self.lease is not None and name in (None, self.lease.name):
+                leases.guard(connection, self.lease)
+            yield connection
 
     @contextmanager
     def _transaction(self, action: str) -> Iterator[Connection]:
         with one_line_errors(self._url, action), self._engine.begin() as connection:
             yield connection
-
-
-def _study_row(name: str, config: Mapping[str, Any], created: str) -> Values:
-    return schema.seal({"name": name, "config": schema.mapping_to_json(config), "created": created})
-
-
-def _to_study(row: Row[Any]) -> StudyRow:
-    try:
-        config = schema.json_object("config", schema.unseal(schema.studies, row)["config"])
-        return StudyRow(row.name, config, row.created, row.checksum)
-    except schema.Damaged as error:
-        return StudyRow(str(row.name), {}, str(row.created), damage=str(error))
 
 
 def _content(row: Row[Any]) -> dict[str, Any]:
@@ -277,18 +295,5 @@ def _sum_up(connection: Connection, summary: Summary) -> None:
     now = connection.execute(select(studies.checksum).where(studies.name == summary.name)).scalar_one_or_none()
     there = connection.execute(select(table).where(table.c.name == summary.name)).mappings().all()
     if now == summary.study and [*map(dict, there)] != [row]:
-        insertion = _insertion(connection, table).values(row)
-        connection.execute(insertion.on_conflict_do_update(index_elements=[table.c.name], set_=row))
-
-
-def _insert_new(connection: Connection, table: Table, rows: list[Values], key: Column[Any]) -> int:
-    """Inserts the rows whose key does not exist yet, and returns their number."""
-    statement = _insertion(connection, table).on_conflict_do_nothing().returning(key)
-    return len(connection.execute(statement, rows).all())
-
-
-def _insertion(connection: Connection, table: Table) -> "postgresql.Insert | sqlite.Insert":
-    """Returns an INSERT of the database's own dialect, which has a clause for existing keys."""
-    from sqlalchemy.dialects import postgresql, sqlite  # late: commands that only read need neither
-
-    return postgresql.insert(table) if connection.dialect.name == "postgresql" else sqlite.insert(table)
+        insert = insertion(connection, table).values(row)
+        connection.execute(insert.on_conflict_do_update(index_elements=[table.c.name], set_=row))

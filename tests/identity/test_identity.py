@@ -34,8 +34,11 @@ def test_names_options_and_keys_stay(name, folder):
     assert json.loads(json.dumps(cases.of_case(name))) == KNOWN["cases"][name]
 
 
-def test_an_old_ledger_is_read_reported_and_gone_on_with(ledger, folder):
+def test_an_old_ledger_is_brought_up_to_date_reported_and_gone_on_with(ledger, folder):
+    """It has schema version 3, from before the last two, and the name of its copy says so."""
     before = cases.results(ledger)
+    cases.run(["db", "upgrade", "--out", "old"])
+    assert cases.results(ledger.with_name("epsearch.sqlite.v3")) == before
     assert [row["name"] for row in json.loads(cases.run(["list", "--json", "--out", "old"]))] == [
         "search",
         "comparison",

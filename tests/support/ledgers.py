@@ -48,6 +48,7 @@ def results(folder: Path) -> list[tuple]:
     return query(folder, f"SELECT {columns} FROM epsearch_runs ORDER BY key")
 
 
-def of_version_3(folder: Path) -> None:
+def of_version_4(folder: Path) -> None:
     """Makes the ledger of an out folder one of the schema before today's."""
-    execute(folder, "DROP TABLE epsearch_summaries", "UPDATE epsearch_schema SET version = 3")
+    tables = ("DROP TABLE epsearch_leases", "DROP TABLE epsearch_claims")
+    execute(folder, *tables, "UPDATE epsearch_schema SET version = 4")

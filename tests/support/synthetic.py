@@ -153,5 +153,5 @@ def process(url: str, *lines: str) -> subprocess.Popen[str]:
     patient = ["from results.ledger import database", f"database.BUSY_SECONDS = {HANGS}"]
     opened = ["from results.ledger.store import Store", f"store = Store.open({url!r})"]
     code = "\n".join([*start, *patient, *opened, *lines])
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, text=True, **pipes)

@@ -12,7 +12,7 @@ import pytest
 from epsearch.findings import listing
 from epsearch.ledger.location import ledger_url
 from results.ledger.store import Store, StoreError
-from tests.support.ledgers import ARGUMENTS, finished, of_version_3
+from tests.support.ledgers import ARGUMENTS, finished, of_version_4
 
 NOBODY = 65534
 
@@ -141,12 +141,12 @@ def test_run_says_what_it_cannot_write_to(epsearch, locked):
 
 
 def test_a_ledger_of_an_older_version_is_read_as_it_is(epsearch, locked):
-    folder = locked(of_version_3)
+    folder = locked(of_version_4)
     before = files(folder)
     with nobody():
         answer = epsearch("list", "--out", folder, "--json")
         shown = epsearch("show", "first", "--out", folder, "--json")
-    assert answer.status == 0 and answer.json[0]["status"] == "–", answer.err
+    assert answer.status == 0 and answer.json[0]["status"] == "finished", answer.err
     assert shown.status == 0 and shown.json["finished"] is True, shown.err
     assert epsearch("list", "--out", folder, "--json").json == answer.json  # whoever may write: nobody wrote
     assert files(folder) == before

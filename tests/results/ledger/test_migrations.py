@@ -18,8 +18,9 @@ from results.ledger import database, layout, migrations, schema
 from results.ledger.certificate import Certificate
 from results.ledger.database import connect
 from results.ledger.errors import StoreUnavailable
+from results.ledger.holder import here
 from results.ledger.migrations import MIGRATIONS
-from results.ledger.record import same_result
+from results.ledger.record import Summary, same_result
 from results.ledger.store import Store, StoreError
 from results.ledger.url import LedgerUrl
 from tests.support.limits import HANGS
@@ -42,23 +43,33 @@ VERSION_3 = (
         key VARCHAR(64) NOT NULL, accuracy_difference DOUBLE PRECISION NOT NULL,
         parameter_difference DOUBLE PRECISION NOT NULL, created VARCHAR(64) NOT NULL,
         checksum VARCHAR(64) DEFAULT '' NOT NULL, PRIMARY KEY (key))""",
-    "INSERT INTO epsearch_schema (id, version) VALUES (1, 3)",
 )
+# And what version 4 added.
+VERSION_4 = (
+    """CREATE TABLE epsearch_summaries (
+        name VARCHAR(255) NOT NULL, study VARCHAR(64) NOT NULL, summary TEXT NOT NULL, checksum VARCHAR(64) NOT NULL,
+        PRIMARY KEY (name))""",
+)
+STUDY = schema.study_to_row("demo", {"repeats": 5}, "2025-11-21T00:00:00+00:00")
+SUMMARY = Summary("demo", STUDY["checksum"], "finished", {"epsilon": 0.1}, 1 / 3, False)
 MEMBERS = [record(seed=s) for s in range(3)] + [record(seed=3, diverged=True)]
 KEYS = [member.key for member in MEMBERS]
-TOLD = f"the ledger had schema version 3 and was brought up to {schema.VERSION}"
+TOLD = f"the ledger had schema version 4 and was brought up to {schema.VERSION}"
 
 
-def make_version_3(url: str) -> None:
+def make_older(url: str, number: int = 4) -> None:
+    """A ledger of an older version with MEMBERS and the study `demo`."""
+    statements = [*VERSION_3, *(VERSION_4 if number == 4 else ())]
+    rows = [("schema", {"id": 1, "version": number}), ("studies", STUDY)]
+    rows += [("runs", schema.to_row(member)) for member in MEMBERS]
+    rows += [("summaries", schema.summary_to_row(SUMMARY))] if number == 4 else []
     engine = connect(url)
-    study = schema.seal({"name": "demo", "config": '{"repeats": 5}', "created": "2025-11-21T00:00:00+00:00"})
     with engine.begin() as connection:
-        for statement in VERSION_3:
+        for statement in statements:
             own = statement.replace("DOUBLE PRECISION", "DOUBLE") if engine.name == "sqlite" else statement
             connection.exec_driver_sql(own)
-        for table, rows in (("studies", [study]), ("runs", map(schema.to_row, MEMBERS))):
-            for row in rows:
-                connection.execute(text(insert(table, row)), row)
+        for table, row in rows:
+            connection.execute(text(insert(table, row)), row)
     engine.dispose()
 
 
@@ -68,7 +79,7 @@ def insert(table: str, row: Mapping[str, object]) -> str:
 
 def on_sqlite(folder: Path) -> tuple[str, Path]:
     url = f"sqlite:///{folder}/ledger.db"
-    make_version_3(url)
+    make_older(url)
     return url, folder / "ledger.db"
 
 
@@ -102,12 +113,14 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def check_members(store: Store) -> None:
+def check_members(store: Store, number: int = 4) -> None:
     found = store.get(KEYS)
     assert not found.damaged and len(found) == len(MEMBERS)
     assert all(same_result(found[member.key], member) for member in MEMBERS)
     study = store.study("demo")
     assert study is not None and study.config == {"repeats": 5} and not study.damage
+    assert store.summaries() == ({"demo": SUMMARY} if number == 4 else {})
+    assert store.claimed(KEYS) == {}
 
 
 def test_every_version_since_the_third_leads_to_the_next() -> None:
@@ -116,33 +129,37 @@ def test_every_version_since_the_third_leads_to_the_next() -> None:
 
 
 def test_it_is_read_as_it_is(url: str) -> None:
-    make_version_3(url)
+    make_older(url)
     before = tables(url)
     with Store.read(url) as store:
         check_members(store)
         assert len(store.all_runs()) == len(MEMBERS) and store.told == ""
-    assert (version(url), tables(url)) == (3, before)
+    assert (version(url), tables(url)) == (4, before)
 
 
-def test_nothing_is_lost_and_everything_new_works(url: str) -> None:
-    make_version_3(url)
+@pytest.mark.parametrize("number", [3, 4])
+def test_nothing_is_lost_and_everything_new_works(url: str, number: int) -> None:
+    make_older(url, number)
     for turn in range(2):
         with opened(url) as store:
-            check_members(store)
+            check_members(store, number)
             assert len(store.all_runs()) == len(MEMBERS)
-            assert store.told.startswith(TOLD) if turn == 0 else store.told == ""
+            assert store.told.startswith(TOLD.replace("4", str(number), 1)) if turn == 0 else store.told == ""
         assert version(url) == schema.VERSION
     with Store.open(url) as store:
         assert store.add([record(seed=9), *MEMBERS]) == 1
         assert store.certify([Certificate(KEYS[0], 0.0, 0.0, "")]) == 1
+        lease = store.acquire("demo", here())
+        assert store.claim(lease, [*KEYS, "00ff"]) == {"00ff"} and store.claimed(["00ff"]) == {"00ff": "demo"}
 
 
-def test_a_ledger_brought_up_to_date_has_the_tables_of_a_new_one(url: str, store: Store) -> None:
+@pytest.mark.parametrize("number", [3, 4])
+def test_a_ledger_brought_up_to_date_has_the_tables_of_a_new_one(url: str, store: Store, number: int) -> None:
     new = tables(url)
     engine = connect(url)
     schema.metadata.drop_all(engine)
     engine.dispose()
-    make_version_3(url)
+    make_older(url, number)
     opened(url).close()
     assert tables(url) == new
 
@@ -151,15 +168,15 @@ def test_sqlite_is_copied_first(tmp_path: Path) -> None:
     url, file = on_sqlite(tmp_path)
     file.chmod(0o640)
     with Store.open(url) as store:
-        assert store.told == f"{TOLD}; the ledger as it was before is kept in {file}.v3"
-    assert names(tmp_path) == ["ledger.db", "ledger.db.v3"]
-    copy = f"sqlite:///{file}.v3"
-    assert (tmp_path / "ledger.db.v3").stat().st_mode & 0o777 == 0o640
+        assert store.told == f"{TOLD}; the ledger as it was before is kept in {file}.v4"
+    assert names(tmp_path) == ["ledger.db", "ledger.db.v4"]
+    copy = f"sqlite:///{file}.v4"
+    assert (tmp_path / "ledger.db.v4").stat().st_mode & 0o777 == 0o640
     with Store.read(copy) as store:
         check_members(store)
-    with closing(sqlite3.connect(f"{file}.v3")) as connection:
+    with closing(sqlite3.connect(f"{file}.v4")) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        assert connection.execute("SELECT version FROM epsearch_schema").fetchone() == (3,)
+        assert connection.execute("SELECT version FROM epsearch_schema").fetchone() == (4,)
 
 
 def test_what_another_program_has_just_written_is_in_the_copy(tmp_path: Path) -> None:
@@ -171,13 +188,13 @@ def test_what_another_program_has_just_written_is_in_the_copy(tmp_path: Path) ->
             other.execute(insert("runs", late), late)
         assert (tmp_path / "ledger.db-wal").stat().st_size > 0
         Store.open(url).close()
-    with Store.read(f"sqlite:///{file}.v3") as copy:
+    with Store.read(f"sqlite:///{file}.v4") as copy:
         assert len(copy.all_runs()) == len(MEMBERS) + 1
 
 
 def test_a_copy_of_another_time_stays(tmp_path: Path) -> None:
     url, file = on_sqlite(tmp_path)
-    older, second = tmp_path / "ledger.db.v3", tmp_path / "ledger.db.v3.2"
+    older, second = tmp_path / "ledger.db.v4", tmp_path / "ledger.db.v4.2"
     older.write_bytes(b"of last year")
     with Store.open(url) as store:
         assert store.told.endswith(f"is kept in {second}")
@@ -185,39 +202,39 @@ def test_a_copy_of_another_time_stays(tmp_path: Path) -> None:
     file.write_bytes(second.read_bytes())  # gone back to
     with Store.open(url) as store:
         assert store.told.endswith(f"is kept in {second}")
-    assert names(tmp_path) == ["ledger.db", "ledger.db.v3", "ledger.db.v3.2"]
+    assert names(tmp_path) == ["ledger.db", "ledger.db.v4", "ledger.db.v4.2"]
 
 
 @pytest.mark.parametrize("name", ["what?.db", "100%.db", "a#b.db", b"caf\xe9.db".decode(errors="surrogateescape")])
 def test_any_name_will_do(tmp_path: Path, name: str) -> None:
     url = LedgerUrl.of_file(tmp_path / name)
-    make_version_3(url.revealed)
+    make_older(url.revealed)
     with Store.open(url) as store:
         assert store.told
-    assert names(tmp_path) == [name, f"{name}.v3"]
+    assert names(tmp_path) == [name, f"{name}.v4"]
 
 
 def test_without_a_copy_nothing_changes(tmp_path: Path) -> None:
     url, file = on_sqlite(tmp_path)
     before = file.read_bytes()
-    (tmp_path / "ledger.db.v3.part").mkdir()
+    (tmp_path / "ledger.db.v4.part").mkdir()
     with pytest.raises(
         StoreUnavailable, match=r"^cannot copy the ledger to .*\.part before .*; the ledger is unchanged$"
     ) as one:
         Store.open(url)
     assert "\n" not in str(one.value)
-    assert file.read_bytes() == before and names(tmp_path) == ["ledger.db", "ledger.db.v3.part"]
+    assert file.read_bytes() == before and names(tmp_path) == ["ledger.db", "ledger.db.v4.part"]
 
 
 def test_another_database_is_brought_up_to_date_by_the_command_alone(url: str) -> None:
     if url.startswith("sqlite"):
         pytest.skip("a file is copied and brought up to date by whoever writes to it")
-    make_version_3(url)
+    make_older(url)
     before = tables(url)
-    with pytest.raises(StoreError, match=r"^the ledger has schema version 3, .* `epsearch db upgrade`") as one:
+    with pytest.raises(StoreError, match=r"^the ledger has schema version 4, .* `epsearch db upgrade`") as one:
         Store.open(url)
     assert "\n" not in str(one.value)
-    assert (version(url), tables(url)) == (3, before)
+    assert (version(url), tables(url)) == (4, before)
     with Store.upgrade(url) as store:
         assert store.told == TOLD
         check_members(store)
@@ -230,36 +247,36 @@ def test_the_command_makes_no_ledger(url: str) -> None:
 
 
 def test_a_failure_halfway_leaves_it_as_it_was(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_version_3(url)
+    make_older(url)
     before = tables(url)
 
     def half(connection: Connection) -> None:
-        migrations.add_summaries(connection)
+        migrations.add_leases(connection)
         connection.exec_driver_sql("ALTER TABLE epsearch_runs ADD COLUMN seed BIGINT")  # which is there already
 
     with monkeypatch.context() as broken:
-        broken.setitem(MIGRATIONS, 3, half)
+        broken.setitem(MIGRATIONS, 4, half)
         with pytest.raises(StoreError, match="seed"):
             opened(url)
-    assert (version(url), tables(url)) == (3, before)
+    assert (version(url), tables(url)) == (4, before)
     with opened(url) as store:
         check_members(store)
 
 
 def test_a_migration_that_does_not_do_its_work_is_undone(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_version_3(url)
+    make_older(url)
     with monkeypatch.context() as broken:
-        broken.setitem(MIGRATIONS, 3, lambda connection: None)
-        with pytest.raises(StoreError, match="there is no table epsearch_summaries"):
+        broken.setitem(MIGRATIONS, 4, lambda connection: None)
+        with pytest.raises(StoreError, match="there is no table epsearch_leases"):
             opened(url)
-    assert version(url) == 3
+    assert version(url) == 4
 
 
-@pytest.mark.parametrize("old", [True, False], ids=["version 3", "new"])
+@pytest.mark.parametrize("old", [True, False], ids=["version 4", "new"])
 def test_many_threads_open_it_at_once(url: str, old: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "BUSY_SECONDS", HANGS)
     if old:
-        make_version_3(url)
+        make_older(url)
     together, problems, counts, told = threading.Barrier(8), [], [], []
 
     def work() -> None:
@@ -290,7 +307,7 @@ def test_two_processes_bring_it_up_to_date_once(tmp_path: Path) -> None:
     assert sum(TOLD in out for out, _ in outputs) == 1
     with Store.open(url) as store:
         assert len(store.all_runs()) == len(MEMBERS) + 2
-    assert names(tmp_path) == ["ledger.db", "ledger.db.v3"]
+    assert names(tmp_path) == ["ledger.db", "ledger.db.v4"]
 
 
 # Where a process is killed: what of the program is put in the place of what.
@@ -299,7 +316,7 @@ KILLED = {
     "in the copy": "migrations._flush = die",
     "before the copy has its name": "migrations._names = die",
     "after the copy": "layout.migrate = die",
-    "between table and version": "migrations.MIGRATIONS[3] = after(migrations.add_summaries)",
+    "between table and version": "migrations.MIGRATIONS[4] = after(migrations.add_leases)",
     "before the end": "layout.migrate = after(migrations.migrate)",
 }
 CHILD = """
@@ -326,44 +343,33 @@ def test_a_kill_leaves_the_old_ledger_and_no_more_than_one_copy(tmp_path: Path, 
         assert subprocess.run(command, cwd=ROOT, timeout=HANGS).returncode == -signal.SIGKILL
         with Store.read(url) as store:
             check_members(store)
-    assert version(url) == 3
+    assert version(url) == 4
     with Store.open(url) as store:
-        assert store.told == f"{TOLD}; the ledger as it was before is kept in {file}.v3"
+        assert store.told == f"{TOLD}; the ledger as it was before is kept in {file}.v4"
         check_members(store)
-    assert names(tmp_path) == ["ledger.db", "ledger.db.v3"]
+    assert names(tmp_path) == ["ledger.db", "ledger.db.v4"]
     with closing(sqlite3.connect(file)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-def as_of_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if three versions had come since: 5 and 6 are the last two."""
-    today = schema.TABLES_OF[schema.VERSION]
-    monkeypatch.setattr(schema, "VERSION", 6)
-    monkeypatch.setattr(schema, "TABLES_OF", {5: today, 6: today})
-    for number in (4, 5):
-        monkeypatch.setitem(MIGRATIONS, number, lambda connection: None)
-
-
-def test_a_version_before_the_last_two_is_brought_up_to_date_but_not_read(
-    url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    make_version_3(url)
-    as_of_later(monkeypatch)
+def test_a_version_before_the_last_two_is_brought_up_to_date_but_not_read(url: str) -> None:
+    make_older(url, 3)
     wanted = (
-        "the ledger has schema version 3, this epsearch writes 6 and reads 5 and 6; `epsearch db upgrade` brings it"
+        "the ledger has schema version 3, this epsearch writes 5 and reads 4 and 5; `epsearch db upgrade` brings it"
     )
     with pytest.raises(StoreError, match=f"^{wanted}"):
         Store.read(url)
+    assert version(url) == 3
     with opened(url) as store:
-        assert store.told.startswith("the ledger had schema version 3 and was brought up to 6")
-        check_members(store)
+        assert store.told.startswith("the ledger had schema version 3 and was brought up to 5")
+        check_members(store, 3)
     with Store.read(url) as store:
-        check_members(store)
+        check_members(store, 3)
 
 
 @pytest.mark.parametrize("open_it", [Store.open, Store.read, Store.upgrade], ids=["open", "read", "upgrade"])
 def test_a_version_from_before_there_were_migrations_is_refused(url: str, open_it: type[Store]) -> None:
-    make_version_3(url)
+    make_older(url)
     engine = connect(url)
     with engine.begin() as connection:
         connection.execute(schema.versions.update().values(version=2))
