@@ -15,7 +15,7 @@ from epsearch.study.hyperparameters import space
 from epsearch.study.option import Option
 from epsearch.study.options import HELP_GROUPS, OF_METHODS, options
 
-SEARCHED, *_, OUTPUT = HELP_GROUPS
+SEARCHED, *_, RUNS, OUTPUT = HELP_GROUPS
 # Of commands that take no study: read and shown as the options of studies are.
 OUT, DATA, DATASET, STORAGE = (options()[name] for name in ("out", "data_dir", "dataset", "storage"))
 
@@ -135,6 +135,10 @@ def besides(
             help="Extend the search --name; options that are not given keep their values.",
             rich_help_panel=SEARCHED,
         ),
+    ] = False,
+    wait: Annotated[
+        bool,
+        typer.Option("--wait", help="Wait for the end of another run of this study.", rich_help_panel=RUNS),
     ] = False,
     config: Annotated[
         Path | None,

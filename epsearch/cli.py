@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import os
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -49,6 +50,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # whatever is raised becomes one line: failures/lines.py
 )
 out, err = PlainConsole(), PlainConsole(stderr=True)
+WIDE = 1000  # columns of a table that no terminal shows
 
 
 def _print_version(wanted: bool) -> None:
@@ -106,7 +108,8 @@ def _command(kind: type[Study], act: Callable[..., None]) -> Callable[..., None]
             act(study, **values)
 
     others = inspect.signature(besides).parameters.items()
-    own = [one for name, one in others if kind.grows or name != "extend"]
+    taken = {*inspect.signature(act).parameters, "config", "print_config"} - ({"extend"} if not kind.grows else set())
+    own = [one for name, one in others if name in taken]
     signature = inspect.Signature([*map(parameter, kind.options().values()), *own])
     # Typer reads both: the order and the defaults from the one, the types from the other.
     command.__signature__ = signature  # type: ignore[attr-defined]
@@ -121,12 +124,12 @@ def _grown(given: dict[str, Any], config: Path | None) -> Study:
     return api.grown(given, config)
 
 
-def _train(study: Study, quiet: bool, as_json: bool, extend: bool = False) -> None:
+def _train(study: Study, quiet: bool, as_json: bool, extend: bool = False, wait: bool = False) -> None:
     """Trains what is missing, writes the report, and prints the outcome."""
     from epsearch import api
 
     with _listener(quiet or as_json) as events:
-        result = api.run(study, events, extend)
+        result = api.run(study, events, extend, wait)
     from epsearch.terminal import outcome  # imports pandas, which can wait
 
     _print(outcome.shown(result), outcome.as_json(result), as_json)
@@ -169,7 +172,7 @@ def list_(folder: Out = OUT.default, storage: Storage = None, as_json: Json = Fa
     from epsearch.terminal import lists
 
     rows = listing.list_studies(_url(folder, storage), folder)
-    _print(lists.studies(rows), [row._asdict() for row in rows], as_json)
+    _print(lists.studies(rows), [row._asdict() for row in rows], as_json, wide=True)
 
 
 @app.command("show")
@@ -267,10 +270,12 @@ def _url(folder: Path, storage: str | None) -> LedgerUrl:
     return ledger_url(folder, None if storage is None else STORAGE.parse(storage))
 
 
-def _print(shown: RenderableType, data: Any, as_json: bool, soft_wrap: bool = False) -> None:
-    """Prints a result for people, or as JSON."""
+def _print(shown: RenderableType, data: Any, as_json: bool, soft_wrap: bool = False, wide: bool = False) -> None:
+    """Prints a result for people, or as JSON; wide: a table, which has room where there is no terminal."""
     if as_json:
         # Not through rich, which would wrap long lines. Letters stay as they are, and paths become text.
         sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False, default=str) + "\n")
     else:
-        out.print(shown, soft_wrap=soft_wrap)
+        # Nobody's lines are cut where there is no terminal: a name that is read by a program must be whole.
+        wide = wide and not out.is_terminal and "COLUMNS" not in os.environ
+        (PlainConsole(width=WIDE) if wide else out).print(shown, soft_wrap=soft_wrap)

@@ -15,6 +15,7 @@ AS_PYTHON_HAS_THEM = (signal.default_int_handler, signal.SIG_DFL)
 SHOW_CURSOR = "\033[?25h"
 KEPT = "what was trained is stored, and the same command resumes from there"
 WORDS, STATUS = "stopped", 130  # 128 + SIGINT
+STOPPING = "stopping in good order; the same signal again ends at once"
 TRAINS = Event()
 """Set when the command is one that trains: only its last words say what is kept."""
 
@@ -42,6 +43,9 @@ class Stop:
             return
         if not self._stopping:
             self._stopping = True
+            if TRAINS.is_set() and sys.stderr is not None and sys.stderr.isatty():
+                # Ray takes seconds to end; whoever hears nothing presses again, which would end at once.
+                os.write(2, f"\n{STOPPING}\n".encode())
             raise KeyboardInterrupt
         end()
 

@@ -22,6 +22,7 @@ from epsearch.preparation.data import Prepared, prepare
 from epsearch.preparation.fit import fitted
 from epsearch.runners.progress import Monitor
 from epsearch.session import aside
+from epsearch.session.holding import holding
 from epsearch.study.description import Study
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from results.files import writable
@@ -74,26 +75,30 @@ def _heard(events: Events) -> Iterator[None]:
         raise UsageError(str(error)) from error
 
 
-def train(study: Study, events: Events = SILENT, extend: bool = False) -> tuple[Loop, Effort]:
+def train(study: Study, events: Events = SILENT, extend: bool = False, wait: bool = False) -> tuple[Loop, Effort]:
     """Trains from where the ledger stands to the end; returns the loop at its end, and what the session did.
 
-    study: whatever kind; events: hears everything on the way; extend: a study of that name may grow into this one.
+    study: whatever kind; events: hears everything on the way; extend: a study of that name may grow into this one;
+    wait: for the end of another run that is training this study, which is an error otherwise.
 
-    Raises UsageError (bad input; nothing has been trained); Interrupted and TrainingFailed (what was trained is kept);
-    Unavailable where Ray cannot be had, and StoreError where the database fails: what was stored before is kept, too.
+    Raises UsageError (bad input, or another run has the study: nothing has been trained); Interrupted and
+    TrainingFailed (what was trained is kept); Unavailable where Ray cannot be had, and StoreError where the database
+    fails, or another run has taken the study over: what was stored before is kept, too.
     """
     with _heard(events):
         prepared = prepare(study, events)
         make_folder(study.out)
-        return _train(study, prepared, events, extend)
+        with kept_within(), open_store(study.storage) as store:
+            store.patience = patience(events)
+            if store.told:
+                events.warning(store.told)
+            with holding(store, study.name, events, wait):
+                return _train(study, prepared, store, events, extend)
 
 
-def _train(study: Study, prepared: Prepared, events: Events, extend: bool) -> tuple[Loop, Effort]:
-    """What `train` does once the data are there and checked."""
-    with kept_within(), open_store(study.storage) as store, ExitStack() as stack:
-        store.patience = patience(events)
-        if store.told:
-            events.warning(store.told)
+def _train(study: Study, prepared: Prepared, store: Store, events: Events, extend: bool) -> tuple[Loop, Effort]:
+    """What `train` does once the data are there and checked, and the study is ours."""
+    with ExitStack() as stack:
         study = _placed(study, prepared, store, events)
         described = (study, prepared.images, prepared.proof, extend)
         earlier = growth.keep(store, *described, write=False)

@@ -1,9 +1,11 @@
 """How anything is printed: as it is. Names and paths come from outside, and none of our own text is markup."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -17,6 +19,43 @@ class PlainConsole(Console):
     def on_broken_pipe(self) -> None:
         """Nobody reads any longer: BrokenPipeError instead of rich's silent end of the program."""
         raise BrokenPipeError(f"standard {'error' if self.stderr else 'output'} is closed")
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """A table with as many columns as there is room for, from the left; a line below names those that are left out.
+
+    titles, rows: of equally many columns; a cell may have several lines. folded: whether the first column may take less
+    than it needs, a third of the width, and go on below; else it is always whole.
+    """
+
+    titles: Sequence[str]
+    rows: Sequence[Sequence[Text]]
+    elsewhere: str
+    folded: bool = False
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        shown = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
+        room, kept = options.max_width, 0
+        for title, cells in zip(self.titles, zip(*self.rows, strict=True), strict=True):
+            width = max(map(cell_len, (title, *(line for cell in cells for line in cell.plain.splitlines()))))
+            fold = self.folded and not kept and width > (third := options.max_width // 3)
+            room -= (third if fold else width) + 2
+            if kept and room < -2:  # behind the last column there need be no space
+                break
+            kept += 1
+            # Names to the left, as all that is read; figures below each other to the right.
+            left = kept == 1 or not self.folded
+            justify: Any = "left" if left else "right"
+            if fold:
+                shown.add_column(title, justify=justify, width=third, overflow="fold")
+            else:
+                shown.add_column(title, justify=justify, no_wrap=True, min_width=width)
+        for row in self.rows:
+            shown.add_row(*row[:kept])
+        yield shown
+        if left_out := list(dict.fromkeys(self.titles[kept:])):
+            yield Text(f"no room for {', '.join(left_out)}: {self.elsewhere}", style="dim")
 
 
 def table(rows: Iterable[Iterable[RenderableType]], *titles: str) -> Table:

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from epsearch.findings.listing import UNKNOWN, Listed
 from epsearch.ledger.damage import unused_in_words
-from epsearch.terminal.consoles import facts, table
+from epsearch.terminal.consoles import Fitting, facts, table
 from results.points import point_text
 
 if TYPE_CHECKING:  # a list of studies is printed without what other commands need
@@ -58,11 +58,12 @@ def study_as_json(loop: "Loop") -> dict[str, Any]:
 
 
 def studies(rows: Sequence[Listed]) -> RenderableType:
-    """One line a study: name, command, dataset, state, best point, its A_T in percent, time of creation (UTC).
+    """One line a study: name, state, best point, its A_T in percent, command, dataset, time of creation.
 
-    Below, what to do where a study's state is not known.
+    A narrow terminal has room for the first of them. Below, what to do where a study's state is not known.
     """
-    lines = table(map(_line, rows), "study", "command", "dataset", "state", "best", "A_T %", "created")
+    titles = ("study", "state", "best", "A_T %", "command", "dataset", "created (UTC)")
+    lines = Fitting(titles, [list(map(Text, _line(row))) for row in rows], "--json has them")
     if all(row.status != UNKNOWN for row in rows):
         return lines
     return Group(lines, Text(f"{UNKNOWN} is not known: `epsearch show NAME` finds it, `epsearch db upgrade` keeps it"))
@@ -72,11 +73,11 @@ def _line(row: Listed) -> tuple[str, ...]:
     best = UNKNOWN if row.chosen is None else point_text(tuple(row.chosen), tuple(row.chosen.values()))
     return (
         row.name,
-        row.command,
-        row.dataset,
         row.status,
         "none, all are equal" if row.inert else best,
         UNKNOWN if row.score is None else f"{100 * row.score:.2f}",
+        row.command,
+        row.dataset,
         row.created[:19].replace("T", " "),  # to the second
     )
 

@@ -2,18 +2,17 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from epsearch.api import Outcome
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
-from epsearch.terminal.consoles import table
+from epsearch.terminal.consoles import Fitting, table
 from results.labels import count_text, duration_text, mean_std_text
 from results.metrics import METRICS, undefined
 from results.pages.comparison import comparison_sheet
@@ -69,37 +68,23 @@ def as_json(result: Outcome) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class Printed:
-    """A printed table on a terminal: as many columns as there is room for; the lines of a cell below each other."""
+LOOKS = {"": "", "soft": "dim", "apart": "yellow"}
 
-    LOOKS: ClassVar = {"": "", "soft": "dim", "apart": "yellow"}
 
-    sheet: Sheet
+def printed(sheet: Sheet) -> Fitting:
+    """A printed table for a terminal; the lines of a cell below each other."""
+    titles = [f"{title} {unit}".strip() for title, unit in sheet.header]
+    rows = [[Text("\n").join(map(_line, cell)) for cell in row] for row in sheet.rows]
+    return Fitting(titles, rows, "all of them stand in the report", folded=True)
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        shown = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
-        width_left, kept = options.max_width, []
-        for (title, unit), cells in zip(self.sheet.header, zip(*self.sheet.rows, strict=True), strict=True):
-            width = max(len(f"{title} {unit}"), *(len(self._line(line)) for cell in cells for line in cell)) + 2
-            if width_left < width:
-                break
-            width_left -= width
-            kept.append(cells)
-            shown.add_column(f"{title} {unit}".strip(), justify="left" if len(kept) == 1 else "right", no_wrap=True)
-        for row in zip(*kept, strict=True):
-            shown.add_row(*(Text("\n").join(self._line(line) for line in cell) for cell in row))
-        yield shown
-        if left := [title for title, _ in self.sheet.header[len(kept) :]]:
-            yield Text(f"no room for {', '.join(left)}: all of them stand in the report", style="dim")
 
-    def _line(self, line: Line) -> Text:
-        return Text("".join((line.text, *(f" {mark}" for mark in line.marks))), style=self.LOOKS[line.look])
+def _line(line: Line) -> Text:
+    return Text("".join((line.text, *(f" {mark}" for mark in line.marks))), style=LOOKS[line.look])
 
 
 def _table(sheet: Sheet) -> list[RenderableType]:
     """A table with its footnotes below."""
-    return [Printed(sheet), *(Text(f"{number} {note}") for number, note in enumerate(sheet.footnotes, 1)), Text("")]
+    return [printed(sheet), *(Text(f"{number} {note}") for number, note in enumerate(sheet.footnotes, 1)), Text("")]
 
 
 def _report(page: Path, more: str = "") -> Text:
@@ -160,7 +145,7 @@ def _search_as_json(results: SearchResults) -> dict[str, Any]:
 
 def side_by_side(found: Sequence[SearchResults], page: Path) -> RenderableType:
     """Several searches, a line each, and where the page that compares them lies."""
-    return Group(Printed(strategies_sheet(found, strategies_table(found))), Text(""), _report(page))
+    return Group(printed(strategies_sheet(found, strategies_table(found))), Text(""), _report(page))
 
 
 def side_by_side_as_json(found: Sequence[SearchResults], page: Path) -> dict[str, Any]:
