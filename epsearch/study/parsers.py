@@ -53,7 +53,14 @@ def dataset(value: Any, name: str) -> str:
     kind, colon, rest = str(value).partition(":")
     if colon and not (kind and rest):
         raise UsageError(f"{name} must be a name, folder:PATH or module:factory, got {value!r}")
-    return f"folder:{path(rest, name).absolute()}" if kind == "folder" else load_definition(str(value)).name
+    if kind == "folder":
+        return f"folder:{path(rest, name).absolute()}"
+    try:
+        return load_definition(str(value)).name
+    except UnknownDataset as error:
+        if Path(str(value)).is_dir():
+            raise UsageError(f"no dataset {value!r}; the images of the folder {value} are folder:{value}") from error
+        raise
 
 
 def pretrained(value: Any, name: str) -> str | None:

@@ -94,7 +94,7 @@ def prepared(found: "Prepared") -> RenderableType:
     return facts(
         {
             "images": f"{counts}; {found.size} × {found.size} pixels, from {found.where}",
-            "decoded": f"{found.cache_bytes / 2**20:,.0f} MiB, {rate if found.decoded else 'found in the cache'}",
+            "decoded": f"{found.cache_bytes / 2**20:,.3g} MiB, {rate if found.decoded else 'found in the cache'}",
             "fingerprint": found.fingerprint,
         }
     )

@@ -23,9 +23,6 @@ LEASE_SECONDS = 60.0
 """How long a lease lasts after it was acquired or renewed, by the database's clock."""
 RENEW = 1 / 3
 """Share of these seconds after which the holder renews it."""
-STOP = 1 / 2
-"""Share of them after which a holder stops who could not renew it, by a clock of its own that nobody sets; it counts
-from before the renewal was begun, because the answer may have taken long."""
 LONGEST = 2.0
 """Leases that expire after more than so many of LEASE_SECONDS are damaged, or the clock was set back: they are over."""
 CLAIMING = 0x65707365616C63  # "epsealc"

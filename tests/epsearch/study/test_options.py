@@ -24,6 +24,18 @@ def test_defaults_are_the_definition():
     assert study.device in ("cpu", "cuda") and str(study.storage).startswith("sqlite:///")
 
 
+def test_a_folder_of_that_name_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "birds").mkdir()
+    with pytest.raises(UsageError, match="^no dataset 'birds'; the images of the folder birds are folder:birds$"):
+        build(Search, {"dataset": "birds"})
+
+
+def test_what_acts_may_be_given_and_usual_values_may_be_repeated():
+    assert build(Search, {"epsilon": 0.3, "search": "lr=log:0.01..0.1"}).value("epsilon") == 0.3
+    assert build(Search, {"epsilon": build(Search, {}).value("epsilon")}).name == build(Search, {}).name
+
+
 def test_every_option_is_a_field_and_the_other_way_round():
     names = {name for kind in KINDS.values() for name in (*(one.name for one in fields(kind)), *kind.takes())}
     assert set(options()) == names - {"hyperparameters"}
@@ -46,6 +58,8 @@ def test_dataset_names_may_be_written_in_many_ways(name):
     ("options", "message"),
     [
         ({"dataset": "permuted_mnits"}, "no dataset 'permuted_mnits'; known: .*; did you mean 'permuted_mnist'?"),
+        ({"epsilon": 0.3}, "epsilon 0.3 changes nothing: it is searched, and compared with 0; leave it out"),
+        ({"strength": 3}, "strength 3.0 changes nothing: soft_agem does not have it; leave it out"),
         ({"method": "soft_gem"}, "no method 'soft_gem'; known: .*; did you mean 'soft_agem'?"),
         (
             {"method": "agem"},

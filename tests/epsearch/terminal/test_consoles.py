@@ -6,6 +6,7 @@ import io
 from pathlib import Path
 
 import pytest
+from rich.text import Text
 
 from epsearch.api import Dataset
 from epsearch.doctor import Check
@@ -13,7 +14,7 @@ from epsearch.findings.listing import Listed
 from epsearch.preparation.build import build
 from epsearch.study.kinds import Search
 from epsearch.terminal import lists
-from epsearch.terminal.consoles import PlainConsole, facts
+from epsearch.terminal.consoles import Fitting, PlainConsole, facts
 from results.ledger.store import Store
 from tests.epsearch.conftest import SMALL
 
@@ -77,3 +78,23 @@ def test_no_other_console_is_made():
                 name = getattr(node.func, "id", getattr(node.func, "attr", ""))
                 assert name != "Console" and name != "from_markup", path
                 assert not any(keyword.arg == "markup" for keyword in node.keywords) or path.name == "consoles.py", path
+
+
+def test_a_list_of_studies_has_the_columns_that_fit_and_never_cuts_a_name():
+    name = "permuted_digits-970b86"
+    rows = [Listed(name, "run", "permuted_digits", "finished", {"epsilon": 0.25}, 0.5, "2025-01-01T00:00:00")]
+    for width, last in ((200, "created (UTC)"), (80, "dataset"), (60, "A_T %"), (10, "study")):
+        console = PlainConsole(file=io.StringIO(), width=width)
+        console.print(lists.studies(rows), crop=False)
+        titles, line, *rest = console.file.getvalue().splitlines()
+        assert titles.rstrip().endswith(last) and name in line
+        assert rest == [] if width == 200 else rest[0].startswith("no room for ")
+
+
+def test_a_printed_table_folds_its_labels_before_it_leaves_out_figures():
+    console = PlainConsole(file=io.StringIO(), width=60)
+    label = "tree-structured Parzen estimator (a-long-name-of-a-study)"
+    console.print(Fitting(("row", "A_T", "F_T"), [[Text(label), Text("84.28"), Text("0.1")]], "elsewhere", folded=True))
+    text = console.file.getvalue()
+    assert "84.28" in text and "0.1" in text and "no room" not in text
+    assert "".join(line[:20].strip() for line in text.splitlines()[1:]).replace(" ", "") == label.replace(" ", "")
