@@ -58,7 +58,7 @@ def dataset(value: Any, name: str) -> str:
     try:
         return load_definition(str(value)).name
     except UnknownDataset as error:
-        if Path(str(value)).is_dir():
+        if os.path.isdir(str(value)):  # unlike Path's, it answers for what cannot be a name, too
             raise UsageError(f"no dataset {value!r}; the images of the folder {value} are folder:{value}") from error
         raise
 

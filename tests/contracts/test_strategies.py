@@ -249,7 +249,11 @@ def test_the_seed_decides_what_is_drawn(name):
         ("narrowing", "plane", "strategy narrowing searches one parameter, got lr, memory"),
         ("narrowing", "choices", "method must be an interval LOW..HIGH for this strategy, got the choices agem,7,0.5"),
         ("interval-ci", "mixed", "strategy interval-ci searches one parameter, got lr, method, memory"),
-        ("interval-ci", "choices", "method must be an interval LOW..HIGH for this strategy, got the choices agem,7"),
+        (
+            "interval-ci",
+            "choices",
+            "method must be an interval LOW..HIGH for this strategy, got the choices agem,7,0.5",
+        ),
         (
             "cmaes",
             "mixed",

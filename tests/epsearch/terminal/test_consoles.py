@@ -83,7 +83,7 @@ def test_no_other_console_is_made():
 def test_a_list_of_studies_has_the_columns_that_fit_and_never_cuts_a_name():
     name = "permuted_digits-970b86"
     rows = [Listed(name, "run", "permuted_digits", "finished", {"epsilon": 0.25}, 0.5, "2025-01-01T00:00:00")]
-    for width, last in ((200, "created (UTC)"), (80, "dataset"), (60, "A_T %"), (10, "study")):
+    for width, last in ((200, "created (UTC)"), (80, "dataset"), (60, "command"), (10, "study")):
         console = PlainConsole(file=io.StringIO(), width=width)
         console.print(lists.studies(rows), crop=False)
         titles, line, *rest = console.file.getvalue().splitlines()
