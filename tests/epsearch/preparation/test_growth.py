@@ -17,6 +17,6 @@ def test_a_study_of_another_kind_is_said_to_be_one(small_study, tmp_path):
     with Store.open(f"sqlite:///{tmp_path}/ledger.sqlite") as store:
         growth.keep(store, compared, {}, Disjointness(), extend=False)
         for extend in (False, True):
-            with pytest.raises(UsageError, match="^'mine' is a study of `epsearch compare`; choose another --name$"):
+            with pytest.raises(UsageError, match=r"^.mine. is a study of `epsearch compare`; choose another --name$"):
                 growth.keep(store, searched, {}, Disjointness(), extend)
         assert [row.config["kind"] for row in store.studies()] == ["compare"]

@@ -27,7 +27,7 @@ def test_defaults_are_the_definition():
 def test_a_folder_of_that_name_is_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "birds").mkdir()
-    with pytest.raises(UsageError, match="^no dataset 'birds'; the images of the folder birds are folder:birds$"):
+    with pytest.raises(UsageError, match=r"^no dataset 'birds'; the images of the folder birds are folder:birds$"):
         build(Search, {"dataset": "birds"})
 
 
