@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, cast
 from epsearch.events import Events
 from epsearch.failures.errors import UsageError, refused
 from epsearch.preparation.checks import CHECKS
-from epsearch.preparation.images import decode_for
+from epsearch.preparation.images import decode_for, look_for
 from epsearch.study.description import Disjointness, Study
 from epsearch.study.limits import LARGE
 from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
@@ -33,7 +33,8 @@ def prepare(study: Study, events: Events) -> Prepared:
     Downloads, and decodes images, where that has not been done. Raises UsageError, one line, where the data cannot be
     had, or does not fit the study; Interrupted where the listener wants it to stop.
     """
-    network = described_network(study)  # first: weights that cannot be had are told before images are decoded
+    look_for(study)  # first, as weights would be downloaded for nothing
+    network = described_network(study)  # weights that cannot be had are told before images are decoded
     say_size(study, events)
     decode_for(study, events)
     stream, proof = open_evaluation(study)

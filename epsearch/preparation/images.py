@@ -12,8 +12,9 @@ from epsearch.failures.errors import Interrupted, UsageError, refused
 from epsearch.study.description import Study
 from search_spaces.published.definition import definitions, load_definition
 from trainers.notes import heard_by
+from trainers.streams import downloaded, present
 from trainers.streams.base import DataError
-from trainers.streams.images import registry
+from trainers.streams.images import registry, sources
 from trainers.streams.images.cache import Progress
 from trainers.streams.images.decode import decode
 from trainers.streams.images.inspection import Inspection, inspect
@@ -39,6 +40,14 @@ class Prepared(NamedTuple):
 
 
 @refused(DataError)
+@refused(DataError)
+def look_for(study: Study) -> None:
+    """Raises UsageError where a published dataset is not where it should be and cannot be downloaded; lists nothing."""
+    name, data_dir = study.dataset, study.data_dir
+    if name in sources.DATASETS and not downloaded(name) and present(name, data_dir) is None:
+        sources.find(name, data_dir)  # says what is wanted where
+
+
 def decode_for(study: Study, events: Events) -> None:
     """Decodes the images that the study is to train on, unless that has been done; pixels need no decoding.
 

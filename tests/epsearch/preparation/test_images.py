@@ -274,3 +274,9 @@ def _without(options, name):
 def test_bad_input_is_one_line(options, parts, data, epsearch):
     told = [f"folder:{data / 'mine'}" if part == "FOLDER" else part for part in options]
     one_line(epsearch("run", *SEARCH, *told), *parts)
+
+
+def test_images_that_are_not_there_are_told_before_weights_are_downloaded(epsearch, tmp_path, monkeypatch):
+    monkeypatch.setattr("trainers.networks.weights.check", lambda name: pytest.fail("that is 45 MB for nothing"))
+    answer = epsearch("run", "--dataset", "split_cub", "--data-dir", tmp_path / "nowhere", "--device", "cpu")
+    one_line(answer, "no CUB-200-2011 under", "nowhere")
