@@ -72,7 +72,9 @@ def _highest(results: SearchResults) -> str:
     higher = wording.higher(results)
     if not higher:
         return ""
-    return f" (the highest mean of a round is that of {point_text(results.parameters, higher[0])})"
+    seeds, every = ({r.seed for r in records} for records in (results.members_of(higher[0]), results.search))
+    few = f", with {len(seeds)} of the {len(every)} seeds" if len(seeds) < len(every) else ""
+    return f" (the highest mean of a round is that of {point_text(results.parameters, higher[0])}{few})"
 
 
 def _against_baseline(results: SearchResults) -> str:

@@ -291,3 +291,13 @@ def test_a_baseline_that_was_not_tried_is_said_not_to_be() -> None:
     assert said in answer(rates)
     tried = search(("lr",), [(r,) for r in (0.01, 0.03)], baseline=(0.01,), diverged=[(0.01,)], seeds=1, log=("lr",))
     assert "shares no measured seed with the chosen learning rate" in answer(tried)
+
+
+def test_a_higher_point_of_fewer_seeds_is_said_to_have_them() -> None:
+    """As after a search of another strategy was extended by seeds, which trains no earlier point again."""
+    results = study(repeats=1, seeds=3)
+    higher = replace(results, chosen=(0.5,), chosen_score=0.1)
+    assert "(the highest mean of a round is that of ε = 0.1)" in answer(higher)
+    fewer = tuple(r for r in higher.search if (r.epsilon, r.seed) != (0.1, 2))
+    text = answer(replace(higher, search=fewer))
+    assert "(the highest mean of a round is that of ε = 0.1, with 2 of the 3 seeds)" in text
