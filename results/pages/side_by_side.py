@@ -64,12 +64,12 @@ def strategies_sheet(studies: Sequence[SearchResults], table: pd.DataFrame) -> S
     header = (
         ("strategy", ""),
         ("chosen", ""),
-        ("verdict", ""),
         ("A_T", "evaluation, %"),
         ("difference", "to the first, ± s.e."),
         ("A_T", "search, %"),
         ("member runs", "search"),
         ("points", "tried"),
+        ("verdict", ""),
     )
     remark = (
         f"A_T: mean ± population standard deviation over the seeds, on the {STREAM_LABELS[studies[0].score_on]} of the "
@@ -88,12 +88,12 @@ def _cells(label: str, study: SearchResults, row: pd.Series) -> tuple[Cell, ...]
         # A longer label has the study's name already.
         (Line(label), Line(study.name, "soft")) if label == strategy_label(study.strategy) else (Line(label),),
         tuple(Line(text) for text in row["chosen"].split(", ")),  # a line for each hyperparameter
-        (Line(KIND_LABELS[row["kind"]]), *where),
         (Line(mean_std_text(row["evaluation_mean"], row["evaluation_std"], DIGITS)),),
         (Line(paired_text(row["difference"], row["standard_error"], DIGITS)),),
         (Line(mean_std_text(row["search_mean"], row["search_std"], DIGITS)),),
         (Line(str(row["members"])),),
         (Line(str(row["settings"])),),
+        (Line(KIND_LABELS[row["kind"]]), *where),
     )
 
 
