@@ -7,6 +7,7 @@ from epsearch.events import Events, Progress
 from epsearch.loop.ahead import Eta
 from epsearch.loop.base import Loop
 from epsearch.runners.eta import Speed
+from results.labels import count_text
 
 
 class Monitor:
@@ -80,6 +81,9 @@ class Monitor:
     def _look(self, loop: Loop) -> None:
         """Keeps what the loop knows, with the work that had been reported by then: the ETA counts on from there."""
         self._stage, (self._known, self._wanted), self._headline = loop.stage, loop.stage_members(), loop.headline()
+        ahead = loop.outlook()
+        if ahead.certified and ahead.certified == ahead.largest:  # all members are known, and some are trained again
+            self._stage = f"{count_text(ahead.certified, 'member')} once more, alone"
         self._remaining, self._work_then = loop.remaining_work(), self._speed.work
 
     def _heard(self) -> float:

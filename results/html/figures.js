@@ -67,6 +67,8 @@ cannot unpack, the data tables of the figures stay open in their place. */
   function narrowed(figure) {
     var layout = figure.layout;
     stack(layout);
+    // Labels of points would lie over each other; the data table has their values.
+    figure.data.forEach(function (trace) { if (trace.mode === "markers+text") { trace.mode = "markers"; } });
     var entries = figure.data.filter(function (trace) { return trace.showlegend !== false && trace.name; }).length;
     if (layout.showlegend === false || entries < 2) { return; }
     layout.legend = { orientation: "h", x: 0, xanchor: "left", y: 1, yanchor: "top", yref: "container" };

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from epsearch.loop.ahead import Eta
+from epsearch.loop.ahead import Eta, Outlook
 from epsearch.preparation.build import build
 from epsearch.runners import progress
 from epsearch.runners.progress import Monitor
@@ -16,7 +16,7 @@ class Clock:
         monkeypatch.setattr(progress.time, "monotonic", lambda: self.now)
 
 
-def loop(stage="repeat 1 of 5", known=0, wanted=10, remaining=1000, best="best ε –", done=False):
+def loop(stage="repeat 1 of 5", known=0, wanted=10, remaining=1000, best="best ε –", done=False, certified=0):
     return SimpleNamespace(
         study=build(Search, {"name": "mine"}),
         stage=stage,
@@ -24,6 +24,7 @@ def loop(stage="repeat 1 of 5", known=0, wanted=10, remaining=1000, best="best �
         headline=lambda: best,
         heading=lambda: "5 repeats × 11 ε",
         remaining_work=lambda: remaining,
+        outlook=lambda: Outlook(known, wanted - known, 0, 0, 0, certified),
         notes=[],
         stored=[],
         done=done,
@@ -58,6 +59,15 @@ def test_until_there_is_a_speed_the_plan_is_believed(monkeypatch):
     assert third.eta == (1000 - 60) / 10 + 5.0, "the report comes behind"
     clock_.now += 3
     assert monitor.at_work == 5.0
+
+
+def test_members_that_are_trained_once_more_are_a_stage_of_their_own(monkeypatch):
+    Clock(monkeypatch)
+    events = Recorded()
+    monitor = Monitor(loop("evaluation", 3, 4, certified=2), events)
+    monitor.steps(10)
+    monitor.update(loop("evaluation", 4, 4, certified=2))
+    assert [one.stage for one in events.seen] == ["evaluation", "evaluation", "2 members once more, alone"]
 
 
 def test_of_a_study_that_is_finished_nothing_goes_on(monkeypatch):
