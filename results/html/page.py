@@ -27,6 +27,8 @@ FIGURE_SETTINGS = {
     "plotlyServerURL": "",
     "modeBarButtons": [["toImage", "resetScale2d"]],  # to save a figure, to undo a zoom
 }
+TOGETHER = re.compile(r" (?=%)| (?=[=±] )|(?<= [=±]) ")
+"""Spaces within a figure, such as "p = 0.06" and "84 ± 3 %", at which no line is to be broken."""
 MOST_ROWS = 200
 """Most rows of a figure's data on the page; all of them are in its CSV files."""
 
@@ -57,7 +59,7 @@ def section(heading: str, *parts: str) -> str:
 
 def prose(text: str) -> str:
     """Returns plain text as HTML, with metric names set as symbols."""
-    return subscripts(escape(text))
+    return TOGETHER.sub("\N{NO-BREAK SPACE}", subscripts(escape(text)))
 
 
 def paragraphs(text: str) -> str:

@@ -183,7 +183,7 @@ def test_selection_on_the_evaluation_stream_is_said_aloud(tmp_path: Path) -> Non
 def test_unfinished_small_and_diverged(tmp_path: Path) -> None:
     results = study(repeats=1, points=7, seeds=1, tasks=2, evaluated=False, diverged=(0.5,))
     results = replace(results, dataset="permuted_digits")
-    text = read(write_report(results, tmp_path)).text
+    text = read(write_report(results, tmp_path)).text.replace("\N{NO-BREAK SPACE}", " ")
     assert "The evaluation has not run yet" in text
     assert "± –" in text and "1 of 7 members diverged (ε = 0.5)" in text
     assert "nan" not in text.lower().replace("covenant", "")

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from results.figures import races, tried
+from results.html.page import prose
 from results.metrics import average_accuracy
 from results.pages.sheet import Sheet
 from results.pages.side_by_side import strategies_sheet, write_strategies
@@ -131,7 +132,7 @@ def test_every_other_option_that_differs_is_told(three: list[SearchResults], tmp
 def test_looks_of_all_studies_are_told(three: list[SearchResults], tmp_path: Path) -> None:
     old, new = Evaluated("lr = 0.1", "2025-11-20T08:00:00", True), Evaluated("lr = 0.2", "2025-11-21T08:00:00", True)
     looked = [replace(three[0], looks=(old,)), replace(three[1], looks=(old._replace(mine=False), new)), three[2]]
-    text = write_strategies(looked, tmp_path).read_text(encoding="utf-8")
+    text = write_strategies(looked, tmp_path).read_text(encoding="utf-8").replace("\N{NO-BREAK SPACE}", " ")
     assert (
         "There are 2 choices that were evaluated on this evaluation stream. They are: lr = 0.1 (2025-11-20); lr" in text
     )
@@ -151,3 +152,7 @@ def test_other_differences_are_told(three: list[SearchResults], tmp_path: Path) 
     other = replace(three[1], method="mas", seeds=(7, 8))
     text = write_strategies([three[0], other], tmp_path).read_text(encoding="utf-8")
     assert "They differ in more than the strategy: method, seeds of the search." in text
+
+
+def test_a_figure_in_a_sentence_is_not_broken() -> None:
+    assert prose("p = 0.06, 84 ± 3 %: A_T") == "p\u00a0=\u00a00.06, 84\u00a0±\u00a03\u00a0%: A<sub>T</sub>"
