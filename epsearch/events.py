@@ -49,7 +49,7 @@ class Events(Protocol):
         """Takes the number of images that are decoded by now, and that of all."""
 
     def plan(self, make: Callable[[], Plan]) -> None:
-        """Offers what is ahead of a search; `make` may take seconds, and need not be called."""
+        """Offers what is ahead of a study; `make` may take seconds, and need not be called."""
 
     def begin(self, study: Study, heading: str) -> None:
         """Takes what is about to be trained, in words."""

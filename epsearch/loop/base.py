@@ -159,10 +159,6 @@ class Loop(ABC):
         orders = [] if self.done else self._upcoming(workers)
         return [self._job(number, order, workers) for number, order in enumerate(orders)]
 
-    def remaining_work(self) -> float:
-        """The most that is still to be done, in FLOP."""
-        return self.work_of(self.outlook())[1]
-
     def tell(self, results: Sequence[JobResult]) -> None:
         """Stores what was trained, before anything else, and moves on when the stage is complete.
 

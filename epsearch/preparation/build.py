@@ -34,7 +34,8 @@ def build(kind: type[AnyStudy], given: Mapping[str, Any], config: Path | None = 
     """
     parsed = {"dataset": options()["dataset"].default, **_parsed(kind, given, config)}
     # From the weakest to the strongest: of a name that several have, the last value counts.
-    values = _defaults(kind, parsed) | parsed
+    usual = _defaults(kind, parsed)
+    values = usual | parsed
     if values["network"] != "resnet18" and "pretrained" not in parsed:
         values["pretrained"] = None  # the definition's are another network's
     if "settings" in values:
@@ -44,7 +45,7 @@ def build(kind: type[AnyStudy], given: Mapping[str, Any], config: Path | None = 
     values["device"] = _device(values["device"])
     study = kind.of(values)
     _check(study)
-    _check_idle(study, parsed)
+    _check_idle(study, parsed, usual)
     if values["name"] is not None:
         return study
     # Only now is the identity known: the hash has the device, and all that the definition gave.
@@ -149,9 +150,8 @@ def _device(wanted: str) -> str:
     return "cuda" if present else "cpu"
 
 
-def _check_idle(study: Study, parsed: Mapping[str, Any]) -> None:
+def _check_idle(study: Study, parsed: Mapping[str, Any], usual: Mapping[str, Any]) -> None:
     """A value that is given and changes no result would begin another study of the same results. Raises UsageError."""
-    usual = _defaults(type(study), parsed)
     for name in parsed:
         if parsed[name] != usual[name] and (why := study.idle(name)):
             raise UsageError(f"{name.replace('_', '-')} {parsed[name]} changes nothing: {why}; leave it out")

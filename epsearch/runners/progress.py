@@ -81,10 +81,10 @@ class Monitor:
     def _look(self, loop: Loop) -> None:
         """Keeps what the loop knows, with the work that had been reported by then: the ETA counts on from there."""
         self._stage, (self._known, self._wanted), self._headline = loop.stage, loop.stage_members(), loop.headline()
-        ahead = loop.outlook()
+        ahead, self._work_then = loop.outlook(), self._speed.work
+        self._remaining = loop.work_of(ahead)[1]
         if ahead.certified and ahead.certified == ahead.largest:  # all members are known, and some are trained again
             self._stage = f"{count_text(ahead.certified, 'member')} once more, alone"
-        self._remaining, self._work_then = loop.remaining_work(), self._speed.work
 
     def _heard(self) -> float:
         """Keeps when workers told of something: now."""

@@ -1,4 +1,4 @@
-"""What a search will take, before it is trained: members, steps, FLOP, memory, time, what its seeds can tell apart."""
+"""What a study will take, before it is trained: members, steps, FLOP, memory, time, what its seeds can tell apart."""
 
 import math
 from collections.abc import Iterable
@@ -47,8 +47,9 @@ def make_plan(loop: Loop) -> Plan:
     if jobs:
         try:
             probed = total >= WORTH_A_PROBE
-            most = loop.remaining_work()
-            eta = _eta(loop, _measured_speed(jobs, at_once, total / training) if probed else _usual_speed(total, most))
+            work = loop.work_of(ahead)
+            speed = _measured_speed(jobs, at_once, total / training) if probed else _usual_speed(total, work[1])
+            eta = _eta(study.runner, work, speed)
         except (MemoryError, RuntimeError, ValueError, DataError) as error:
             unmeasured = " ".join(str(error).split())
     return Plan(
@@ -76,10 +77,10 @@ def _cost(study: Study, runs: Iterable[Run]) -> NDArray[np.float64]:
     return np.asarray(np.mean(costs, axis=0))
 
 
-def _eta(loop: Loop, speed: "_Speed") -> Eta:
-    """The time that the whole run takes, where `speed` is that of its steps."""
-    start, report = (aside.expected(part) / speed.share for part in (loop.study.runner, aside.REPORT))
-    least, most = loop.work_of(loop.outlook())
+def _eta(runner: str, work: tuple[float, float], speed: "_Speed") -> Eta:
+    """The time that a whole run takes; work: the fewest and the most FLOP; speed: that of its steps."""
+    start, report = (aside.expected(part) / speed.share for part in (runner, aside.REPORT))
+    least, most = work
     return Eta(
         start + most * speed.middle / speed.share + report,
         start * speed.share + least * max(0.0, speed.middle - speed.half) + report * speed.share,

@@ -25,8 +25,9 @@ class PlainConsole(Console):
 class Fitting:
     """A table with as many columns as there is room for, from the left; a line below names those that are left out.
 
-    titles, rows: of equally many columns; a cell may have several lines. folded: whether the first column may take less
-    than it needs, a third of the width, and go on below; else it is always whole.
+    titles, rows: of equally many columns; a cell may have several lines. folded: for labels with figures beside them,
+    which are set to the right: the first column may take less than it needs, a third of the width, and go on below;
+    else it is always whole.
     """
 
     titles: Sequence[str]

@@ -239,10 +239,10 @@ class TestLoop:
 
     def test_what_is_left_falls_to_zero(self, tmp_path, store):
         loop = make(small(Comparison, tmp_path, seeds=1), store)
-        seen = [loop.remaining_work()]
+        seen = [loop.work_of(loop.outlook())[1]]
         while not loop.done:
             loop.tell([execute(loop.ask()[0])])
-            seen.append(loop.remaining_work())
+            seen.append(loop.work_of(loop.outlook())[1])
         assert seen == sorted(seen, reverse=True) and len(set(seen)) == 14 and seen[-1] == 0
         assert loop.headline() == "13/13 rows"
 

@@ -23,7 +23,7 @@ def loop(stage="repeat 1 of 5", known=0, wanted=10, remaining=1000, best="best �
         stage_members=lambda: (known, wanted),
         headline=lambda: best,
         heading=lambda: "5 repeats × 11 ε",
-        remaining_work=lambda: remaining,
+        work_of=lambda ahead: (0, remaining),
         outlook=lambda: Outlook(known, wanted - known, 0, 0, 0, certified),
         notes=[],
         stored=[],
