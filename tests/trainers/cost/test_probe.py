@@ -1,6 +1,7 @@
 """The measurement before a study takes real steps of a later task, tells their rate, and leaves nothing behind."""
 
 import threading
+import time
 
 import pytest
 import torch
@@ -173,3 +174,18 @@ def test_windows_are_of_the_time_in_which_all_are_at_work():
 def test_refusals(seconds, at_once):
     with pytest.raises(ValueError, match=r"seconds must be > 0 and at_once >= 1"):
         measure(COHORT, training(), seconds, at_once)
+
+
+def test_the_share_is_that_of_the_processor_time(monkeypatch):
+    """A thread's own clock shows half of what the wall's does: it had half of a core."""
+
+    class Half(threading.local):
+        seconds = 0.0
+
+        def __call__(self):
+            self.seconds += 0.005
+            return self.seconds
+
+    monkeypatch.setitem(probe.CLOCKS, "cpu", Half())
+    assert measure(COHORT, training(), 0.1, 2).share == pytest.approx(0.5)
+    assert probe.CLOCKS["cuda"] is time.perf_counter
