@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
+from typer.core import TyperCommand, TyperGroup
 
 from epsearch.ledger.location import storage
 from epsearch.study import parsers as of
@@ -35,7 +36,7 @@ Names = Annotated[
     typer.Argument(help=escape("Names of studies; several searches are set side by side. [default: the newest]")),
 ]
 
-WIDEST = 30  # choices that the help can list in a column of its own
+WIDEST = 14  # choices that the help can list in a column of its own
 # What the help writes for a value, by who parses it; hyperparameters and words to choose from say it themselves.
 TAKES: dict[Callable[..., Any], str] = {
     of.whole: "INT",
@@ -47,7 +48,7 @@ TAKES: dict[Callable[..., Any], str] = {
     of.seeds: "SEEDS",
     of.interval: "LOW HIGH",
     of.settings: "VALUES",
-    of.pretrained: "imagenet|PATH|none",
+    of.pretrained: "NAME|PATH",
     of.numeric_path: "NAME",
     of.study_name: "NAME",
     of.path: "DIRECTORY",
@@ -56,19 +57,58 @@ TAKES: dict[Callable[..., Any], str] = {
 }
 
 
+class _Flags:
+    """Of a command: flags without the type that Typer would write after them, `--help` among them."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """All parameters, shown as the help is to show them."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for one in params:
+            if getattr(one, "is_flag", False):
+                one.metavar = ""
+        return params
+
+
+class _Command(_Flags, TyperCommand):
+    pass
+
+
+class _Group(_Flags, TyperGroup):
+    pass
+
+
+class Commands(typer.Typer):
+    """Commands whose help fits a terminal of 80 columns."""
+
+    def __init__(self, **told: Any) -> None:
+        super().__init__(cls=_Group, **told)
+
+    def command(  # type: ignore[override]
+        self, name: str | None = None, **told: Any
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        """As of Typer."""
+        return super().command(name, cls=_Command, **told)
+
+
 def joined(arguments: Sequence[str]) -> list[str]:
-    """`--search A=… B=…` as one argument, which is what the parser takes; given several times, all parts count.
+    """Arguments as the parser takes them: other names of a flag as its own, and `--search A=… B=…` as one argument.
+
+    Given several times, all parts of it count.
 
     >>> joined(["run", "--search", "lr=0.1..1", "memory=10,25", "--race"])
     ['run', '--search', 'lr=0.1..1 memory=10,25', '--race']
     >>> joined(["run", "--search=lr=0.1..1", "--quiet", "--search", "memory=10,25"])
     ['run', '--search', 'lr=0.1..1 memory=10,25', '--quiet']
+    >>> joined(["run", "--mem-size=5"])
+    ['run', '--memory=5']
     """
+    own = {alias: option.flag for option in options().values() for alias in option.aliases}
     others: list[str] = []
     spaces: list[str] = []
     target = others
     for argument in arguments:
         flag, equals, value = argument.partition("=")
+        flag = own.get(flag, flag)
         if flag == "--search":
             if flag not in others:  # all parts stand where the first one did
                 others.append(flag)
@@ -77,7 +117,7 @@ def joined(arguments: Sequence[str]) -> list[str]:
             target = spaces
         else:
             target = others if argument.startswith("--") else target
-            target.append(argument)
+            target.append(flag + equals + value)
     if spaces:
         others.insert(others.index("--search") + 1, " ".join(spaces))
     return others
@@ -89,10 +129,10 @@ def parameter(option: Option) -> inspect.Parameter:
     # Two words after one flag; all others are one text, which the option's own converter reads.
     kind: Any = bool if flag else {"interval": tuple[str, str]}.get(option.name, str)
     shown = "" if flag or option.default in (None, ()) else f" [default: {_plain(option.show(option.default))}]"
+    also = "".join(f" Also {alias}." for alias in option.aliases)
     told = typer.Option(
         option.flag,
-        *option.aliases,
-        help=escape(option.help + shown),  # or what stands in brackets would be taken for a style
+        help=escape(option.help + also + shown),  # or what stands in brackets would be taken for a style
         show_default=False,
         metavar=None if flag else takes(option),
         rich_help_panel=next((panel for panel, names in HELP_GROUPS.items() if option.name in names), OF_METHODS),

@@ -21,6 +21,7 @@ from epsearch.arguments import (
     DATASET,
     OUT,
     STORAGE,
+    Commands,
     DataDir,
     Dataset,
     Json,
@@ -43,7 +44,7 @@ from results.ledger.url import LedgerUrl
 if TYPE_CHECKING:
     from epsearch.terminal.listener import Terminal
 
-app = typer.Typer(
+app = Commands(
     name="epsearch",
     help="Finds the soft constraint ε of ε-SOFT-GEM, a continual-learning method, and compares it with others.",
     no_args_is_help=True,
@@ -185,7 +186,7 @@ def show_(name: Name = None, folder: Out = OUT.default, storage: Storage = None,
     _print(lists.study(loop), lists.study_as_json(loop), as_json)
 
 
-db = typer.Typer(help="Bring a ledger of an older epsearch up to date.", add_completion=False)
+db = Commands(help="Bring a ledger of an older epsearch up to date.", add_completion=False)
 app.add_typer(db, name="db")
 
 
@@ -200,7 +201,7 @@ def upgrade(folder: Out = OUT.default, storage: Storage = None, as_json: Json = 
     _print(shown, upgraded._asdict(), as_json, soft_wrap=True)
 
 
-datasets = typer.Typer(help="List the known datasets; decode the images of one, or check them.", add_completion=False)
+datasets = Commands(help="List the known datasets; decode the images of one, or check them.", add_completion=False)
 app.add_typer(datasets, name="datasets")
 
 

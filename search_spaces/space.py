@@ -55,8 +55,7 @@ class Parameter:
     def axis(self) -> Interval:
         """Returns the interval on the axis, where grids are evenly spaced. Raises ValueError for choices."""
         if self.low is None or self.high is None:
-            wanted = "an interval LOW..HIGH for this strategy"
-            raise ValueError(f"{self.name} must be {wanted}, got the choices {self._choices()}")
+            raise ValueError(f"{self.name} must be an interval LOW..HIGH, got the choices {self._choices()}")
         return Interval(math.log10(self.low), math.log10(self.high)) if self.log else Interval(self.low, self.high)
 
     def value(self, coordinate: float) -> float | int:
@@ -139,8 +138,6 @@ class Space:
         """Whether the number of different points is finite, so that a sampler may suggest a point twice."""
         return all(parameter.choices or parameter.whole for parameter in self.parameters)
 
-    def only(self, strategy: str) -> Parameter:
-        """Returns the only parameter. Raises ValueError, which names the strategy, when there are more."""
-        if len(self.parameters) > 1:
-            raise ValueError(f"strategy {strategy} searches one parameter, got {', '.join(self.names)}")
-        return self.parameters[0]
+    def __str__(self) -> str:
+        """Returns the parameters as users write them after --search."""
+        return " ".join(map(str, self.parameters))

@@ -7,7 +7,7 @@ from functools import partial
 from search_spaces.grid import GridSearch, grid
 from search_spaces.interval_ci import IntervalConfidence
 from search_spaces.narrowing import IntervalNarrowing
-from search_spaces.space import Space
+from search_spaces.space import Parameter, Space
 from search_spaces.strategy import Budget, Strategy
 
 
@@ -25,6 +25,8 @@ class StrategyKind:
     """Whether it may suggest a point twice, so that fewer members than its budget may be trained."""
     decides_alone: bool = False
     """Whether it may exclude points with a high mean; if not, the best of all rounds is the choice."""
+    has_choices: bool = True
+    """Whether it can search a list of choices."""
     planned: Callable[[Space, Budget], int] | None = None
     """Returns the number of its suggestions, if that is known before the first one; None: as many as the budget has."""
     fits_with_torch: bool = False
@@ -35,8 +37,21 @@ class StrategyKind:
         return self.make(space, budget)
 
 
+def _interval(space: Space, strategy: str) -> Parameter:
+    """The only parameter, which has an interval; ValueError, with the strategies that can, for another space."""
+    if len(space.parameters) > 1 or space.parameters[0].choices:
+        choices = any(len(parameter.choices) > 1 for parameter in space.parameters)
+        others = (
+            name for name, kind in STRATEGIES.items() if not kind.by_repeats and (kind.has_choices or not choices)
+        )
+        raise ValueError(
+            f"strategy {strategy} searches one interval LOW..HIGH, got {space}; {', '.join(others)} can search this"
+        )
+    return space.parameters[0]
+
+
 def _interval_ci(space: Space, budget: Budget) -> Strategy:
-    parameter = space.only("interval-ci")
+    parameter = _interval(space, "interval-ci")
     if budget.confidence is None:
         raise ValueError("strategy interval-ci must have a confidence function in its budget, got none")
     return IntervalConfidence(parameter, budget.points, budget.repeats, budget.confidence)
@@ -53,7 +68,7 @@ def _sampled(name: str, space: Space, budget: Budget) -> Strategy:
 STRATEGIES: dict[str, StrategyKind] = {
     "narrowing": StrategyKind(
         "interval narrowing",
-        lambda space, budget: IntervalNarrowing(space.only("narrowing"), budget.points, budget.repeats),
+        lambda space, budget: IntervalNarrowing(_interval(space, "narrowing"), budget.points, budget.repeats),
         by_repeats=True,
         may_repeat=True,
     ),
@@ -69,6 +84,6 @@ STRATEGIES: dict[str, StrategyKind] = {
     "qmc": StrategyKind("quasi-random search (QMC)", partial(_sampled, "qmc")),
     "tpe": StrategyKind("tree-structured Parzen estimator (TPE)", partial(_sampled, "tpe")),
     "gp": StrategyKind("Gaussian process", partial(_sampled, "gp"), may_repeat=True, fits_with_torch=True),
-    "cmaes": StrategyKind("CMA-ES", partial(_sampled, "cmaes")),
+    "cmaes": StrategyKind("CMA-ES", partial(_sampled, "cmaes"), has_choices=False),
 }
 """Name -> declaration. The contract suite runs for every entry."""

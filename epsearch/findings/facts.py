@@ -20,7 +20,7 @@ def facts(loop: Loop, effort: Effort | None) -> dict[str, str]:
         "SGD steps of all members": f"{sum(record.steps for record in records):,}",
         "training time of all members": duration_text(sum(record.seconds for record in records)),
     }
-    if effort is not None:
+    if effort is not None and effort.trained:  # not of a session that only wrote the report again
         told |= {
             "last run": (
                 f"{count_text(effort.trained, 'member')} trained, {effort.reused} taken from the ledger, "

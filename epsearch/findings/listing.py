@@ -120,7 +120,9 @@ def opened(storage: LedgerUrl, patience: Patience | None = None, upgrade: bool =
     Raises UsageError; StoreUnavailable where it may be there another time.
     """
     if storage.file is not None and not storage.file.exists():
-        raise UsageError(f"no ledger {on_one_line(storage.file)} yet; `epsearch run` makes one")
+        raise UsageError(
+            f"no ledger {on_one_line(storage.file)} yet; `epsearch run` with the same --out or --storage makes one"
+        )
     try:
         patience = patience or Patience()
         # The ledger itself is told of the patience only once it is open, and opening it may take some, too.

@@ -72,7 +72,7 @@ def _time(plan: Plan) -> str:
     workers = WORKERS[plan.study.runner]
     span = f", {low} to {high}" if low != high else ""
     text = (
-        f"about {total}{span}: {start} to start {workers}, "
+        f"about {total} from here{span}: {start} to start {workers}, "
         f"{training} of training with {count_text(plan.at_once, 'cohort')} at a time, {report} for the report"
     )
     busy = (

@@ -14,7 +14,7 @@ from epsearch.study.hyperparameters import space, space_shown
 from epsearch.study.option import Option
 from search_spaces.strategies import STRATEGIES
 from trainers.cohort import NETWORKS
-from trainers.methods import hyperparameters
+from trainers.methods import METHODS, hyperparameters
 from trainers.numeric_path import PRECISIONS
 
 FIRST: tuple[Option, ...] = (
@@ -24,7 +24,7 @@ FIRST: tuple[Option, ...] = (
         of.dataset,
         "Stream of tasks: a name of `epsearch datasets`; folder:PATH, class folders or a zip of them; module:factory.",
     ),
-    Option("method", "soft_agem", of.method, "Method whose hyperparameter is searched."),
+    Option("method", "soft_agem", of.method, f"Method whose hyperparameter is searched: {', '.join(METHODS)}."),
     Option(
         "strategy",
         "narrowing",
@@ -58,7 +58,7 @@ FIRST: tuple[Option, ...] = (
         "methods",
         None,
         of.methods,
-        "Methods with commas between, or all. [default: all that fit the command]",
+        "Methods with commas between, or all. [default: all that have published settings on the dataset]",
         write=list,
     ),
     Option(
@@ -226,7 +226,7 @@ OTHERS: tuple[Option, ...] = (
         "data_dir",
         cache_folder(),
         of.path,
-        "Folder of datasets; what is missing is downloaded there.",
+        "Folder of datasets; what is missing is downloaded there; $EPSEARCH_CACHE moves its default.",
         identifies=False,
         write=of.path_shown,
     ),
@@ -235,14 +235,14 @@ OTHERS: tuple[Option, ...] = (
 
 HELP_GROUPS = {
     "What is searched": (
-        *("method", "methods", "sizes", "search", "interval", "strategy", "strategy_seed", "repeats", "points"),
-        *("seeds", "race", "score_on", "tune"),
+        *("search", "interval", "strategy", "strategy_seed", "repeats", "points"),
+        *("race", "score_on"),
     ),
     "Stream": (
         *("dataset", "data_dir", "tasks", "cv_tasks", "classes_per_task", "image_size", "examples_per_task"),
         "skip_corrupt",
     ),
-    "Evaluation": ("eval_seeds", "certify"),
+    "Seeds and evaluation": ("seeds", "eval_seeds", "certify"),
     "Where and how it runs": ("runner", "workers", "address", "device", "precision", "numeric_path"),
     "Output": ("name", "out", "storage"),
 }

@@ -148,7 +148,7 @@ class _Bar:
         """A bar on a terminal, elsewhere a line now and then; done, total: images."""
         now = time.monotonic()
         if not self._bar.tasks:
-            self._bar.add_task("decoding")
+            self._bar.add_task("decoding", total=total)
             self._bar.start()
             self._started = self._printed = now
         self._bar.update(self._bar.task_ids[0], completed=done, total=total)

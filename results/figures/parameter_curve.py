@@ -60,8 +60,8 @@ def caption(curve: ParameterCurve) -> str:
         # A study may have batches, too, if it was extended by another strategy.
         noun = "repeat" if {*curve.points["repeat"]} <= {*curve.intervals} else "round"
         text += (
-            f" Above: every {noun} over the whole interval. Below: the later repeats, each over its own "
-            "interval, with a common vertical scale."
+            f" Above: every {noun} over the whole interval, with bars where there is room. "
+            "Below: the later repeats, each over its own interval, with a common vertical scale."
         )
     if (level := curve.at_baseline) is not None:
         metric = METRICS[curve.metric]

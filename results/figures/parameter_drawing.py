@@ -30,6 +30,10 @@ MOST_ZOOMS = 4
 """Panels of single repeats; narrower ones than these would be unreadable."""
 
 
+MOST_BARS = 100
+"""Error bars that the width of a figure has room for."""
+
+
 class ParameterCurve(NamedTuple):
     """What the figure shows; values in the units of `summarize`."""
 
@@ -67,6 +71,14 @@ class ParameterCurve(NamedTuple):
     def zooms(self) -> tuple[int, ...]:
         """Numbers of the rounds with a panel of their own; not the first, whose interval is that of the upper panel."""
         return tuple(number for number in self.intervals if number > 1)[-MOST_ZOOMS:]
+
+    def has_room(self, number: int) -> bool:
+        """Whether the bars of a round stand apart in the upper panel; those of others would be one block of colour."""
+        places = [on_axis(value, self.log) for value in self.points[self.parameter]]
+        own = [on_axis(value, self.log) for value in self.points[self.points["repeat"] == number][self.parameter]]
+        return (
+            max(own) - min(own) >= (max(places) - min(places)) * (len(own) - 1) / MOST_BARS or number not in self.zooms
+        )
 
     @property
     def at_baseline(self) -> float | None:
@@ -135,6 +147,7 @@ def _add_round(figure: Any, curve: ParameterCurve, number: int, colour: str, row
     # The baseline is shared by all repeats: it has one marker and one entry above, and one marker in each panel below.
     shown, plain = {trace.name for trace in figure.data}, means[curve.parameter] != curve.baseline
     dot = {"size": 6 if row == 1 else 7, "color": colour}
+    bars = row == 2 or curve.has_room(number)
     diamond = {"symbol": "diamond", "size": 11, "color": VERMILLION}
     for label, part, marker, rank in (
         (name, means[plain], dot, 2),
@@ -145,7 +158,7 @@ def _add_round(figure: Any, curve: ParameterCurve, number: int, colour: str, row
         figure.add_scatter(
             x=part[curve.parameter],
             y=part["mean"],
-            error_y={"array": part["std"].fillna(0), "thickness": 1.2, "width": 3},
+            error_y={"array": part["std"].fillna(0), "thickness": 1.2, "width": 3, "visible": bars or rank == 1},
             customdata=part[["n", "std"]],
             mode="markers",
             hovertemplate=f"{hover} ± %{{customdata[1]:.2g}} (n = %{{customdata[0]}})<extra></extra>",

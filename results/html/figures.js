@@ -1,4 +1,5 @@
 /* Draws the page's figures: unpacks plotly.js, which is in the page itself, and fits colours and panels to the reader.
+Tables that are wider than the page show where they go on.
 
 Every figure is drawn for a wide, light page. Here its colours follow the reader's scheme, and on a narrow page its
 legend goes above the panels and panels side by side go below each other. Without this script, or in a browser that
@@ -98,6 +99,19 @@ cannot unpack, the data tables of the figures stay open in their place. */
     DARK.addEventListener("change", draw);
     NARROW.addEventListener("change", draw);
   }).catch(function () { document.documentElement.classList.add("undrawn"); });
+
+  /* Whether a table goes on at either side, which most devices show only while it is scrolled. */
+  function look(region) {
+    region.classList.toggle("left", region.scrollLeft > 1);
+    region.classList.toggle("right", region.scrollLeft + region.clientWidth < region.scrollWidth - 1);
+  }
+  var resized = new ResizeObserver(function (entries) { entries.forEach(function (entry) { look(entry.target); }); });
+  document.querySelectorAll(".scroll").forEach(function (region) {
+    region.addEventListener("scroll", function () { look(region); }, { passive: true });
+    resized.observe(region);
+    var folded = region.closest("details");
+    if (folded) { folded.addEventListener("toggle", function () { look(region); }); }
+  });
 
   document.querySelectorAll("button[data-copy]").forEach(function (button) {
     button.addEventListener("click", function () {

@@ -243,17 +243,16 @@ def test_the_seed_decides_what_is_drawn(name):
     assert all(set(left).isdisjoint(right) for left, right in zip(one, other, strict=True))
 
 
+ONE = "strategy {} searches one interval LOW..HIGH, got {}; grid, random, qmc, tpe, {} can search this"
+
+
 @pytest.mark.parametrize(
     ("name", "space", "message"),
     [
-        ("narrowing", "plane", "strategy narrowing searches one parameter, got lr, memory"),
-        ("narrowing", "choices", "method must be an interval LOW..HIGH for this strategy, got the choices agem,7,0.5"),
-        ("interval-ci", "mixed", "strategy interval-ci searches one parameter, got lr, method, memory"),
-        (
-            "interval-ci",
-            "choices",
-            "method must be an interval LOW..HIGH for this strategy, got the choices agem,7,0.5",
-        ),
+        ("narrowing", "plane", ONE.format("narrowing", "lr=log:0.0003..0.3 memory=1..40", "gp, cmaes")),
+        ("narrowing", "choices", ONE.format("narrowing", "method=agem,7,0.5", "gp")),
+        ("interval-ci", "mixed", ONE.format("interval-ci", "lr=log:0.0003..0.3 method=agem,7,0.5 memory=1..40", "gp")),
+        ("interval-ci", "choices", ONE.format("interval-ci", "method=agem,7,0.5", "gp")),
         (
             "cmaes",
             "mixed",

@@ -191,11 +191,19 @@ def test_help_says_what_options_take_and_what_they_are_without(epsearch, monkeyp
     assert "<str>" not in shown and "[default: permuted_digits]" in shown
 
 
+@pytest.mark.parametrize("command", ["", *KINDS, "plan", "list", "doctor", "datasets prepare"])
+def test_help_fits_80_columns(epsearch, monkeypatch, command):
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = epsearch(*command.split(), "--help").out
+    assert "--help" in shown
+    assert not re.search(r"--\S*…|<bool>", shown)  # neither cut nor with a type that flags do not take
+
+
 def test_every_option_has_its_panel_and_no_panel_has_others():
     named = [name for names in HELP_GROUPS.values() for name in names]
     assert len(set(named)) == len(named) and set(named) < set(options())
     of_methods = set(options()) - set(named)
-    assert of_methods == {*hyperparameters(), "network", "pretrained", "settings"}
+    assert of_methods == {*hyperparameters(), "method", "methods", "sizes", "network", "pretrained", "settings", "tune"}
 
 
 def test_version(epsearch):

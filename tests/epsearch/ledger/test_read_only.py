@@ -180,7 +180,10 @@ def test_reading_makes_no_ledger(epsearch, tmp_path, arguments):
     (tmp_path / "runs").mkdir()
     answer = epsearch(*arguments)
     assert answer.status == 2 and answer.err.count("\n") == 1
-    assert f"no ledger {tmp_path}/runs/epsearch.sqlite yet; `epsearch run` makes one" in answer.err
+    assert (
+        f"no ledger {tmp_path}/runs/epsearch.sqlite yet; `epsearch run` with the same --out or --storage makes one"
+        in answer.err
+    )
     assert list(tmp_path.rglob("*")) == [tmp_path / "runs"]
 
 

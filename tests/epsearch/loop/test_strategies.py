@@ -124,8 +124,14 @@ class TestSpaces:
             ({"search": "lr"}, "search takes NAME=LOW..HIGH, log:LOW..HIGH or A,B,…, got 'lr'"),
             ({"search": "lr=a..b"}, "with numbers, got 'a'"),
             ({"search": "lr=1..0.5"}, "low must be < high"),
-            ({"search": "lr=0.1..1 epsilon=0..1"}, "strategy narrowing searches one parameter, got lr, epsilon"),
-            ({"search": "lr=0.1,0.2"}, "lr must be an interval LOW..HIGH for this strategy, got the choices 0.1,0.2"),
+            (
+                {"search": "lr=0.1..1 epsilon=0..1"},
+                "one interval LOW..HIGH, got lr=0.1..1 epsilon=0..1; grid, random, qmc, tpe, gp, cmaes can search this",
+            ),
+            (
+                {"search": "lr=0.1,0.2"},
+                "one interval LOW..HIGH, got lr=0.1,0.2; grid, random, qmc, tpe, gp can search this",
+            ),
             ({"search": "scale=unit,rew"}, "no scale (search) 'rew'; known: unit, raw; did you mean 'raw'?"),
             ({"search": "batch_size=10..90"}, "examples-per-task must be >= batch-size, got 60 and 90"),
             ({"strategy": "tpee"}, "no strategy 'tpee'"),

@@ -124,6 +124,15 @@ def test_the_last_repeats_get_a_panel_each_on_one_scale() -> None:
     assert layout["yaxis2"]["range"] == layout["yaxis5"]["range"]
 
 
+def test_bars_that_would_be_one_block_are_in_panels_of_their_own_alone() -> None:
+    numbers = parameter_curve.numbers(study(repeats=5), "A_T")
+    dots = [one for one in json.loads(parameter_curve.draw(numbers).to_json())["data"] if "error_y" in one]
+    seen = {(one["name"], one["xaxis"] == "x"): one["error_y"].get("visible", True) for one in dots}
+    assert [seen[f"repeat {number}", True] for number in (1, 2, 3, 4, 5)] == [True, True, False, False, False]
+    assert all(seen[f"repeat {number}", False] for number in (2, 3, 4, 5))
+    assert numbers._replace(intervals=()).has_room(5)  # without a panel of its own
+
+
 def test_the_scale_of_the_last_repeats_shows_whole_error_bars() -> None:
     numbers = parameter_curve.numbers(study(repeats=3), "A_T")
     # A deviation that reaches beyond every seed, as that of two seeds far apart does.

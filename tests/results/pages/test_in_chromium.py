@@ -32,6 +32,17 @@ WRITERS = {
     ),
 }
 WIDE, NARROW = 1200, 390
+WRONGLY_SHADED = """async () => {
+  const tables = [...document.querySelectorAll(".scroll")];
+  const wrong = (side, goes_on) => tables.filter(one => one.classList.contains(side) !== goes_on(one)).length;
+  document.querySelectorAll("details").forEach(one => { one.open = true; });
+  await new Promise(done => setTimeout(done, 100));
+  const before = wrong("right", one => one.scrollWidth > one.clientWidth + 1);
+  tables.forEach(one => { one.scrollLeft = 1e6; });
+  await new Promise(done => setTimeout(done, 100));
+  return before + wrong("left", one => one.scrollWidth > one.clientWidth + 1) + wrong("right", () => false);
+}"""
+"""Tables that go on at a side and do not show it, or the other way round: as they are, and at their right end."""
 LEAST_PANEL = 150  # pixels across, on a page of 390 with the names of methods beside the panel
 
 
@@ -73,6 +84,7 @@ def test_nothing_stands_in_a_readers_way(
 
     page = opened(browser, pages[kind], width, scheme)
     assert page.locator(".plot").count() >= 1
+    assert page.evaluate(WRONGLY_SHADED) == 0
     violations = Axe().run(page).response["violations"]
     assert [(v["id"], [n["html"][:120] for n in v["nodes"]][:3]) for v in violations] == []
     assert page.evaluate("document.documentElement.scrollWidth") <= width
