@@ -7,11 +7,11 @@ from contextlib import contextmanager, suppress
 
 from epsearch.events import Events
 from epsearch.failures.errors import Interrupted, UsageError
-from results.ledger.errors import LeaseHeld
-from results.ledger.holder import here
-from results.ledger.leases import LEASE_SECONDS, RENEW, Lease
 from results.ledger.retry import Patience
 from results.ledger.store import Store, StoreError
+from results.ledger.writers.errors import LeaseHeld
+from results.ledger.writers.holder import here
+from results.ledger.writers.leases import LEASE_SECONDS, RENEW, Lease
 
 POLL_SECONDS = 1.0  # between two looks at a lease that another run has
 

@@ -1,11 +1,8 @@
 """Errors of the ledger; each has a message of one line."""
 
 import json
-import math
 from collections.abc import Iterator, Mapping
 from typing import Any
-
-from results.ledger.holder import Holder
 
 RECOVER = "save what can be read of it with `sqlite3 FILE .recover`"
 """What to do with a damaged SQLite file, for messages."""
@@ -25,38 +22,6 @@ class StoreGone(StoreUnavailable):
 
 class StudyConflict(StoreError):
     """A study with this name exists and has another configuration."""
-
-
-class LeaseHeld(StoreError):
-    """Another holder has the lease of a study."""
-
-    def __init__(self, study: str, holder: Holder, seconds: float) -> None:
-        super().__init__(study, holder, seconds)
-        self.study = study
-        """The study's name."""
-        self.holder = holder
-        """Who has it; `UNKNOWN` where that cannot be read."""
-        self.seconds = seconds
-        """When the lease expires unless it is renewed, in seconds from now, >= 0."""
-
-    def __str__(self) -> str:
-        left = math.ceil(self.seconds)
-        return f"study {self.study!r} is being trained by {self.holder} (lease for another {left} s)"
-
-
-class LeaseLost(StoreError):
-    """A store whose lease somebody else has taken, or that was released, was to write to its study."""
-
-    def __init__(self, study: str, released: bool = False) -> None:
-        super().__init__(study, released)
-        self.study = study
-        """The study's name."""
-        self.released = released
-        """Whether the lease was released, and nobody has taken it since."""
-
-    def __str__(self) -> str:
-        what = "was released by this run" if self.released else "has been taken over by another run"
-        return f"study {self.study!r} {what}; nothing of this one was written since"
 
 
 def conflict(name: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> StudyConflict:

@@ -38,7 +38,35 @@ def add_leases(connection: Connection) -> None:
     )
 
 
-MIGRATIONS: dict[int, Callable[[Connection], None]] = {3: add_summaries, 4: add_leases}
+def add_states(connection: Connection) -> None:
+    """Adds the state of a study to its lease, and the tables of events and of certificates of reruns.
+
+    A study whose summary says that it is finished is; any other was left running.
+    """
+    on_sqlite = connection.dialect.name == "sqlite"
+    percent = "%" if on_sqlite else "%%"  # which psycopg would take for a parameter
+    number = "DOUBLE" if on_sqlite else "DOUBLE PRECISION"
+    for column in ("state VARCHAR(16) NOT NULL DEFAULT 'running'", "reason TEXT NOT NULL DEFAULT ''"):
+        connection.exec_driver_sql(f"ALTER TABLE epsearch_leases ADD COLUMN {column}")
+    connection.exec_driver_sql(f"ALTER TABLE epsearch_leases ADD COLUMN changed {number} NOT NULL DEFAULT 0")
+    connection.exec_driver_sql(
+        "UPDATE epsearch_leases SET state = 'finished' WHERE name IN "
+        '(SELECT name FROM epsearch_summaries WHERE summary LIKE \'%"status": "finished"%\')'.replace("%", percent)
+    )
+    connection.exec_driver_sql(
+        f"CREATE TABLE epsearch_reruns (key VARCHAR(64) NOT NULL, accuracy_difference {number} NOT NULL, "
+        f"parameter_difference {number} NOT NULL, created VARCHAR(64) NOT NULL, checksum VARCHAR(64) NOT NULL, "
+        "PRIMARY KEY (key))"
+    )
+    numbered = "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT" if on_sqlite else "BIGSERIAL NOT NULL PRIMARY KEY"
+    connection.exec_driver_sql(
+        f"CREATE TABLE epsearch_events (id {numbered}, study VARCHAR(255) NOT NULL, token BIGINT NOT NULL, "
+        f"kind VARCHAR(16) NOT NULL, data TEXT NOT NULL, time {number} NOT NULL)"
+    )
+    connection.exec_driver_sql("CREATE INDEX epsearch_events_of ON epsearch_events (study, id)")
+
+
+MIGRATIONS: dict[int, Callable[[Connection], None]] = {3: add_summaries, 4: add_leases, 5: add_states}
 """Version -> the step to the next version, in the transaction of the connection.
 
 A migration that has been released is never changed. It is written in SQL and uses nothing of `schema`, which describes

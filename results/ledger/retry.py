@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from results.ledger.errors import StoreGone
+from results.ledger.writers.errors import LeaseLost
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -52,18 +53,28 @@ class Patient(Protocol):
     patience: Patience
     """For how long its methods are repeated."""
 
+    def regain(self, lost: LeaseLost) -> None:
+        """Takes a lost lease again, or raises the error."""
+
 
 Whose = TypeVar("Whose", bound=Patient)
 
 
 def tried_again(method: Callable[Concatenate[Whose, P], T]) -> Callable[Concatenate[Whose, P], T]:
-    """Returns a method that is repeated with the patience of its object.
+    """Returns a method that is repeated with the patience of its object, and once more after a lease was regained.
 
     The method may be called several times, so it must allow that and must not use up its arguments, as iterators are.
     """
 
     @wraps(method)
     def patiently(self: Whose, /, *args: P.args, **options: P.kwargs) -> T:
-        return self.patience.again(lambda: method(self, *args, **options))
+        def again() -> T:
+            return self.patience.again(lambda: method(self, *args, **options))
+
+        try:
+            return again()
+        except LeaseLost as lost:
+            self.regain(lost)
+            return again()
 
     return patiently

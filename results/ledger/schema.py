@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import BigInteger, Column, Double, Integer, MetaData, Row, String, Table, Text
+from sqlalchemy import BigInteger, Column, Double, Index, Integer, MetaData, Row, String, Table, Text
 
 from results.ledger.certificate import Certificate
 from results.ledger.record import ARRAYS, RunRecord, StudyRow, Summary, content_key
@@ -60,15 +60,24 @@ studies = Table(
     Column("checksum", String(64), nullable=False),
 )
 
-certificates = Table(
-    "epsearch_certificates",
-    metadata,
-    Column("key", String(64), primary_key=True),
-    Column("accuracy_difference", Double, nullable=False),
-    Column("parameter_difference", Double, nullable=False),
-    Column("created", String(64), nullable=False),
-    Column("checksum", String(64), nullable=False),
-)
+
+def _of_certificates(name: str) -> Table:
+    return Table(
+        name,
+        metadata,
+        Column("key", String(64), primary_key=True),
+        Column("accuracy_difference", Double, nullable=False),
+        Column("parameter_difference", Double, nullable=False),
+        Column("created", String(64), nullable=False),
+        Column("checksum", String(64), nullable=False),
+    )
+
+
+certificates = _of_certificates("epsearch_certificates")
+"""Of members of a search that were trained once more, alone."""
+
+reruns = _of_certificates("epsearch_reruns")
+"""Of stored runs that were trained again by `epsearch verify`, the last time."""
 
 summaries = Table(
     "epsearch_summaries",
@@ -87,8 +96,12 @@ leases = Table(
     Column("token", BigInteger, nullable=False),
     Column("holder", Text, nullable=False),
     Column("expires", Double, nullable=False),
+    Column("state", String(16), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("changed", Double, nullable=False),
 )
-"""Who may write to a study, by its name, until when: seconds since 1970 by the database's clock, 0 once released."""
+"""Who may write to a study, by its name, until when: seconds since 1970 by the database's clock, 0 once released; and
+the state that the study has had since then, see `writers/states.py`."""
 
 claims = Table(
     "epsearch_claims",
@@ -99,9 +112,27 @@ claims = Table(
 )
 """The study that trains the member of a key, and the token of the lease under which it does."""
 
-_OF_4 = (runs, studies, certificates, summaries)
-TABLES_OF = {4: _OF_4, 5: (*_OF_4, leases, claims)}
+events = Table(
+    "epsearch_events",
+    metadata,
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("study", String(255), nullable=False),
+    Column("token", BigInteger, nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("data", Text, nullable=False),
+    Column("time", Double, nullable=False),
+    Index("epsearch_events_of", "study", "id"),
+    sqlite_autoincrement=True,  # a number is never given twice
+)
+"""What happens to a study, in the order of its numbers, see `writers/events.py`."""
+
 """Version -> its tables, for the last two versions, which can be read; `migrations` leads to the last one."""
+
+_RECORDS = (runs, studies, certificates, summaries)
+TABLES_OF = {5: _RECORDS, 6: (*_RECORDS, reruns, leases, claims, events)}
+"""Version -> its tables as far as they can be read as they are, for the last two versions; `migrations` leads to the
+last one.
+"""
 
 VERSION = max(TABLES_OF)
 """The schema version that this program writes."""

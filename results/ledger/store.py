@@ -1,90 +1,39 @@
 """The ledger: all records and certificates by content key, and the configuration of every study."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
-from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-from sqlalchemy import Column, Connection, Engine, Row, Table, select
+from sqlalchemy import Connection, Row, Table, select
 
-from results.ledger import layout, leases, schema
+from results.ledger import schema
+from results.ledger.access import Found
 from results.ledger.certificate import Certificate
-from results.ledger.database import connect, in_groups, insert_new, insertion, one_line_errors
-from results.ledger.errors import LeaseHeld, LeaseLost, StoreError, StudyConflict, conflict
-from results.ledger.holder import Holder
-from results.ledger.leases import Lease
+from results.ledger.database import insert_new, insertion
+from results.ledger.errors import StoreError, StudyConflict, conflict
+from results.ledger.leased import Leased
 from results.ledger.record import RunRecord, StudyRow, Summary
-from results.ledger.retry import Patience, tried_again
-from results.ledger.url import LedgerUrl
+from results.ledger.retry import tried_again
+from results.ledger.writers import claims
 
-__all__ = ["Found", "Lease", "LeaseHeld", "LeaseLost", "Store", "StoreError", "StudyConflict", "StudyRow"]
+__all__ = ["Found", "Store", "StoreError", "StudyConflict", "StudyRow"]
 
 OLDEST_RUNS = (schema.runs.c.created, schema.runs.c.key)
 OLDEST_STUDIES = (schema.studies.c.created, schema.studies.c.name)
 
-One = TypeVar("One")
 Make = Callable[[Row[Any]], object]
 Values = dict[str, Any]
 
 
-class Found(dict[str, One], Generic[One]):
-    """Key -> what the ledger has under it, for the keys that it was asked for."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.damaged: dict[str, str] = {}
-        """Key -> why its row cannot be used."""
-
-
-class Store(AbstractContextManager["Store"]):
+class Store(Leased):
     """An open ledger, from `Store.open`, `Store.upgrade` or `Store.read`; also a context manager.
 
     It may be used by several threads and processes at once. Every method raises StoreError, with one line, where the
     database fails. The content of a damaged row is never returned. A store that has a lease raises LeaseLost, and
     writes nothing, where that is no longer its own.
     """
-
-    def __init__(self, engine: Engine, url: LedgerUrl, prepare: Callable[[Connection], layout.Layout]) -> None:
-        self._engine, self._url = engine, url
-        self.patience = Patience()  # none; a run has some
-        self.lease: Lease | None = None
-        """The lease under which it writes, from `acquire`; without one it writes whoever else does."""
-        try:
-            with self._transaction("open") as connection:
-                self._tables, self.told = prepare(connection)
-        except BaseException:
-            self.close()
-            raise
-
-    @classmethod
-    def open(cls, url: LedgerUrl | str) -> "Store":
-        """Opens `sqlite:///FILE` or `postgresql://…` for writing, and makes missing tables.
-
-        An older SQLite ledger is copied and brought up to date; then `told` says so in one line, else it is empty.
-        Raises StoreError for a wrong or damaged URL, driver, folder or file, for a ledger of a newer program, and for
-        one of an older program on another database than SQLite.
-        """
-        return cls(connect(url), LedgerUrl.of(url), layout.prepare)
-
-    @classmethod
-    def upgrade(cls, url: LedgerUrl | str) -> "Store":
-        """Opens a ledger as `open`, and brings an older one up to date on any database; also StoreError without one."""
-        return cls(connect(url), LedgerUrl.of(url), partial(layout.prepare, upgrade=True))
-
-    @classmethod
-    def read(cls, url: LedgerUrl | str) -> "Store":
-        """Opens a ledger for reading and writes nothing: an older ledger is not changed, a missing one is empty."""
-        return cls(connect(url, read_only=True), LedgerUrl.of(url), layout.look)
-
-    def close(self) -> None:
-        """Closes every connection."""
-        self._engine.dispose()
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def get(self, keys: Iterable[str]) -> Found[RunRecord]:
         """Returns the records of those keys that the ledger has."""
@@ -172,41 +121,6 @@ class Store(AbstractContextManager["Store"]):
         return {summary.name: summary for summary in known if now.get(summary.name) == summary.study}
 
     @tried_again
-    def _find(self, table: Table, make: Callable[[Row[Any]], One], keys: Sequence[str]) -> Found[One]:
-        with self._transaction("read") as connection:
-            return self._known(connection, table, make, keys)
-
-    def _known(
-        self, connection: Connection, table: Table, make: Callable[[Row[Any]], One], keys: Sequence[str]
-    ) -> Found[One]:
-        known: Found[One] = Found()
-        for group in in_groups(keys):
-            for row in self._rows(connection, table, table.c.key.in_(group)):
-                try:
-                    known[row.key] = make(row)
-                except schema.Damaged as error:
-                    known.damaged[str(row.key)] = str(error)
-        return known
-
-    def _sound(
-        self, table: Table, make: Callable[[Row[Any]], One], *order: Column[str], where: Any = None
-    ) -> list[tuple[Row[Any], One]]:
-        """Returns every row that is not damaged, with what `make` makes of it, in the given order."""
-        made = []
-        with self._transaction("read") as connection:
-            for row in self._rows(connection, table, where, *order):
-                with suppress(schema.Damaged):
-                    made.append((row, make(row)))
-        return made
-
-    def _rows(self, connection: Connection, table: Table, where: Any = None, *order: Column[str]) -> list[Row[Any]]:
-        """Returns rows of a table; an older ledger that is read may lack the table, and then there are none."""
-        if table.name not in self._tables:
-            return []
-        query = select(table).order_by(*order)
-        return list(connection.execute(query if where is None else query.where(where)))
-
-    @tried_again
     def _insert(self, table: Table, make: Make, rows: list[Values], summary: Summary | None) -> int:
         if not rows:
             return 0
@@ -218,72 +132,10 @@ class Store(AbstractContextManager["Store"]):
                 connection.execute(table.delete().where(table.c.key.in_(damaged)))
             added = insert_new(connection, table, rows, table.c.key)
             if table is schema.runs:
-                leases.drop_claims(connection, [str(row["key"]) for row in rows])
+                claims.drop(connection, [str(row["key"]) for row in rows])
             if summary is not None:
                 _sum_up(connection, summary)
             return added
-
-    def acquire(self, name: str, holder: Holder) -> Lease:
-        """Takes the lease of a study, stored or not, under which this store then writes; holder: from `here`.
-
-        Raises LeaseHeld while somebody else has it. A lease that is over, or whose holder is gone, is taken over.
-        """
-        own = holder.acquiring()
-
-        def work() -> Lease:
-            with self._transaction("write to") as connection:
-                return leases.acquire(connection, name, own)
-
-        self.lease = lease = self.patience.again(work)
-        return lease
-
-    def renew(self, lease: Lease) -> bool:
-        """Lets a lease last LEASE_SECONDS from now; returns False if it was taken over or released.
-
-        It is tried once, whatever the store's patience: how long there is for more is known to whoever renews.
-        """
-        with self._transaction("write to") as connection:
-            return leases.renew(connection, lease)
-
-    @tried_again
-    def release(self, lease: Lease) -> None:
-        """Gives a lease back, with its claims; then this store writes no more, until it acquires another."""
-        with self._transaction("write to") as connection:
-            leases.release(connection, lease)
-
-    @tried_again
-    def claim(self, lease: Lease, keys: Collection[str]) -> set[str]:
-        """Claims keys for a study, and returns those that are claimed by it now: it is to train their members.
-
-        The others have a record or a live claim of another study. Raises LeaseLost.
-        """
-        with self._transaction("write to") as connection:
-            leases.guard(connection, lease)
-            # Before records are looked for: whoever adds one drops the claim on it in the same transaction.
-            leases.lock_claims(connection)
-            known = self._known(connection, schema.runs, schema.from_row, sorted(set(keys)))
-            return leases.claim(connection, lease, [*(set(keys) - known.keys())])
-
-    @tried_again
-    def claimed(self, keys: Collection[str]) -> dict[str, str]:
-        """Returns key -> study that has claimed it, for those keys that a study is training now."""
-        if schema.claims.name not in self._tables:  # of an older ledger that is read
-            return {}
-        with self._transaction("read") as connection:
-            return leases.claimed(connection, sorted(set(keys)))
-
-    @contextmanager
-    def _writing(self, name: str | None = None) -> Iterator[Connection]:
-        """Begins a transaction, with the store's lease if it has one; name: of the study, where that may be another."""
-        with self._transaction("write to") as connection:
-            if self.lease is not None and name in (None, self.lease.name):
-                leases.guard(connection, self.lease)
-            yield connection
-
-    @contextmanager
-    def _transaction(self, action: str) -> Iterator[Connection]:
-        with one_line_errors(self._url, action), self._engine.begin() as connection:
-            yield connection
 
 
 def _content(row: Row[Any]) -> dict[str, Any]:

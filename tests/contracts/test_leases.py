@@ -12,15 +12,17 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import event, select
 
-from results.ledger import leases, schema
+from results.ledger import schema
 from results.ledger.certificate import Certificate
 from results.ledger.database import KEYS_PER_QUERY
 from results.ledger.errors import StoreGone
-from results.ledger.holder import UNKNOWN, Holder, here
-from results.ledger.leases import Lease
 from results.ledger.record import RunRecord, Summary
 from results.ledger.retry import Patience
-from results.ledger.store import LeaseHeld, LeaseLost, Store, StoreError
+from results.ledger.store import Store, StoreError
+from results.ledger.writers import claims, leases
+from results.ledger.writers.errors import LeaseHeld, LeaseLost
+from results.ledger.writers.holder import UNKNOWN, Holder, here
+from results.ledger.writers.leases import Lease
 from tests.support.holders import another_process, dead, killed, needs_proc
 from tests.support.limits import HANGS
 from tests.support.synthetic import process, record
@@ -263,6 +265,8 @@ def test_nobody_takes_a_lease_while_its_holder_writes(store: Store, other: Store
     waits_for_nobody(other)
     with store._writing():
         has_to_wait(lambda: other.acquire("demo", here()), lambda: other.renew(lease), lambda: other.release(lease))
+    assert held(other).seconds > 50  # whoever writes renews in the same transaction
+    expire(store)
     assert other.acquire("demo", here()) == Lease("demo", 2)
 
 
@@ -270,7 +274,7 @@ def test_claims_change_in_one_transaction_at_a_time(store: Store, other: Store, 
     """So that no record comes between the look for records and the claim, and nobody waits in a circle."""
     waits_for_nobody(other)
     with store._writing() as connection:
-        leases.lock_claims(connection)
+        claims.lock(connection)
         has_to_wait(
             lambda: other.claim(both[1], KEYS[:1]), lambda: other.add(MEMBERS[1:2]), lambda: other.release(both[1])
         )
@@ -280,9 +284,9 @@ def test_claims_change_in_one_transaction_at_a_time(store: Store, other: Store, 
 
 RACER = """
 from dataclasses import replace
-from results.ledger import leases
-from results.ledger.holder import Holder, here
-from results.ledger.store import LeaseHeld
+from results.ledger.writers import leases
+from results.ledger.writers.holder import Holder, here
+from results.ledger.writers.errors import LeaseHeld
 leases.LEASE_SECONDS = {seconds}  # none is over before the end
 print(flush=True)
 while name := input():

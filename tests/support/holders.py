@@ -10,11 +10,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from results.ledger.holder import Holder, here
+from results.ledger.writers.holder import Holder, here
 from tests.support.synthetic import ROOT
 
 needs_proc = pytest.mark.skipif(not here().boot, reason="this system does not say which processes exist")
-CHILD = "from results.ledger.holder import here; print(here().to_json(), flush=True); input()"
+CHILD = "from results.ledger.writers.holder import here; print(here().to_json(), flush=True); input()"
 
 
 @contextmanager

@@ -9,9 +9,9 @@ from sqlalchemy import create_engine, text
 
 from epsearch import Interrupted, UsageError, run
 from epsearch.session import holding
-from results.ledger.errors import LeaseLost
-from results.ledger.holder import here
 from results.ledger.store import Store
+from results.ledger.writers.errors import LeaseLost
+from results.ledger.writers.holder import here
 from tests.support.events import Recorded
 from tests.support.limits import HANGS
 
@@ -66,7 +66,7 @@ def test_a_run_that_waits_can_be_stopped(other, study):
 def test_the_same_command_after_a_kill_never_waits(study):
     code = f"""
 import sys
-from results.ledger.holder import here
+from results.ledger.writers.holder import here
 from results.ledger.store import Store
 Store.open({study.storage.revealed!r}).acquire("mine", here())
 print("held", flush=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from results.ledger import holder as module
-from results.ledger.holder import UNKNOWN, Holder, here
+from results.ledger.writers.holder import UNKNOWN, Holder, here
 from tests.support.holders import another_process, dead, killed, needs_proc
 
 OURS = Holder("here", "a boot", "pid:[1]", os.getpid(), 1000)

@@ -18,11 +18,11 @@ from results.ledger import database, layout, migrations, schema
 from results.ledger.certificate import Certificate
 from results.ledger.database import connect
 from results.ledger.errors import StoreUnavailable
-from results.ledger.holder import here
 from results.ledger.migrations import MIGRATIONS
 from results.ledger.record import Summary, same_result
 from results.ledger.store import Store, StoreError
 from results.ledger.url import LedgerUrl
+from results.ledger.writers.holder import here
 from tests.support.limits import HANGS
 from tests.support.synthetic import ROOT, process, record
 

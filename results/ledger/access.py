@@ -1,0 +1,125 @@
+"""An open ledger: its database and tables, transactions, and rows that are not damaged."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
+from typing import Any, Generic, Self, TypeVar
+
+from sqlalchemy import Column, Connection, Engine, Row, Table, select
+
+from results.ledger import layout, schema
+from results.ledger.database import connect, in_groups, one_line_errors
+from results.ledger.retry import Patience, tried_again
+from results.ledger.url import LedgerUrl
+from results.ledger.writers import leases
+from results.ledger.writers.errors import LeaseLost
+from results.ledger.writers.leases import Lease
+
+One = TypeVar("One")
+
+
+class Found(dict[str, One], Generic[One]):
+    """Key -> what the ledger has under it, for the keys that it was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.damaged: dict[str, str] = {}
+        """Key -> why its row cannot be used."""
+
+
+class Access(AbstractContextManager["Access"]):
+    """What all of a `Store` stands on; also a context manager."""
+
+    def __init__(self, engine: Engine, url: LedgerUrl, prepare: Callable[[Connection], layout.Layout]) -> None:
+        self._engine, self._url = engine, url
+        self.patience = Patience()  # none; a run has some
+        self.lease: Lease | None = None
+        """The lease under which it writes, from `acquire`; without one it writes whoever else does."""
+        try:
+            with self._transaction("open") as connection:
+                self._tables, self.told = prepare(connection)
+        except BaseException:
+            self.close()
+            raise
+
+    @classmethod
+    def open(cls, url: LedgerUrl | str) -> Self:
+        """Opens `sqlite:///FILE` or `postgresql://…` for writing, and makes missing tables.
+
+        An older SQLite ledger is copied and brought up to date; then `told` says so in one line, else it is empty.
+        Raises StoreError for a wrong or damaged URL, driver, folder or file, for a ledger of a newer program, and for
+        one of an older program on another database than SQLite.
+        """
+        return cls(connect(url), LedgerUrl.of(url), layout.prepare)
+
+    @classmethod
+    def upgrade(cls, url: LedgerUrl | str) -> Self:
+        """Opens a ledger as `open`, and brings an older one up to date on any database; also StoreError without one."""
+        return cls(connect(url), LedgerUrl.of(url), partial(layout.prepare, upgrade=True))
+
+    @classmethod
+    def read(cls, url: LedgerUrl | str) -> Self:
+        """Opens a ledger for reading and writes nothing: an older ledger is not changed, a missing one is empty."""
+        return cls(connect(url, read_only=True), LedgerUrl.of(url), layout.look)
+
+    def regain(self, lost: LeaseLost) -> None:
+        """Raises the error: `Leased` knows what to do."""
+        raise lost
+
+    def close(self) -> None:
+        """Closes every connection."""
+        self._engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    @tried_again
+    def _find(self, table: Table, make: Callable[[Row[Any]], One], keys: Sequence[str]) -> Found[One]:
+        with self._transaction("read") as connection:
+            return self._known(connection, table, make, keys)
+
+    def _known(
+        self, connection: Connection, table: Table, make: Callable[[Row[Any]], One], keys: Sequence[str]
+    ) -> Found[One]:
+        known: Found[One] = Found()
+        for group in in_groups(keys):
+            for row in self._rows(connection, table, table.c.key.in_(group)):
+                try:
+                    known[row.key] = make(row)
+                except schema.Damaged as error:
+                    known.damaged[str(row.key)] = str(error)
+        return known
+
+    def _sound(
+        self, table: Table, make: Callable[[Row[Any]], One], *order: Column[str], where: Any = None
+    ) -> list[tuple[Row[Any], One]]:
+        """Returns every row that is not damaged, with what `make` makes of it, in the given order."""
+        made = []
+        with self._transaction("read") as connection:
+            for row in self._rows(connection, table, where, *order):
+                with suppress(schema.Damaged):
+                    made.append((row, make(row)))
+        return made
+
+    def _rows(self, connection: Connection, table: Table, where: Any = None, *order: Column[str]) -> list[Row[Any]]:
+        """Returns rows of a table; an older ledger that is read may lack the table, and then there are none."""
+        if table.name not in self._tables:
+            return []
+        query = select(table).order_by(*order)
+        return list(connection.execute(query if where is None else query.where(where)))
+
+    @contextmanager
+    def _writing(self, name: str | None = None) -> Iterator[Connection]:
+        """Begins a transaction, with the store's lease if it has one; name: of the study, where that may be another."""
+        with self._transaction("write to") as connection:
+            if self.lease is not None and name in (None, self.lease.name):
+                leases.guard(connection, self.lease)
+            yield connection
+
+    @contextmanager
+    def _transaction(self, action: str) -> Iterator[Connection]:
+        with one_line_errors(self._url, action), self._engine.begin() as connection:
+            yield connection

@@ -1,0 +1,76 @@
+"""Claims: which of several studies trains a member that they have in common.
+
+A claim is live as long as the lease under which it was made, so that claims need no time of their own.
+"""
+
+from collections.abc import Sequence
+
+from sqlalchemy import ColumnElement, Connection, exists, func, not_, select
+
+from results.ledger import schema
+from results.ledger.database import in_groups, insertion
+from results.ledger.writers.leases import Lease, lasts
+
+CLAIMING = 0x65707365616C63  # "epsealc"
+"""Number of PostgreSQL's lock under which claims change."""
+
+leases, claims = schema.leases, schema.claims
+
+
+def lock(connection: Connection) -> None:
+    """Keeps others from changing claims until the transaction ends; SQLite has one writer at a time in any case.
+
+    A transaction locks its lease first and all claims last, so that no two wait for each other.
+    """
+    if connection.dialect.name == "postgresql":
+        # Claims are few and made in milliseconds. Locks of single rows would be taken in another order by everyone.
+        connection.execute(select(func.pg_advisory_xact_lock(CLAIMING)))
+
+
+def claim(connection: Connection, lease: Lease, keys: Sequence[str]) -> set[str]:
+    """Claims those of the keys on which there is no live claim, and returns the ones that are then claimed by us.
+
+    After `leases.guard`, `lock`, and a look at which keys have a record: they are not to be among these.
+    """
+    ours: set[str] = set()
+    for group in in_groups(sorted(keys)):
+        among = claims.c.key.in_(group)
+        connection.execute(claims.delete().where(among, not_(_live(connection))))
+        rows = [{"key": key, "study": lease.name, "token": lease.token} for key in group]
+        connection.execute(insertion(connection, claims).on_conflict_do_nothing(), rows)
+        mine = (claims.c.study == lease.name) & (claims.c.token == lease.token)
+        ours |= set(connection.execute(select(claims.c.key).where(among, mine)).scalars())
+    return ours
+
+
+def drop(connection: Connection, keys: Sequence[str]) -> None:
+    """Deletes all claims on keys, whosever they are: those keys have records."""
+    lock(connection)
+    for group in in_groups(sorted(keys)):
+        connection.execute(claims.delete().where(claims.c.key.in_(group)))
+
+
+def drop_all(connection: Connection, study: str) -> None:
+    """Deletes all claims of a study."""
+    lock(connection)
+    connection.execute(claims.delete().where(claims.c.study == study))
+
+
+def drop_of(connection: Connection, lease: Lease) -> None:
+    """Deletes the claims that were made under a lease."""
+    lock(connection)
+    connection.execute(claims.delete().where(claims.c.study == lease.name, claims.c.token == lease.token))
+
+
+def claimed(connection: Connection, keys: Sequence[str]) -> dict[str, str]:
+    """Returns key -> study that has a live claim on it, for those keys on which there is one."""
+    query, found = select(claims.c.key, claims.c.study).where(_live(connection)), dict[str, str]()
+    for group in in_groups(keys):
+        found |= {row.key: row.study for row in connection.execute(query.where(claims.c.key.in_(group)))}
+    return found
+
+
+def _live(connection: Connection) -> ColumnElement[bool]:
+    """Returns, in SQL, whether the lease under which a claim was made has neither expired nor been taken over."""
+    of_it = (leases.c.name == claims.c.study) & (leases.c.token == claims.c.token)
+    return exists().where(of_it, lasts(connection)).correlate(claims)

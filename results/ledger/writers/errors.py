@@ -1,0 +1,66 @@
+"""Why a study cannot be written to; each error has a message of one line."""
+
+import math
+
+from results.ledger.errors import StoreError
+from results.ledger.writers.holder import Holder
+
+
+class LeaseHeld(StoreError):
+    """Another holder has the lease of a study."""
+
+    def __init__(self, study: str, holder: Holder, seconds: float) -> None:
+        super().__init__(study, holder, seconds)
+        self.study = study
+        """The study's name."""
+        self.holder = holder
+        """Who has it; `UNKNOWN` where that cannot be read."""
+        self.seconds = seconds
+        """When the lease expires unless it is renewed, in seconds from now, >= 0."""
+
+    def __str__(self) -> str:
+        left = math.ceil(self.seconds)
+        return f"study {self.study!r} is being trained by {self.holder} (lease for another {left} s)"
+
+
+class LeaseLost(StoreError):
+    """A store whose lease somebody else has taken, or that was released, was to write to its study."""
+
+    def __init__(self, study: str, released: bool = False) -> None:
+        super().__init__(study, released)
+        self.study = study
+        """The study's name."""
+        self.released = released
+        """Whether the lease was released, and nobody has taken it since."""
+
+    def __str__(self) -> str:
+        what = "was released by this run" if self.released else "has been taken over by another run"
+        return f"study {self.study!r} {what}; nothing of this one was written since"
+
+
+class StudyCancelled(StoreError):
+    """A study that was cancelled was to be trained, without a word that it is to be resumed."""
+
+    def __init__(self, study: str) -> None:
+        super().__init__(study)
+        self.study = study
+        """The study's name."""
+
+    def __str__(self) -> str:
+        return f"study {self.study!r} was cancelled; `epsearch resume {self.study}` takes it up again"
+
+
+class NotAllowed(StoreError):
+    """A study was to enter a state that may not follow its present one."""
+
+    def __init__(self, study: str, state: str, wanted: str) -> None:
+        super().__init__(study, state, wanted)
+        self.study = study
+        """The study's name."""
+        self.state = state
+        """Its present state."""
+        self.wanted = wanted
+        """The state that it cannot enter."""
+
+    def __str__(self) -> str:
+        return f"study {self.study!r} is {self.state} and cannot become {self.wanted}"

@@ -1,0 +1,49 @@
+"""The states of a study, and which of them may follow which: the only table of that."""
+
+from dataclasses import dataclass
+
+from results.ledger.writers.holder import Holder
+
+QUEUED, RUNNING, CANCELLING = "queued", "running", "cancelling"
+CANCELLED, FAILED, FINISHED = "cancelled", "failed", "finished"
+INTERRUPTED = "interrupted"
+"""What a study is called that is running or cancelling although nobody trains it; it is seen, and never stored."""
+
+FOLLOWS: dict[str, frozenset[str]] = {
+    QUEUED: frozenset({RUNNING, CANCELLED, FAILED, FINISHED}),
+    RUNNING: frozenset({QUEUED, RUNNING, CANCELLED, FAILED, FINISHED}),
+    CANCELLING: frozenset({RUNNING}),
+    CANCELLED: frozenset({QUEUED, RUNNING, CANCELLING}),
+    FAILED: frozenset({RUNNING, CANCELLING}),
+    FINISHED: frozenset({RUNNING, CANCELLING}),
+}
+"""State -> those that it may follow. A study that has ended runs again only by another acquisition of its lease: after
+`run`, `--extend` or `resume`. One that is being cancelled may have been finished meanwhile, and is then finished."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a study stands: its stored state, and who has its lease."""
+
+    state: str
+    """The stored one."""
+    reason: str
+    """Why it failed, in one line; else empty."""
+    changed: float
+    """When the state was entered: seconds since 1970 by the database's clock."""
+    token: int
+    """Of the last acquisition."""
+    holder: Holder
+    """Who made that."""
+    seconds: float
+    """When the lease expires, in seconds from now; <= 0 where it is over or was released."""
+
+    @property
+    def held(self) -> bool:
+        """Whether somebody has the lease, as far as can be seen from here."""
+        return self.seconds > 0 and not self.holder.gone()
+
+    @property
+    def now(self) -> str:
+        """The state for people: INTERRUPTED where nobody trains a study that was left running."""
+        return INTERRUPTED if self.state in (RUNNING, CANCELLING) and not self.held else self.state
