@@ -5,8 +5,9 @@ is written. Names are imported when they are first used: importing epsearch alon
 
 ROOMS lists the modules and folders from the doors down; each imports only what stands behind it.
 
-cli, arguments, terminal, doctor  what people type and read; nothing below them knows rich
+cli, studies, arguments, terminal, doctor  what people type and read; nothing below them knows rich
 api                               the functions behind every door
+control                           studies cancelled, watched, resumed, deleted from outside
 findings                          what stands in a ledger, as reports take it
 session                           one training: ledger, runner, progress; the plan of what is ahead
 preparation                       from options to a study that can begin: built, checked, data and arithmetic there
@@ -40,10 +41,12 @@ ROOMS = (
     *(
         "__main__",
         "cli",
+        "studies",
         "arguments",
         "terminal",
         "doctor",
         "api",
+        "control",
         "findings",
         "session",
         "preparation",

@@ -55,17 +55,20 @@ class Dataset(NamedTuple):
     """The folder or file of its data; "" where there is none yet."""
 
 
-def run(study: Study, events: Events = SILENT, extend: bool = False, wait: bool = False) -> Outcome:
+def run(
+    study: Study, events: Events = SILENT, extend: bool = False, wait: bool = False, resume: bool = False
+) -> Outcome:
     """Trains a search, a comparison or a memory study from where the ledger stands, and writes its report.
 
     events: who is told how that goes, and asked whether to stop; extend: a stored search may grow into this one; wait:
-    for the end of another run of this study, which holds it, instead of raising UsageError.
+    for the end of another run of this study, which holds it, instead of raising UsageError; resume: also a study that
+    was cancelled, instead of raising Cancelled.
     Running the same study again trains nothing twice, and writes the report anew. Raises UsageError (bad input; nothing
     has been trained); Interrupted, TrainingFailed and Unavailable (what was trained is stored); StoreError where the
     ledger fails.
     """
     TRAINS.set()
-    loop, effort = train(study, events, extend, wait)
+    loop, effort = train(study, events, extend, wait, resume)
     begun = time.monotonic()
     outcome = _report(loop, effort, patience(events))
     seconds = time.monotonic() - begun

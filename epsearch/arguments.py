@@ -45,6 +45,7 @@ TAKES: dict[Callable[..., Any], str] = {
     of.method: "METHOD",
     of.methods: "METHOD,…|all",
     of.sizes: "INT,…",
+    of.duration: "TIME",
     of.seeds: "SEEDS",
     of.interval: "LOW HIGH",
     of.settings: "VALUES",

@@ -1,8 +1,6 @@
 """The command line: every command parses, calls one function of a room below, and prints."""
 
 import inspect
-import json
-import os
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -11,16 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import RenderableType
 from rich.markup import escape
 from rich.text import Text
 from typer.main import get_command
 
+from epsearch import studies
 from epsearch.arguments import (
     DATA,
     DATASET,
     OUT,
-    STORAGE,
     Commands,
     DataDir,
     Dataset,
@@ -34,15 +31,15 @@ from epsearch.arguments import (
     parameter,
 )
 from epsearch.failures.lines import answered
-from epsearch.ledger.location import kept_within, ledger_url
+from epsearch.ledger.location import kept_within
 from epsearch.study.description import Study
 from epsearch.study.kinds import KINDS, Comparison, MemoryStudy, Search
 from epsearch.study.limits import SIDE
-from epsearch.terminal.consoles import PlainConsole, facts
-from results.ledger.url import LedgerUrl
+from epsearch.terminal.consoles import facts
+from epsearch.terminal.printing import err, listener, out, print_result, url
 
 if TYPE_CHECKING:
-    from epsearch.terminal.listener import Terminal
+    pass
 
 app = Commands(
     name="epsearch",
@@ -50,8 +47,6 @@ app = Commands(
     no_args_is_help=True,
     pretty_exceptions_enable=False,  # whatever is raised becomes one line: failures/lines.py
 )
-out, err = PlainConsole(), PlainConsole(stderr=True)
-WIDE = 1000  # columns of a table that no terminal shows
 
 
 def _print_version(wanted: bool) -> None:
@@ -125,29 +120,18 @@ def _grown(given: dict[str, Any], config: Path | None) -> Study:
     return api.grown(given, config)
 
 
-def _train(study: Study, quiet: bool, as_json: bool, extend: bool = False, wait: bool = False) -> None:
-    """Trains what is missing, writes the report, and prints the outcome."""
-    from epsearch import api
-
-    with _listener(quiet or as_json) as events:
-        result = api.run(study, events, extend, wait)
-    from epsearch.terminal import outcome  # imports pandas, which can wait
-
-    _print(outcome.shown(result), outcome.as_json(result), as_json)
-
-
 def _plan(study: Search, quiet: bool, as_json: bool, extend: bool = False) -> None:
     """Prints what a run would take."""
     from epsearch.session import session
     from epsearch.session.plan_text import in_words
 
-    with _listener(quiet or as_json) as events:
+    with listener(quiet or as_json) as events:
         ahead = session.plan(study, events, extend)
-    _print(facts(in_words(ahead)), ahead.as_json(), as_json)
+    print_result(facts(in_words(ahead)), ahead.as_json(), as_json)
 
 
 for _kind, _help in TRAINING.items():
-    app.command(_kind, help=_help)(_command(KINDS[_kind], _train))
+    app.command(_kind, help=_help)(_command(KINDS[_kind], studies.train))
 app.command("plan", help="What a run with these options would take; nothing is trained.")(_command(Search, _plan))
 
 
@@ -157,13 +141,13 @@ def report(names: Names = None, folder: Out = OUT.default, storage: Storage = No
     from epsearch import api
     from epsearch.terminal import outcome
 
-    url = _url(folder, storage)
+    ledger = url(folder, storage)
     if names is not None and len(names) > 1:
-        studies, page = api.side_by_side(names, url, folder)
-        _print(outcome.side_by_side(studies, page), outcome.side_by_side_as_json(studies, page), as_json)
+        several, page = api.side_by_side(names, ledger, folder)
+        print_result(outcome.side_by_side(several, page), outcome.side_by_side_as_json(several, page), as_json)
         return
-    result = api.report(names[0] if names else None, url, folder)
-    _print(outcome.shown(result), outcome.as_json(result), as_json)
+    result = api.report(names[0] if names else None, ledger, folder)
+    print_result(outcome.shown(result), outcome.as_json(result), as_json)
 
 
 @app.command("list")
@@ -172,8 +156,8 @@ def list_(folder: Out = OUT.default, storage: Storage = None, as_json: Json = Fa
     from epsearch.findings import listing
     from epsearch.terminal import lists
 
-    rows = listing.list_studies(_url(folder, storage), folder)
-    _print(lists.studies(rows), [row._asdict() for row in rows], as_json, wide=True)
+    rows = listing.list_studies(url(folder, storage), folder)
+    print_result(lists.studies(rows), [row._asdict() for row in rows], as_json, wide=True)
 
 
 @app.command("show")
@@ -182,8 +166,12 @@ def show_(name: Name = None, folder: Out = OUT.default, storage: Storage = None,
     from epsearch.findings import listing
     from epsearch.terminal import lists
 
-    loop = listing.load(name, _url(folder, storage), folder)
-    _print(lists.study(loop), lists.study_as_json(loop), as_json)
+    loop = listing.load(name, url(folder, storage), folder)
+    print_result(lists.study(loop), lists.study_as_json(loop), as_json)
+
+
+for _name, _act in studies.COMMANDS.items():
+    app.command(_name)(_act)
 
 
 db = Commands(help="Bring a ledger of an older epsearch up to date.", add_completion=False)
@@ -195,10 +183,10 @@ def upgrade(folder: Out = OUT.default, storage: Storage = None, as_json: Json = 
     """Bring a ledger up to date: its tables, and what `list` shows; an SQLite file is copied beside itself first."""
     from epsearch.findings.listing import upgrade
 
-    upgraded = upgrade(_url(folder, storage), folder, partial(err.print, soft_wrap=True))
+    upgraded = upgrade(url(folder, storage), folder, partial(err.print, soft_wrap=True))
     done = f"; summaries made for `epsearch list`: {upgraded.summed_up}" if upgraded.summed_up else ""
     shown = Text(f"the ledger {upgraded.ledger} has schema version {upgraded.version}: it is up to date{done}")
-    _print(shown, upgraded._asdict(), as_json, soft_wrap=True)
+    print_result(shown, upgraded._asdict(), as_json, soft_wrap=True)
 
 
 datasets = Commands(help="List the known datasets; decode the images of one, or check them.", add_completion=False)
@@ -214,7 +202,7 @@ def list_datasets(context: typer.Context, data_dir: DataDir = DATA.default, as_j
     from epsearch.terminal import lists
 
     rows = api.list_datasets(data_dir)
-    _print(lists.datasets(rows), [row._asdict() for row in rows], as_json)
+    print_result(lists.datasets(rows), [row._asdict() for row in rows], as_json)
 
 
 @datasets.command()
@@ -231,9 +219,9 @@ def prepare(
     from epsearch.preparation.images import prepare
     from epsearch.terminal import lists
 
-    with _listener(as_json) as events:
+    with listener(as_json) as events:
         prepared = prepare(DATASET.parse(dataset), data_dir, image_size, skip_corrupt, events)
-    _print(lists.prepared(prepared), prepared._asdict(), as_json)
+    print_result(lists.prepared(prepared), prepared._asdict(), as_json)
 
 
 @datasets.command()
@@ -242,9 +230,9 @@ def check(dataset: Dataset, data_dir: DataDir = DATA.default, as_json: Json = Fa
     from epsearch.preparation.images import check
     from epsearch.terminal import lists
 
-    with _listener(as_json) as events:
+    with listener(as_json) as events:
         inspected = check(DATASET.parse(dataset), data_dir, events)
-    _print(lists.inspected(inspected), inspected._asdict(), as_json)
+    print_result(lists.inspected(inspected), inspected._asdict(), as_json)
     return int(bool(inspected.corrupt or inspected.differences))
 
 
@@ -255,28 +243,5 @@ def doctor(folder: Out = OUT.default, data_dir: DataDir = DATA.default, as_json:
     from epsearch.terminal import lists
 
     checks = diagnose(folder, data_dir)
-    _print(lists.checks(checks), [check._asdict() for check in checks], as_json)
+    print_result(lists.checks(checks), [check._asdict() for check in checks], as_json)
     return int(any(check.ok is False for check in checks))
-
-
-def _listener(quiet: bool) -> "Terminal":
-    """Who hears a training; quiet: warnings alone are printed. Its imports can wait until there is one."""
-    from epsearch.terminal.listener import Terminal
-
-    return Terminal(err, quiet)
-
-
-def _url(folder: Path, storage: str | None) -> LedgerUrl:
-    """The ledger of a command that takes no study."""
-    return ledger_url(folder, None if storage is None else STORAGE.parse(storage))
-
-
-def _print(shown: RenderableType, data: Any, as_json: bool, soft_wrap: bool = False, wide: bool = False) -> None:
-    """Prints a result for people, or as JSON; wide: a table, which has room where there is no terminal."""
-    if as_json:
-        # Not through rich, which would wrap long lines. Letters stay as they are, and paths become text.
-        sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False, default=str) + "\n")
-    else:
-        # Nobody's lines are cut where there is no terminal: a name that is read by a program must be whole.
-        wide = wide and not out.is_terminal and "COLUMNS" not in os.environ
-        (PlainConsole(width=WIDE) if wide else out).print(shown, soft_wrap=soft_wrap)

@@ -14,8 +14,21 @@ class UsageError(Exception):
     """
 
 
+class Cancelled(UsageError):
+    """A study that was cancelled was to be trained, without a word that it is to be resumed."""
+
+    def __init__(self, message: str, study: str) -> None:
+        super().__init__(message)
+        self.study = study
+        """Its name."""
+
+
 class Interrupted(Exception):
     """The user stopped the run; everything finished is stored."""
+
+
+class TimeSpent(Interrupted):
+    """The run has taken the time that it was given; the message says so, and everything finished is stored."""
 
 
 class Unavailable(Exception):

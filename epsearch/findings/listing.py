@@ -16,6 +16,7 @@ from results.ledger.retry import Patience
 from results.ledger.schema import VERSION
 from results.ledger.store import Store, StoreError, StudyRow
 from results.ledger.url import LedgerUrl
+from results.ledger.writers.states import FINISHED, Standing
 from search_spaces.space import Value
 
 if TYPE_CHECKING:  # a list of studies needs neither loops nor arrays
@@ -86,8 +87,8 @@ def list_studies(storage: LedgerUrl, out: Path) -> list[Listed]:
     No member is looked at: how far a study is stands in its summary.
     """
     with opened(storage) as store:
-        summaries = store.summaries()
-        return [_listed(row, summaries.get(row.name), storage, out) for row in store.studies()]
+        summaries, standings = store.summaries(), store.standings()
+        return [_listed(row, summaries.get(row.name), standings.get(row.name), storage, out) for row in store.studies()]
 
 
 def upgrade(storage: LedgerUrl, out: Path, tell: Callable[[str], None]) -> Upgraded:
@@ -135,13 +136,22 @@ def opened(storage: LedgerUrl, patience: Patience | None = None, upgrade: bool =
         raise UsageError(str(error)) from error
 
 
-def _listed(row: StudyRow, summary: Summary | None, storage: LedgerUrl, out: Path) -> Listed:
+def _listed(row: StudyRow, summary: Summary | None, there: Standing | None, storage: LedgerUrl, out: Path) -> Listed:
     """A line from a study's row and its summary alone, each of which may be damaged or of an older version."""
     try:
         study = growth.read(row, storage, out).study
     except Unreadable as error:
         return Listed(row.name, UNKNOWN, UNKNOWN, error.why, None, None, row.created)
     known = summary or Summary(row.name, row.checksum, UNKNOWN, None, None, False)
-    return Listed(
-        study.name, study.kind, study.dataset, known.status, known.chosen, known.score, row.created, known.inert
-    )
+    status = in_words(there, known.status)
+    return Listed(study.name, study.kind, study.dataset, status, known.chosen, known.score, row.created, known.inert)
+
+
+def in_words(there: Standing | None, status: str) -> str:
+    """How a study stands, in words; status: how far it is, as its loop says it.
+
+    What is finished is told as it is: a run that ended while it wrote the report has lost nothing.
+    """
+    if there is None or status.startswith(FINISHED) or there.now == FINISHED:
+        return status
+    return f"{there.now}: {there.reason or status}"

@@ -9,29 +9,29 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
 
 from epsearch.failures.errors import TrainingFailed, UsageError
 from epsearch.loop.ahead import Outlook
-from epsearch.loop.cohorts import Kind, Order, cut, kind_of
+from epsearch.loop.claims import Claims
+from epsearch.loop.cohorts import Order, cut
 from epsearch.loop.content import content, measures_transfer, records, run_key
 from epsearch.loop.jobs import Job, JobResult, Run
+from epsearch.loop.work import Work
 from epsearch.study.description import Disjointness, Study
-from results.ledger.certificate import Certificate
 from results.ledger.record import RunRecord, Summary
 from search_spaces.space import Value
 from search_spaces.strategy import Best
 from trainers.cohort import Cohort
 from trainers.plugins.source import SOURCE
-from trainers.streams.base import TaskStream
+from trainers.streams import StreamRequest
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from results.ledger.store import Store
-    from trainers.cost.flops import LaterSteps
 
 
 @dataclass(frozen=True)
@@ -40,8 +40,6 @@ class Known:
 
     records: Mapping[str, RunRecord] = field(default_factory=dict)
     """What they scored."""
-    certificates: Mapping[str, Certificate] = field(default_factory=dict)
-    """Of those that were trained once more, alone."""
     damaged: Mapping[str, str] = field(default_factory=dict)
     """Why a record of the ledger cannot be used."""
 
@@ -73,8 +71,9 @@ class Loop(ABC):
         self._jobs: dict[int, Job] = {}
         self._numbers = itertools.count()
         self._key = cache(partial(run_key, study, self._images))  # asked for at every report, and a hash of much JSON
-        self._streams: dict[str, TaskStream] = {}
-        self._later: dict[Kind, LaterSteps] = {}
+        self.claims = Claims(store, self._key)
+        self._counted = Work(study, self._request)
+        self._work = self._counted.of
 
     @property
     def trained(self) -> int:
@@ -146,17 +145,25 @@ class Loop(ABC):
         return self
 
     def ask(self) -> list[Job]:
-        """The open jobs of the present stage, the same ones until they are told."""
+        """The open jobs that may be trained now, the same ones until they are told, and others behind them.
+
+        Where other studies train what is wanted there may be none, although the loop is not done: asked again later,
+        it has their results, or jobs. With claims there are at most so many jobs as workers.
+        """
+        if not self._jobs and self.claims.due():
+            self._advance()
+        if self.done:
+            return []
         if not self._jobs:
-            self._jobs = self._opened(self._cohorts(self.missing(), self.workers))
-        return list(self._jobs.values())
+            self._jobs = self._opened(self._orders(self.workers))
+        return self.claims.of((self._jobs, self._early_jobs), self.workers)
 
     def upcoming(self, workers: int) -> list[Job]:
         """The jobs that so many workers would be handed at the beginning; none is opened by looking at it.
 
         Their numbers count from 0, whatever numbers `ask` has given.
         """
-        orders = [] if self.done else self._upcoming(workers)
+        orders = [] if self.done else [*self._orders(workers), *self._early()]
         return [self._job(number, order, workers) for number, order in enumerate(orders)]
 
     def tell(self, results: Sequence[JobResult]) -> None:
@@ -220,13 +227,23 @@ class Loop(ABC):
         """
         return tuple(self.records[key] for key in map(self._key, runs) if key in self.records)
 
-    def _upcoming(self, workers: int) -> list[Order]:
-        """What so many workers would be handed at the beginning."""
+    @cached_property
+    def _early_jobs(self) -> dict[int, Job]:
+        """Jobs that are open beside those of the stage, whatever that is."""
+        # Opened once: as long as they are out they are not known, and would be opened again.
+        return self._opened(self._early())
+
+    def _orders(self, workers: int) -> list[Order]:
+        """What the stage wants, for so many workers."""
         return self._cohorts(self.missing(), workers)
+
+    def _early(self) -> list[Order]:
+        """What may be trained before its stage begins."""
+        return []
 
     def _close(self, number: int) -> Job:
         """The open job of that number, which is open no longer."""
-        return self._jobs.pop(number)
+        return (self._jobs if number in self._jobs else self._early_jobs).pop(number)
 
     def _keep(self, job: Job, result: JobResult) -> None:
         """Puts the records of a job into the ledger, with the summary of the study that follows from them."""
@@ -270,25 +287,14 @@ class Loop(ABC):
             phase=first.phase,
             cohort=Cohort(tuple(run.learner for run in runs)),
             architecture=study.architecture,
-            stream=study.request(first.phase, self._images.get(SOURCE)),
+            stream=self._request(first.phase),
             path=str(study.numeric_path),
             transfer=measures_transfer(first.phase),
-            weight=self._later_steps(first).each,
+            weight=self._counted.a_step(first),
             at_once=workers,
             certify=certify,
         )
 
-    def _later_steps(self, run: Run) -> "LaterSteps":
-        """Those of the run's kind. The first task is left out: it is shared, and without a memory cheap."""
-        from trainers.cost.flops import later_steps  # brings torch along
-
-        if kind_of(run) not in self._later:
-            if run.phase not in self._streams:
-                self._streams[run.phase] = self.study.request(run.phase, self._images.get(SOURCE)).open()
-            self._later[kind_of(run)] = later_steps(run.learner, self._streams[run.phase], self.study.architecture)
-        return self._later[kind_of(run)]
-
-    def _work(self, run: Run) -> float:
-        """FLOP of one learner's run: what cohorts are sorted by, and the ETA counts; without a first task it shares."""
-        later = self._later_steps(run)
-        return later.steps * later.each + later.first * self.study.first_task_alone
+    def _request(self, phase: str) -> StreamRequest:
+        """What opens the stream of a phase, also in another process."""
+        return self.study.request(phase, self._images.get(SOURCE))

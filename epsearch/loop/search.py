@@ -1,8 +1,8 @@
 """suggestions -> members -> cohorts -> records -> observations: the loop of a search, without saying who trains."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cache
 from typing import TYPE_CHECKING, Any, Self
 
 from epsearch.loop import certificates
@@ -54,7 +54,7 @@ class SearchLoop(Loop):
         self.strategist = Strategist(study, self._record)
         self.strategy = self.strategist.strategy
         self.earlier = tuple(earlier)
-        self.certificates: dict[str, Certificate] = dict(known.certificates)
+        self.certificates: dict[str, Certificate] = {}
         self._run = cache(self._make_run)  # asked for again and again, and a learner checks what it is given
 
     def catch_up(self) -> Self:
@@ -123,25 +123,10 @@ class SearchLoop(Loop):
             f"{count_text(study.cv_tasks, 'task')}, then {count_text(study.tasks - study.cv_tasks, 'task')}"
         )
 
-    def ask(self) -> list[Job]:
-        """The open jobs of the current stage, then work done ahead.
-
-        The baseline is evaluated whatever the search finds: a worker that waits for the end of a round trains that.
-        """
-        if self.done:
-            return []
-        if not self._jobs:
-            ahead = [run for job in self._ahead.values() for run in job.runs]
-            self._jobs = self._opened(self._orders(ahead, self.workers))
-        return [*self._jobs.values(), *self._ahead.values()]
-
-    def _upcoming(self, workers: int) -> list[Order]:
-        early = self._early()
-        return [*self._orders([one for runs, _ in early for one in runs], workers), *early]
-
-    def _orders(self, taken: Collection[Run], workers: int) -> list[Order]:
+    def _orders(self, workers: int) -> list[Order]:
         """What the stage wants, but for what is trained ahead of it; certificates come with the evaluation."""
-        missing = [one for one in self.missing() if not (self.evaluating and one in taken)]
+        taken = {run for job in self._early_jobs.values() for run in job.runs} if self.evaluating else set()
+        missing = [one for one in self.missing() if one not in taken]
         return [*self._cohorts(missing, workers), *(self._certifying() if self.evaluating else [])]
 
     def outlook(self) -> Outlook:
@@ -205,15 +190,6 @@ class SearchLoop(Loop):
             known = {one.points for one in found}
             found = [*(one for one in loop.strategy.rounds if one.points not in known), *found]
         return tuple(replace(one, number=number) for number, one in enumerate(found, start=1))
-
-    @cached_property
-    def _ahead(self) -> dict[int, Job]:
-        """Jobs of the evaluation that are open beside the search's."""
-        # Opened once: as long as they are out they are not known, and would be opened again.
-        return self._opened(self._early())
-
-    def _close(self, number: int) -> Job:
-        return (self._jobs if number in self._jobs else self._ahead).pop(number)
 
     def _keep(self, job: Job, result: JobResult) -> None:
         """A certificate's member is compared with what the ledger has of it, and the differences are stored."""

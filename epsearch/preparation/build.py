@@ -73,6 +73,11 @@ def grow(stored: Search, given: Mapping[str, Any], config: Path | None = None) -
     return study
 
 
+def elsewhere(stored: Study, given: Mapping[str, Any]) -> Study:
+    """A stored study with other options that say where and how it runs. Raises UsageError."""
+    return stored.but(**_parsed(type(stored), given, None))
+
+
 def restore(stored: Mapping[str, Any], name: str, out: Path, storage: LedgerUrl) -> Study:
     """What a ledger keeps under `name`, with today's places. A search has no `kind` there.
 

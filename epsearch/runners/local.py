@@ -52,7 +52,11 @@ def _run(loop: Loop, monitor: Monitor) -> None:
                 # Asked here, too: a job that is about to begin would train until its first report.
                 if monitor.stopping:
                     raise Interrupted
-                waiting = [job for job in loop.ask() if job.number not in running.values()]
+                jobs = monitor.jobs(loop)
+                if not jobs:
+                    monitor.pause(loop)
+                    continue
+                waiting = [job for job in jobs if job.number not in running.values()]
                 for job in waiting[: loop.workers - len(running)]:
                     running[pool.submit(execute, job, partial(progress, job.weight))] = job.number
                 for future in wait(running, return_when=FIRST_COMPLETED).done:

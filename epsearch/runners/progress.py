@@ -4,10 +4,14 @@ import threading
 import time
 
 from epsearch.events import Events, Progress
+from epsearch.failures.errors import Interrupted, TimeSpent
 from epsearch.loop.ahead import Eta
 from epsearch.loop.base import Loop
+from epsearch.loop.jobs import Job
 from epsearch.runners.eta import Speed
-from results.labels import count_text
+from results.labels import count_text, duration_text
+
+PAUSE_SECONDS = 1.0  # between two looks at whether others have trained what is wanted
 
 
 class Monitor:
@@ -18,9 +22,18 @@ class Monitor:
 
     ahead: the time that the whole run takes, as planned, which is believed until there is a speed.
     starting: the stage until workers tell of steps, in words; "" where that takes no time.
+    budget: seconds after which no other cohort is to begin; None for as many as it takes.
     """
 
-    def __init__(self, loop: Loop, events: Events, ahead: Eta | None = None, starting: str = "") -> None:
+    def __init__(
+        self,
+        loop: Loop,
+        events: Events,
+        ahead: Eta | None = None,
+        starting: str = "",
+        budget: float | None = None,
+    ) -> None:
+        self._budget = budget
         self._events, self._lock, self._started = events, threading.Lock(), time.monotonic()
         self._speed, self._stopping, self._ahead, self._starting = Speed(), False, ahead, starting
         self._first: float | None = None  # when workers first told of steps
@@ -52,6 +65,26 @@ class Monitor:
         """Whether the listener wants the training to stop; from then on it is to."""
         self._stopping = self._stopping or self._events.stop_wanted()
         return self._stopping
+
+    def jobs(self, loop: Loop) -> list[Job]:
+        """What the loop has to train now; nothing that has not begun once the time budget is spent."""
+        loop.claims.closing = self._budget is not None and self.seconds >= self._budget
+        return loop.ask()
+
+    def pause(self, loop: Loop) -> None:
+        """Waits a moment, as there is nothing to train now although the loop is not done: other studies train it.
+
+        Raises Interrupted where the listener wants to stop, and TimeSpent where nothing more is to begin.
+        """
+        if loop.claims.closing:
+            assert self._budget is not None
+            raise TimeSpent(f"stopped: its time budget of {duration_text(self._budget)} is spent")
+        if self.stopping:
+            raise Interrupted
+        if others := loop.claims.elsewhere():
+            text = ", ".join(f"{count_text(count, 'member')} of {study}" for study, count in others.items())
+            self._events.progress(self._now()._replace(stage=f"waiting for {text}", eta=None))
+        time.sleep(PAUSE_SECONDS)
 
     def steps(self, count: int, weight: float = 1.0) -> None:
         """Adds member-steps, and what one of them takes beside other jobs' steps; called from any thread.

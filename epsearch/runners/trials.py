@@ -46,8 +46,13 @@ class Source:
 
     @property
     def done(self) -> bool:
-        """Whether Tune is to be handed nothing more: the loop is done, stopping, or failed."""
-        return self.error is not None or self.stopping or self._loop.done
+        """Whether Tune is to be handed nothing more: the loop is done, pausing, stopping, or failed."""
+        return self.error is not None or self.stopping or self._loop.done or self.pausing
+
+    @property
+    def pausing(self) -> bool:
+        """Whether nothing is running or to be begun now, although the loop is not done."""
+        return self.error is None and not self.ask() and not self._loop.done
 
     @property
     def stopping(self) -> bool:
@@ -59,7 +64,7 @@ class Source:
     def ask(self) -> list[Job]:
         """The open jobs of the loop; none after an error in asking, which `error` then has."""
         with self.no_escape():
-            return self._loop.ask()
+            return self._monitor.jobs(self._loop)
         return []
 
     def steps(self, count: int, weight: float) -> None:

@@ -12,6 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from epsearch.failures.errors import Interrupted, Unavailable, UsageError
 from epsearch.failures.lines import surroundings
@@ -85,6 +86,7 @@ def _run(starting: Future[None], loop: Loop, monitor: Monitor) -> None:
     with _ray_is_to_blame("cannot be imported"):
         from epsearch.runners.trials import Source, fit  # takes seconds, too: Ray starts meanwhile
 
+    ours = signal.getsignal(signal.SIGINT)
     starting.result()  # raises what the start has raised
     if threading.current_thread() is threading.main_thread():
         # As Ctrl-C, for which Tune has a handler; without one of its own Ray prints a stack trace.
@@ -93,8 +95,16 @@ def _run(starting: Future[None], loop: Loop, monitor: Monitor) -> None:
     scratch, source = _scratch(study), Source(loop, monitor)
     try:
         loop.workers = study.workers or _cluster_slots(study)
-        with _ray_is_to_blame("was lost"), lost.watching(private=study.address == "local"):
-            fit(source, study.device, loop.workers, scratch)
+        with lost.watching(private=study.address == "local"):
+            while True:
+                with _ray_is_to_blame("was lost"):
+                    fit(source, study.device, loop.workers, scratch)
+                if not source.pausing:
+                    break
+                # Not within Tune, which would hear of Ctrl-C only once it has something to do.
+                with _handled(signal.SIGINT, ours):
+                    while source.pausing:
+                        monitor.pause(loop)
     except Unavailable:  # an error of the study's own comes first, and is raised below
         if source.error is None:
             raise
@@ -104,6 +114,19 @@ def _run(starting: Future[None], loop: Loop, monitor: Monitor) -> None:
         raise source.error
     if not loop.done:
         raise Interrupted
+
+
+@contextmanager
+def _handled(number: int, handler: Any) -> Iterator[None]:
+    """Within it, the signal has this handler; only the first thread may set one."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(number, handler)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from epsearch.preparation.data import Prepared, prepare
 from epsearch.preparation.fit import fitted
 from epsearch.runners.progress import Monitor
 from epsearch.session import aside
-from epsearch.session.holding import holding
+from epsearch.session.holding import Held, holding
 from epsearch.study.description import Study
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from results.files import writable
@@ -75,13 +75,17 @@ def _heard(events: Events) -> Iterator[None]:
         raise UsageError(str(error)) from error
 
 
-def train(study: Study, events: Events = SILENT, extend: bool = False, wait: bool = False) -> tuple[Loop, Effort]:
+def train(
+    study: Study, events: Events = SILENT, extend: bool = False, wait: bool = False, resume: bool = False
+) -> tuple[Loop, Effort]:
     """Trains from where the ledger stands to the end; returns the loop at its end, and what the session did.
 
     study: whatever kind; events: hears everything on the way; extend: a study of that name may grow into this one;
-    wait: for the end of another run that is training this study, which is an error otherwise.
+    wait: for the end of another run that is training this study, which is an error otherwise; resume: also a study that
+    was cancelled.
 
-    Raises UsageError (bad input, or another run has the study: nothing has been trained); Interrupted and
+    Raises UsageError (bad input, or another run has the study, or it was cancelled: nothing has been trained);
+    Interrupted (TimeSpent where that was the study's time budget) and
     TrainingFailed (what was trained is kept); Unavailable where Ray cannot be had, and StoreError where the database
     fails, or another run has taken the study over: what was stored before is kept, too.
     """
@@ -92,25 +96,27 @@ def train(study: Study, events: Events = SILENT, extend: bool = False, wait: boo
             store.patience = patience(events)
             if store.told:
                 events.warning(store.told)
-            with holding(store, study.name, events, wait):
-                return _train(study, prepared, store, events, extend)
+            with holding(store, study.name, events, wait, resume) as held:
+                return _train(study, prepared, store, held, extend)
 
 
-def _train(study: Study, prepared: Prepared, store: Store, events: Events, extend: bool) -> tuple[Loop, Effort]:
+def _train(study: Study, prepared: Prepared, store: Store, held: Held, extend: bool) -> tuple[Loop, Effort]:
     """What `train` does once the data are there and checked, and the study is ours."""
+    events = held.events
     with ExitStack() as stack:
         study = _placed(study, prepared, store, events)
         described = (study, prepared.images, prepared.proof, extend)
         earlier = growth.keep(store, *described, write=False)
         loop = make_loop(study, prepared.images, store, earlier)
         growth.keep(store, *described)  # only now, as a study that cannot begin must not stand in the ledger
+        held.runs()
         sum_up(loop, store.study(study.name))
         # What is damaged is told before the training, and behind it what was met on the way.
         stack.callback(_tell_damage, loop, events, told=_tell_damage(loop, events))
         loop.proof = prepared.proof
         ahead = _offered(loop, events)
         share = ahead.share if ahead else 1.0
-        monitor = Monitor(loop, events, ahead, _starting(study, ahead))
+        monitor = Monitor(loop, events, ahead, _starting(study, ahead), study.time_budget)
         if not loop.done:
             begun = time.monotonic()
             with _runner(study) as run:

@@ -80,6 +80,8 @@ class Study:
     """Either "tune" or "local"; the results are the same."""
     workers: int | None
     """Cohorts at a time; None for one a core, or fewer where so many do not fit into memory."""
+    time_budget: float | None
+    """Seconds after which a run begins no other cohort; None for as many as it takes."""
     address: str
     """Of a Ray cluster to join; "local" starts one for this study alone."""
     name: str

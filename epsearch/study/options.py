@@ -193,6 +193,14 @@ OTHERS: tuple[Option, ...] = (
         identifies=False,
     ),
     Option(
+        "time_budget",
+        None,
+        of.duration,
+        "Time after which no other cohort begins, like 90s, 30m or 2h; the same command goes on. [default: none]",
+        identifies=False,
+        write=of.duration_shown,
+    ),
+    Option(
         "address",
         "local",
         lambda value, name: str(value),
@@ -243,7 +251,7 @@ HELP_GROUPS = {
         "skip_corrupt",
     ),
     "Seeds and evaluation": ("seeds", "eval_seeds", "certify"),
-    "Where and how it runs": ("runner", "workers", "address", "device", "precision", "numeric_path"),
+    "Where and how it runs": ("runner", "workers", "time_budget", "address", "device", "precision", "numeric_path"),
     "Output": ("name", "out", "storage"),
 }
 """How `--help` groups options by subject; all others, hyperparameters among them, are of `OF_METHODS`."""

@@ -5,6 +5,7 @@ Each converter takes what was given, and the name by which its messages call it;
 
 import math
 import os
+import re
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from trainers.numeric_path import NumericPath
 
 # By the methods of a comparison, which is paired: they see the same mini-batches, and keep as many examples.
 SHARED = ("batch_size", "memory")
+UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+DURATION = re.compile("".join(rf"(?:(?P<{unit}>[0-9]{{1,9}}){unit})?" for unit in UNITS))
 
 
 def whole(value: Any, name: str, low: int, high: int = limits.COUNT, hint: str = "") -> int:
@@ -68,6 +71,30 @@ def pretrained(value: Any, name: str) -> str | None:
     known = {"none": None, "imagenet": "imagenet"}
     text = str(value)
     return known[text.lower()] if text.lower() in known else str(path(text, name).absolute())
+
+
+def duration(value: Any, name: str) -> float:
+    """Seconds of a time like 90s, 30m, 2h, 1d or 1h30m."""
+    found = DURATION.fullmatch(str(value).strip())
+    seconds = sum(int(found[unit] or 0) * size for unit, size in UNITS.items()) if found else 0
+    if not 0 < seconds <= limits.SECONDS:
+        longest = f"{limits.SECONDS // UNITS['d']}d"
+        raise UsageError(f"{name} must be a time > 0 and <= {longest} like 90s, 30m or 2h, got {brief(value)}")
+    return float(seconds)
+
+
+def duration_shown(seconds: float) -> str:
+    """The inverse of `duration`.
+
+    >>> duration_shown(5400), duration("1h30m", "time-budget")
+    ('1h30m', 5400.0)
+    """
+    left, parts = int(seconds), []
+    for unit, size in UNITS.items():
+        if left >= size:
+            parts.append(f"{left // size}{unit}")
+            left %= size
+    return "".join(parts)
 
 
 def method(value: Any, name: str = "method") -> str:

@@ -62,6 +62,8 @@ def studies(rows: Sequence[Listed]) -> RenderableType:
 
     A narrow terminal has room for the first of them. Below, what to do where a study's state is not known.
     """
+    if not rows:
+        return Text("no study yet; `epsearch run` makes one")
     titles = ("study", "state", "best", "A_T %", "command", "dataset", "created (UTC)")
     lines = Fitting(titles, [list(map(Text, _line(row))) for row in rows], "--json has them")
     if all(row.status != UNKNOWN for row in rows):

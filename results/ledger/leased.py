@@ -11,7 +11,7 @@ from results.ledger.writers.errors import LeaseHeld, LeaseLost
 from results.ledger.writers.events import Event
 from results.ledger.writers.holder import Holder, here
 from results.ledger.writers.leases import Lease
-from results.ledger.writers.states import RUNNING, Standing
+from results.ledger.writers.states import Standing
 
 REGAIN_SECONDS = 1.0
 """Between two tries to get a lease back."""
@@ -21,7 +21,7 @@ class Leased(Access):
     """What a `Store` knows of writers; a run that lost its lease waits for it as long as the store has patience."""
 
     def acquire(self, name: str, holder: Holder, resume: bool = True) -> Lease:
-        """Takes the lease of a study, stored or not, under which this store then writes; the study is then running.
+        """Takes the lease of a study, stored or not, under which this store then writes.
 
         holder: from `here`; resume: also of a study that was cancelled. Raises LeaseHeld while somebody else has it,
         and StudyCancelled. A lease that is over, or whose holder is gone, is taken over.
@@ -32,7 +32,6 @@ class Leased(Access):
             with self._transaction("write to") as connection:
                 lease = leases.acquire(connection, name, own, resume)
                 claims.drop_all(connection, name)  # of those who had it before
-                events.append(connection, name, lease.token, [("state", {"state": RUNNING})])
                 return lease
 
         self.lease = lease = self.patience.again(work)
@@ -99,9 +98,17 @@ class Leased(Access):
         with self._transaction("read") as connection:
             return leases.standings(connection)
 
+    @tried_again
     def standing(self, name: str) -> Standing | None:
         """Returns how a study stands, or None."""
-        return self.standings().get(name)
+        return self.look(name)
+
+    def look(self, name: str) -> Standing | None:
+        """As `standing`, but tried once, whatever the store's patience."""
+        if schema.events.name not in self._tables:
+            return None
+        with self._transaction("read") as connection:
+            return leases.standing(connection, name)
 
     def note(self, lease: Lease, new: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         """Appends (kind, data) to the events of our study. Raises LeaseLost; tried once, as events are not results."""

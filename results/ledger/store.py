@@ -1,22 +1,23 @@
 """The ledger: all records and certificates by content key, and the configuration of every study."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Table, select
+from sqlalchemy import ColumnElement, Connection, Row, Table, func, select
 
 from results.ledger import schema
 from results.ledger.access import Found
 from results.ledger.certificate import Certificate
-from results.ledger.database import insert_new, insertion
+from results.ledger.database import in_groups, insert_new, insertion
 from results.ledger.errors import StoreError, StudyConflict, conflict
 from results.ledger.leased import Leased
 from results.ledger.record import RunRecord, StudyRow, Summary
 from results.ledger.retry import tried_again
 from results.ledger.writers import claims
+from results.ledger.writers.leases import now
 
 __all__ = ["Found", "Store", "StoreError", "StudyConflict", "StudyRow"]
 
@@ -121,6 +122,43 @@ class Store(Leased):
         return {summary.name: summary for summary in known if now.get(summary.name) == summary.study}
 
     @tried_again
+    def delete_study(self, name: str, keys: Collection[str]) -> None:
+        """Deletes a study that is ours, with its events and summary, and those members and what was said of them.
+
+        The row of its lease stays: whoever trained it before must not write to a new study of that name.
+        """
+        with self._writing(name) as connection:
+            self._drop_runs(connection, keys)
+            connection.execute(schema.events.delete().where(schema.events.c.study == name))
+            for table in (schema.summaries, schema.studies):
+                connection.execute(table.delete().where(table.c.name == name))
+
+    @tried_again
+    def runs_before(self, created: str) -> set[str]:
+        """Returns the keys of all records that were created before a time, ISO-8601 in UTC."""
+        with self._transaction("read") as connection:
+            return set(connection.execute(select(schema.runs.c.key).where(schema.runs.c.created < created)).scalars())
+
+    @tried_again
+    def count_events(self, older_than: float) -> int:
+        """Returns the number of events that are older than so many seconds, by the database's clock."""
+        with self._transaction("read") as connection:
+            query = select(func.count()).where(_older(connection, older_than))
+            return int(connection.execute(query).scalar_one())
+
+    @tried_again
+    def forget(self, keys: Collection[str], older_than: float) -> None:
+        """Deletes records with what was said of them, and events that are older than so many seconds."""
+        with self._writing() as connection:
+            self._drop_runs(connection, keys)
+            connection.execute(schema.events.delete().where(_older(connection, older_than)))
+
+    def _drop_runs(self, connection: Connection, keys: Collection[str]) -> None:
+        for group in in_groups(sorted(keys)):
+            for table in (schema.runs, schema.certificates, schema.reruns):
+                connection.execute(table.delete().where(table.c.key.in_(group)))
+
+    @tried_again
     def _insert(self, table: Table, make: Make, rows: list[Values], summary: Summary | None) -> int:
         if not rows:
             return 0
@@ -140,6 +178,10 @@ class Store(Leased):
 
 def _content(row: Row[Any]) -> dict[str, Any]:
     return schema.json_object("content", schema.unseal(schema.runs, row)["content"])
+
+
+def _older(connection: Connection, seconds: float) -> ColumnElement[bool]:
+    return schema.events.c.time < now(connection) - seconds
 
 
 def _sum_up(connection: Connection, summary: Summary) -> None:

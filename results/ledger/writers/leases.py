@@ -48,7 +48,9 @@ def now(connection: Connection) -> ColumnElement[float]:
 
 
 def acquire(connection: Connection, name: str, holder: Holder, resume: bool = True) -> Lease:
-    """Takes the lease of a study: a new one, one that is over or released, or one whose holder is gone. It then runs.
+    """Takes the lease of a study: a new one, one that is over or released, or one whose holder is gone.
+
+    The study's state stays as it is until `enter`; that of a new one is `running`.
 
     holder: as `Holder.acquiring` returns it; the same once more takes what it took before. resume: also one that was
     cancelled. Raises LeaseHeld and StudyCancelled.
@@ -62,9 +64,9 @@ def acquire(connection: Connection, name: str, holder: Holder, resume: bool = Tr
         raise StudyCancelled(name)
     clock = now(connection)
     values = {"holder": holder.to_json(), "expires": clock + LEASE_SECONDS}
-    values |= {"state": RUNNING, "reason": "", "changed": clock}
     # One statement, so that of many who try at once one wins; the others wait for it and see what it has written.
-    statement = insertion(connection, leases).values(name=name, token=1, **values)
+    begun = {"token": 1, "state": RUNNING, "reason": "", "changed": clock}
+    statement = insertion(connection, leases).values(name=name, **begun, **values)
     taking = statement.on_conflict_do_update(
         index_elements=[leases.c.name], set_={"token": leases.c.token + 1, **values}, where=free
     )

@@ -56,11 +56,13 @@ def test_making_a_loop_reads_nothing(small_study, store):
 
 
 def test_what_is_known_need_not_be_in_the_ledger(small_study, store, tmp_path):
-    first = make(small_study(), store)
+    first = make(small_study(certify=0), store)
     finish(first)
-    known = Known(first.records, first.certificates)
+    known = Known(first.records)
     with Store.open(f"sqlite:///{tmp_path / 'empty.sqlite'}") as empty:
-        loop = SearchLoop(small_study(), open_evaluation(small_study())[0].describe(), empty, known=known)
+        loop = SearchLoop(
+            small_study(certify=0), open_evaluation(small_study(certify=0))[0].describe(), empty, known=known
+        )
         loop.catch_up()
         assert loop.done and loop.best == first.best and loop.reused == len(first.records) and not empty.all_runs()
 

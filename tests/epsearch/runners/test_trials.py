@@ -36,7 +36,7 @@ class Loop:
 @pytest.fixture
 def source(monkeypatch):
     monkeypatch.setattr(trials, "decode", str)
-    return Source(Loop(), SimpleNamespace(update=lambda loop: None, stopping=False))
+    return Source(Loop(), SimpleNamespace(update=lambda loop: None, jobs=Loop.ask, stopping=False))
 
 
 ANSWER = {"value": "trained", "seconds": 1.0, "parameter_difference": 0.0}
@@ -80,7 +80,7 @@ def test_our_own_errors_do_not_escape_into_tune():
     source = Source(Loop(), SimpleNamespace(steps=closed, stopping=False))
     source.steps(1, 1.0)
     assert source.done and isinstance(source.error, BrokenPipeError)
-    source = Source(SimpleNamespace(ask=closed, done=False), None)
+    source = Source(SimpleNamespace(done=False), SimpleNamespace(jobs=closed))
     assert source.ask() == [] and isinstance(source.error, BrokenPipeError)
 
 

@@ -1,0 +1,102 @@
+"""Studies are deleted, and what nobody needs any more is cleaned away; what other studies use stays."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from epsearch.cache import cache_folder
+from epsearch.control.named import changing
+from epsearch.events import SILENT
+from epsearch.failures.errors import Interrupted
+from epsearch.ledger.damage import Unreadable
+from epsearch.session.holding import acquire
+from epsearch.session.session import stored_loop
+from results.ledger.store import Store, StudyRow
+from results.ledger.url import LedgerUrl
+
+LEARNERS = "learners"  # the folder of first and last tasks, in the cache
+
+
+@dataclass(frozen=True)
+class Removal:
+    """What is to be removed, or was."""
+
+    studies: tuple[str, ...]
+    """Their names."""
+    runs: frozenset[str]
+    """Keys of stored members."""
+    shared: int
+    """Members of the study that stay, as other studies use them."""
+    unreadable: tuple[str, ...]
+    """Studies that cannot be read: no member is removed, as they may use it."""
+    events: int = 0
+    """Rows of events."""
+    files: tuple[Path, ...] = ()
+    """Kept tasks of members in the cache."""
+
+
+def delete(name: str, storage: LedgerUrl, out: Path, sure: Callable[[Removal], bool]) -> Removal:
+    """Deletes a study from the ledger, with its members that no other study uses; its folder of reports stays.
+
+    sure: is asked before anything is deleted. Raises UsageError where the study is not there or is being trained;
+    Interrupted where nobody is sure.
+    """
+    with changing(name, storage) as store:
+        acquire(store, name, SILENT, resume=True)
+        lease = store.lease
+        assert lease is not None
+        try:
+            rows = store.studies()
+            used, unreadable = _used(store, [row for row in rows if row.name != name], storage, out)
+            own, _ = _used(store, [row for row in rows if row.name == name], storage, out)
+            runs = frozenset() if unreadable else own - used
+            removal = Removal((name,), runs, len(own & used), unreadable)
+            if not sure(removal):
+                raise Interrupted
+            store.delete_study(name, removal.runs)
+        finally:
+            store.release(lease)
+        return removal
+
+
+def clean(storage: LedgerUrl, out: Path, older_than: float, sure: Callable[[Removal], bool]) -> Removal:
+    """Removes what is older than so many seconds and of no use: members that no study has, old events, kept tasks.
+
+    Studies are never removed. Members that are being trained now are new, and stay. sure: as of `delete`.
+    """
+    with changing(None, storage) as store:
+        before = datetime.now(UTC) - timedelta(seconds=older_than)
+        used, unreadable = _used(store, store.studies(), storage, out)
+        old = set() if unreadable else store.runs_before(before.isoformat())
+        limit = time.time() - older_than
+        files = tuple(file for file in _kept() if file.stat().st_mtime < limit)
+        removal = Removal((), frozenset(old - used), 0, unreadable, store.count_events(older_than), files)
+        if not (removal.runs or removal.events or removal.files):
+            return removal
+        if not sure(removal):
+            raise Interrupted
+        store.forget(removal.runs, older_than)
+        for file in files:
+            file.unlink(missing_ok=True)
+        return removal
+
+
+def _kept() -> list[Path]:
+    folder = cache_folder() / LEARNERS
+    return [file for file in folder.rglob("*") if file.is_file()] if folder.is_dir() else []
+
+
+def _used(store: Store, rows: list[StudyRow], storage: LedgerUrl, out: Path) -> tuple[frozenset[str], tuple[str, ...]]:
+    """(keys of all members that studies have in the ledger, names of studies that cannot be read)."""
+    keys: set[str] = set()
+    unreadable = []
+    for row in rows:
+        try:
+            loop = stored_loop(row, store, storage, out)
+        except Unreadable:
+            unreadable.append(row.name)
+            continue
+        keys |= {*loop.records, *(key for key in loop.damaged if " " not in key)}
+    return frozenset(keys), tuple(unreadable)

@@ -1,0 +1,41 @@
+"""What members take, in FLOP: what cohorts are sorted by, and what the time to go counts."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from epsearch.loop.cohorts import Kind, kind_of
+from epsearch.loop.jobs import Run
+from epsearch.study.description import Study
+from trainers.streams import StreamRequest
+from trainers.streams.base import TaskStream
+
+if TYPE_CHECKING:
+    from trainers.cost.flops import LaterSteps
+
+
+class Work:
+    """The work of a study's members, each kind of which is counted once; request: of the stream of a phase."""
+
+    def __init__(self, study: Study, request: Callable[[str], StreamRequest]) -> None:
+        self._study, self._request = study, request
+        self._streams: dict[str, TaskStream] = {}
+        self._later: dict[Kind, LaterSteps] = {}
+
+    def a_step(self, run: Run) -> float:
+        """FLOP of one step after the first task."""
+        return self._later_steps(run).each
+
+    def of(self, run: Run) -> float:
+        """FLOP of one learner's run; without a first task that it shares."""
+        later = self._later_steps(run)
+        return later.steps * later.each + later.first * self._study.first_task_alone
+
+    def _later_steps(self, run: Run) -> "LaterSteps":
+        """Those of the run's kind. The first task is left out: it is shared, and without a memory cheap."""
+        from trainers.cost.flops import later_steps  # brings torch along
+
+        if kind_of(run) not in self._later:
+            if run.phase not in self._streams:
+                self._streams[run.phase] = self._request(run.phase).open()
+            self._later[kind_of(run)] = later_steps(run.learner, self._streams[run.phase], self._study.architecture)
+        return self._later[kind_of(run)]

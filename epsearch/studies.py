@@ -1,0 +1,179 @@
+"""Commands that train, and those for studies that are there: cancel, watch, resume, delete, clean."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from epsearch.arguments import OUT, Json, Out, Storage, parameter
+from epsearch.failures.errors import Cancelled, UsageError
+from epsearch.study.description import Study
+from epsearch.study.options import options
+from epsearch.study.parsers import duration
+from epsearch.terminal import printing
+from epsearch.terminal.printing import ask, listener, print_result, url
+from results.labels import count_text
+
+Named = Annotated[str, typer.Argument(help="Name of the study, see `epsearch list`.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+# Of `resume`: what says where and how a stored study runs.
+PLACED = ("runner", "workers", "time_budget", "address", "data_dir")
+
+
+def train(
+    study: Study, quiet: bool, as_json: bool, extend: bool = False, wait: bool = False, resume: bool = False
+) -> None:
+    """Trains what is missing, writes the report, and prints the outcome; a cancelled study is asked about."""
+    from epsearch import api
+
+    def run(resume: bool) -> "api.Outcome":
+        with listener(quiet or as_json) as events:
+            return api.run(study, events, extend, wait, resume)
+
+    try:
+        result = run(resume)
+    except Cancelled as error:
+        if not printing.at_a_terminal() or not ask(f"{error.study} was cancelled; take it up again?", yes=False):
+            raise
+        result = run(True)
+    from epsearch.terminal import outcome  # imports pandas, which can wait
+
+    print_result(outcome.shown(result), outcome.as_json(result), as_json)
+
+
+def cancel(
+    name: Named,
+    deadline: Annotated[
+        str, typer.Option(metavar="TIME", help="Kill it after this time, where it has not stopped by itself.")
+    ] = "30s",
+    folder: Out = OUT.default,
+    storage: Storage = None,
+    as_json: Json = False,
+) -> None:
+    """Stop a study that is being trained, from any terminal; what is finished is kept."""
+    from epsearch.control.cancelling import cancel
+
+    there = cancel(name, url(folder, storage), duration(deadline, "deadline"))
+    print_result(Text(f"study {name} is {there.state}"), {"name": name, "state": there.state}, as_json)
+
+
+def watch(name: Named, folder: Out = OUT.default, storage: Storage = None, as_json: Json = False) -> int:
+    """Follow a study that is being trained, from another terminal; exit status 0 if it is finished at the end."""
+    from epsearch.control.watching import watch
+
+    with listener(as_json) as events:
+        seen = watch(name, url(folder, storage), events)
+    there = seen.standing
+    reason = f": {there.reason}" if there.reason else ""
+    how_far = f"; {seen.summary}" if seen.summary and seen.summary != there.now else ""
+    data = {"name": name, "state": there.now, "reason": there.reason, "summary": seen.summary}
+    print_result(Text(f"study {name} is {there.now}{reason}{how_far}"), data, as_json)
+    return int(there.now != "finished")
+
+
+def resume(
+    name: str | None, failed: bool, out: Path | None, storage: str | None, quiet: bool, as_json: bool, **given: Any
+) -> None:
+    """Train a stored study on, also one that was cancelled or has failed; its options need not be typed again."""
+    from epsearch.control import resuming
+
+    folder = OUT.default if out is None else out
+    ledger = url(folder, storage)
+    if failed and name is not None:
+        raise UsageError(f"--failed resumes all studies that have failed; leave out the name {name!r}")
+    for one in resuming.failed(ledger) if failed else [name]:
+        wait = bool(given.get("wait"))
+        placed = {option: given[option] for option in PLACED}
+        train(resuming.stored(one, ledger, folder, placed), quiet, as_json, wait=wait, resume=True)
+
+
+def delete(
+    name: Named, yes: Yes = False, folder: Out = OUT.default, storage: Storage = None, as_json: Json = False
+) -> None:
+    """Delete a study from the ledger, with the members that no other study uses; its reports stay."""
+    from epsearch.control.removing import Removal, delete
+
+    def sure(removal: Removal) -> bool:
+        return ask(f"delete study {name} with {_removed(removal)}?", yes)
+
+    removal = delete(name, url(folder, storage), folder, sure)
+    print_result(Text(f"deleted study {name} with {_removed(removal)}"), _as_json(removal), as_json, soft_wrap=True)
+
+
+def clean(
+    older_than: Annotated[str, typer.Option(metavar="TIME", help="Age of what is removed, like 30d or 12h.")],
+    yes: Yes = False,
+    folder: Out = OUT.default,
+    storage: Storage = None,
+    as_json: Json = False,
+) -> None:
+    """Remove what nobody needs: members that no study has, old events, kept tasks. Studies are never removed."""
+    from epsearch.control.removing import Removal, clean
+
+    def sure(removal: Removal) -> bool:
+        return ask(f"remove {_removed(removal)}?", yes)
+
+    removal = clean(url(folder, storage), folder, duration(older_than, "older-than"), sure)
+    empty = not (removal.runs or removal.events or removal.files)
+    text = "there is nothing to remove" if empty else f"removed {_removed(removal)}"
+    print_result(Text(text), _as_json(removal), as_json, soft_wrap=True)
+
+
+def _removed(removal: Any) -> str:
+    """What a removal takes, in words."""
+    parts = [count_text(len(removal.runs), "member")]
+    if not removal.studies:
+        parts += [count_text(removal.events, "event"), count_text(len(removal.files), "kept task")]
+    text = ", ".join(parts)
+    if removal.shared:
+        text += f" ({removal.shared} that other studies use stay)"
+    if removal.unreadable:
+        text += f" (all members stay, as {', '.join(removal.unreadable)} cannot be read and may use them)"
+    return text
+
+
+def _as_json(removal: Any) -> dict[str, Any]:
+    return asdict(removal) | {"runs": sorted(removal.runs), "files": sorted(map(str, removal.files))}
+
+
+def _with_options(act: Callable[..., None], names: tuple[str, ...]) -> Callable[..., None]:
+    """The command with some of the options of studies, for `PLACED`."""
+    own = {
+        "name": Annotated[
+            str | None, typer.Argument(help="Name of the study, see `epsearch list`. \\[default: the newest]")
+        ],
+        "failed": Annotated[bool, typer.Option("--failed", help="All studies that have failed, one after the other.")],
+        "wait": Annotated[bool, typer.Option("--wait", help="Wait for the end of another run of the study.")],
+        "out": Out,
+        "storage": Storage,
+        "quiet": Annotated[bool, typer.Option("--quiet", help="No progress, only the summary.")],
+        "as_json": Json,
+    }
+    defaults = {"name": None, "storage": None, "out": OUT.default}
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    taken = [
+        *(inspect.Parameter(one, keyword, default=defaults.get(one, False), annotation=own[one]) for one in own),
+        *(parameter(options()[one]) for one in names),
+    ]
+
+    def command(**values: Any) -> None:
+        act(**values)
+
+    command.__doc__ = act.__doc__
+    command.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in taken}
+    return command
+
+
+COMMANDS: dict[str, Callable[..., Any]] = {
+    "cancel": cancel,
+    "watch": watch,
+    "resume": _with_options(resume, PLACED),
+    "delete": delete,
+    "clean": clean,
+}
+"""Name -> command, for `epsearch.cli`."""

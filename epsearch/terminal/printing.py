@@ -1,0 +1,60 @@
+"""What every command does with its result: it is printed for people, or as JSON."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import RenderableType
+
+from epsearch.ledger.location import ledger_url
+from epsearch.study.options import options
+from epsearch.terminal.consoles import PlainConsole
+from results.ledger.url import LedgerUrl
+
+if TYPE_CHECKING:
+    from epsearch.terminal.listener import Terminal
+
+out, err = PlainConsole(), PlainConsole(stderr=True)
+WIDE = 1000  # columns of a table that no terminal shows
+
+
+def listener(quiet: bool) -> "Terminal":
+    """Who hears a training; quiet: warnings alone are printed. Its imports can wait until there is one."""
+    from epsearch.terminal.listener import Terminal
+
+    return Terminal(err, quiet)
+
+
+def url(folder: Path, storage: str | None) -> LedgerUrl:
+    """The ledger of a command that takes no study. Raises UsageError."""
+    return ledger_url(folder, None if storage is None else options()["storage"].parse(storage))
+
+
+def print_result(shown: RenderableType, data: Any, as_json: bool, soft_wrap: bool = False, wide: bool = False) -> None:
+    """Prints a result for people, or as JSON; wide: a table, which has room where there is no terminal."""
+    if as_json:
+        # Not through rich, which would wrap long lines. Letters stay as they are, and paths become text.
+        sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False, default=str) + "\n")
+    else:
+        # Nobody's lines are cut where there is no terminal: a name that is read by a program must be whole.
+        wide = wide and not out.is_terminal and "COLUMNS" not in os.environ
+        (PlainConsole(width=WIDE) if wide else out).print(shown, soft_wrap=soft_wrap)
+
+
+def at_a_terminal() -> bool:
+    """Whether there is somebody to be asked."""
+    return sys.stdin is not None and sys.stdin.isatty() and err.is_terminal
+
+
+def ask(question: str, yes: bool) -> bool:
+    """Whether somebody at the terminal agrees, or has said so before. Raises UsageError where nobody can be asked."""
+    from epsearch.failures.errors import UsageError
+
+    if yes:
+        return True
+    if not at_a_terminal():
+        raise UsageError(f"{question} without a terminal, --yes says so")
+    err.print(f"{question} [y/N] ", end="", soft_wrap=True, highlight=False)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")

@@ -1,0 +1,101 @@
+"""Studies are deleted and a ledger is cleaned: what another study uses stays."""
+
+import time
+
+import pytest
+
+from epsearch import Interrupted, UsageError, run
+from epsearch.cache import cache_folder
+from epsearch.control.removing import LEARNERS, clean, delete
+from results.ledger.store import Store
+from results.ledger.writers.holder import here
+from tests.support.ledgers import execute
+
+OPTIONS = {"repeats": 1, "points": 3, "certify": 1, "runner": "local"}
+
+
+def yes(removal):
+    return True
+
+
+@pytest.fixture
+def two(small_study):
+    """Two finished studies; the second has one seed of the first one's two, and another one."""
+    first, second = (
+        small_study(**OPTIONS, name="first", seeds="0,1"),
+        small_study(**OPTIONS, name="second", seeds="1,2"),
+    )
+    return first, second, run(first), run(second)
+
+
+def keys(study):
+    with Store.read(study.storage) as store:
+        return {record.key for record in store.all_runs()}
+
+
+def test_a_deleted_study_leaves_what_another_one_uses(two, epsearch):
+    first, second, _, before = two
+    all_of_both = keys(first)
+    removal = delete("first", first.storage, first.out, yes)
+    assert removal.runs and removal.shared and removal.unreadable == ()
+    assert keys(first) == all_of_both - removal.runs
+    again = run(second)
+    assert again.effort.trained == 0 and again.results.chosen == before.results.chosen
+    assert [row["name"] for row in epsearch("list", "--json").json] == ["second"]
+    with Store.read(first.storage) as store:
+        assert store.events("first") == [] and set(store.summaries()) == {"second"}
+    assert run(first).effort.trained == len(removal.runs), "what was deleted is trained again"
+
+
+def test_nothing_is_deleted_unless_somebody_is_sure(two, epsearch):
+    first, *_ = two
+    before = keys(first)
+    with pytest.raises(Interrupted):
+        delete("first", first.storage, first.out, lambda removal: False)
+    answer = epsearch("delete", "first")
+    assert (
+        answer.status == 2
+        and answer.err.endswith("? without a terminal, --yes says so\n")
+        and "\n" not in answer.err[:-1]
+    )
+    assert keys(first) == before and run(first).effort.trained == 0
+    answer = epsearch("delete", "first", "--yes")
+    assert answer.status == 0 and answer.out.startswith("deleted study first with ")
+    assert epsearch("delete", "first", "--yes").err.startswith("epsearch: no study 'first'; known: second")
+    assert epsearch("delete", "second", "--yes").status == 0 and keys(first) == set()
+    assert epsearch("list").out == "no study yet; `epsearch run` makes one\n"
+
+
+def test_a_study_that_is_being_trained_is_not_deleted(two):
+    first, *_ = two
+    with Store.open(first.storage) as store:
+        store.acquire("first", here())
+        with pytest.raises(UsageError, match="is being trained by"):
+            delete("first", first.storage, first.out, yes)
+
+
+def test_beside_a_study_that_cannot_be_read_all_members_stay(two):
+    first, *_ = two
+    before = keys(first)
+    execute(first.out, "UPDATE epsearch_studies SET config = '{}' WHERE name = 'second'")
+    removal = delete("first", first.storage, first.out, yes)
+    assert removal.unreadable == ("second",) and not removal.runs and keys(first) == before
+
+
+def test_members_that_no_study_has_are_cleaned_away(two, epsearch):
+    first, second, *_ = two
+    removed = delete("first", first.storage, first.out, yes).runs
+    execute(first.out, "DELETE FROM epsearch_studies WHERE name = 'second'")  # as a study that was lost
+    time.sleep(1.1)  # times of creation are whole seconds
+    assert epsearch("clean", "--older-than", "30d", "--yes").out == "there is nothing to remove\n"
+    assert keys(second) and not keys(second) & removed
+    kept = list((cache_folder() / LEARNERS).rglob("*"))
+    removal = clean(first.storage, first.out, 1.0, yes)
+    assert removal.runs and keys(second) == set() and removal.events
+    assert kept and not [file for file in (cache_folder() / LEARNERS).rglob("*") if file.is_file()]
+
+
+def test_bad_ages_are_one_line(epsearch):
+    for age in ("30", "-1d", "0d", "d", ""):
+        answer = epsearch("clean", "--older-than", age, "--yes")
+        assert answer.status == 2 and answer.err.startswith("epsearch: older-than must be a time > 0 and <= 366d")
