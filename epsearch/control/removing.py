@@ -45,8 +45,6 @@ def delete(name: str, storage: LedgerUrl, out: Path, sure: Callable[[Removal], b
     """
     with changing(name, storage) as store:
         acquire(store, name, SILENT, resume=True)
-        lease = store.lease
-        assert lease is not None
         try:
             rows = store.studies()
             used, unreadable = _used(store, [row for row in rows if row.name != name], storage, out)
@@ -57,7 +55,7 @@ def delete(name: str, storage: LedgerUrl, out: Path, sure: Callable[[Removal], b
                 raise Interrupted
             store.delete_study(name, removal.runs)
         finally:
-            store.release(lease)
+            store.release()
         return removal
 
 

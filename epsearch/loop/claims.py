@@ -63,10 +63,10 @@ class Claims:
 
     def _claim(self, pool: dict[int, Job], number: int) -> bool:
         """Claims the members of a job, and leaves those that are ours in it, or takes it out of the pool."""
-        job, lease = pool[number], self._store.lease
-        if job.certify is None and lease is not None:  # a certificate's member has been trained; that is its point
+        job = pool[number]
+        if job.certify is None:  # a certificate's member has been trained; that is its point
             keys = {self._key(run): run for run in job.runs}
-            ours = self._store.claim(lease, keys)
+            ours = self._store.claim(keys)
             self._without |= keys.keys() - ours
             if not ours:
                 del pool[number]
@@ -84,5 +84,5 @@ class Claims:
             return
         if self._token is not None:
             keys = [self._key(run) for job in jobs if job.number in self._ours for run in job.runs]
-            self._store.claim(lease, keys)
+            self._store.claim(keys)
         self._token = lease.token

@@ -15,7 +15,7 @@ from results.ledger.store import Store, StoreError
 from results.ledger.writers.errors import LeaseHeld, StudyCancelled
 from results.ledger.writers.holder import here
 from results.ledger.writers.leases import LEASE_SECONDS, RENEW
-from results.ledger.writers.states import CANCELLED, CANCELLING, FAILED, FINISHED, RUNNING
+from results.ledger.writers.states import CANCELLED, FAILED, FINISHED, RUNNING
 
 POLL_SECONDS = 1.0  # between two looks at a lease that another run has
 TICK_SECONDS = 1.0  # between two looks at what is to be told, and at whether the study is being cancelled
@@ -36,8 +36,7 @@ class Held:
 
     def runs(self) -> None:
         """From now on the study is running, whatever it was before; what ends it says what it is then."""
-        assert self._store.lease is not None
-        self._store.enter(self._store.lease, RUNNING)
+        self._store.enter(RUNNING)
         self._entered = True
 
     def end(self, error: BaseException | None) -> None:
@@ -45,15 +44,13 @@ class Held:
         self._over.set()
         self._keeping.join()
         self._store.patience = Patience()  # it expires by itself where the database has gone
-        if (lease := self._store.lease) is None:
-            return
         with suppress(StoreError):
             if rows := self.events.take(all_of_it=True):
-                self._store.note(lease, rows)
+                self._store.note(rows)
             if self._entered and (state := self._state(error)) is not None:
-                self._store.enter(lease, state, _reason(error) if error is not None and state == FAILED else "")
+                self._store.enter(state, _reason(error) if error is not None and state == FAILED else "")
         with suppress(StoreError):
-            self._store.release(lease)
+            self._store.release()
 
     def _state(self, error: BaseException | None) -> str | None:
         """The state after an end; None where it was interrupted, which is no state."""
@@ -69,21 +66,17 @@ class Held:
         """Until the end: renews the lease, writes events, and hears whether the study is to be cancelled."""
         renewed = time.monotonic()
         while not self._over.wait(min(TICK_SECONDS, RENEW * LEASE_SECONDS)):
-            lease = self._store.lease
-            if lease is None:
-                continue
             rows = self.events.take()
             # The next try, or the next write, finds the database again, or does not.
             try:
                 if rows:
-                    self._store.note(lease, rows)
+                    self._store.note(rows)
                     renewed = time.monotonic()
                 elif time.monotonic() - renewed > RENEW * LEASE_SECONDS:
                     # One that somebody else has taken is told by the next write.
-                    self._store.renew(lease)
+                    self._store.renew()
                     renewed = time.monotonic()
-                there = self._store.look(lease.name)
-                if there is not None and there.token == lease.token and there.state == CANCELLING:
+                if self._store.cancelling():
                     self.events.stop = True
             except StoreError:
                 self.events.give_back(rows)

@@ -16,6 +16,8 @@ from results.ledger.writers.errors import LeaseLost
 from results.ledger.writers.leases import Lease
 
 One = TypeVar("One")
+Prepare = Callable[[Connection], layout.Layout]
+"""What looks at the tables, or makes them, when a ledger is opened."""
 
 
 class Found(dict[str, One], Generic[One]):
@@ -30,7 +32,7 @@ class Found(dict[str, One], Generic[One]):
 class Access(AbstractContextManager["Access"]):
     """What all of a `Store` stands on; also a context manager."""
 
-    def __init__(self, engine: Engine, url: LedgerUrl, prepare: Callable[[Connection], layout.Layout]) -> None:
+    def __init__(self, engine: Engine, url: LedgerUrl, prepare: Prepare) -> None:
         self._engine, self._url = engine, url
         self.patience = Patience()  # none; a run has some
         self.lease: Lease | None = None

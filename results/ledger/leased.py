@@ -1,24 +1,37 @@
 """A ledger that one process writes to, study by study: leases, claims, states and events as calls of a store."""
 
+import threading
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from sqlalchemy import Engine
+
 from results.ledger import schema
-from results.ledger.access import Access
+from results.ledger.access import Access, Prepare
 from results.ledger.retry import tried_again
+from results.ledger.url import LedgerUrl
 from results.ledger.writers import claims, events, leases
 from results.ledger.writers.errors import LeaseHeld, LeaseLost
 from results.ledger.writers.events import Event
 from results.ledger.writers.holder import Holder, here
 from results.ledger.writers.leases import Lease
-from results.ledger.writers.states import Standing
+from results.ledger.writers.states import CANCELLING, Standing
 
 REGAIN_SECONDS = 1.0
 """Between two tries to get a lease back."""
 
 
 class Leased(Access):
-    """What a `Store` knows of writers; a run that lost its lease waits for it as long as the store has patience."""
+    """What a `Store` knows of writers; a run that lost its lease waits for it as long as the store has patience.
+
+    `renew`, `release`, `enter`, `note` and `claim` are of the lease that the store has then: another one than
+    `acquire` returned, where that was lost and regained meanwhile. They raise RuntimeError where it never had one.
+    """
+
+    def __init__(self, engine: Engine, url: LedgerUrl, prepare: Prepare) -> None:
+        super().__init__(engine, url, prepare)
+        self._regaining = threading.Lock()
+        self._given_back = False
 
     def acquire(self, name: str, holder: Holder, resume: bool = True) -> Lease:
         """Takes the lease of a study, stored or not, under which this store then writes.
@@ -35,19 +48,22 @@ class Leased(Access):
                 return lease
 
         self.lease = lease = self.patience.again(work)
+        self._given_back = False
         return lease
 
-    def renew(self, lease: Lease) -> bool:
-        """Lets a lease last LEASE_SECONDS from now; returns False if it was taken over or released.
+    def renew(self) -> bool:
+        """Lets our lease last LEASE_SECONDS from now; returns False if it was taken over or released.
 
         It is tried once, whatever the store's patience: how long there is for more is known to whoever renews.
         """
+        lease = self._own()
         with self._transaction("write to") as connection:
             return leases.renew(connection, lease)
 
     @tried_again
-    def release(self, lease: Lease) -> None:
-        """Gives a lease back, with its claims; then this store writes no more, until it acquires another."""
+    def release(self) -> None:
+        """Gives our lease back, with its claims; then this store writes no more, until it acquires another."""
+        lease, self._given_back = self._own(), True
         with self._transaction("write to") as connection:
             leases.release(connection, lease)
             claims.drop_of(connection, lease)
@@ -56,26 +72,39 @@ class Leased(Access):
         """Takes a lost lease again as soon as nobody has it: what was trained is still to be stored.
 
         What others have stored meanwhile is recognised by its keys. Raises the error that it was given where the
-        store's patience is over, and where it released the lease itself.
+        store's patience is over, and where it released the lease itself; StudyCancelled for a study that was cancelled.
         """
-        deadline = self.patience.clock() + self.patience.seconds
-        while not lost.released:
-            if self.patience.clock() + REGAIN_SECONDS > deadline:
-                break
-            self.patience.sleep(REGAIN_SECONDS)
-            try:
-                self.acquire(lost.study, here(), resume=False)
-                return
-            except LeaseHeld:
-                continue
+        deadline, told = self.patience.clock() + self.patience.seconds, False
+        with self._regaining:  # threads that lost it together regain it once
+            while not self._given_back and self.patience.clock() + REGAIN_SECONDS <= deadline:
+                if self.patience.again(self.renew):
+                    return
+                try:
+                    self.acquire(lost.study, here(), resume=False)
+                    return
+                except LeaseHeld as held:
+                    if not told:
+                        self.patience.tell(f"{held}; waiting for up to {self.patience.seconds:.0f} s to store results")
+                        told = True
+                self.patience.sleep(REGAIN_SECONDS)
         raise lost
 
+    def _own(self) -> Lease:
+        if self.lease is None:
+            raise RuntimeError("this store has no lease")
+        return self.lease
+
     @tried_again
-    def enter(self, lease: Lease, state: str, reason: str = "") -> None:
-        """Lets our study enter a state. Raises LeaseLost, and NotAllowed where it may not follow the present one."""
+    def enter(self, state: str, reason: str = "") -> None:
+        """Lets our study enter a state, once. Raises LeaseLost, and NotAllowed where it may not follow the present one.
+
+        reason: why it failed; what cannot be printed becomes spaces.
+        """
+        lease = self._own()
+        reason = "".join(letter if letter.isprintable() else " " for letter in reason)
         with self._transaction("write to") as connection:
-            leases.enter(connection, lease, state, reason)
-            events.append(connection, lease.name, lease.token, [("state", {"state": state, "reason": reason})])
+            if leases.enter(connection, lease, state, reason):
+                events.append(connection, lease.name, lease.token, [_state(state, reason)])
 
     @tried_again
     def cancel(self, name: str) -> Standing | None:
@@ -84,34 +113,40 @@ class Leased(Access):
         None for a study that nobody has trained yet; one that has ended stays as it is.
         """
         with self._transaction("write to") as connection:
-            before = leases.standing(connection, name)
-            after = leases.cancel(connection, name)
-            if before is not None and after is not None and before.state != after.state:
-                events.append(connection, name, after.token, [("state", {"state": after.state})])
+            stood = leases.cancel(connection, name)
+            if stood is None:
+                return None
+            before, after = stood
+            if before.state != after.state:
+                events.append(connection, name, after.token, [_state(after.state)])
             return after
 
     @tried_again
     def standings(self) -> dict[str, Standing]:
         """Returns study -> how it stands, for all that have ever been trained; none in a ledger of an older program."""
-        if schema.events.name not in self._tables:
+        if schema.leases.name not in self._tables:
             return {}
         with self._transaction("read") as connection:
             return leases.standings(connection)
 
     @tried_again
     def standing(self, name: str) -> Standing | None:
-        """Returns how a study stands, or None."""
-        return self.look(name)
-
-    def look(self, name: str) -> Standing | None:
-        """As `standing`, but tried once, whatever the store's patience."""
-        if schema.events.name not in self._tables:
+        """Returns how a study stands; None for one that nobody has trained yet, and in a ledger of an older program."""
+        if schema.leases.name not in self._tables:
             return None
         with self._transaction("read") as connection:
             return leases.standing(connection, name)
 
-    def note(self, lease: Lease, new: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+    def cancelling(self) -> bool:
+        """Returns whether our study is to be cancelled; tried once, whatever the store's patience."""
+        lease = self._own()
+        with self._transaction("read") as connection:
+            there = leases.standing(connection, lease.name)
+        return there is not None and (there.token, there.state) == (lease.token, CANCELLING)
+
+    def note(self, new: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         """Appends (kind, data) to the events of our study. Raises LeaseLost; tried once, as events are not results."""
+        lease = self._own()
         with self._transaction("write to") as connection:
             leases.guard(connection, lease)
             events.append(connection, lease.name, lease.token, new)
@@ -125,11 +160,12 @@ class Leased(Access):
             return events.after(connection, name, after, most)
 
     @tried_again
-    def claim(self, lease: Lease, keys: Collection[str]) -> set[str]:
-        """Claims keys for a study, and returns those that are claimed by it now: it is to train their members.
+    def claim(self, keys: Collection[str]) -> set[str]:
+        """Claims keys for our study, and returns those that are claimed by it now: it is to train their members.
 
         The others have a record or a live claim of another study. Raises LeaseLost.
         """
+        lease = self._own()
         with self._transaction("write to") as connection:
             leases.guard(connection, lease)
             # Before records are looked for: whoever adds one drops the claim on it in the same transaction.
@@ -144,3 +180,8 @@ class Leased(Access):
             return {}
         with self._transaction("read") as connection:
             return claims.claimed(connection, sorted(set(keys)))
+
+
+def _state(state: str, reason: str = "") -> tuple[str, dict[str, str]]:
+    """Returns the event of a study that enters a state."""
+    return "state", {"state": state, "reason": reason}

@@ -10,7 +10,7 @@ from itertools import chain, count
 from pathlib import Path
 from urllib.parse import quote
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
 from results.labels import on_one_line
 from results.ledger import schema
@@ -41,18 +41,19 @@ def add_leases(connection: Connection) -> None:
 def add_states(connection: Connection) -> None:
     """Adds the state of a study to its lease, and the tables of events and of certificates of reruns.
 
-    A study whose summary says that it is finished is; any other was left running.
+    A study whose summary is of the study as it is, and says that it is finished, is; any other was left running.
     """
     on_sqlite = connection.dialect.name == "sqlite"
-    percent = "%" if on_sqlite else "%%"  # which psycopg would take for a parameter
     number = "DOUBLE" if on_sqlite else "DOUBLE PRECISION"
     for column in ("state VARCHAR(16) NOT NULL DEFAULT 'running'", "reason TEXT NOT NULL DEFAULT ''"):
         connection.exec_driver_sql(f"ALTER TABLE epsearch_leases ADD COLUMN {column}")
     connection.exec_driver_sql(f"ALTER TABLE epsearch_leases ADD COLUMN changed {number} NOT NULL DEFAULT 0")
-    connection.exec_driver_sql(
-        "UPDATE epsearch_leases SET state = 'finished' WHERE name IN "
-        '(SELECT name FROM epsearch_summaries WHERE summary LIKE \'%"status": "finished"%\')'.replace("%", percent)
+    finished = text(
+        "UPDATE epsearch_leases SET state = 'finished' WHERE name IN (SELECT epsearch_studies.name "
+        "FROM epsearch_studies JOIN epsearch_summaries ON epsearch_summaries.name = epsearch_studies.name "
+        "AND epsearch_summaries.study = epsearch_studies.checksum WHERE summary LIKE :finished)"
     )
+    connection.execute(finished, {"finished": '%"status": "finished"%'})
     connection.exec_driver_sql(
         f"CREATE TABLE epsearch_reruns (key VARCHAR(64) NOT NULL, accuracy_difference {number} NOT NULL, "
         f"parameter_difference {number} NOT NULL, created VARCHAR(64) NOT NULL, checksum VARCHAR(64) NOT NULL, "

@@ -126,8 +126,6 @@ events = Table(
 )
 """What happens to a study, in the order of its numbers, see `writers/events.py`."""
 
-"""Version -> its tables, for the last two versions, which can be read; `migrations` leads to the last one."""
-
 _RECORDS = (runs, studies, certificates, summaries)
 TABLES_OF = {5: _RECORDS, 6: (*_RECORDS, reruns, leases, claims, events)}
 """Version -> its tables as far as they can be read as they are, for the last two versions; `migrations` leads to the
@@ -139,6 +137,10 @@ VERSION = max(TABLES_OF)
 
 UNREADABLE = (ValueError, TypeError, ArithmeticError, RecursionError)
 """The exceptions that Python raises for JSON and values that are damaged."""
+
+
+LATEST = 32_503_680_000
+"""The year 3000, in seconds since 1970: what is later is damaged, and no `datetime` may be made of it."""
 
 
 class Damaged(ValueError):
@@ -162,6 +164,14 @@ def seal(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def unseal(table: Table, row: Row[Any]) -> dict[str, Any]:
     """Returns the row's values without the checksum. Raises Damaged where they do not match it, or their columns."""
+    values = typed(table, row)
+    if values.pop("checksum") != content_key(values):
+        raise Damaged("its checksum does not match")
+    return values
+
+
+def typed(table: Table, row: Row[Any]) -> dict[str, Any]:
+    """Returns the row's values. Raises Damaged where they are of other types than their columns."""
     values = dict(row._mapping)
     for name, value in values.items():
         column = table.c[name]
@@ -169,9 +179,12 @@ def unseal(table: Table, row: Row[Any]) -> dict[str, Any]:
         kinds = (int, float) if column.type.python_type is float else (column.type.python_type,)
         if not (isinstance(value, kinds) or (value is None and column.nullable)):
             raise Damaged(f"{name} must be {_kind(kinds[-1])}, got {_kind(type(value))}")
-    if values.pop("checksum") != content_key(values):
-        raise Damaged("its checksum does not match")
     return values
+
+
+def is_moment(value: object) -> bool:
+    """Returns whether a value of the database is a time of this millennium, in seconds since 1970."""
+    return isinstance(value, int | float) and 0 <= value <= LATEST
 
 
 def _kind(kind: type) -> str:

@@ -48,7 +48,8 @@ def results(folder: Path) -> list[tuple]:
     return query(folder, f"SELECT {columns} FROM epsearch_runs ORDER BY key")
 
 
-def of_version_4(folder: Path) -> None:
+def of_version_5(folder: Path) -> None:
     """Makes the ledger of an out folder one of the schema before today's."""
-    tables = ("DROP TABLE epsearch_leases", "DROP TABLE epsearch_claims")
-    execute(folder, *tables, "UPDATE epsearch_schema SET version = 4")
+    tables = ("DROP TABLE epsearch_reruns", "DROP TABLE epsearch_events")
+    columns = (f"ALTER TABLE epsearch_leases DROP COLUMN {name}" for name in ("state", "reason", "changed"))
+    execute(folder, *tables, *columns, "UPDATE epsearch_schema SET version = 5")

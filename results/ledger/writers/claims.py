@@ -20,7 +20,7 @@ leases, claims = schema.leases, schema.claims
 def lock(connection: Connection) -> None:
     """Keeps others from changing claims until the transaction ends; SQLite has one writer at a time in any case.
 
-    A transaction locks its lease first and all claims last, so that no two wait for each other.
+    A transaction locks its lease first, then all claims, then all events, so that no two wait for each other.
     """
     if connection.dialect.name == "postgresql":
         # Claims are few and made in milliseconds. Locks of single rows would be taken in another order by everyone.

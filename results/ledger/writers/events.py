@@ -3,18 +3,18 @@
 Identifiers grow with every change of the ledger: whoever has seen all events up to one asks for those behind it.
 """
 
+import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Row, func, select
 
 from results.ledger import schema
 from results.ledger.writers.leases import now
 
 KEPT = 10_000
 """Events of a study that are kept, the newest ones."""
-PRUNED = 100
-"""After so many events of a ledger, one study's old ones are deleted."""
 WRITING = 0x65707365616576  # "epseaev"
 """Number of PostgreSQL's lock under which events get their identifiers: a later one is never seen before."""
 
@@ -39,31 +39,40 @@ class Event(NamedTuple):
 
 
 def append(connection: Connection, study: str, token: int, new: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
-    """Appends (kind, data) of a study; whoever calls it has checked that the study may be written to."""
+    """Appends (kind, data) of a study; whoever calls it has checked that the study may be written to.
+
+    Raises ValueError or TypeError for what JSON lacks.
+    """
     if connection.dialect.name == "postgresql":
         connection.execute(select(func.pg_advisory_xact_lock(WRITING)))
     clock = connection.execute(select(now(connection))).scalar_one()
-    last = 0
-    for kind, data in new:
-        row = {"study": study, "token": token, "kind": kind, "data": schema.mapping_to_json(data), "time": clock}
-        last = connection.execute(events.insert().values(row).returning(events.c.id)).scalar_one()
-    if last % PRUNED < len(new):
-        own = events.c.study == study
-        oldest = select(events.c.id).where(own).order_by(events.c.id.desc()).offset(KEPT).limit(1).scalar_subquery()
-        connection.execute(events.delete().where(own, events.c.id <= oldest))
+    own = {"study": study, "token": token, "time": clock}
+    # In ASCII, which any database stores, also names of files that are no text.
+    rows = [{**own, "kind": kind, "data": json.dumps(dict(data), allow_nan=False)} for kind, data in new]
+    for row in rows:
+        connection.execute(events.insert().values(row))
+    ids = select(events.c.id).where(events.c.study == study).order_by(events.c.id.desc())
+    oldest = ids.offset(KEPT).limit(1).scalar_subquery()
+    connection.execute(events.delete().where(events.c.study == study, events.c.id <= oldest))
 
 
 def after(connection: Connection, study: str, last: int, most: int) -> list[Event]:
     """Returns the events of a study behind one, the oldest first, at most so many; unreadable ones are left out."""
-    query = select(events).where(events.c.study == study, events.c.id > last).order_by(events.c.id).limit(most)
-    found = []
-    for row in connection.execute(query):
-        try:
-            data = schema.json_object("data", row.data)
-        except schema.Damaged:
-            continue
-        found.append(Event(row.id, row.study, row.token, row.kind, data, row.time))
+    query, found = select(events).where(events.c.study == study).order_by(events.c.id), list[Event]()
+    while rows := connection.execute(query.where(events.c.id > last).limit(most - len(found))).all():
+        last = rows[-1].id
+        for row in rows:
+            with suppress(schema.Damaged):
+                found.append(_event(row))
     return found
+
+
+def _event(row: Row[Any]) -> Event:
+    """Returns the event of a row. Raises schema.Damaged."""
+    values = schema.typed(events, row)
+    if not schema.is_moment(row.time):
+        raise schema.Damaged(f"time is {row.time}")
+    return Event(**values | {"data": schema.json_object("data", row.data)})
 
 
 def newest(connection: Connection, study: str) -> int:

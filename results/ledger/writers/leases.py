@@ -8,14 +8,15 @@ All functions work in the transaction of their connection.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Double, and_, literal_column, not_, select
+from sqlalchemy import ColumnElement, Connection, Double, Row, and_, literal_column, not_, select
 
 from results.ledger import schema
 from results.ledger.database import insertion
 from results.ledger.writers.errors import LeaseHeld, LeaseLost, NotAllowed, StudyCancelled
 from results.ledger.writers.holder import Holder
-from results.ledger.writers.states import CANCELLED, CANCELLING, FOLLOWS, QUEUED, RUNNING, Standing
+from results.ledger.writers.states import CANCELLED, CANCELLING, FOLLOWS, QUEUED, RUNNING, STOPPED, Standing
 
 LEASE_SECONDS = 60.0
 """How long a lease lasts after it was acquired or renewed, by the database's clock."""
@@ -55,13 +56,12 @@ def acquire(connection: Connection, name: str, holder: Holder, resume: bool = Tr
     holder: as `Holder.acquiring` returns it; the same once more takes what it took before. resume: also one that was
     cancelled. Raises LeaseHeld and StudyCancelled.
     """
-    row = leases.c.name == name
     there = standing(connection, name)
     free = not_(lasts(connection)) | (leases.c.holder == holder.to_json())
     if there is not None and there.holder.gone():
         free |= leases.c.token == there.token  # unless somebody else has taken it from the dead one since
-    if there is not None and not there.held and there.state in (CANCELLED, CANCELLING) and not resume:
-        raise StudyCancelled(name)
+    if not resume:
+        free &= leases.c.state.not_in(STOPPED)
     clock = now(connection)
     values = {"holder": holder.to_json(), "expires": clock + LEASE_SECONDS}
     # One statement, so that of many who try at once one wins; the others wait for it and see what it has written.
@@ -72,9 +72,10 @@ def acquire(connection: Connection, name: str, holder: Holder, resume: bool = Tr
     )
     token = connection.execute(taking.returning(leases.c.token)).scalar_one_or_none()
     if token is None:
-        left = (leases.c.expires - now(connection)).label("left")
-        held = connection.execute(select(leases.c.holder, left).where(row)).one()
-        raise LeaseHeld(name, Holder.from_json(held.holder), max(0.0, held.left))
+        there = standings(connection, leases.c.name == name)[name]
+        if not (resume or there.held) and there.state in STOPPED:
+            raise StudyCancelled(name)
+        raise LeaseHeld(name, there.holder, max(0.0, there.seconds))
     return Lease(name, int(token))
 
 
@@ -101,33 +102,39 @@ def guard(connection: Connection, lease: Lease) -> None:
         raise LeaseLost(lease.name, released=token == lease.token)
 
 
-def enter(connection: Connection, lease: Lease, state: str, reason: str = "") -> None:
-    """Lets our study enter a state. Raises LeaseLost, and NotAllowed where it may not follow the present one."""
+def enter(connection: Connection, lease: Lease, state: str, reason: str = "") -> bool:
+    """Lets our study enter a state, and returns whether it was in another one.
+
+    Raises LeaseLost, and NotAllowed where it may not follow the present one.
+    """
     guard(connection, lease)
-    values = {"state": state, "reason": reason, "changed": now(connection)}
-    may = _ours(lease) & leases.c.state.in_(FOLLOWS[state] | {state})
-    if connection.execute(leases.update().where(may).values(values)).rowcount != 1:
-        there = connection.execute(select(leases.c.state).where(leases.c.name == lease.name)).scalar_one()
-        raise NotAllowed(lease.name, there, state)
+    there = standings(connection, leases.c.name == lease.name)[lease.name].state
+    if there != state:
+        if there not in FOLLOWS[state]:
+            raise NotAllowed(lease.name, there, state)
+        values = {"state": state, "reason": reason, "changed": now(connection)}
+        connection.execute(leases.update().where(_ours(lease)).values(values))
+    return there != state
 
 
-def cancel(connection: Connection, name: str) -> Standing | None:
+def cancel(connection: Connection, name: str) -> tuple[Standing, Standing] | None:
     """Lets a study that is being trained begin to be cancelled, and one that is queued or left over be cancelled.
 
-    Returns how it stands then; None for a study that nobody has trained yet. One that has ended stays as it is.
+    Returns how it stood and how it stands; None for a study that nobody has trained yet. One that has ended stays as it
+    is.
     """
     row = leases.c.name == name
     connection.execute(leases.update().where(row).values(token=leases.c.token))  # nobody changes it meanwhile
     there = standing(connection, name)
     if there is None:
         return None
-    wanted = CANCELLING if there.held else CANCELLED
-    values: dict[str, object] = {"state": wanted, "reason": "", "changed": now(connection)}
-    if there.state in FOLLOWS[wanted] - {QUEUED} | ({CANCELLING, QUEUED} if wanted == CANCELLED else set()):
+    wanted = CANCELLING if there.held and there.state != QUEUED else CANCELLED
+    if there.state in FOLLOWS[wanted]:
+        values: dict[str, object] = {"state": wanted, "reason": "", "changed": now(connection)}
         if wanted == CANCELLED:  # whoever was stopped, and goes on, must not write to it any more
             values |= {"token": leases.c.token + 1, "expires": 0.0}
         connection.execute(leases.update().where(row).values(values))
-    return standing(connection, name)
+    return there, standings(connection, row)[name]
 
 
 def standing(connection: Connection, name: str) -> Standing | None:
@@ -136,16 +143,21 @@ def standing(connection: Connection, name: str) -> Standing | None:
 
 
 def standings(connection: Connection, where: ColumnElement[bool] | None = None) -> dict[str, Standing]:
-    """Returns study -> how it stands, for all studies whose lease has ever been taken."""
+    """Returns study -> how it stands, for all studies whose lease has ever been taken.
+
+    What is damaged of a lease, which has no checksum, says nothing: as if the study had been left running.
+    """
     left = (leases.c.expires - now(connection)).label("left")
-    columns = (leases.c.name, leases.c.state, leases.c.reason, leases.c.changed, leases.c.token, leases.c.holder)
-    query = select(*columns, left, lasts(connection).label("lasts"))
-    return {
-        row.name: Standing(
-            row.state, row.reason, row.changed, row.token, Holder.from_json(row.holder), row.left if row.lasts else 0.0
-        )
-        for row in connection.execute(query if where is None else query.where(where))
-    }
+    query = select(leases, left, lasts(connection).label("lasts"))
+    rows = connection.execute(query if where is None else query.where(where)).all()
+    return {row.name: _standing(row) for row in rows if isinstance(row.name, str)}
+
+
+def _standing(row: Row[Any]) -> Standing:
+    state = row.state if row.state in FOLLOWS else RUNNING
+    reason, token = (row.reason if isinstance(row.reason, str) else ""), (row.token if type(row.token) is int else 0)
+    changed = row.changed if schema.is_moment(row.changed) else 0.0
+    return Standing(state, reason, changed, token, Holder.from_json(row.holder), row.left if row.lasts else 0.0)
 
 
 def lasts(connection: Connection) -> ColumnElement[bool]:

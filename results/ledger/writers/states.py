@@ -9,16 +9,20 @@ CANCELLED, FAILED, FINISHED = "cancelled", "failed", "finished"
 INTERRUPTED = "interrupted"
 """What a study is called that is running or cancelling although nobody trains it; it is seen, and never stored."""
 
+STOPPED = (CANCELLED, CANCELLING)
+"""Those of a study that somebody wants nobody to train."""
+
 FOLLOWS: dict[str, frozenset[str]] = {
-    QUEUED: frozenset({RUNNING, CANCELLED, FAILED, FINISHED}),
-    RUNNING: frozenset({QUEUED, RUNNING, CANCELLED, FAILED, FINISHED}),
+    QUEUED: frozenset({RUNNING}),
+    RUNNING: frozenset({QUEUED, CANCELLING, CANCELLED, FAILED, FINISHED}),
     CANCELLING: frozenset({RUNNING}),
     CANCELLED: frozenset({QUEUED, RUNNING, CANCELLING}),
     FAILED: frozenset({RUNNING, CANCELLING}),
     FINISHED: frozenset({RUNNING, CANCELLING}),
 }
-"""State -> those that it may follow. A study that has ended runs again only by another acquisition of its lease: after
-`run`, `--extend` or `resume`. One that is being cancelled may have been finished meanwhile, and is then finished."""
+"""State -> those that it may follow. One that is being cancelled may have been finished meanwhile, and is then finished.
+Whoever acquires the lease and begins to train, by `run`, `--extend` or `resume`, makes a study RUNNING from any state; one
+that was cancelled can only be acquired by `resume`."""
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,9 @@ import subprocess, sys, time
 from results.ledger.store import Store
 from results.ledger.writers.holder import here
 store = Store.open(sys.argv[1])
-lease = store.acquire("mine", here())
+store.acquire("mine", here())
 store.save_study("mine", {})
-store.enter(lease, "running")
+store.enter("running")
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
 print(child.pid, flush=True)
 time.sleep(1000)
@@ -137,9 +137,9 @@ def test_what_a_killed_run_left_is_cancelled_at_once(study):
 def test_a_process_of_another_machine_cannot_be_killed_from_here(study):
     study.out.mkdir(parents=True)
     with Store.open(study.storage) as store:
-        lease = store.acquire("mine", Holder("far", "another boot", "pid:[1]", 4711, 99))
+        store.acquire("mine", Holder("far", "another boot", "pid:[1]", 4711, 99))
         store.save_study("mine", {})
-        store.enter(lease, "running")
+        store.enter("running")
         with pytest.raises(Unavailable, match="pid 4711 on host far has not stopped by now and cannot be killed from"):
             cancel("mine", study.storage, deadline=0.1)
         assert store.standing("mine").state == "cancelling"

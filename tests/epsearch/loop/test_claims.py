@@ -80,7 +80,7 @@ def test_what_a_dead_study_had_claimed_is_trained(two):
     one.ask()
     other.tell([TRAIN(job) for job in other.ask()])
     assert other.ask() == []
-    one._store.release(one._store.lease)
+    one._store.release()
     assert {run.learner.seed for run in trained(other.ask())} == {1}
 
 
@@ -107,7 +107,7 @@ def test_after_a_lease_was_taken_again_what_is_on_its_way_is_claimed_anew(two):
     one.workers = other.workers = 100
     jobs = one.ask()
     lease = one._store.lease
-    one._store.release(lease)
+    one._store.release()
     one._store.acquire("one", here())
     assert one._store.lease.token == lease.token + 1
     assert one.ask() == jobs

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from epsearch import Interrupted, UsageError, run
-from epsearch.session import holding
+from epsearch.session import holding, session
 from results.ledger.store import Store
 from results.ledger.writers.errors import LeaseLost
 from results.ledger.writers.holder import here
@@ -39,7 +39,7 @@ def test_another_run_of_the_study_is_refused_in_one_line(other, study, small_stu
         run(study)
     assert other.all_runs() == [] and other.studies() == [], "nothing was trained or stored"
     assert run(small_study(**OPTIONS | {"name": "another"})).effort.trained > 0, "of other studies nothing is held"
-    other.release(other.lease)
+    other.release()
     assert run(study).effort.trained == 0, "the other one has trained the same members"
 
 
@@ -49,7 +49,7 @@ def test_a_run_can_wait_for_the_end_of_another(other, study, monkeypatch):
     class Patient(Recorded):
         def stop_wanted(self):
             if len(self.warnings) == 1 and other.lease is not None:
-                other.release(other.lease)
+                other.release()
                 other.lease = None
             return False
 
@@ -86,8 +86,8 @@ def test_a_lease_is_renewed_and_given_back(study, monkeypatch):
     monkeypatch.setattr(holding, "LEASE_SECONDS", 0.03)
     renewed, renew = threading.Event(), Store.renew
 
-    def seen(store, lease):
-        answer = renew(store, lease)
+    def seen(store):
+        answer = renew(store)
         renewed.set()
         return answer
 
@@ -103,8 +103,9 @@ def test_a_lease_is_renewed_and_given_back(study, monkeypatch):
         store.acquire("mine", here())
 
 
-def test_a_run_that_has_lost_its_lease_writes_no_more(study):
-    """As after a minute in which the machine slept: somebody else has gone on with the study."""
+def test_a_run_that_has_lost_its_lease_writes_no_more(study, monkeypatch):
+    """As after a minute in which the machine slept: somebody else has gone on with the study for long."""
+    monkeypatch.setattr(session, "PATIENCE", 0.0)
 
     class TakenOver(Recorded):
         def records(self, stored):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from results.ledger import holder as module
+from results.ledger.writers import holder as module
 from results.ledger.writers.holder import UNKNOWN, Holder, here
 from tests.support.holders import another_process, dead, killed, needs_proc
 

@@ -23,6 +23,8 @@ from results.ledger.record import Summary, same_result
 from results.ledger.store import Store, StoreError
 from results.ledger.url import LedgerUrl
 from results.ledger.writers.holder import here
+from results.ledger.writers.leases import Lease
+from results.ledger.writers.states import FINISHED, INTERRUPTED, RUNNING
 from tests.support.limits import HANGS
 from tests.support.synthetic import ROOT, process, record
 
@@ -50,19 +52,34 @@ VERSION_4 = (
         name VARCHAR(255) NOT NULL, study VARCHAR(64) NOT NULL, summary TEXT NOT NULL, checksum VARCHAR(64) NOT NULL,
         PRIMARY KEY (name))""",
 )
+# And version 5.
+VERSION_5 = (
+    """CREATE TABLE epsearch_leases (
+        name VARCHAR(255) NOT NULL, token BIGINT NOT NULL, holder TEXT NOT NULL, expires DOUBLE PRECISION NOT NULL,
+        PRIMARY KEY (name))""",
+    """CREATE TABLE epsearch_claims (
+        key VARCHAR(64) NOT NULL, study VARCHAR(255) NOT NULL, token BIGINT NOT NULL, PRIMARY KEY (key))""",
+)
+ADDED = {3: VERSION_3, 4: VERSION_4, 5: VERSION_5}
 STUDY = schema.study_to_row("demo", {"repeats": 5}, "2025-11-21T00:00:00+00:00")
+GROWN = schema.study_to_row("grown", {"repeats": 6}, "2025-11-22T00:00:00+00:00")
 SUMMARY = Summary("demo", STUDY["checksum"], "finished", {"epsilon": 0.1}, 1 / 3, False)
 MEMBERS = [record(seed=s) for s in range(3)] + [record(seed=3, diverged=True)]
 KEYS = [member.key for member in MEMBERS]
-TOLD = f"the ledger had schema version 4 and was brought up to {schema.VERSION}"
+LEASES = [{"name": name, "token": 7, "holder": "{}", "expires": 0.0} for name in ("demo", "begun", "grown", "new")]
+SUMMARIES = [
+    Summary(name, "before", status, None, None, False)
+    for name, status in (("begun", "repeat 1"), ("grown", "finished"))
+]
+TOLD = f"the ledger had schema version 5 and was brought up to {schema.VERSION}"
 
 
-def make_older(url: str, number: int = 4) -> None:
+def make_older(url: str, number: int = 5) -> None:
     """A ledger of an older version with MEMBERS and the study `demo`."""
-    statements = [*VERSION_3, *(VERSION_4 if number == 4 else ())]
+    statements = [statement for version, new in ADDED.items() if version <= number for statement in new]
     rows = [("schema", {"id": 1, "version": number}), ("studies", STUDY)]
     rows += [("runs", schema.to_row(member)) for member in MEMBERS]
-    rows += [("summaries", schema.summary_to_row(SUMMARY))] if number == 4 else []
+    rows += [("summaries", schema.summary_to_row(SUMMARY))] if number > 3 else []
     engine = connect(url)
     with engine.begin() as connection:
         for statement in statements:
@@ -97,14 +114,15 @@ def version(url: str) -> int:
 
 
 def tables(url: str) -> dict[str, object]:
-    """Columns of every table of ours, but for defaults, and the primary keys."""
+    """Columns of every table of ours, but for defaults, its indexes and primary key."""
     engine = connect(url)
     there = inspect(engine)
     found: dict[str, object] = {}
     for name in there.get_table_names():
         if name.startswith("epsearch_"):
             columns = {one["name"]: (str(one["type"]), one["nullable"]) for one in there.get_columns(name)}
-            found[name] = (columns, there.get_pk_constraint(name)["constrained_columns"])
+            indexes = {one["name"]: one["column_names"] for one in there.get_indexes(name)}
+            found[name] = (columns, indexes, there.get_pk_constraint(name)["constrained_columns"])
     engine.dispose()
     return found
 
@@ -113,14 +131,14 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def check_members(store: Store, number: int = 4) -> None:
+def check_members(store: Store, number: int = 5) -> None:
     found = store.get(KEYS)
     assert not found.damaged and len(found) == len(MEMBERS)
     assert all(same_result(found[member.key], member) for member in MEMBERS)
     study = store.study("demo")
     assert study is not None and study.config == {"repeats": 5} and not study.damage
-    assert store.summaries() == ({"demo": SUMMARY} if number == 4 else {})
-    assert store.claimed(KEYS) == {}
+    assert store.summaries() == ({"demo": SUMMARY} if number > 3 else {})
+    assert store.claimed(KEYS) == {} and store.standings() == {} and store.events("demo") == []
 
 
 def test_every_version_since_the_third_leads_to_the_next() -> None:
@@ -134,26 +152,73 @@ def test_it_is_read_as_it_is(url: str) -> None:
     with Store.read(url) as store:
         check_members(store)
         assert len(store.all_runs()) == len(MEMBERS) and store.told == ""
-    assert (version(url), tables(url)) == (4, before)
+    assert (version(url), tables(url)) == (5, before)
 
 
-@pytest.mark.parametrize("number", [3, 4])
+@pytest.mark.parametrize("number", ADDED)
 def test_nothing_is_lost_and_everything_new_works(url: str, number: int) -> None:
     make_older(url, number)
     for turn in range(2):
         with opened(url) as store:
             check_members(store, number)
             assert len(store.all_runs()) == len(MEMBERS)
-            assert store.told.startswith(TOLD.replace("4", str(number), 1)) if turn == 0 else store.told == ""
+            assert store.told.startswith(TOLD.replace("5", str(number), 1)) if turn == 0 else store.told == ""
         assert version(url) == schema.VERSION
     with Store.open(url) as store:
         assert store.add([record(seed=9), *MEMBERS]) == 1
         assert store.certify([Certificate(KEYS[0], 0.0, 0.0, "")]) == 1
-        lease = store.acquire("demo", here())
-        assert store.claim(lease, [*KEYS, "00ff"]) == {"00ff"} and store.claimed(["00ff"]) == {"00ff": "demo"}
+        assert store.acquire("demo", here()) == Lease("demo", 1)
+        assert store.claim([*KEYS, "00ff"]) == {"00ff"} and store.claimed(["00ff"]) == {"00ff": "demo"}
+        store.note([("note", {"text": "later"})])
+        store.enter(FINISHED)
+        assert [one.id for one in store.events("demo")] == [1, 2, 3]
+        standing = store.standing("demo")
+        assert standing is not None and standing.state == FINISHED
 
 
-@pytest.mark.parametrize("number", [3, 4])
+def test_a_study_that_was_finished_is_and_any_other_was_left_running(url: str) -> None:
+    """A summary of what a study was before it grew says nothing."""
+    make_older(url)
+    engine = connect(url)
+    with engine.begin() as connection:
+        connection.execute(text(insert("studies", GROWN)), GROWN)
+        for summary in SUMMARIES:
+            connection.execute(schema.summaries.insert().values(schema.summary_to_row(summary)))
+        for lease in LEASES:
+            connection.execute(text(insert("leases", lease)), lease)
+    engine.dispose()
+    with opened(url) as store:
+        standings = store.standings()
+        stored = {name: standing.state for name, standing in standings.items()}
+        assert stored == {"demo": FINISHED, "begun": RUNNING, "grown": RUNNING, "new": RUNNING}
+        assert standings["new"].now == INTERRUPTED and standings["new"].reason == "" and standings["new"].changed == 0
+        assert store.acquire("demo", here()) == Lease("demo", 8)
+
+
+DAMAGE = {
+    "DROP TABLE epsearch_leases": "epsearch_leases",
+    "DROP TABLE epsearch_claims": "there is no table epsearch_claims",
+    "ALTER TABLE epsearch_leases DROP COLUMN expires": "epsearch_leases has no column expires",
+    "ALTER TABLE epsearch_leases ADD COLUMN state VARCHAR(16)": "state",
+    "ALTER TABLE epsearch_summaries RENAME TO other": "there is no table epsearch_summaries",
+    "CREATE TABLE epsearch_events (id INTEGER PRIMARY KEY)": "epsearch_events",
+}
+
+
+@pytest.mark.parametrize("statement", DAMAGE)
+def test_tables_that_are_damaged_are_one_line_and_stay_as_they_are(url: str, statement: str) -> None:
+    make_older(url)
+    engine = connect(url)
+    with engine.begin() as connection:
+        connection.exec_driver_sql(statement)
+    engine.dispose()
+    before = tables(url)
+    with pytest.raises(StoreError, match=DAMAGE[statement]) as caught:
+        opened(url)
+    assert "\n" not in str(caught.value) and (version(url), tables(url)) == (5, before)
+
+
+@pytest.mark.parametrize("number", ADDED)
 def test_a_ledger_brought_up_to_date_has_the_tables_of_a_new_one(url: str, store: Store, number: int) -> None:
     new = tables(url)
     engine = connect(url)
@@ -168,15 +233,15 @@ def test_sqlite_is_copied_first(tmp_path: Path) -> None:
     url, file = on_sqlite(tmp_path)
     file.chmod(0o640)
     with Store.open(url) as store:
-        assert store.told == f"{TOLD}; the ledger as it was before is kept in {file}.v4"
-    assert names(tmp_path) == ["ledger.db", "ledger.db.v4"]
-    copy = f"sqlite:///{file}.v4"
-    assert (tmp_path / "ledger.db.v4").stat().st_mode & 0o777 == 0o640
+        assert store.told == f"{TOLD}; the ledger as it was before is kept in {file}.v5"
+    assert names(tmp_path) == ["ledger.db", "ledger.db.v5"]
+    copy = f"sqlite:///{file}.v5"
+    assert (tmp_path / "ledger.db.v5").stat().st_mode & 0o777 == 0o640
     with Store.read(copy) as store:
         check_members(store)
-    with closing(sqlite3.connect(f"{file}.v4")) as connection:
+    with closing(sqlite3.connect(f"{file}.v5")) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        assert connection.execute("SELECT version FROM epsearch_schema").fetchone() == (4,)
+        assert connection.execute("SELECT version FROM epsearch_schema").fetchone() == (5,)
 
 
 def test_what_another_program_has_just_written_is_in_the_copy(tmp_path: Path) -> None:
@@ -188,13 +253,13 @@ def test_what_another_program_has_just_written_is_in_the_copy(tmp_path: Path) ->
             other.execute(insert("runs", late), late)
         assert (tmp_path / "ledger.db-wal").stat().st_size > 0
         Store.open(url).close()
-    with Store.read(f"sqlite:///{file}.v4") as copy:
+    with Store.read(f"sqlite:///{file}.v5") as copy:
         assert len(copy.all_runs()) == len(MEMBERS) + 1
 
 
 def test_a_copy_of_another_time_stays(tmp_path: Path) -> None:
     url, file = on_sqlite(tmp_path)
-    older, second = tmp_path / "ledger.db.v4", tmp_path / "ledger.db.v4.2"
+    older, second = tmp_path / "ledger.db.v5", tmp_path / "ledger.db.v5.2"
     older.write_bytes(b"of last year")
     with Store.open(url) as store:
         assert store.told.endswith(f"is kept in {second}")
@@ -202,7 +267,7 @@ def test_a_copy_of_another_time_stays(tmp_path: Path) -> None:
     file.write_bytes(second.read_bytes())  # gone back to
     with Store.open(url) as store:
         assert store.told.endswith(f"is kept in {second}")
-    assert names(tmp_path) == ["ledger.db", "ledger.db.v4", "ledger.db.v4.2"]
+    assert names(tmp_path) == ["ledger.db", "ledger.db.v5", "ledger.db.v5.2"]
 
 
 @pytest.mark.parametrize("name", ["what?.db", "100%.db", "a#b.db", b"caf\xe9.db".decode(errors="surrogateescape")])
@@ -211,19 +276,19 @@ def test_any_name_will_do(tmp_path: Path, name: str) -> None:
     make_older(url.revealed)
     with Store.open(url) as store:
         assert store.told
-    assert names(tmp_path) == [name, f"{name}.v4"]
+    assert names(tmp_path) == [name, f"{name}.v5"]
 
 
 def test_without_a_copy_nothing_changes(tmp_path: Path) -> None:
     url, file = on_sqlite(tmp_path)
     before = file.read_bytes()
-    (tmp_path / "ledger.db.v4.part").mkdir()
+    (tmp_path / "ledger.db.v5.part").mkdir()
     with pytest.raises(
         StoreUnavailable, match=r"^cannot copy the ledger to .*\.part before .*; the ledger is unchanged$"
     ) as one:
         Store.open(url)
     assert "\n" not in str(one.value)
-    assert file.read_bytes() == before and names(tmp_path) == ["ledger.db", "ledger.db.v4.part"]
+    assert file.read_bytes() == before and names(tmp_path) == ["ledger.db", "ledger.db.v5.part"]
 
 
 def test_another_database_is_brought_up_to_date_by_the_command_alone(url: str) -> None:
@@ -231,10 +296,10 @@ def test_another_database_is_brought_up_to_date_by_the_command_alone(url: str) -
         pytest.skip("a file is copied and brought up to date by whoever writes to it")
     make_older(url)
     before = tables(url)
-    with pytest.raises(StoreError, match=r"^the ledger has schema version 4, .* `epsearch db upgrade`") as one:
+    with pytest.raises(StoreError, match=r"^the ledger has schema version 5, .* `epsearch db upgrade`") as one:
         Store.open(url)
     assert "\n" not in str(one.value)
-    assert (version(url), tables(url)) == (4, before)
+    assert (version(url), tables(url)) == (5, before)
     with Store.upgrade(url) as store:
         assert store.told == TOLD
         check_members(store)
@@ -251,14 +316,14 @@ def test_a_failure_halfway_leaves_it_as_it_was(url: str, monkeypatch: pytest.Mon
     before = tables(url)
 
     def half(connection: Connection) -> None:
-        migrations.add_leases(connection)
+        migrations.add_states(connection)
         connection.exec_driver_sql("ALTER TABLE epsearch_runs ADD COLUMN seed BIGINT")  # which is there already
 
     with monkeypatch.context() as broken:
-        broken.setitem(MIGRATIONS, 4, half)
+        broken.setitem(MIGRATIONS, 5, half)
         with pytest.raises(StoreError, match="seed"):
             opened(url)
-    assert (version(url), tables(url)) == (4, before)
+    assert (version(url), tables(url)) == (5, before)
     with opened(url) as store:
         check_members(store)
 
@@ -266,13 +331,13 @@ def test_a_failure_halfway_leaves_it_as_it_was(url: str, monkeypatch: pytest.Mon
 def test_a_migration_that_does_not_do_its_work_is_undone(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     make_older(url)
     with monkeypatch.context() as broken:
-        broken.setitem(MIGRATIONS, 4, lambda connection: None)
-        with pytest.raises(StoreError, match="there is no table epsearch_leases"):
+        broken.setitem(MIGRATIONS, 5, lambda connection: None)
+        with pytest.raises(StoreError, match="there is no table epsearch_reruns"):
             opened(url)
-    assert version(url) == 4
+    assert version(url) == 5
 
 
-@pytest.mark.parametrize("old", [True, False], ids=["version 4", "new"])
+@pytest.mark.parametrize("old", [True, False], ids=["version 5", "new"])
 def test_many_threads_open_it_at_once(url: str, old: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "BUSY_SECONDS", HANGS)
     if old:
@@ -307,7 +372,7 @@ def test_two_processes_bring_it_up_to_date_once(tmp_path: Path) -> None:
     assert sum(TOLD in out for out, _ in outputs) == 1
     with Store.open(url) as store:
         assert len(store.all_runs()) == len(MEMBERS) + 2
-    assert names(tmp_path) == ["ledger.db", "ledger.db.v4"]
+    assert names(tmp_path) == ["ledger.db", "ledger.db.v5"]
 
 
 # Where a process is killed: what of the program is put in the place of what.
@@ -316,7 +381,7 @@ KILLED = {
     "in the copy": "migrations._flush = die",
     "before the copy has its name": "migrations._names = die",
     "after the copy": "layout.migrate = die",
-    "between table and version": "migrations.MIGRATIONS[4] = after(migrations.add_leases)",
+    "between table and version": "migrations.MIGRATIONS[5] = after(migrations.add_states)",
     "before the end": "layout.migrate = after(migrations.migrate)",
 }
 CHILD = """
@@ -343,28 +408,27 @@ def test_a_kill_leaves_the_old_ledger_and_no_more_than_one_copy(tmp_path: Path, 
         assert subprocess.run(command, cwd=ROOT, timeout=HANGS).returncode == -signal.SIGKILL
         with Store.read(url) as store:
             check_members(store)
-    assert version(url) == 4
+    assert version(url) == 5
     with Store.open(url) as store:
-        assert store.told == f"{TOLD}; the ledger as it was before is kept in {file}.v4"
+        assert store.told == f"{TOLD}; the ledger as it was before is kept in {file}.v5"
         check_members(store)
-    assert names(tmp_path) == ["ledger.db", "ledger.db.v4"]
+    assert names(tmp_path) == ["ledger.db", "ledger.db.v5"]
     with closing(sqlite3.connect(file)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-def test_a_version_before_the_last_two_is_brought_up_to_date_but_not_read(url: str) -> None:
-    make_older(url, 3)
-    wanted = (
-        "the ledger has schema version 3, this epsearch writes 5 and reads 4 and 5; `epsearch db upgrade` brings it"
-    )
-    with pytest.raises(StoreError, match=f"^{wanted}"):
+@pytest.mark.parametrize("number", [3, 4])
+def test_a_version_before_the_last_two_is_brought_up_to_date_but_not_read(url: str, number: int) -> None:
+    make_older(url, number)
+    wanted = f"schema version {number}, this epsearch writes 6 and reads 5 and 6; `epsearch db upgrade` brings it"
+    with pytest.raises(StoreError, match=f"^the ledger has {wanted}"):
         Store.read(url)
-    assert version(url) == 3
+    assert version(url) == number
     with opened(url) as store:
-        assert store.told.startswith("the ledger had schema version 3 and was brought up to 5")
-        check_members(store, 3)
+        assert store.told.startswith(f"the ledger had schema version {number} and was brought up to 6")
+        check_members(store, number)
     with Store.read(url) as store:
-        check_members(store, 3)
+        check_members(store, number)
 
 
 @pytest.mark.parametrize("open_it", [Store.open, Store.read, Store.upgrade], ids=["open", "read", "upgrade"])
