@@ -26,7 +26,10 @@ COMMANDS = {
     "run": ["run", *ARGUMENTS, "--name", NAME, "--json"],
 }
 FOUND = ("chosen", "chosen_score", "rounds", "evaluation")
-TABLES = ("epsearch_runs", "epsearch_studies", "epsearch_certificates", "epsearch_summaries", "epsearch_schema")
+TABLES = (
+    *("epsearch_runs", "epsearch_studies", "epsearch_certificates", "epsearch_summaries", "epsearch_schema"),
+    *("epsearch_leases", "epsearch_claims", "epsearch_events", "epsearch_reruns"),
+)
 JUNK = (
     None,
     "",
@@ -95,6 +98,8 @@ def alter_json(file, draw):
         (
             ("epsearch_studies", "config"),
             ("epsearch_summaries", "summary"),
+            ("epsearch_leases", "holder"),
+            ("epsearch_events", "data"),
             *(("epsearch_runs", name) for name in ("content", "accuracies", "initial", "within")),
         )
     )

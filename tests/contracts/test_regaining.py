@@ -1,0 +1,157 @@
+"""A run whose lease was taken over stores what it trained once the other one has ended; the tests have a clock."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from results.ledger.retry import Patience
+from results.ledger.store import Store, StoreError
+from results.ledger.writers.errors import LeaseLost
+from results.ledger.writers.holder import here
+from results.ledger.writers.leases import Lease
+from results.ledger.writers.states import CANCELLED, FINISHED, RUNNING
+from tests.support.leases import FAR, content, expire
+from tests.support.limits import HANGS
+from tests.support.synthetic import record
+
+MEMBERS = [record(seed=seed) for seed in range(6)]
+KEYS = {member.key for member in MEMBERS}
+
+
+class Clock:
+    """Time that passes by sleeping only; in the third second something happens."""
+
+    def __init__(self, happens: Callable[[], object] = lambda: None) -> None:
+        self.now, self.told, self.happens = 0.0, list[str](), happens
+
+    def sleep(self, seconds: float) -> None:
+        before, self.now = self.now, self.now + seconds
+        if before < 3 <= self.now:
+            self.happens()
+
+    def patience(self, seconds: float = 60) -> Patience:
+        return Patience(seconds, self.told.append, self.sleep, lambda: self.now)
+
+
+@pytest.fixture
+def lost(store: Store, other: Store) -> Callable[[], None]:
+    """Store has lost its lease to the other one; it is called when that is to end."""
+    store.acquire("demo", FAR)
+    expire(store)
+    other.acquire("demo", here())
+
+    def end() -> None:
+        other.add(MEMBERS[:2])
+        other.enter(FINISHED)
+        other.release()
+
+    return end
+
+
+def test_what_was_trained_is_stored_when_the_other_one_has_ended(
+    store: Store, other: Store, lost: Callable[[], None]
+) -> None:
+    clock = Clock(lost)
+    store.patience = clock.patience()
+    assert store.add(MEMBERS) == len(MEMBERS) - 2, "what the other one has stored is recognised"
+    assert {one.key for one in store.all_runs()} == KEYS
+    assert 3 <= clock.now < 60 and store.lease == Lease("demo", 3)
+    (told,) = clock.told
+    assert told.startswith("study 'demo' is being trained by pid") and told.endswith(
+        "; waiting for up to 60 s to store results"
+    )
+    standing = store.standing("demo")
+    assert standing is not None and (standing.state, standing.token) == (RUNNING, 3)
+    assert store.renew() and not other.renew()
+
+
+WRITES: dict[str, Callable[[Store], object]] = {
+    "claim": lambda store: store.claim([*KEYS, "00ff"]),
+    "enter": lambda store: store.enter(FINISHED),
+    "add": lambda store: store.add(MEMBERS),
+    "save_study": lambda store: store.save_study("demo", {"repeats": 5}),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_every_call_goes_on_under_the_lease_that_it_got_back(
+    store: Store, other: Store, lost: Callable[[], None], write: Callable[[Store], object]
+) -> None:
+    store.patience = Clock(lost).patience()
+    write(store)
+    assert store.lease == Lease("demo", 3) and store.renew()
+    store.note([("note", {})])
+    assert store.events("demo")[-1].token == 3
+    store.release()
+    assert other.acquire("demo", here()) == Lease("demo", 4), "the one that it got back was given back"
+
+
+def test_one_that_is_free_again_is_taken_at_once(store: Store, lost: Callable[[], None]) -> None:
+    clock = Clock()
+    store.patience = clock.patience()
+    lost()
+    assert store.add(MEMBERS) == len(MEMBERS) - 2 and clock.now == 0 and clock.told == []
+
+
+@pytest.mark.parametrize("seconds", [0.0, 60.0])
+def test_patience_ends(store: Store, lost: Callable[[], None], seconds: float) -> None:
+    clock = Clock()
+    store.patience = clock.patience(seconds)
+    before = content(store)
+    with pytest.raises(LeaseLost, match="has been taken over by another run"):
+        store.add(MEMBERS)
+    assert seconds - 2 < clock.now <= seconds and content(store) == before and len(clock.told) == (seconds > 0)
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_after_its_own_release_a_store_regains_nothing(store: Store, other: Store, taken: bool) -> None:
+    clock = Clock()
+    store.patience = clock.patience()
+    store.acquire("demo", FAR)
+    store.release()
+    if taken:
+        other.acquire("demo", here())
+        other.release()
+    before = content(store)
+    with pytest.raises(LeaseLost) as caught:
+        store.add(MEMBERS)
+    assert caught.value.released is not taken and clock.now == 0 and content(store) == before
+    store.acquire("demo", FAR)
+    assert store.add(MEMBERS) == len(MEMBERS)
+
+
+def test_a_study_that_the_other_one_was_told_to_cancel_stays_cancelled(
+    store: Store, other: Store, lost: Callable[[], None]
+) -> None:
+    def cancelled() -> None:
+        store.cancel("demo")
+        other.enter(CANCELLED)
+        other.release()
+
+    store.patience = Clock(cancelled).patience()
+    with pytest.raises(StoreError, match="was cancelled; `epsearch resume demo`"):
+        store.add(MEMBERS)
+    assert store.all_runs() == []
+
+
+def test_threads_that_lost_it_together_regain_it_once(store: Store, lost: Callable[[], None]) -> None:
+    together, added, problems = threading.Barrier(len(MEMBERS)), list[int](), list[Exception]()
+    lost()
+    store.patience = Clock().patience()
+
+    def work(number: int) -> None:
+        together.wait(HANGS)
+        try:
+            added.append(store.add([MEMBERS[number]]))
+        except StoreError as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(len(MEMBERS))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == [] and sorted(added) == [0, 0, 1, 1, 1, 1] and store.lease == Lease("demo", 3)
