@@ -15,7 +15,7 @@ from results.ledger.store import Store, StoreError
 from results.ledger.writers.errors import LeaseHeld, StudyCancelled
 from results.ledger.writers.holder import here
 from results.ledger.writers.leases import LEASE_SECONDS, RENEW
-from results.ledger.writers.states import CANCELLED, FAILED, FINISHED, RUNNING
+from results.ledger.writers.states import CANCELLED, FAILED, FINISHED
 
 POLL_SECONDS = 1.0  # between two looks at a lease that another run has
 TICK_SECONDS = 1.0  # between two looks at what is to be told, and at whether the study is being cancelled
@@ -36,7 +36,7 @@ class Held:
 
     def runs(self) -> None:
         """From now on the study is running, whatever it was before; what ends it says what it is then."""
-        self._store.enter(RUNNING)
+        self._store.begin()
         self._entered = True
 
     def end(self, error: BaseException | None) -> None:
@@ -110,7 +110,7 @@ def acquire(store: Store, name: str, events: Events, wait: bool = False, resume:
     told = False
     while True:
         try:
-            store.acquire(name, here(), resume)
+            store.acquire(name, here(), resume, begin=False)
             return
         except StudyCancelled as error:
             raise Cancelled(str(error), error.study) from error

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 from results.ledger import schema
 from results.ledger.access import Access, Prepare
@@ -15,7 +15,7 @@ from results.ledger.writers.errors import LeaseHeld, LeaseLost
 from results.ledger.writers.events import Event
 from results.ledger.writers.holder import Holder, here
 from results.ledger.writers.leases import Lease
-from results.ledger.writers.states import CANCELLING, Standing
+from results.ledger.writers.states import CANCELLING, RUNNING, Standing
 
 REGAIN_SECONDS = 1.0
 """Between two tries to get a lease back."""
@@ -33,10 +33,11 @@ class Leased(Access):
         self._regaining = threading.Lock()
         self._given_back = False
 
-    def acquire(self, name: str, holder: Holder, resume: bool = True) -> Lease:
+    def acquire(self, name: str, holder: Holder, resume: bool = True, begin: bool = True) -> Lease:
         """Takes the lease of a study, stored or not, under which this store then writes.
 
-        holder: from `here`; resume: also of a study that was cancelled. Raises LeaseHeld while somebody else has it,
+        holder: from `here`; resume: also of a study that was cancelled; begin: the study runs from now on, else from
+        `begin` on, and until then its state stays as it was. Raises LeaseHeld while somebody else has it,
         and StudyCancelled. A lease that is over, or whose holder is gone, is taken over.
         """
         own = holder.acquiring()
@@ -45,11 +46,20 @@ class Leased(Access):
             with self._transaction("write to") as connection:
                 lease = leases.acquire(connection, name, own, resume)
                 claims.drop_all(connection, name)  # of those who had it before
+                if begin:
+                    _begin(connection, lease)
                 return lease
 
         self.lease = lease = self.patience.again(work)
         self._given_back = False
         return lease
+
+    @tried_again
+    def begin(self) -> None:
+        """Lets our study run, whatever it was when we acquired it. Raises LeaseLost."""
+        lease = self._own()
+        with self._transaction("write to") as connection:
+            _begin(connection, lease)
 
     def renew(self) -> bool:
         """Lets our lease last LEASE_SECONDS from now; returns False if it was taken over or released.
@@ -80,7 +90,7 @@ class Leased(Access):
                 if self.patience.again(self.renew):
                     return
                 try:
-                    self.acquire(lost.study, here(), resume=False)
+                    self.acquire(lost.study, here(), resume=False, begin=False)
                     return
                 except LeaseHeld as held:
                     if not told:
@@ -180,6 +190,11 @@ class Leased(Access):
             return {}
         with self._transaction("read") as connection:
             return claims.claimed(connection, sorted(set(keys)))
+
+
+def _begin(connection: Connection, lease: Lease) -> None:
+    leases.begin(connection, lease)
+    events.append(connection, lease.name, lease.token, [_state(RUNNING)])
 
 
 def _state(state: str, reason: str = "") -> tuple[str, dict[str, str]]:

@@ -51,7 +51,7 @@ def now(connection: Connection) -> ColumnElement[float]:
 def acquire(connection: Connection, name: str, holder: Holder, resume: bool = True) -> Lease:
     """Takes the lease of a study: a new one, one that is over or released, or one whose holder is gone.
 
-    The study's state stays as it is until `enter`; that of a new one is `running`.
+    The study's state stays as it is until `begin`; that of a new one is `running`.
 
     holder: as `Holder.acquiring` returns it; the same once more takes what it took before. resume: also one that was
     cancelled. Raises LeaseHeld and StudyCancelled.
@@ -77,6 +77,13 @@ def acquire(connection: Connection, name: str, holder: Holder, resume: bool = Tr
             raise StudyCancelled(name)
         raise LeaseHeld(name, there.holder, max(0.0, there.seconds))
     return Lease(name, int(token))
+
+
+def begin(connection: Connection, lease: Lease) -> None:
+    """Lets our study run, whatever it was when we acquired it. Raises LeaseLost."""
+    guard(connection, lease)
+    values = {"state": RUNNING, "reason": "", "changed": now(connection)}
+    connection.execute(leases.update().where(_ours(lease)).values(values))
 
 
 def renew(connection: Connection, lease: Lease) -> bool:

@@ -14,15 +14,15 @@ STOPPED = (CANCELLED, CANCELLING)
 
 FOLLOWS: dict[str, frozenset[str]] = {
     QUEUED: frozenset({RUNNING}),
-    RUNNING: frozenset({QUEUED, CANCELLING, CANCELLED, FAILED, FINISHED}),
+    RUNNING: frozenset({QUEUED}),
     CANCELLING: frozenset({RUNNING}),
     CANCELLED: frozenset({QUEUED, RUNNING, CANCELLING}),
     FAILED: frozenset({RUNNING, CANCELLING}),
     FINISHED: frozenset({RUNNING, CANCELLING}),
 }
-"""State -> those that it may follow. One that is being cancelled may have been finished meanwhile, and is then finished.
-Whoever acquires the lease and begins to train, by `run`, `--extend` or `resume`, makes a study RUNNING from any state; one
-that was cancelled can only be acquired by `resume`."""
+"""State -> those that it may follow under one lease. One that is being cancelled may have been finished meanwhile, and
+is then finished. Whoever acquires the lease, by `run`, `--extend` or `resume`, and begins, makes a study RUNNING from
+any state; one that has ended never runs again otherwise."""
 
 
 @dataclass(frozen=True)
