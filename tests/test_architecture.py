@@ -28,6 +28,7 @@ ALLOWED = {
 # Numba comes in through one module, which engines/__init__.py imports late, so that a GPU machine can do without.
 ALLOWED_ALONE = {"trainers/engines/compiled/kernels.py": {"numba"}}
 AT_CALL_TIME = {
+    "trainers/kept/places.py": {"fsspec"},
     "trainers/streams/images/decoder.py": {"PIL"},
     "trainers/streams/pixels/digits.py": {"sklearn"},
     "trainers/streams/download.py": {"torchvision"},
@@ -76,7 +77,10 @@ def test_the_arrow_test_sees_imports():
     ("module", "absent"),
     [
         ("trainers", ["torch", "ray", "pandas", "epsearch"]),
-        ("trainers.population", ["ray", "pandas", "plotly", "sqlalchemy", "sklearn", "torchvision", "epsearch"]),
+        (
+            "trainers.population",
+            ["ray", "pandas", "plotly", "sqlalchemy", "sklearn", "torchvision", "fsspec", "epsearch"],
+        ),
         ("search_spaces", ["torch", "ray", "optuna", "pandas", "results"]),
         ("search_spaces.adapters.optuna_strategies", ["torch", "ray", "pandas", "results"]),
         ("results", ["torch", "ray", "plotly", "trainers", "search_spaces"]),

@@ -1,26 +1,33 @@
-"""Learners after a task, kept in a folder: first tasks for other cohorts to share, later ones for a run that is killed.
+"""Learners after a task: first tasks for other cohorts to share, later ones for runs that are killed, and for forks.
 
-Without a memory ε plays no part, nor does the method, so a first task of plain SGD is kept once for all of them. Later
-tasks are kept under the learner's own key, the newest only, until the run ends.
+Without a memory ε plays no part, nor does the method, so a first task of plain SGD is kept once for all of them, in a
+folder of this machine. Runs are kept under the learner's own key, there or in a place that machines share. What is kept
+of one are its parameters, the method's arrays, the accuracies so far and the number of the task: memory and schedule
+follow from that and the seed.
 """
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 
 from trainers.cohort import PROTOCOL_VERSION, Architecture, Cohort, CohortResult, Learner
 from trainers.engines.base import Learners
+from trainers.forks import Fork, described
 from trainers.kept.array_store import Arrays, Kept
+from trainers.kept.places import Folder, Place, place, reason
+from trainers.kept.runs import Runs
 from trainers.networks.weights import check
+from trainers.notes import tell
 from trainers.numeric_path import NumericPath
 from trainers.streams.base import TaskStream
 
 AT_MOST_EVERY = 20.0  # seconds between two checkpoints of a run: a short run needs none
 STATE, RESULT = "state.", "result."  # what the names in a file begin with
+TRAINING, NEWEST, EVERY = KEEP = ("training", "newest", "all")
 MEASURED = ("accuracies", "initial", "within", "violations", "diverged_task", "diverged_step")
 
 
@@ -38,35 +45,54 @@ class Origin(NamedTuple):
         return cls(learner.seed, rate, tuple(others))
 
 
+@dataclass(frozen=True)
+class Keeping:
+    """Where what is kept, and how much. Raises ValueError, in one line."""
+
+    folder: Path | None = None
+    """First tasks, and runs where there is no `store`: a cache of limited size, of this machine."""
+    store: str | Path | None = None
+    """Runs: a folder or a URL of fsspec."""
+    keep: str = TRAINING
+    """Of KEEP: a run's newest task until the training ends, that task until `forget`, every task until then."""
+
+    def __post_init__(self) -> None:
+        if self.keep not in KEEP:
+            raise ValueError(f"keep must be one of {', '.join(KEEP)}, got {self.keep!r}")
+        if self.keep != TRAINING and self.store is None:
+            raise ValueError(f"keep {self.keep!r} needs a store: the folder is a cache, from which anything may go")
+
+
 class Checkpoints:
-    """What is kept of runs of learners that are alike, on one stream and numeric path. Without a folder, nothing."""
+    """What is kept of runs of learners that are alike, on one stream and numeric path. With no place, nothing."""
 
     def __init__(
         self,
-        folder: Path | None,
+        keeping: Keeping,
         cohort: Cohort,
         stream: TaskStream,
         architecture: Architecture,
         path: NumericPath,
         transfer: bool,
     ) -> None:
-        self._kept = Kept(folder) if folder else None
-        self._saved = time.monotonic()
-        gpu = torch.cuda.get_device_name() if path.device == "cuda" else None
+        self._saved, self._tasks = time.monotonic(), len(stream.tasks)
+        self._every = keeping.keep == EVERY
         common = {
             "version": PROTOCOL_VERSION,
             "stream": stream.describe(),
-            "batch_size": cohort.shared.batch_size,
             "hidden": architecture.hidden,
             "network": architecture.network,
             "pretrained": None if architecture.pretrained is None else check(architecture.pretrained),
             "path": str(path),
             "transfer": transfer,
-            # The same path rounds differently on another processor or with another library.
-            "machine": [torch.__version__, torch.backends.cpu.get_cpu_capability(), gpu],
         }
-        self._first = common if cohort.declared.first_task_is_sgd else None
-        self._later = common | {"method": cohort.method}
+        here = machine(path)
+        self._kept = Kept(keeping.folder) if keeping.folder else None
+        plain = cohort.declared.first_task_is_sgd
+        self._first = common | {"batch_size": cohort.shared.batch_size, "machine": here} if plain else None
+        where = _place(keeping)
+        later = common | {"method": cohort.method}
+        self._runs = Runs(where, later, " ".join(here), self._every) if where else None
 
     def first(self, origin: Origin) -> Arrays | None:
         """Parameters and measurements after a first task of plain SGD."""
@@ -82,33 +108,57 @@ class Checkpoints:
             self._kept.save(self._first | _named(origin), arrays)
 
     def last(self, learner: Learner) -> tuple[int, Arrays] | None:
-        """(the last task that was kept, what was kept) of a learner whose run did not end; None where it is not."""
-        arrays = self._kept.load(self._later | _own(learner)) if self._kept else None
-        return None if arrays is None else (int(arrays.pop("task")), arrays)
+        """(the last task that was kept, what was kept) of a learner whose run did not end; None where it is not.
+
+        Of a fork at least what it begins with. Raises ValueError where that is not kept, or it has no task to train.
+        """
+        found = self._runs.newest(described(learner)) if self._runs else None
+        if found is not None or not isinstance(learner, Fork):
+            return found
+        if learner.after >= self._tasks - 1:
+            raise ValueError(f"a fork must come before the last of {self._tasks} tasks, got after={learner.after}")
+        arrays = self._runs.at(described(learner.origin), learner.after) if self._runs else None
+        if arrays is None:
+            raise ValueError(
+                f"nothing that a machine like this one has kept after task {learner.after} of {learner.origin} "
+                f"is in {self._runs or 'any store'}; train that with keep={EVERY!r} first"
+            )
+        return learner.after, arrays
 
     def save(self, trained: Sequence[Learner], task: int, learners: Learners, result: CohortResult) -> None:
-        """Keeps every learner's run up to this task, unless that has been done a moment ago."""
-        if self._kept is None or time.monotonic() - self._saved < AT_MOST_EVERY:
+        """Keeps every learner's run up to this task, unless that was done a moment ago and no fork needs it."""
+        if self._runs is None or (not self._every and time.monotonic() - self._saved < AT_MOST_EVERY):
             return
         for one, arrays in zip(trained, _arrays(learners, result), strict=True):
-            self._kept.save(self._later | _own(one), arrays | {"task": np.array(task)})
+            self._runs.save(described(one), task, arrays)
         self._saved = time.monotonic()
 
     def forget(self, trained: Iterable[Learner]) -> None:
-        """Removes the checkpoints of runs that have ended."""
-        if self._kept is None:
-            return
-        for one in trained:
-            self._kept.forget(self._later | _own(one))
+        """Removes what is kept of runs; fork points only with "all", for which those are kept."""
+        if self._runs is not None:
+            self._runs.forget([described(one) for one in trained])
+
+
+def machine(path: NumericPath) -> list[str]:
+    """What makes the same path round differently: another processor, GPU or version of the library."""
+    gpu = [torch.cuda.get_device_name()] if path.device == "cuda" and torch.cuda.is_available() else []
+    return [torch.__version__, torch.backends.cpu.get_cpu_capability(), *gpu]
+
+
+def _place(keeping: Keeping) -> Place | None:
+    """Where runs are kept; None for nowhere, also where that cannot be used, which is told."""
+    if keeping.store is None:
+        return Folder(keeping.folder, limited=True) if keeping.folder else None
+    try:
+        return place(keeping.store)
+    except OSError as error:
+        tell(f"checkpoints at {keeping.store} cannot be used, {reason(error)}: training goes on without them")
+        return None
 
 
 def _named(origin: Origin) -> dict[str, Any]:
     """Of plain SGD, which only the seed and the learning rate tell apart."""
     return {"seed": origin.seed, "rate": origin.rate}
-
-
-def _own(learner: Learner) -> dict[str, Any]:
-    return {"hyperparameters": vars(learner.hyperparameters), "seed": learner.seed}
 
 
 def restore(kept: list[Arrays], learners: Learners, result: CohortResult) -> None:

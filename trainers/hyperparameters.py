@@ -42,6 +42,8 @@ class Hyperparameter:
     """The smallest value that a search may try, where `low` switches something off."""
     per_learner: bool = False
     """Whether learners of a cohort may differ in it; rules then get a number for one, a tensor [M] for M learners."""
+    fixed: bool = False
+    """Whether it must stay the same throughout a run, as what is stored depends on it; others may change in a fork."""
     published: str = ""
     """Its name in the definitions of datasets, whose values go before the default; "" where they give none."""
     per_method: bool = False

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainers.capacity import in_halves
-from trainers.checkpoints import Checkpoints, Origin, restore
+from trainers.checkpoints import TRAINING, Checkpoints, Keeping, Origin, restore
 from trainers.cohort import LEARNING_CURVE_BATCHES, Architecture, Cohort, CohortResult, Learner
 from trainers.engines import fastest_for, make_engine
 from trainers.engines.base import Engine, Learners
 from trainers.footprint import bytes_of
+from trainers.forks import steps_of
 from trainers.kept.array_store import Arrays, fingerprint
 from trainers.methods.penalty import State
 from trainers.numeric_path import NumericPath
@@ -49,7 +50,13 @@ class Training:
     transfer: bool = True
     """Whether to measure what only FWT and LCA need: tasks not trained yet, and every task's first batches."""
     folder: Path | None = None
-    """Keeps first tasks that other cohorts share, and the last task of a run that is killed."""
+    """Keeps first tasks that other cohorts share, and the last task of a run that is killed: a cache."""
+    store: str | Path | None = None
+    """Keeps runs instead of `folder`, for all machines: a folder or a URL of fsspec."""
+    keep: str = TRAINING
+    """What the store keeps: "training", each run's newest task until the training ends; "newest", that task until
+    `Checkpoints.forget`; "all", every task until then, each of which is a fork point.
+    """
     bytes_free: int | None = None
     """Memory that there is; None where only trying tells."""
 
@@ -59,8 +66,9 @@ class Training:
         return self.path or fastest_for(self.stream, self.architecture)
 
     def checkpoints(self, cohort: Cohort) -> Checkpoints:
-        """What is kept of such a cohort in the folder."""
-        return Checkpoints(self.folder, cohort, self.stream, self.architecture, self.chosen, self.transfer)
+        """What is kept of such a cohort. Raises ValueError where more is to be kept than there is a place for."""
+        keeping = Keeping(self.folder, self.store, self.keep)
+        return Checkpoints(keeping, cohort, self.stream, self.architecture, self.chosen, self.transfer)
 
 
 def train_cohort(cohort: Cohort, training: Training, progress: Progress | None = None) -> CohortResult:
@@ -68,8 +76,9 @@ def train_cohort(cohort: Cohort, training: Training, progress: Progress | None =
 
     A learner's result depends on the learner, the stream, the architecture and the numeric path alone; on a CPU it is
     bit-identical alone and in any cohort, but for residual networks on the path that trains their learners together.
-    A run that was killed goes on from what the folder has of it. Learners that do not fit into memory together are
-    trained in halves of the cohort, and the result says so. Raises MemoryError, with one line, when not even one fits.
+    A run that was killed goes on from what was kept of it, a fork (`forks.fork`) from what was kept of its origin.
+    Learners that do not fit into memory together are trained in halves of the cohort, and the result says so. Raises
+    MemoryError, with one line, when not even one fits, and ValueError where a fork has nothing to begin with.
     """
     checkpoints = training.checkpoints(cohort)
     kept = {one: found for one in cohort.learners if (found := checkpoints.last(one))}
@@ -105,8 +114,9 @@ def train_rest(
             getattr(result, name)[rows] = getattr(part, name)
         result.steps[rows] = [sum(steps_of(cohort.learners[row], stream)) for row in rows]
         result = replace(result, saved=result.saved + part.saved, note=note or result.note)
-    # Not part by part: a run that is killed in a later part goes on from the last task of every learner.
-    checkpoints.forget(cohort.learners)
+    if training.keep == TRAINING:
+        # Not part by part: a run that is killed in a later part goes on from the last task of every learner.
+        checkpoints.forget(cohort.learners)
     ticker.flush()
     return result
 
@@ -117,12 +127,6 @@ def _in_lockstep(cohort: Cohort, done: Mapping[Learner, int], one_seed: bool) ->
     for row, one in sorted(enumerate(cohort.learners), key=lambda pair: pair[1].seed):
         groups.setdefault((one.seed if one_seed else -1, done.get(one, -1)), []).append(row)
     return [(task, rows) for (_, task), rows in groups.items()]
-
-
-def steps_of(learner: Learner, stream: TaskStream) -> list[int]:
-    """SGD steps of each of the stream's tasks."""
-    # Rounded up: a last mini-batch that is short is a step, too.
-    return [-(-stream.size(learner.seed, task) // learner.hyperparameters.batch_size) for task in stream.tasks]
 
 
 def next_stride(stride: int, seconds: float) -> int:
@@ -145,7 +149,7 @@ class _Run:
         checkpoints: Checkpoints,
     ) -> None:
         self._engine, self._cohort, self._seeds = engine, cohort, seeds
-        self._tasks, self._transfer = len(training.stream.tasks), training.transfer
+        self._stream, self._tasks, self._transfer = training.stream, len(training.stream.tasks), training.transfer
         self._ticker, self._checkpoints = ticker, checkpoints
         self._stride = 1  # steps between two looks: as many as take a moment
 
@@ -155,15 +159,15 @@ class _Run:
         if done >= 0:
             learners, result = self._untrained(engine.start(), self._cohort.learners)
             restore(kept, learners, result)
-            saved = 0
+            saved = sum(sum(steps_of(one, self._stream)[: done + 1]) for one in self._cohort.learners)
             # Nothing is trained, but the memory has to hold what it held then.
             for task in range(done + 1):
                 engine.load_task(task)
                 engine.remember(task)
-                saved += len(self._cohort.learners) * engine.steps
         else:
             done = 0
             learners, result, saved = self._first_task()
+            self._checkpoints.save(self._cohort.learners, 0, learners, result)
         for task in range(done + 1, self._tasks):
             engine.load_task(task)
             self._train_task(learners, result, task)

@@ -20,8 +20,9 @@ from results.statistics.power import resolution
 from trainers.cost.flops import run_flop
 from trainers.cost.probe import measure
 from trainers.footprint import bytes_of, free_bytes
+from trainers.forks import steps_of
 from trainers.numeric_path import NumericPath
-from trainers.population import Training, steps_of
+from trainers.population import Training
 from trainers.streams import DataError
 
 PROBE_SECONDS = 3.0

@@ -23,11 +23,13 @@ from typing import Any, NamedTuple, cast
 
 import torch
 
+from trainers.checkpoints import TRAINING
 from trainers.cohort import Architecture, Cohort
 from trainers.cost.flops import training_flop, works_of
 from trainers.engines import make_engine
 from trainers.engines.base import Engine, Learners
-from trainers.population import Training, next_stride, steps_of, train_rest
+from trainers.forks import steps_of
+from trainers.population import Training, next_stride, train_rest
 from trainers.streams.base import TaskStream
 
 WINDOWS = 8  # at most
@@ -83,7 +85,7 @@ def measure(cohort: Cohort, training: Training, seconds: float, at_once: int, ta
     """
     if seconds <= 0 or at_once < 1:
         raise ValueError(f"seconds must be > 0 and at_once >= 1, got {seconds} and {at_once}")
-    chosen = replace(training, path=training.chosen, transfer=False, folder=None)
+    chosen = replace(training, path=training.chosen, transfer=False, folder=None, store=None, keep=TRAINING)
     number = steady_task(cohort, chosen.stream, chosen.architecture) if task is None else task
     clock, before = _Clock(seconds, at_once), torch.get_num_threads()
     try:

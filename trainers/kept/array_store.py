@@ -1,4 +1,4 @@
-"""Arrays kept in a folder under content keys, for other cohorts and for a run that is killed.
+"""Arrays kept in a folder under content keys, for other cohorts: a cache of limited size.
 
 A file is sealed with its key (`sealed`): nothing is read but what was kept under it. Losing the folder loses time only.
 """
@@ -36,39 +36,55 @@ class Kept:
             return None
         with suppress(OSError):  # somebody else's file, perhaps
             os.utime(path)
-        # No pickles: what is read back could run code.
-        with np.load(io.BytesIO(stored), allow_pickle=False) as archive:
-            return dict(archive)
+        return unpacked(stored)
 
     def save(self, content: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Keeps the arrays instead of what is kept there. A full or forbidden disk is no reason to stop."""
-        buffer = io.BytesIO()  # not the file, as the seal is of the whole content
-        # Without the option allow_pickle, which NumPy 1 does not know and would write as one more array.
-        np.savez(buffer, **cast(Mapping[str, Any], arrays))
         with suppress(OSError):
             self._folder.mkdir(parents=True, exist_ok=True)
-            sealed.write(*self._file(content), buffer.getbuffer())
-            self._prune()
-
-    def forget(self, content: Mapping[str, Any]) -> None:
-        """Removes what is kept there."""
-        with suppress(OSError):
-            self._file(content)[0].unlink(missing_ok=True)
+            sealed.write(*self._file(content), packed(arrays))
+            prune(self._folder)
 
     def _file(self, content: Mapping[str, Any]) -> tuple[Path, str]:
         """(the file, the mark it is sealed with)."""
-        # Sorted: a description has one key, in whatever order it was put together.
-        text = json.dumps(content, sort_keys=True)
-        return self._folder / f"{hashlib.sha256(text.encode()).hexdigest()[:32]}.kept", text
+        text = mark_of(content)
+        return self._folder / f"{named(text)}.kept", text
 
-    def _prune(self) -> None:
-        # Newest first: what goes beyond the limit is what was not used for longest, by the times that `load` sets.
-        files = sorted(((path.stat(), path) for path in self._folder.iterdir()), key=lambda pair: -pair[0].st_mtime)
-        total = 0
-        for stat, path in files:
-            total += stat.st_size
-            if total > LARGEST_FOLDER:
-                path.unlink(missing_ok=True)
+
+def mark_of(content: Any) -> str:
+    """A JSON-able description as one line, whatever order it was put together in."""
+    return json.dumps(content, sort_keys=True)
+
+
+def named(mark: str) -> str:
+    """A name for a file, 32 hexadecimal digits."""
+    return hashlib.sha256(mark.encode()).hexdigest()[:32]
+
+
+def packed(arrays: Mapping[str, NDArray[Any]]) -> memoryview:
+    """The arrays as an `.npz` file."""
+    buffer = io.BytesIO()  # not a file, as a seal is of the whole content
+    # Without the option allow_pickle, which NumPy 1 does not know and would write as one more array.
+    np.savez(buffer, **cast(Mapping[str, Any], arrays))
+    return buffer.getbuffer()
+
+
+def unpacked(content: bytes) -> Arrays:
+    """The inverse of `packed`."""
+    # No pickles: what is read back could run code.
+    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+        return dict(archive)
+
+
+def prune(folder: Path) -> None:
+    """Removes what was not used for longest, by the times that `load` sets, until LARGEST_FOLDER is not exceeded."""
+    paths = (path for path in folder.rglob("*") if not path.is_dir())
+    files = sorted(((path.stat(), path) for path in paths), key=lambda pair: -pair[0].st_mtime)
+    total = 0
+    for stat, path in files:
+        total += stat.st_size
+        if total > LARGEST_FOLDER:
+            path.unlink(missing_ok=True)
 
 
 def fingerprint(array: NDArray[np.float32]) -> str:

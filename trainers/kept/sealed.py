@@ -15,13 +15,17 @@ from trainers.notes import tell
 HEADER = 65  # bytes: the checksum in hexadecimal, and a line's end
 
 
+class Damaged(OSError):
+    """What a file holds is not what was written under its mark."""
+
+
 def write(path: Path, mark: str, content: bytes | memoryview) -> None:
     """Replaces the file, never by half of it. mark: one line that says what the content is. Raises OSError."""
     # In the same folder: a rename replaces a file at once only within a file system.
     handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(_checksum(mark, content))
+            file.write(checksum(mark, content))
             file.write(content)
         os.chmod(beside, 0o644)  # others may share the folder
         os.replace(beside, path)
@@ -41,17 +45,22 @@ def read(path: Path, mark: str, otherwise: str) -> bytes | None:
 
 
 def contents(path: Path, mark: str) -> bytes:
-    """What was written under this mark. Raises OSError where that is not what the file holds."""
+    """What was written under this mark. Raises OSError; Damaged where the file holds something else."""
     if not stat.S_ISREG(path.stat().st_mode):
-        raise OSError("it is no regular file")
-    found = path.read_bytes()
+        raise Damaged("it is no regular file")
+    return opened(path.read_bytes(), mark)
+
+
+def opened(found: bytes, mark: str) -> bytes:
+    """What was written under this mark, of all that a file holds. Raises Damaged where that is something else."""
     content = memoryview(found)[HEADER:]
-    if found[:HEADER] != _checksum(mark, content):
-        raise OSError("it is damaged")
+    if found[:HEADER] != checksum(mark, content):
+        raise Damaged("it is damaged")
     return bytes(content)
 
 
-def _checksum(mark: str, content: bytes | memoryview) -> bytes:
+def checksum(mark: str, content: bytes | memoryview) -> bytes:
+    """What a file begins with."""
     digest = hashlib.sha256(f"{mark}\n".encode())
     digest.update(content)
     return f"{digest.hexdigest()}\n".encode()

@@ -99,6 +99,7 @@ MEMORY = Hyperparameter(
     high=MOST,
     whole=True,
     search_low=1,
+    fixed=True,
     published="memory",
     aliases=("--mem-size",),
 )

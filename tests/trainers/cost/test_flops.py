@@ -11,12 +11,12 @@ from tests.support.toy_streams import toy
 from trainers import Architecture
 from trainers.cost.flops import references, run_flop
 from trainers.cost.network_flops import work_of
+from trainers.forks import steps_of
 from trainers.methods import Mixing, Projection
 from trainers.networks import MLP, make_network
 from trainers.networks.base import Batch
 from trainers.networks.heads import JointEmbedding, Linear
 from trainers.networks.resnet import REDUCED, STANDARD, ResNet
-from trainers.population import steps_of
 from trainers.streams.images.split import SplitStream
 from trainers.streams.permuted import PermutedStream
 

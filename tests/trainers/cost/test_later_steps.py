@@ -5,7 +5,7 @@ import pytest
 from tests.support.learners import SMALL, few
 from tests.support.toy_streams import toy
 from trainers.cost.flops import ARRAY, OVERHEAD, WHOLE, later_steps, run_flop, works_of
-from trainers.population import steps_of
+from trainers.forks import steps_of
 
 STREAM = toy(range(4))
 

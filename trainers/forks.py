@@ -1,0 +1,75 @@
+"""Runs that go on from a task of another run with other values of hyperparameters."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from trainers.cohort import Learner
+from trainers.hyperparameters import Hyperparameters, Value
+
+if TYPE_CHECKING:  # forks are plain values, too
+    from trainers.streams.base import TaskStream
+
+
+@dataclass(frozen=True)
+class Fork(Learner):
+    """A learner that was another one, of the same method and seed, until the end of a task.
+
+    `train_cohort` begins it with what was kept of the other run after that task (`Training.keep` "all"). Raises
+    ValueError, in one line, where that cannot be.
+    """
+
+    origin: Learner
+    """Who trained the tasks up to `after`; may be a fork itself."""
+    after: int
+    """The last of these tasks: its position in the stream, counted from 0."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        begun = self.origin.after + 1 if isinstance(self.origin, Fork) else 0
+        if self.after < begun:
+            raise ValueError(f"a fork must come after task {begun} or a later one of its origin, got {self.after}")
+        if (self.method, self.seed) != (self.origin.method, self.origin.seed):
+            raise ValueError(
+                f"a fork has the method and the seed of its origin, got {self.method}, {self.seed} "
+                f"and {self.origin.method}, {self.origin.seed}"
+            )
+        for one in self.declared.hyperparameters:
+            before, now = (values.get(one.name) for values in (self.origin.hyperparameters, self.hyperparameters))
+            if one.fixed and before != now:
+                raise ValueError(f"{one.name} must stay the same throughout a run, got {before} and then {now}")
+
+
+def fork(origin: Learner, after: int, **values: Value) -> Fork:
+    """The learner that goes on from the end of a task with these values; those not given stay.
+
+    >>> fork(Learner.of("agem", seed=3), 1, lr=0.02).hyperparameters.lr
+    0.02
+    >>> fork(Learner.of("agem", seed=3), 1, memory=10)
+    Traceback (most recent call last):
+    ValueError: memory must stay the same throughout a run, got 25 and then 10
+    """
+    return Fork(origin.method, origin.hyperparameters.but(**values), origin.seed, origin, after)
+
+
+def values_at(learner: Learner, task: int) -> Hyperparameters:
+    """The values with which a task is trained: its position in the stream, counted from 0."""
+    while isinstance(learner, Fork) and task <= learner.after:
+        learner = learner.origin
+    return learner.hyperparameters
+
+
+def steps_of(learner: Learner, stream: "TaskStream") -> list[int]:
+    """SGD steps of each of the stream's tasks."""
+    # Rounded up: a last mini-batch that is short is a step, too.
+    return [
+        -(-stream.size(learner.seed, number) // values_at(learner, task).batch_size)
+        for task, number in enumerate(stream.tasks)
+    ]
+
+
+def described(learner: Learner) -> dict[str, Any]:
+    """What tells the learner from others of its method, JSON-able."""
+    own: dict[str, Any] = {"hyperparameters": vars(learner.hyperparameters), "seed": learner.seed}
+    if isinstance(learner, Fork):
+        own |= {"origin": described(learner.origin), "after": learner.after}
+    return own

@@ -1,0 +1,176 @@
+"""Where sealed files are kept for all machines: a folder, or a URL of any kind that fsspec knows.
+
+Names are FOLDER/FILE, as no kind of storage does without. Credentials are the environment's, never the URL's.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any, Protocol, TypeVar
+
+from trainers.kept import sealed
+from trainers.kept.array_store import prune
+from trainers.notes import first_line
+
+Answer = TypeVar("Answer")
+
+PATIENCE = 120.0  # seconds for one answer from elsewhere: storage that hangs must not hold a run up for ever
+EXTRAS = {"s3": "s3", "s3a": "s3"}  # protocol -> the extra of epsearch that has it
+
+
+class Place(Protocol):
+    """Keeps sealed files. All methods raise OSError, with one line; `str` is where it is."""
+
+    def names(self, folder: str) -> list[str]:
+        """Names of the files in a folder, without it; none where there is no such folder."""
+
+    def contents(self, name: str, mark: str) -> bytes:
+        """What was written under this mark. Raises FileNotFoundError, and Damaged where it is something else."""
+
+    def write(self, name: str, mark: str, content: memoryview) -> None:
+        """Makes the file, or replaces it."""
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Removes files, as far as they are there."""
+
+
+class Folder:
+    """On a disk of this machine, or one that machines share. limited: it is a cache, and pruned like one."""
+
+    def __init__(self, path: Path, limited: bool = False) -> None:
+        self._path, self._limited = path, limited
+
+    def __str__(self) -> str:
+        return str(self._path)
+
+    def names(self, folder: str) -> list[str]:
+        """As `Place` says."""
+        try:
+            return os.listdir(self._path / folder)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def contents(self, name: str, mark: str) -> bytes:
+        """As `Place` says."""
+        content = sealed.contents(self._path / name, mark)
+        with suppress(OSError):  # somebody else's file, perhaps
+            os.utime(self._path / name)
+        return content
+
+    def write(self, name: str, mark: str, content: memoryview) -> None:
+        """As `Place` says."""
+        path = self._path / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            sealed.write(path, mark, content)
+        except FileNotFoundError:  # somebody has just removed the folder, which was empty
+            path.parent.mkdir(parents=True, exist_ok=True)
+            sealed.write(path, mark, content)
+        if self._limited:
+            with suppress(OSError):
+                prune(self._path)
+
+    def remove(self, names: Iterable[str]) -> None:
+        """As `Place` says; and folders that are empty then."""
+        for name in names:
+            path = self._path / name
+            path.unlink(missing_ok=True)
+            with suppress(OSError):  # it is not empty
+                path.parent.rmdir()
+
+
+class Remote:
+    """At a URL of fsspec. Raises OSError where that does not know it, or lacks a package for it.
+
+    patience: seconds to wait for one answer.
+    """
+
+    def __init__(self, url: str, patience: float = PATIENCE) -> None:
+        self._url, self._patience = url.rstrip("/"), patience
+        self._within(self._open)
+
+    def __str__(self) -> str:
+        return self._url
+
+    def names(self, folder: str) -> list[str]:
+        """As `Place` says."""
+        return self._within(partial(self._names, f"{self._root}/{folder}"))
+
+    def contents(self, name: str, mark: str) -> bytes:
+        """As `Place` says."""
+        return sealed.opened(self._within(partial(self._fs.cat_file, f"{self._root}/{name}")), mark)
+
+    def write(self, name: str, mark: str, content: memoryview) -> None:
+        """As `Place` says. Most kinds of storage replace a file at once; half a file's seal does not fit."""
+        whole = b"".join((sealed.checksum(mark, content), content))
+        self._within(partial(self._write, f"{self._root}/{name}", whole))
+
+    def remove(self, names: Iterable[str]) -> None:
+        """As `Place` says."""
+        self._within(partial(self._remove, [f"{self._root}/{name}" for name in names]))
+
+    def _open(self) -> None:
+        import fsspec  # late: on a bare machine there is none, and folders need none
+
+        protocol = self._url.partition("://")[0]
+        try:
+            fsspec.get_filesystem_class(protocol)
+        except ImportError as error:
+            extra = f"; pip install 'epsearch[{EXTRAS[protocol]}]'" if protocol in EXTRAS else ""
+            raise OSError(f"{first_line(error)}{extra}") from error
+        self._fs, self._root = fsspec.url_to_fs(self._url)
+
+    def _names(self, folder: str) -> list[str]:
+        self._fs.invalidate_cache()  # of listings, which others have changed since
+        try:
+            return [str(path).rpartition("/")[2] for path in self._fs.ls(folder, detail=False)]
+        except FileNotFoundError:
+            return []
+
+    def _write(self, path: str, content: bytes) -> None:
+        # Folder by folder, never with parents: of object storage, where folders are nothing, that would be the bucket.
+        for folder in (self._root, path.rpartition("/")[0]):
+            with suppress(FileExistsError):
+                self._fs.mkdir(folder, create_parents=False)
+        self._fs.pipe_file(path, content)
+
+    def _remove(self, paths: list[str]) -> None:
+        for path in paths:
+            with suppress(FileNotFoundError):
+                self._fs.rm_file(path)
+
+    def _within(self, call: Callable[[], Answer]) -> Answer:
+        """What the call returns, in a thread of its own, which nobody waits for any longer when it hangs."""
+        answers: SimpleQueue[tuple[Answer | None, Exception | None]] = SimpleQueue()
+
+        def ask() -> None:
+            try:
+                answers.put((call(), None))
+            except Exception as error:  # noqa: BLE001  each kind of storage has errors of its own
+                answers.put((None, error))
+
+        threading.Thread(target=ask, name="checkpoints", daemon=True).start()
+        try:
+            answer, error = answers.get(timeout=self._patience)
+        except Empty:
+            raise TimeoutError(f"no answer within {self._patience:g} seconds") from None
+        if error is None:
+            return answer  # type: ignore[return-value]  # None only where the call returns it
+        raise error if isinstance(error, OSError) else OSError(first_line(error)) from error
+
+
+def reason(error: OSError) -> str:
+    """Why, in words and one line."""
+    return error.strerror or first_line(error)
+
+
+def place(where: str | Path, patience: float = PATIENCE) -> Place:
+    """A folder, or what fsspec has at a URL. Raises OSError, as `Remote` does."""
+    text: Any = str(where)
+    for local in ("file://", "local://"):
+        text = text.removeprefix(local)
+    return Remote(text, patience) if "://" in text else Folder(Path(text))

@@ -1,0 +1,140 @@
+"""Runs as they were after a task, in a place that machines may share: COMMON/RUN_TASK_MACHINE.kept.
+
+COMMON is a hash of what runs have in common, RUN one of what tells them apart, TASK a number, MACHINE in words: another
+one would round differently. A task's file is written before that of the task before is removed, so that no more than
+one task is lost with half a file. Fork points, whose names end in .fork, stay. A place that fails is told of in one
+line, and not asked again.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+from trainers.kept.array_store import Arrays, mark_of, named, packed, unpacked
+from trainers.kept.places import Place, reason
+from trainers.kept.sealed import Damaged
+from trainers.notes import tell
+
+Answer = TypeVar("Answer")
+
+NEWEST, FORK = "kept", "fork"
+NAME = re.compile(rf"([0-9a-f]+)_(\d+)_([^_]+)\.({NEWEST}|{FORK})")  # nothing else in the folder is ours
+
+
+class File(NamedTuple):
+    """What the name of a file says."""
+
+    run: str
+    """Which run."""
+    task: int
+    """After which of its tasks, counted from 0."""
+    machine: str
+    """On what machine it was trained."""
+    kind: str
+    """NEWEST or FORK."""
+
+
+class Runs:
+    """Files of runs that have `common` in common, JSON-able as is what tells them apart; every: of all tasks."""
+
+    def __init__(self, place: Place, common: Mapping[str, Any], machine: str, every: bool) -> None:
+        self._place: Place | None = place
+        self._common, self._where = common, str(place)
+        self._folder, self._kind = named(mark_of(common)), FORK if every else NEWEST
+        self._machine = re.sub(r"[^\w.]+|_", "-", machine)
+        self._listed: set[File] | None = None  # when the first run is looked for; then kept up to date
+        self._told_of_others = False
+
+    def __str__(self) -> str:
+        return self._where
+
+    def newest(self, own: Mapping[str, Any]) -> tuple[int, Arrays] | None:
+        """(the last task of the run, counted from 0, that was kept undamaged; what was kept); None without any.
+
+        Says so, once, where only machines that are not alike have kept runs.
+        """
+        files = self._files([own])
+        mine = {one.task for one in files if one.machine == self._machine}
+        for task in sorted(mine, reverse=True):
+            if (arrays := self.at(own, task)) is not None:
+                return task, arrays
+        if files and not mine and not self._told_of_others:
+            others = ", ".join(sorted({one.machine for one in files}))
+            tell(f"{self} has checkpoints from another machine ({others}; this is {self._machine}): runs start anew")
+            self._told_of_others = True
+        return None
+
+    def at(self, own: Mapping[str, Any], task: int) -> Arrays | None:
+        """What was kept of the run after the task; None where that is nothing, or damaged."""
+        for file in self._files([own]):
+            if file.task == task and file.machine == self._machine:
+                content = self._asked(partial(_content, name=self._path(file), mark=self._mark(own, task)))
+                if content is not None:
+                    return unpacked(content)
+        return None
+
+    def save(self, own: Mapping[str, Any], task: int, arrays: Arrays) -> None:
+        """Keeps the run after the task; not what was kept of it before, unless that is a fork point."""
+        file = File(_run(own), task, self._machine, self._kind)
+        before = {one for one in self._files([own]) if one.machine == self._machine and one.kind == NEWEST} - {file}
+
+        def write(place: Place) -> None:
+            place.write(self._path(file), self._mark(own, task), packed(arrays))
+            place.remove([self._path(one) for one in before if self._kind == NEWEST])
+
+        self._asked(write)
+        self._list([file], before if self._kind == NEWEST else ())
+
+    def forget(self, owns: Iterable[Mapping[str, Any]]) -> None:
+        """Removes what was kept of these runs on any machine; fork points only where those are kept here, too."""
+        files = [one for one in self._files(owns) if self._kind in (FORK, one.kind)]
+        if files:
+            self._asked(lambda place: place.remove([self._path(one) for one in files]), "they stay there")
+            self._list([], files)
+
+    def _files(self, owns: Iterable[Mapping[str, Any]]) -> list[File]:
+        """What there is of these runs."""
+        if self._listed is None:
+            names = self._asked(lambda place: place.names(self._folder)) or []
+            found = (NAME.fullmatch(name) for name in names)
+            self._listed = {File(one[1], int(one[2]), one[3], one[4]) for one in found if one}
+        runs = {_run(own) for own in owns}
+        return [one for one in self._listed if one.run in runs]
+
+    def _list(self, more: Iterable[File], fewer: Iterable[File]) -> None:
+        self._listed = (self._listed or set()).union(more).difference(fewer)
+
+    def _path(self, file: File) -> str:
+        return f"{self._folder}/{file.run}_{file.task}_{file.machine}.{file.kind}"
+
+    def _mark(self, own: Mapping[str, Any], task: int) -> str:
+        return mark_of([self._common, own, self._machine, task])
+
+    def _asked(
+        self, call: Callable[[Place], Answer], otherwise: str = "training goes on without them"
+    ) -> Answer | None:
+        """What the place answers; None from where it fails on."""
+        if self._place is None:
+            return None
+        try:
+            return call(self._place)
+        except OSError as error:
+            tell(f"checkpoints at {self} cannot be used, {reason(error)}: {otherwise}")
+            self._place = None
+            return None
+
+
+def _run(own: Mapping[str, Any]) -> str:
+    return named(mark_of(own))
+
+
+def _content(place: Place, name: str, mark: str) -> bytes | None:
+    """What was written under that mark; None where it was not, which is told where there is something else."""
+    try:
+        return place.contents(name, mark)
+    except FileNotFoundError:  # removed since it was listed
+        return None
+    except Damaged as error:
+        tell(f"{place}/{name} cannot be used, {error}: what it kept is trained again")
+        return None
