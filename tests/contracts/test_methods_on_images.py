@@ -12,6 +12,7 @@ from tests.support.learners import engine_of, learner, train, untrained
 from tests.support.made_images import made_images
 from tests.support.numeric_paths import rows_equal
 from trainers import Architecture
+from trainers.forks import fork
 from trainers.methods import METHODS, Columns
 from trainers.networks import make_resnet
 from trainers.networks.weights import start_rows
@@ -105,6 +106,17 @@ def test_a_killed_run_goes_on(method, tmp_path, monkeypatch):
     whole = trained(learners, stream, IN_TURN)
     train_until_kept(monkeypatch, 1, learners, stream, IN_TURN, REDUCED, folder=tmp_path)
     again = trained(learners, stream, IN_TURN, folder=tmp_path)
+    assert again.saved > 0
+    for row in range(2):
+        assert rows_equal(again, row, whole, row)
+
+
+@both_paths
+@one_network
+def test_a_fork_with_the_same_values_is_the_same_run(method, path, tmp_path):
+    learners, stream = [small(method), small(method, epsilon=0.9)], STREAMS["split"]
+    whole = trained(learners, stream, path, store=tmp_path, keep="all")
+    again = trained([fork(one, 1) for one in learners], stream, path, store=tmp_path)
     assert again.saved > 0
     for row in range(2):
         assert rows_equal(again, row, whole, row)

@@ -1,4 +1,7 @@
-"""Whole runs by a plain loop over one member, on the same batches, with the rules of `reference.py`."""
+"""Whole runs by a plain loop over one member, on the same batches, with the rules of `reference.py`.
+
+Of a fork (`trainers.forks`), a run whose values change on the way.
+"""
 
 import itertools
 
@@ -6,6 +9,7 @@ import numpy as np
 import torch
 
 from tests.support.reference import PenaltyReference, PlainLearner, gem_direction, step_direction
+from trainers.forks import values_at
 from trainers.methods import Penalty, Projection
 from trainers.networks import MLP
 from trainers.pool import Pool
@@ -26,13 +30,17 @@ def plain_run(one, stream, hidden):
 
 def run_of(network, examples, one, stream):
     """As `plain_run` on a given network; `examples(inputs, labels)` are tensors of what the stream or a pool holds."""
-    rule = _rule(network, one)
-    pool = Pool(stream, one.seed, one.declared, one.hyperparameters)
     tasks = len(stream.tasks)
+    # One of each values, in step: how many rows a batch has depends on them, what is remembered does not.
+    pools = {
+        values: Pool(stream, one.seed, one.declared, values) for values in (values_at(one, k) for k in range(tasks))
+    }
+    rule = None
     accuracies, trace = np.full((tasks, tasks), np.nan), []
     for task in range(tasks):
-        step, sensitivities = 0, []
-        for segment in pool.load_task(task):
+        step, sensitivities, values = 0, [], values_at(one, task)
+        rule, pool = _rule(network, one, values, rule), pools[values]
+        for segment in {known: pool.load_task(task) for known, pool in pools.items()}[values]:
             for rows in segment.rows:
                 trace.append(_step(network, rule, pool, segment, rows, step, examples))
                 step += 1
@@ -42,7 +50,8 @@ def run_of(network, examples, one, stream):
                     x, y = _batch(pool, rows[: segment.current], examples)
                     sensitivities.append(_double(network.sensitivity(x, y)))
             rule.end_task(_double(network.flat()), sensitivities, pool.shown)
-        pool.remember(task)
+        for every in pools.values():
+            every.remember(task)
         for tested in range(task + 1):
             accuracies[task, tested] = network.accuracy(*examples(*stream.test(one.seed, stream.tasks[tested])))
     return accuracies, trace
@@ -59,12 +68,19 @@ def flat(net, row):
     return torch.cat([part.reshape(-1) for pair in unpadded(net, row) for part in pair])
 
 
-def _rule(network, one):
-    """How the plain loop makes a step: a penalty with its state, or a function of g and the reference gradients."""
-    rule, values = one.declared.rule, one.hyperparameters
+def _rule(network, one, values, before):
+    """How the plain loop makes a step: a penalty with its state, or a function of g and the reference gradients.
+
+    before: that of the task before, whose state a penalty keeps; None in the first.
+    """
+    rule = one.declared.rule
     if isinstance(rule, Penalty):
-        every, form = values.get("fisher_every"), values.get("penalty_form")
-        return PenaltyReference(one.method, _double(network.flat()), values.lr, values.strength, every, form)
+        own = {"rate": values.lr, "strength": values.strength}
+        own |= {"every": values.get("fisher_every"), "form": values.get("penalty_form")}
+        if before is None:
+            return PenaltyReference(one.method, _double(network.flat()), **own)
+        vars(before).update(own)
+        return before
 
     def direction(g, references, sizes):
         if not references:

@@ -11,6 +11,7 @@ from tests.support.learners import engine_of, learner, train, untrained
 from tests.support.made_images import made_images
 from tests.support.numeric_paths import rows_equal
 from trainers import Architecture
+from trainers.forks import fork
 from trainers.numeric_path import NumericPath
 from trainers.schedule import generator
 from trainers.streams.images.split import ReoccurringStream, SplitStream
@@ -124,6 +125,17 @@ def test_a_killed_run_goes_on_bit_for_bit(after, tmp_path, monkeypatch):
     resumed = trained(chosen, stream, progress=counted.append, folder=tmp_path)
     assert all(rows_equal(whole, row, resumed, row) for row in range(2))
     assert sum(counted) == 2 * 4 * (3 - after)  # 4 steps a task
+
+
+def test_a_fork_goes_on_with_another_rate_in_later_columns_alone(tmp_path):
+    stream, before = split_stream(range(4)), one()
+    whole = trained([before, one(lr=0.01)], stream, store=tmp_path, keep="all")
+    same, other = (
+        trained([fork(before, 1, lr=lr)], stream, store=tmp_path) for lr in (before.hyperparameters.lr, 0.01)
+    )
+    assert rows_equal(whole, 0, same, 0)
+    assert np.array_equal(whole.accuracies[0, :2], other.accuracies[0, :2], equal_nan=True)
+    assert other.fingerprints[0] not in whole.fingerprints
 
 
 def test_the_first_bad_step_is_marked_and_nobody_else_disturbed():
