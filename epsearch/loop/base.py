@@ -17,13 +17,14 @@ from epsearch.loop.ahead import Outlook
 from epsearch.loop.claims import Claims
 from epsearch.loop.cohorts import Order, cut
 from epsearch.loop.content import content, measures_transfer, records, run_key
-from epsearch.loop.jobs import Job, JobResult, Run
+from epsearch.loop.jobs import Job, JobResult, Run, forget
 from epsearch.loop.work import Work
 from epsearch.study.description import Disjointness, Study
 from results.ledger.record import RunRecord, Summary
 from search_spaces.space import Value
 from search_spaces.strategy import Best
 from trainers.cohort import Cohort
+from trainers.notes import heard_by
 from trainers.plugins.source import SOURCE
 from trainers.streams import StreamRequest
 
@@ -251,6 +252,8 @@ class Loop(ABC):
         # Before the ledger, as the summary that goes into it with these records counts them.
         self.records.update((record.key, record) for record in fresh)
         self._store.add(fresh, self.summary())
+        with heard_by(self.notes.append):
+            forget(job, self._streams[job.phase])
         self.stored += fresh
 
     def _unknown(self, runs: Iterable[Run]) -> list[Run]:
@@ -292,6 +295,7 @@ class Loop(ABC):
             transfer=measures_transfer(first.phase),
             weight=self._counted.a_step(first),
             at_once=workers,
+            checkpoints=study.checkpoints,
             certify=certify,
         )
 

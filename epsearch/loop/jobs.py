@@ -4,7 +4,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,10 @@ from trainers.cohort import Architecture, Cohort, CohortResult, Learner
 from trainers.notes import heard_by
 from trainers.numeric_path import NumericPath
 from trainers.streams import StreamRequest
+from trainers.streams.base import TaskStream
+
+if TYPE_CHECKING:  # with it comes torch
+    from trainers.population import Training
 
 
 class Run(NamedTuple):
@@ -45,6 +49,8 @@ class Job:
     """What a step of one learner takes, in FLOP; see `trainers/cost/flops.py`."""
     at_once: int
     """Jobs trained at a time."""
+    checkpoints: str | None = None
+    """Where runs are kept on their way: a folder or a URL that this process can reach, too; None for the cache."""
     certify: "Certify | None" = None
     """With what its one learner is compared, where it is trained once more, alone."""
 
@@ -104,16 +110,15 @@ def _trained(job: Job, progress: Callable[[int], None] | None) -> JobResult:
     """The job's cohort; or, of a certificate, its one learner alone, with the difference to that among its mates."""
     import torch  # late, as are the others: who only describes, encodes and hands out jobs needs none of it
 
-    from trainers.population import Training, train_cohort
+    from trainers.population import train_cohort
 
     if torch.get_num_threads() != 1:
         torch.set_num_threads(1)
-    path = NumericPath.parse(job.path)
-    training = Training(job.stream.open(), job.architecture, path, job.transfer)
+    training = training_of(job, job.stream.open())
     started = time.perf_counter()
     if job.certify is None:
-        kept = replace(training, folder=cache_folder() / "learners", bytes_free=bytes_free(path, job.at_once))
-        return JobResult(job.number, train_cohort(job.cohort, kept, progress), time.perf_counter() - started)
+        fitting = replace(training, bytes_free=bytes_free(training.chosen, job.at_once))
+        return JobResult(job.number, train_cohort(job.cohort, fitting, progress), time.perf_counter() - started)
     # A certificate is trained without the folder: nothing of it may come from what others have kept there.
     value, difference = train_cohort(job.cohort, training, progress), 0.0
     # No ledger keeps parameters, so where they differ the cohort is trained again to see by how much.
@@ -122,6 +127,25 @@ def _trained(job: Job, progress: Callable[[int], None] | None) -> JobResult:
         row = job.certify.mates.index(job.cohort.learners[0])
         difference = float(np.abs(value.params[0] - together.params[row]).max())
     return JobResult(job.number, value, time.perf_counter() - started, parameter_difference=difference)
+
+
+def training_of(job: Job, stream: TaskStream) -> "Training":
+    """What the job's cohort is trained on, and how; a certificate with nothing from what others have kept."""
+    from trainers.checkpoints import NEWEST, TRAINING
+    from trainers.population import Training
+
+    plain = Training(stream, job.architecture, NumericPath.parse(job.path), job.transfer)
+    if job.certify is not None:
+        return plain
+    # What is in a place for all machines is removed by the driver, once it has stored the results.
+    keep = TRAINING if job.checkpoints is None else NEWEST
+    return replace(plain, folder=cache_folder() / "learners", store=job.checkpoints, keep=keep)
+
+
+def forget(job: Job, stream: TaskStream) -> None:
+    """Removes what was kept on the way of a job whose results are in the ledger, where all machines keep it."""
+    if job.checkpoints is not None and job.certify is None:
+        training_of(job, stream).checkpoints(job.cohort).forget(job.cohort.learners)
 
 
 def bytes_free(path: NumericPath, at_once: int) -> int | None:

@@ -20,6 +20,7 @@ from epsearch.preparation import growth
 from epsearch.preparation.arithmetic import numeric_path
 from epsearch.preparation.data import Prepared, prepare
 from epsearch.preparation.fit import fitted
+from epsearch.preparation.reach import check_checkpoints
 from epsearch.runners.progress import Monitor
 from epsearch.session import aside
 from epsearch.session.holding import Held, holding
@@ -92,6 +93,7 @@ def train(
     with _heard(events):
         prepared = prepare(study, events)
         make_folder(study.out)
+        check_checkpoints(study)
         with kept_within(), open_store(study.storage) as store:
             store.patience = patience(events)
             if store.told:

@@ -92,6 +92,8 @@ class Study:
     """Where the ledger is."""
     data_dir: Path
     """Folder of the datasets."""
+    checkpoints: str | None
+    """Absolute path of a folder, or a URL without credentials; None for the cache folder."""
     hyperparameters: Hyperparameters
     """Values for all methods that have them, where they are not searched or given for one method.
 

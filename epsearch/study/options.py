@@ -238,6 +238,13 @@ OTHERS: tuple[Option, ...] = (
         identifies=False,
         write=of.path_shown,
     ),
+    Option(
+        "checkpoints",
+        None,
+        of.place,
+        "Folder or URL, like s3://BUCKET/PATH, that keeps runs which are killed. [default: the cache folder]",
+        identifies=False,
+    ),
 )
 
 
@@ -251,7 +258,10 @@ HELP_GROUPS = {
         "skip_corrupt",
     ),
     "Seeds and evaluation": ("seeds", "eval_seeds", "certify"),
-    "Where and how it runs": ("runner", "workers", "time_budget", "address", "device", "precision", "numeric_path"),
+    "Where and how it runs": (
+        *("runner", "workers", "time_budget", "address", "device", "precision", "numeric_path"),
+        "checkpoints",
+    ),
     "Output": ("name", "out", "storage"),
 }
 """How `--help` groups options by subject; all others, hyperparameters among them, are of `OF_METHODS`."""

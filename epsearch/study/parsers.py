@@ -12,6 +12,7 @@ from typing import Any
 
 from epsearch.failures.errors import UsageError, brief, refused, unknown
 from epsearch.study import limits
+from results.ledger.url import LedgerUrl
 from search_spaces.published.definition import UnknownDataset, load_definition
 from trainers.hyperparameters import Hyperparameter, Value
 from trainers.methods import METHODS, hyperparameters
@@ -246,6 +247,20 @@ def path(value: Any, name: str) -> Path:
     if "\0" in text:  # which no system call takes
         raise UsageError(f"{name} must be a path, got {text!r}")
     return Path(os.path.expanduser(text))
+
+
+def place(value: Any, name: str) -> str:
+    """A folder (made absolute, as workers have other ones) or a URL, which may hold no credentials."""
+    text = str(value)
+    if "://" not in text:
+        return str(path(text, name).absolute())
+    url = LedgerUrl(text)
+    if url.secrets or url.masked:
+        raise UsageError(
+            f"{name} must be a URL without a password, which would be written down, got {url}; "
+            "credentials are for the environment, as AWS_SECRET_ACCESS_KEY"
+        )
+    return text
 
 
 def path_shown(value: Path) -> str:

@@ -29,6 +29,7 @@ from tests.support.learners import few
 from tests.support.numeric_paths import MKL
 from tests.support.toy_streams import toy
 from trainers.kept.array_store import Kept
+from trainers.kept.runs import Runs
 from trainers.notes import heard_by
 from trainers.numeric_path import NumericPath
 from trainers.streams.hashes import PixelHashes
@@ -110,41 +111,48 @@ def report(figures, campaign, counts):
 
 @pytest.fixture
 def learners(tmp_path, monkeypatch):
-    """(the folder of kept learners, what is kept under which key) after runs that were killed."""
+    """{file: (what reads it, what was written)} of what is left of runs that were killed."""
     monkeypatch.setattr(trainers.checkpoints, "AT_MOST_EVERY", 0.0)
-    saved, real = {}, Kept.save
+    folder, saved, first, later = tmp_path / "learners", {}, Kept.save, Runs.save
 
-    def save(self, content, arrays):
-        saved[json.dumps(content)] = {name: np.array(array) for name, array in arrays.items()}
-        real(self, content, arrays)
+    def copied(arrays):
+        return {name: np.array(array) for name, array in arrays.items()}
 
-    monkeypatch.setattr(Kept, "save", save)
+    def save_first(self, content, arrays):
+        first(self, content, arrays)
+        saved[self._file(content)[0]] = (partial(self.load, content), copied(arrays))
+
+    def save_later(self, own, task, arrays):
+        later(self, own, task, arrays)
+        (file,) = (one for one in self._files([own]) if one.task == task)
+        saved[folder / self._path(file)] = (partial(self.at, own, task), copied(arrays))
+
+    monkeypatch.setattr(Kept, "save", save_first)
+    monkeypatch.setattr(Runs, "save", save_later)
     torch.set_num_threads(1)
     for method in ("soft_agem", "er"):
         chosen = [few(method, epsilon=0.0, lr=0.1), few(method, epsilon=0.3, lr=0.1 if method == "soft_agem" else 0.2)]
-        train_until_kept(monkeypatch, 2, chosen, toy(range(4)), MKL, folder=tmp_path / "learners")
-    return tmp_path / "learners", saved
+        train_until_kept(monkeypatch, 2, chosen, toy(range(4)), MKL, folder=folder)
+    return {path: found for path, found in saved.items() if path.exists()}
 
 
 def test_first_tasks_and_checkpoints(learners, figures):
-    folder, saved = learners
-    kept, rng, counts, told = Kept(folder), np.random.default_rng(0), Counter(), []
-    contents = [json.loads(text) for text in saved]
-    files = [kept._file(content)[0] for content in contents]
+    rng, counts, told = np.random.default_rng(0), Counter(), []
+    files = list(learners)
     whole = [path.read_bytes() for path in files]
-    assert len(contents) == 5  # a first task that both methods share, and two checkpoints each
+    assert len(files) == 5  # a first task that both methods share, and two checkpoints each
     with heard_by(told.append):
         for number in range(LEARNERS):
             one, other = number % len(files), int(rng.integers(len(files)))
-            content = damaged(whole[one], whole[other], rng)
-            files[one].write_bytes(content)
-            found = kept.load(contents[one])
+            load, wanted = learners[files[one]]
+            files[one].write_bytes(damaged(whole[one], whole[other], rng))
+            found = load()
             counts["tried"] += 1
             counts["refused"] += found is None
-            counts["wrong"] += found is not None and not same(found, saved[json.dumps(contents[one])])
+            counts["wrong"] += found is not None and not same(found, wanted)
             files[one].write_bytes(whole[one])
-    for content in contents:
-        assert same(kept.load(content), saved[json.dumps(content)])  # which was there to be found all the time
+    for load, wanted in learners.values():
+        assert same(load(), wanted)  # which was there to be found all the time
     counts["told"] = len(told)
     report(figures, "first tasks and checkpoints", counts)
 

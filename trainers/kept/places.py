@@ -91,6 +91,7 @@ class Remote:
 
     def __init__(self, url: str, patience: float = PATIENCE) -> None:
         self._url, self._patience = url.rstrip("/"), patience
+        self._made: set[str] = set()  # folders
         self._within(self._open)
 
     def __str__(self) -> str:
@@ -133,9 +134,10 @@ class Remote:
 
     def _write(self, path: str, content: bytes) -> None:
         # Folder by folder, never with parents: of object storage, where folders are nothing, that would be the bucket.
-        for folder in (self._root, path.rpartition("/")[0]):
+        for folder in sorted({self._root, path.rpartition("/")[0]} - self._made):
             with suppress(FileExistsError):
                 self._fs.mkdir(folder, create_parents=False)
+            self._made.add(folder)
         self._fs.pipe_file(path, content)
 
     def _remove(self, paths: list[str]) -> None:

@@ -77,14 +77,16 @@ class Runs:
     def save(self, own: Mapping[str, Any], task: int, arrays: Arrays) -> None:
         """Keeps the run after the task; not what was kept of it before, unless that is a fork point."""
         file = File(_run(own), task, self._machine, self._kind)
-        before = {one for one in self._files([own]) if one.machine == self._machine and one.kind == NEWEST} - {file}
+        mine = {one for one in self._files([own]) if one.machine == self._machine and one.kind == self._kind == NEWEST}
+        before = mine - {file}
 
         def write(place: Place) -> None:
             place.write(self._path(file), self._mark(own, task), packed(arrays))
-            place.remove([self._path(one) for one in before if self._kind == NEWEST])
+            if before:
+                place.remove([self._path(one) for one in before])
 
         self._asked(write)
-        self._list([file], before if self._kind == NEWEST else ())
+        self._list([file], before)
 
     def forget(self, owns: Iterable[Mapping[str, Any]]) -> None:
         """Removes what was kept of these runs on any machine; fork points only where those are kept here, too."""
