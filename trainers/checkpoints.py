@@ -18,10 +18,9 @@ from trainers.cohort import PROTOCOL_VERSION, Architecture, Cohort, CohortResult
 from trainers.engines.base import Learners
 from trainers.forks import Fork, described
 from trainers.kept.array_store import Arrays, Kept
-from trainers.kept.places import Folder, Place, place, reason
+from trainers.kept.places import Folder, Place, place
 from trainers.kept.runs import Runs
 from trainers.networks.weights import check
-from trainers.notes import tell
 from trainers.numeric_path import NumericPath
 from trainers.streams.base import TaskStream
 
@@ -146,14 +145,10 @@ def machine(path: NumericPath) -> list[str]:
 
 
 def _place(keeping: Keeping) -> Place | None:
-    """Where runs are kept; None for nowhere, also where that cannot be used, which is told."""
-    if keeping.store is None:
-        return Folder(keeping.folder, limited=True) if keeping.folder else None
-    try:
+    """Where runs are kept; None for nowhere."""
+    if keeping.store is not None:
         return place(keeping.store)
-    except OSError as error:
-        tell(f"checkpoints at {keeping.store} cannot be used, {reason(error)}: training goes on without them")
-        return None
+    return Folder(keeping.folder, limited=True) if keeping.folder else None
 
 
 def _named(origin: Origin) -> dict[str, Any]:

@@ -5,8 +5,9 @@ from uuid import uuid4
 from epsearch.failures.errors import UsageError
 from epsearch.study.description import Study
 from trainers.kept.places import place, reason
+from trainers.kept.runs import works
 
-SECONDS = 30.0  # for each answer: so long, nobody minds waiting for a line
+SECONDS = 60.0  # for each answer: so long a busy machine may take, and its user waits
 
 MARK = "epsearch"  # of a file that is there for a moment
 
@@ -16,8 +17,8 @@ def check_checkpoints(study: Study) -> None:
     if study.checkpoints is None:
         return  # a cache, without which everything works
     name = f"check/{uuid4().hex}"
+    there = place(study.checkpoints, SECONDS)
     try:
-        there = place(study.checkpoints, SECONDS)
         there.write(name, MARK, memoryview(b"here"))
         there.contents(name, MARK)
         there.remove([name])
@@ -26,3 +27,4 @@ def check_checkpoints(study: Study) -> None:
             f"checkpoints {study.checkpoints} cannot be written and read: {reason(error)}; "
             "give a folder or a URL that every worker can reach"
         ) from error
+    works(there)

@@ -161,6 +161,23 @@ def test_a_store_that_nobody_knows_stops_nothing(whole, told):
     ]
 
 
+def test_a_store_that_has_failed_is_not_asked_again_for_a_while(whole, tmp_path, monkeypatch, told):
+    """By no cohort of this process: storage that hangs would hold every one of them up."""
+    asked = []
+
+    def fail(self, folder):
+        asked.append(folder)
+        raise OSError("no answer within 120 seconds")
+
+    monkeypatch.setattr(Folder, "names", fail)
+    for _ in range(3):
+        assert same(train(LEARNERS, STREAM, MKL, store=tmp_path), whole)
+    assert len(asked) == len(told) == 1
+    monkeypatch.setattr("trainers.kept.runs.AGAIN", 0.0)
+    assert same(train(LEARNERS, STREAM, MKL, store=tmp_path), whole)
+    assert len(asked) == len(told) == 2
+
+
 def test_two_who_train_the_same_at_once_do_each_other_no_harm(store, whole, told):
     results, context = [], contextvars.copy_context()
 

@@ -7,7 +7,6 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol, TypeVar
@@ -84,74 +83,82 @@ class Folder:
 
 
 class Remote:
-    """At a URL of fsspec. Raises OSError where that does not know it, or lacks a package for it.
+    """At a URL of fsspec, which is opened when it is first asked.
 
     patience: seconds to wait for one answer.
     """
 
     def __init__(self, url: str, patience: float = PATIENCE) -> None:
         self._url, self._patience = url.rstrip("/"), patience
+        self._opened: tuple[Any, str] | None = None
         self._made: set[str] = set()  # folders
-        self._within(self._open)
 
     def __str__(self) -> str:
         return self._url
 
     def names(self, folder: str) -> list[str]:
         """As `Place` says."""
-        return self._within(partial(self._names, f"{self._root}/{folder}"))
+
+        def names(fs: Any, root: str) -> list[str]:
+            fs.invalidate_cache()  # of listings, which others have changed since
+            try:
+                return [str(path).rpartition("/")[2] for path in fs.ls(f"{root}/{folder}", detail=False)]
+            except FileNotFoundError:
+                return []
+
+        return self._within(names)
 
     def contents(self, name: str, mark: str) -> bytes:
         """As `Place` says."""
-        return sealed.opened(self._within(partial(self._fs.cat_file, f"{self._root}/{name}")), mark)
+        found: bytes = self._within(lambda fs, root: fs.cat_file(f"{root}/{name}"))
+        return sealed.opened(found, mark)
 
     def write(self, name: str, mark: str, content: memoryview) -> None:
         """As `Place` says. Most kinds of storage replace a file at once; half a file's seal does not fit."""
         whole = b"".join((sealed.checksum(mark, content), content))
-        self._within(partial(self._write, f"{self._root}/{name}", whole))
+
+        def write(fs: Any, root: str) -> None:
+            # Folder by folder, never with parents: object storage, where folders are nothing, would make a bucket.
+            for folder in (root, f"{root}/{name}".rpartition("/")[0]):
+                if folder not in self._made:
+                    with suppress(FileExistsError):
+                        fs.mkdir(folder, create_parents=False)
+                    self._made.add(folder)
+            fs.pipe_file(f"{root}/{name}", whole)
+
+        self._within(write)
 
     def remove(self, names: Iterable[str]) -> None:
         """As `Place` says."""
-        self._within(partial(self._remove, [f"{self._root}/{name}" for name in names]))
 
-    def _open(self) -> None:
-        import fsspec  # late: on a bare machine there is none, and folders need none
+        def remove(fs: Any, root: str) -> None:
+            for name in names:
+                with suppress(FileNotFoundError):
+                    fs.rm_file(f"{root}/{name}")
 
-        protocol = self._url.partition("://")[0]
-        try:
-            fsspec.get_filesystem_class(protocol)
-        except ImportError as error:
-            extra = f"; pip install 'epsearch[{EXTRAS[protocol]}]'" if protocol in EXTRAS else ""
-            raise OSError(f"{first_line(error)}{extra}") from error
-        self._fs, self._root = fsspec.url_to_fs(self._url)
+        self._within(remove)
 
-    def _names(self, folder: str) -> list[str]:
-        self._fs.invalidate_cache()  # of listings, which others have changed since
-        try:
-            return [str(path).rpartition("/")[2] for path in self._fs.ls(folder, detail=False)]
-        except FileNotFoundError:
-            return []
+    def _open(self) -> tuple[Any, str]:
+        """(the file system, the path in it)."""
+        if self._opened is None:
+            import fsspec  # late: on a bare machine there is none, and folders need none
 
-    def _write(self, path: str, content: bytes) -> None:
-        # Folder by folder, never with parents: of object storage, where folders are nothing, that would be the bucket.
-        for folder in sorted({self._root, path.rpartition("/")[0]} - self._made):
-            with suppress(FileExistsError):
-                self._fs.mkdir(folder, create_parents=False)
-            self._made.add(folder)
-        self._fs.pipe_file(path, content)
+            protocol = self._url.partition("://")[0]
+            try:
+                fsspec.get_filesystem_class(protocol)
+            except ImportError as error:
+                extra = f"; pip install 'epsearch[{EXTRAS[protocol]}]'" if protocol in EXTRAS else ""
+                raise OSError(f"{first_line(error)}{extra}") from error
+            self._opened = fsspec.url_to_fs(self._url)
+        return self._opened
 
-    def _remove(self, paths: list[str]) -> None:
-        for path in paths:
-            with suppress(FileNotFoundError):
-                self._fs.rm_file(path)
-
-    def _within(self, call: Callable[[], Answer]) -> Answer:
+    def _within(self, call: Callable[[Any, str], Answer]) -> Answer:
         """What the call returns, in a thread of its own, which nobody waits for any longer when it hangs."""
         answers: SimpleQueue[tuple[Answer | None, Exception | None]] = SimpleQueue()
 
         def ask() -> None:
             try:
-                answers.put((call(), None))
+                answers.put((call(*self._open()), None))
             except Exception as error:  # noqa: BLE001  each kind of storage has errors of its own
                 answers.put((None, error))
 
@@ -171,8 +178,8 @@ def reason(error: OSError) -> str:
 
 
 def place(where: str | Path, patience: float = PATIENCE) -> Place:
-    """A folder, or what fsspec has at a URL. Raises OSError, as `Remote` does."""
-    text: Any = str(where)
+    """A folder, or what fsspec has at a URL."""
+    text = str(where)
     for local in ("file://", "local://"):
         text = text.removeprefix(local)
     return Remote(text, patience) if "://" in text else Folder(Path(text))

@@ -3,10 +3,11 @@
 COMMON is a hash of what runs have in common, RUN one of what tells them apart, TASK a number, MACHINE in words: another
 one would round differently. A task's file is written before that of the task before is removed, so that no more than
 one task is lost with half a file. Fork points, whose names end in .fork, stay. A place that fails is told of in one
-line, and not asked again.
+line, and not asked again by this process for AGAIN seconds.
 """
 
 import re
+import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -18,8 +19,11 @@ from trainers.notes import tell
 
 Answer = TypeVar("Answer")
 
+AGAIN = 300.0  # what has gone may be back then; storage that hangs would else hold every cohort up
 NEWEST, FORK = "kept", "fork"
 NAME = re.compile(rf"([0-9a-f]+)_(\d+)_([^_]+)\.({NEWEST}|{FORK})")  # nothing else in the folder is ours
+
+_LOST: dict[str, float] = {}  # places that have failed, and when
 
 
 class File(NamedTuple):
@@ -39,8 +43,9 @@ class Runs:
     """Files of runs that have `common` in common, JSON-able as is what tells them apart; every: of all tasks."""
 
     def __init__(self, place: Place, common: Mapping[str, Any], machine: str, every: bool) -> None:
-        self._place: Place | None = place
         self._common, self._where = common, str(place)
+        lost = time.monotonic() - _LOST.get(self._where, -AGAIN) < AGAIN
+        self._place = None if lost else place
         self._folder, self._kind = named(mark_of(common)), FORK if every else NEWEST
         self._machine = re.sub(r"[^\w.]+|_", "-", machine)
         self._listed: set[File] | None = None  # when the first run is looked for; then kept up to date
@@ -123,8 +128,13 @@ class Runs:
             return call(self._place)
         except OSError as error:
             tell(f"checkpoints at {self} cannot be used, {reason(error)}: {otherwise}")
-            self._place = None
+            self._place, _LOST[self._where] = None, time.monotonic()
             return None
+
+
+def works(place: Place) -> None:
+    """The place has just been seen to work, whatever it did before."""
+    _LOST.pop(str(place), None)
 
 
 def _run(own: Mapping[str, Any]) -> str:

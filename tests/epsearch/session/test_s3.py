@@ -1,5 +1,6 @@
 """Checkpoints in S3, as moto answers for it: runs that are killed go on, and no credential is written anywhere."""
 
+import re
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -17,6 +18,8 @@ from tests.support.limits import HANGS
 from tests.support.numeric_paths import MKL, rows_equal
 from tests.support.toy_streams import toy
 from trainers.forks import fork
+from trainers.kept.places import place
+from trainers.kept.runs import works
 
 pytestmark = pytest.mark.service
 URL = f"s3://{moto_s3.BUCKET}/some/where"
@@ -29,6 +32,12 @@ def s3(monkeypatch):
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
         yield moto_s3.files(environment["AWS_ENDPOINT_URL"])
+
+
+@pytest.fixture(autouse=True)
+def nothing_has_failed_before():
+    yield
+    works(place(URL))
 
 
 @pytest.fixture(autouse=True)
@@ -89,7 +98,11 @@ def test_a_whole_command(s3, tmp_path, monkeypatch):
     ("url", "environment", "line"),
     [
         ("s3://no-such-bucket/x", {}, "checkpoints s3://no-such-bucket/x cannot be written and read: The specified"),
-        (URL, {"AWS_ENDPOINT_URL": "http://127.0.0.1:9"}, "cannot be written and read: Could not connect to the"),
+        (
+            URL,
+            {"AWS_ENDPOINT_URL": "http://127.0.0.1:9"},
+            "read: (Could not connect to the|no answer within 60 seconds)",
+        ),
         (URL, {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}, "cannot be written and read: Unable to locate"),
     ],
     ids=["no bucket", "no server", "no credentials"],
@@ -101,7 +114,7 @@ def test_a_bucket_that_cannot_be_used_is_one_line(url, environment, line, s3, tm
     monkeypatch.setenv("HOME", str(tmp_path))  # where credentials may lie
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     done = command(url)
-    assert done.returncode == 2 and done.stderr.count("\n") == 1 and line in done.stderr, done.stderr
+    assert done.returncode == 2 and done.stderr.count("\n") == 1 and re.search(line, done.stderr), done.stderr
     assert moto_s3.SECRET not in done.stderr and s3.ls("") == [moto_s3.BUCKET]
 
 
@@ -122,4 +135,5 @@ def test_a_server_that_goes_away_stops_nothing(small_study, tmp_path, monkeypatc
         kept, _ = session.train(small_study(seeds=1, workers=1, checkpoints=URL), events)
     found = {key: record.fingerprint for key, record in kept.records.items()}
     assert stopped and found == {key: record.fingerprint for key, record in plain.records.items()}
-    assert {line.partition(", ")[0] for line in events.notes} == {f"checkpoints at {URL} cannot be used"}
+    (line,) = events.notes
+    assert line.startswith(f"checkpoints at {URL} cannot be used, ") and moto_s3.SECRET not in line

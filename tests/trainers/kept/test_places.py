@@ -52,7 +52,7 @@ def test_a_folder_needs_no_fsspec(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "fsspec", None)
     put(place(tmp_path), "runs/a", b"content")
     with pytest.raises(OSError, match="fsspec"):
-        place("memory://x")
+        place("memory://x").names("runs")
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_folder_needs_no_fsspec(tmp_path, monkeypatch):
 )
 def test_a_url_that_nobody_can_read_is_told_in_one_line(url, line):
     with pytest.raises(OSError, match=line) as error:
-        place(url)
+        place(url).names("runs")
     assert "\n" not in reason(error.value)
 
 
@@ -71,7 +71,7 @@ def test_s3_without_its_package_names_the_extra(monkeypatch):
 
     monkeypatch.setattr(fsspec, "get_filesystem_class", missing)
     with pytest.raises(OSError, match=r"^Install s3fs to access S3; pip install 'epsearch\[s3\]'$"):
-        place("s3://bucket/path")
+        place("s3://bucket/path").names("runs")
 
 
 def test_errors_of_other_kinds_are_lines_too(monkeypatch):
