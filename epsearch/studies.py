@@ -21,7 +21,7 @@ from results.labels import count_text
 Named = Annotated[str, typer.Argument(help="Name of the study, see `epsearch list`.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 # Of `resume`: what says where and how a stored study runs.
-PLACED = ("runner", "workers", "time_budget", "address", "data_dir")
+PLACED = ("runner", "workers", "time_budget", "address", "checkpoints", "data_dir")
 
 
 def train(

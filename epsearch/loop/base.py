@@ -8,7 +8,6 @@ knows is derived from the ledger, so opening it anew resumes the work. Making on
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,7 +15,7 @@ from epsearch.failures.errors import TrainingFailed, UsageError
 from epsearch.loop.ahead import Outlook
 from epsearch.loop.claims import Claims
 from epsearch.loop.cohorts import Order, cut
-from epsearch.loop.content import content, measures_transfer, records, run_key
+from epsearch.loop.content import NOTHING, Known, content, measures_transfer, records, run_key
 from epsearch.loop.jobs import Job, JobResult, Run, forget
 from epsearch.loop.work import Work
 from epsearch.study.description import Disjointness, Study
@@ -33,19 +32,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from results.ledger.store import Store
-
-
-@dataclass(frozen=True)
-class Known:
-    """What is known of a study's members before any is looked up, by key."""
-
-    records: Mapping[str, RunRecord] = field(default_factory=dict)
-    """What they scored."""
-    damaged: Mapping[str, str] = field(default_factory=dict)
-    """Why a record of the ledger cannot be used."""
-
-
-NOTHING = Known()
 
 
 class Loop(ABC):
@@ -253,7 +239,7 @@ class Loop(ABC):
         self.records.update((record.key, record) for record in fresh)
         self._store.add(fresh, self.summary())
         with heard_by(self.notes.append):
-            forget(job, self._streams[job.phase])
+            forget(job, self._counted.stream(job.phase))
         self.stored += fresh
 
     def _unknown(self, runs: Iterable[Run]) -> list[Run]:

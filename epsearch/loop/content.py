@@ -1,6 +1,7 @@
 """What determines and identifies a member's result, and how a trained cohort becomes records of the ledger."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -17,6 +18,19 @@ from trainers.plugins.source import SOURCE, digest
 EPSILON, STRENGTH = "epsilon", "strength"  # stand beside the configuration, not in it
 # As in the first ledgers: named in every configuration, as null where the method has none.
 ALWAYS_NAMED = ("memory", "memory_batch", "trigger", "scale", "satisfied")
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a study's members before any is looked up, by key."""
+
+    records: Mapping[str, RunRecord] = field(default_factory=dict)
+    """What they scored."""
+    damaged: Mapping[str, str] = field(default_factory=dict)
+    """Why a record of the ledger cannot be used."""
+
+
+NOTHING = Known()
 
 
 def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from epsearch.loop import certificates
 from epsearch.loop.ahead import Outlook
-from epsearch.loop.base import NOTHING, Known, Loop
+from epsearch.loop.base import Loop
 from epsearch.loop.cohorts import Order
-from epsearch.loop.content import content
+from epsearch.loop.content import NOTHING, Known, content
 from epsearch.loop.jobs import Job, JobResult, Run
 from epsearch.loop.strategy import Strategist
 from epsearch.study.kinds import Search

@@ -21,6 +21,12 @@ class Work:
         self._streams: dict[str, TaskStream] = {}
         self._later: dict[Kind, LaterSteps] = {}
 
+    def stream(self, phase: str) -> TaskStream:
+        """The stream of a phase, opened once."""
+        if phase not in self._streams:
+            self._streams[phase] = self._request(phase).open()
+        return self._streams[phase]
+
     def a_step(self, run: Run) -> float:
         """FLOP of one step after the first task."""
         return self._later_steps(run).each
@@ -35,7 +41,5 @@ class Work:
         from trainers.cost.flops import later_steps  # brings torch along
 
         if kind_of(run) not in self._later:
-            if run.phase not in self._streams:
-                self._streams[run.phase] = self._request(run.phase).open()
-            self._later[kind_of(run)] = later_steps(run.learner, self._streams[run.phase], self._study.architecture)
+            self._later[kind_of(run)] = later_steps(run.learner, self.stream(run.phase), self._study.architecture)
         return self._later[kind_of(run)]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from epsearch.failures.errors import TrainingFailed
-from epsearch.loop.base import Known
+from epsearch.loop.content import Known
 from epsearch.loop.jobs import JobResult, decode, encode, execute
 from epsearch.loop.search import SearchLoop
 from epsearch.preparation.data import open_evaluation
