@@ -10,6 +10,7 @@ from typing import NamedTuple
 from epsearch.machine import PACKAGES, gpu, installed, processor, usable_cores
 from epsearch.preparation.arithmetic import fastest_here
 from epsearch.runners.ray_start import shut_down
+from epsearch.runners.scratch import scratch
 from epsearch.runners.tune import start_private_ray
 from trainers.notes import first_line
 
@@ -79,13 +80,14 @@ def _arithmetic() -> str:
 
 def _ray() -> str:
     """Starts a private Ray and runs one task on it."""
-    start_private_ray(1)
-    import ray
+    with scratch() as folder:
+        start_private_ray(1, folder)
+        import ray
 
-    try:
-        return f"starts and runs a task (worker process {ray.get(ray.remote(_process).remote())})"
-    finally:
-        shut_down()
+        try:
+            return f"starts and runs a task (worker process {ray.get(ray.remote(_process).remote())})"
+        finally:
+            shut_down()
 
 
 # Ray makes no task of a function that is built in.

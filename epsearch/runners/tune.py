@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 import socket
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,6 +19,7 @@ from epsearch.loop.base import Loop
 from epsearch.runners import lost, ray_start
 from epsearch.runners.local import local_slots
 from epsearch.runners.progress import Monitor
+from epsearch.runners.scratch import scratch
 from epsearch.study.description import Study
 from trainers.notes import first_line
 
@@ -32,6 +32,7 @@ SETTINGS = {
     **ray_start.SETTINGS,
 }
 REACH_SECONDS = 10.0
+LONGEST_FOLDER = 40  # bytes: a socket's name has 107 at most, of which Ray takes up to 65
 OBJECT_STORE_BYTES = 10**8  # jobs and results are small; Ray would reserve 30 % of the memory
 
 
@@ -47,22 +48,23 @@ def ready(study: Study) -> Iterator[Callable[[Loop, Monitor], None]]:
         open(os.devnull, "w", encoding="utf-8") as nowhere,
         redirect_stdout(nowhere),
         _own_signals(),
+        _scratch(study) as folder,
         ThreadPoolExecutor(1) as background,
     ):
         os.environ |= SETTINGS
-        starting = background.submit(_start, study)
+        starting = background.submit(_start, study, folder)
         try:
-            yield partial(_run, starting)
+            yield partial(_run, starting, folder)
         finally:
             if starting.exception() is None:  # waits for a start that is still going on
                 ray_start.shut_down()
 
 
-def _start(study: Study) -> None:
+def _start(study: Study, folder: Path) -> None:
     """Starts a private Ray, or joins that of the study's address. Raises Unavailable or UsageError."""
     if study.address == "local":
         with _ray_is_to_blame("does not start here"):
-            start_private_ray(local_slots(study))
+            start_private_ray(local_slots(study), folder)
     else:
         _join_cluster(study.address)
 
@@ -78,7 +80,7 @@ def _ray_is_to_blame(what: str) -> Iterator[None]:
         raise Unavailable(ray_start.trouble(what, first_line(error))) from error
 
 
-def _run(starting: Future[None], loop: Loop, monitor: Monitor) -> None:
+def _run(starting: Future[None], folder: Path, loop: Loop, monitor: Monitor) -> None:
     """Trains until the study is done; raises as `ready` says.
 
     What the study itself raised was kept from Tune (`Source.error`), and comes before what Ray ran into meanwhile.
@@ -91,14 +93,13 @@ def _run(starting: Future[None], loop: Loop, monitor: Monitor) -> None:
     if threading.current_thread() is threading.main_thread():
         # As Ctrl-C, for which Tune has a handler; without one of its own Ray prints a stack trace.
         signal.signal(signal.SIGTERM, lambda number, frame: os.kill(os.getpid(), signal.SIGINT))
-    study = loop.study
-    scratch, source = _scratch(study), Source(loop, monitor)
+    study, source = loop.study, Source(loop, monitor)
     try:
         loop.workers = study.workers or _cluster_slots(study)
         with lost.watching(private=study.address == "local"):
             while True:
                 with _ray_is_to_blame("was lost"):
-                    fit(source, study.device, loop.workers, scratch)
+                    fit(source, study.device, loop.workers, folder)
                 if not source.pausing:
                     break
                 # Not within Tune, which would hear of Ctrl-C only once it has something to do.
@@ -108,8 +109,6 @@ def _run(starting: Future[None], loop: Loop, monitor: Monitor) -> None:
     except Unavailable:  # an error of the study's own comes first, and is raised below
         if source.error is None:
             raise
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
     if source.error is not None:
         raise source.error
     if not loop.done:
@@ -139,10 +138,11 @@ def _own_signals() -> Iterator[None]:
         yield
 
 
-def start_private_ray(cores: int) -> None:
+def start_private_ray(cores: int, folder: Path | None = None) -> None:
     """Starts a Ray of this process alone, without a word on the terminal.
 
-    cores: how many one-core trials it may run at a time.
+    cores: how many one-core trials it may run at a time. folder: for its logs and sockets, which Ray itself leaves
+    behind; where its name is too long for sockets, and without one, they lie where Ray has them.
     """
     os.environ |= SETTINGS
     import ray
@@ -154,6 +154,7 @@ def start_private_ray(cores: int) -> None:
             num_cpus=cores,
             include_dashboard=False,
             object_store_memory=OBJECT_STORE_BYTES,
+            _temp_dir=str(folder) if folder and len(os.fsencode(folder)) <= LONGEST_FOLDER else None,
             log_to_driver=False,
             logging_level=logging.ERROR,
         )
@@ -198,10 +199,16 @@ def _cluster_slots(study: Study) -> int:
     return slots
 
 
-def _scratch(study: Study) -> Path:
-    """Tune's own folder: on a cluster it must be seen by all nodes, as `--out` is; else any place will do."""
+@contextmanager
+def _scratch(study: Study) -> Iterator[Path]:
+    """A folder for Tune and a private Ray: on a cluster all nodes must see it, as `--out`; else any place will do."""
     if study.address == "local":
-        return Path(tempfile.mkdtemp(prefix="epsearch-"))
+        with scratch() as folder:
+            yield folder
+        return
     folder = study.out.absolute() / f".tune-{study.name}"
     folder.mkdir(parents=True, exist_ok=True)
-    return folder
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

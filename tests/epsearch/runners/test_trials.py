@@ -85,7 +85,7 @@ def test_our_own_errors_do_not_escape_into_tune():
 
 
 def test_a_ray_that_does_not_start(epsearch, small_options, monkeypatch):
-    def timed_out(cores):
+    def timed_out(cores, folder):
         raise Exception("The current node timed out during startup.\nThis could happen because")
 
     monkeypatch.setattr(tune, "start_private_ray", timed_out)
@@ -100,7 +100,7 @@ def test_a_ray_that_is_lost(epsearch, small_options, monkeypatch, ours):
         source.error = ours
         raise RuntimeError("Failed to connect to GCS\n  at address")
 
-    monkeypatch.setattr(tune, "_start", lambda study: None)
+    monkeypatch.setattr(tune, "_start", lambda study, folder: None)
     monkeypatch.setattr(tune, "_cluster_slots", lambda study: 1)
     monkeypatch.setattr(trials, "fit", fit)
     answer = epsearch("run", *small_options, "--runner", "tune", "--workers", 1, "--quiet")
