@@ -32,7 +32,7 @@ SETTINGS = {
     **ray_start.SETTINGS,
 }
 REACH_SECONDS = 10.0
-LONGEST_FOLDER = 40  # bytes: a socket's name has 107 at most, of which Ray takes up to 65
+LONGEST_FOLDER = 43  # bytes: a socket's name has 107 at most, of which Ray takes up to 64
 OBJECT_STORE_BYTES = 10**8  # jobs and results are small; Ray would reserve 30 % of the memory
 
 

@@ -18,15 +18,26 @@ FILES = ("evaluation.csv", "search.csv")
 class Run:
     """`epsearch run` in a folder, ledger, reports and cache below it; what it prints goes to files there."""
 
+    options = STUDY
+
     def __init__(self, folder: Path, disk: Path | None = None, flags: tuple[str, ...] = (), before=lambda: None):
         self.folder, self.disk, self.flags, self.before = folder, disk or folder / "disk", flags, before
         self.out = self.disk / "runs"
 
+    @property
+    def arguments(self) -> list[str]:
+        return ["run", "--out", str(self.out), *self.options.split()]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Variables besides this process's own."""
+        return {"EPSEARCH_CACHE": str(self.disk / "cache"), "OMP_NUM_THREADS": "1"}
+
     def start(self) -> subprocess.Popen:
         self.folder.mkdir(exist_ok=True)
         self.disk.mkdir(exist_ok=True)
-        environment = os.environ | {"EPSEARCH_CACHE": str(self.disk / "cache"), "OMP_NUM_THREADS": "1"}
-        command = [sys.executable, *self.flags, "-m", "epsearch", "run", "--out", str(self.out), *STUDY.split()]
+        environment = os.environ | self.environment
+        command = [sys.executable, *self.flags, "-m", "epsearch", *self.arguments]
 
         def ready():
             for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

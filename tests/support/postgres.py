@@ -20,28 +20,62 @@ def programs() -> Path | None:
     return found[-1].parent if found else None
 
 
-@contextmanager
-def server(folder: Path) -> Iterator[str]:
-    """The URL of an empty database; the server listens on a socket in a folder of its own alone, and ends behind.
+class Server:
+    """A server that listens on a socket in a folder of its own alone.
 
     folder: what `programs` returns. PostgreSQL refuses to run as root, who becomes `postgres` for it.
     """
-    user = "postgres" if os.geteuid() == 0 else None
-    place = Path(tempfile.mkdtemp(prefix="pg-"))  # sockets need short paths
-    if user:
-        shutil.chown(place, user)
 
-    def run(program: str, *arguments: str) -> None:
-        command = [str(folder / program), *arguments, "--pgdata", str(place / "data")]
-        subprocess.run(command, check=True, cwd=place, user=user, stdout=subprocess.DEVNULL)
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._user = folder, "postgres" if os.geteuid() == 0 else None
+        self._place = Path(tempfile.mkdtemp(prefix="pg-"))  # sockets need short paths
+        if self._user:
+            shutil.chown(self._place, self._user)
 
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://epsearch@/{database}?host={self._place}"
+
+    @property
+    def pid(self) -> int:
+        """Of the process that all others of the server are children of."""
+        return int((self._place / "data" / "postmaster.pid").read_text().split()[0])
+
+    def make(self) -> None:
+        self._run("initdb", "--auth=trust", "--username=epsearch", "--encoding=UTF8", "--no-locale", "--no-sync")
+
+    def start(self) -> None:
+        """Also after it was killed. Raises CalledProcessError where it does not start."""
+        log, options = str(self._place / "log"), f"-c listen_addresses='' -c fsync=off -k {self._place}"
+        self._run("pg_ctl", "start", "--wait", f"--timeout={HANGS}", "--log", log, "--options", options)
+
+    def stop(self) -> None:
+        self._run("pg_ctl", "stop", "--wait", f"--timeout={HANGS}", "--mode=immediate")
+
+    def remove(self) -> None:
+        shutil.rmtree(self._place)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        command = [str(self._folder / program), *arguments, "--pgdata", str(self._place / "data")]
+        subprocess.run(command, check=True, cwd=self._place, user=self._user, stdout=subprocess.DEVNULL)
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Server]:
+    """A server with an empty database, which ends behind; folder: what `programs` returns."""
+    server = Server(folder)
     try:
-        run("initdb", "--auth=trust", "--username=epsearch", "--encoding=UTF8", "--no-locale", "--no-sync")
-        log, options = str(place / "log"), f"-c listen_addresses='' -c fsync=off -k {place}"
-        run("pg_ctl", "start", "--wait", f"--timeout={HANGS}", "--log", log, "--options", options)
+        server.make()
+        server.start()
         try:
-            yield f"postgresql://epsearch@/postgres?host={place}"
+            yield server
         finally:
-            run("pg_ctl", "stop", "--wait", f"--timeout={HANGS}", "--mode=immediate")
+            server.stop()
     finally:
-        shutil.rmtree(place)
+        server.remove()
+
+
+@contextmanager
+def server(folder: Path) -> Iterator[str]:
+    """The URL of the empty database of a server that ends behind; folder: what `programs` returns."""
+    with running(folder) as started:
+        yield started.url()
