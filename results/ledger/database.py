@@ -53,7 +53,10 @@ SQLITE_UNAVAILABLE = {
 # Classes of SQLSTATE: connection lost, rolled back for another's sake, too many connections, shut down or starting up.
 POSTGRES_GONE = ("08", "40", "53300", "57P0")
 POSTGRES_UNAVAILABLE = ("53", "57", "58")  # no disk or memory left, ended by an operator, an error of its system
-POSTGRES_PASSING = ("starting up", "shutting down", "in recovery mode", "terminating connection", "too many c")
+POSTGRES_PASSING = (
+    *("starting up", "shutting down", "in recovery mode", "accepting connections"),
+    *("terminating connection", "too many c", "connection slots"),
+)
 
 HINTS = {
     "not a database": "; allowed: a ledger of this program, or a new file",

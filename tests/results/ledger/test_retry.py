@@ -128,6 +128,8 @@ def test_a_change_whose_answer_was_lost_is_no_conflict(store: Store, monkeypatch
     [
         ("connection refused", None, StoreGone),
         ("FATAL:  the database system is starting up", None, StoreGone),
+        ("FATAL:  the database system is not yet accepting connections", None, StoreGone),
+        ("FATAL:  remaining connection slots are reserved for roles with the SUPERUSER attribute", None, StoreGone),
         ('FATAL:  password authentication failed for user "me"', None, StoreError),
         ('FATAL:  database "db" does not exist', None, StoreError),
         ("terminating connection due to administrator command", "57P01", StoreGone),
