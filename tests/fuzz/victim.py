@@ -27,6 +27,7 @@ from tests.support.trainings.sitecustomize import noted
 KEYS = "SELECT key FROM epsearch_runs"
 ENDING = ("driver", "group", "raylet", "gcs_server")
 """Targets without which a driver cannot go on."""
+AGENTS = ("ray::DashboardAg", "ray::RuntimeEnv")
 DATABASE = {"postmaster", "server", "backend"}
 OPTIONS = {
     "workers": 2,
@@ -198,7 +199,7 @@ class Victim:
             targets = {kill["target"] for kill in life.kills}
             if life.status == 0 or (life.status == -signal.SIGKILL and targets & {"driver", "group"}):
                 return ""
-            ray_was_lost = targets & {"raylet", "gcs_server"}
+            ray_was_lost = targets & {"raylet", "gcs_server", "agent"}
             nothing_begun = targets & DATABASE and not self.command.trainings()
             if life.status == 1 and len(self.command.last_words) == 1 and (ray_was_lost or nothing_begun):
                 return ""
