@@ -27,7 +27,8 @@ from tests.support.trainings.sitecustomize import noted
 KEYS = "SELECT key FROM epsearch_runs"
 ENDING = ("driver", "group", "raylet", "gcs_server")
 """Targets without which a driver cannot go on."""
-AGENTS = ("ray::DashboardAg", "ray::RuntimeEnv")
+AGENTS = ("ray::DashboardA", "ray::RuntimeEnv")
+"""Names, as far as Linux keeps them, of processes with which the raylet ends on purpose; the others are workers."""
 DATABASE = {"postmaster", "server", "backend"}
 OPTIONS = {
     "workers": 2,
@@ -254,11 +255,10 @@ class Victim:
         """Numbers of the processes that are there to be killed, by what they are."""
         pid = life.process.pid
         below = descendants(pid)[1:]
-        found = {
-            "driver": [pid],
-            "group": [pid],
-            "worker": [child for child, name in below if name.startswith("ray::")],
-        }
+        found = {"driver": [pid], "group": [pid], "worker": [], "agent": []}
+        for child, name in below:
+            if name.startswith("ray::"):
+                found["agent" if name in AGENTS else "worker"].append(child)
         for kind in ("raylet", "gcs_server"):
             found[kind] = [child for child, name in below if name == kind]
         if self._server is not None:
