@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from results import files
 from results.export import accuracies_table, export_runs, runs_table
 from results.files import write_atomically
 from results.metrics import average_accuracy
@@ -63,6 +64,33 @@ def test_no_records_still_make_files_with_a_header(tmp_path: Path) -> None:
     assert len(pd.read_parquet(tmp_path / "runs.parquet")) == 0
 
 
+@pytest.fixture(params=[files.DESCRIPTORS, "/nowhere"], ids=["unnamed at first", "named"])
+def descriptors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Whether the system has files without a name."""
+    monkeypatch.setattr(files, "DESCRIPTORS", request.param)
+    return str(request.param)
+
+
+def test_a_kill_while_a_file_is_written_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, descriptors: str
+) -> None:
+    """Without a name the file goes with its process; where the system has no such files, half a one stays."""
+    path, during, sync = write_atomically(tmp_path / "x.csv", b"old"), [], os.fsync
+
+    def look(handle: int) -> None:
+        sync(handle)
+        during.append(len(list(tmp_path.iterdir())))
+
+    monkeypatch.setattr(os, "fsync", look)
+    unnamed = files._unnamed(tmp_path)
+    if unnamed is not None:
+        os.close(unnamed)
+    assert write_atomically(path, b"new").read_bytes() == b"new"
+    assert during == [1 if unnamed is not None else 2] and path.stat().st_mode & 0o777 == 0o644
+    assert [p.name for p in tmp_path.iterdir()] == ["x.csv"]
+
+
+@pytest.mark.usefixtures("descriptors")
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_atomically(tmp_path / "x.csv", b"old")
 
