@@ -46,6 +46,7 @@ class Server:
     def start(self) -> None:
         """Also after it was killed. Raises CalledProcessError where it does not start."""
         log, options = str(self._place / "log"), f"-c listen_addresses='' -c fsync=off -k {self._place}"
+        options += " -c dynamic_shared_memory_type=mmap"  # in its folder, so that nothing stays in /dev/shm
         self._run("pg_ctl", "start", "--wait", f"--timeout={HANGS}", "--log", log, "--options", options)
 
     def stop(self) -> None:
@@ -55,8 +56,10 @@ class Server:
         shutil.rmtree(self._place)
 
     def _run(self, program: str, *arguments: str) -> None:
+        """Raises CalledProcessError, with what the program said."""
         command = [str(self._folder / program), *arguments, "--pgdata", str(self._place / "data")]
-        subprocess.run(command, check=True, cwd=self._place, user=self._user, stdout=subprocess.DEVNULL)
+        said = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+        subprocess.run(command, check=True, cwd=self._place, user=self._user, text=True, **said)
 
 
 @contextmanager
