@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from results.ledger.holder import Holder, here
+from results.ledger.writers.holder import Holder, here
 
 PREFIX, HOLDER = "epsearch-", "holder"
 """What the names of such folders begin with; the file in each that says whose it is."""

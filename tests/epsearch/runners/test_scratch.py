@@ -9,7 +9,7 @@ import tempfile
 import pytest
 
 from epsearch.runners.scratch import HOLDER, scratch
-from results.ledger.holder import UNKNOWN
+from results.ledger.writers.holder import UNKNOWN
 from tests.support.holders import another_process, dead, needs_proc
 
 
