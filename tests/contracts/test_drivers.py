@@ -70,5 +70,5 @@ def test_two_studies_with_half_of_their_members_in_common_at_once(at_once):
 
 def test_eight_studies_at_once(at_once):
     """Each has half of its members in common with the one before it, and half with the one after it."""
-    _, trained = at_once(*[{"name": f"study {one}", "seeds": f"{one},{(one + 1) % 8}"} for one in range(8)])
+    _, trained = at_once(*[{"name": f"study-{one}", "seeds": f"{one},{(one + 1) % 8}"} for one in range(8)])
     assert {run.learner.seed for run in trained} == set(range(8)) and twice(trained) == {}
