@@ -10,7 +10,7 @@ from typing import NamedTuple
 from epsearch.machine import PACKAGES, gpu, installed, processor, usable_cores
 from epsearch.preparation.arithmetic import fastest_here
 from epsearch.runners.ray_start import shut_down
-from epsearch.runners.scratch import scratch
+from epsearch.runners.leftovers import belonging, run_folder
 from epsearch.runners.tune import start_private_ray
 from trainers.notes import first_line
 
@@ -80,7 +80,7 @@ def _arithmetic() -> str:
 
 def _ray() -> str:
     """Starts a private Ray and runs one task on it."""
-    with scratch() as folder:
+    with run_folder() as folder, belonging(folder):
         start_private_ray(1, folder)
         import ray
 

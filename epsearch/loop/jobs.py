@@ -13,8 +13,9 @@ from epsearch.machine import usable_cores
 from trainers.cohort import Architecture, Cohort, CohortResult, Learner
 from trainers.notes import heard_by
 from trainers.numeric_path import NumericPath
-from trainers.streams import StreamRequest
+from trainers.streams import Images, StreamRequest
 from trainers.streams.base import TaskStream
+from trainers.streams.images.image_set import ImageSet
 
 if TYPE_CHECKING:  # with it comes torch
     from trainers.population import Training
@@ -60,6 +61,18 @@ class Job:
         return [Run(self.phase, one) for one in self.cohort.learners]
 
 
+class Place(NamedTuple):
+    """What a worker has where it trains."""
+
+    images: Images | ImageSet | None = None
+    """Of the stream, where they came with the job: this machine need not have them."""
+    share: float = 1.0
+    """Of the GPU's memory."""
+
+
+HERE = Place()
+
+
 @dataclass(frozen=True)
 class Certify:
     """Makes a job a certificate: its one learner has been trained before, in a cohort."""
@@ -90,23 +103,23 @@ class JobResult:
     """Of a certificate: the largest difference between alone and among the mates."""
 
 
-def execute(job: Job, progress: Callable[[int], None] | None = None) -> JobResult:
+def execute(job: Job, progress: Callable[[int], None] | None = None, place: Place = HERE) -> JobResult:
     """Trains the job's cohort in this process, on one thread: the thread count may change a sum's rounding.
 
     What is told meanwhile becomes part of the result's note: a worker's standard error is seen by nobody.
 
     progress: is called with member-steps that were taken since its last call; what it raises ends the training.
-    Raises what goes wrong, as it is: the runners make lines of that.
+    place: where that is. Raises what goes wrong, as it is: the runners make lines of that.
     """
     told: list[str] = []
     with heard_by(told.append):
-        result = _trained(job, progress)
+        result = _trained(job, progress, place)
     assert result.value is not None
     note = "\n".join(line for line in (result.value.note, *told) if line)
     return replace(result, value=replace(result.value, note=note))
 
 
-def _trained(job: Job, progress: Callable[[int], None] | None) -> JobResult:
+def _trained(job: Job, progress: Callable[[int], None] | None, place: Place) -> JobResult:
     """The job's cohort; or, of a certificate, its one learner alone, with the difference to that among its mates."""
     import torch  # late, as are the others: who only describes, encodes and hands out jobs needs none of it
 
@@ -114,10 +127,10 @@ def _trained(job: Job, progress: Callable[[int], None] | None) -> JobResult:
 
     if torch.get_num_threads() != 1:
         torch.set_num_threads(1)
-    training = training_of(job, job.stream.open())
+    training = training_of(job, job.stream.open(place.images))
     started = time.perf_counter()
     if job.certify is None:
-        fitting = replace(training, bytes_free=bytes_free(training.chosen, job.at_once))
+        fitting = replace(training, bytes_free=bytes_free(training.chosen, job.at_once, place.share))
         return JobResult(job.number, train_cohort(job.cohort, fitting, progress), time.perf_counter() - started)
     # A certificate is trained without the folder: nothing of it may come from what others have kept there.
     value, difference = train_cohort(job.cohort, training, progress), 0.0
@@ -148,12 +161,15 @@ def forget(job: Job, stream: TaskStream) -> None:
         training_of(job, stream).checkpoints(job.cohort).forget(job.cohort.learners)
 
 
-def bytes_free(path: NumericPath, at_once: int) -> int | None:
-    """A job's share of the memory that is free on this machine, in bytes; None where the system does not tell."""
+def bytes_free(path: NumericPath, at_once: int, share: float = 1.0) -> int | None:
+    """A job's share of the memory that is free on this machine, in bytes; None where the system does not tell.
+
+    at_once: jobs at a time, which share the machine's memory; share: the job's, of a GPU's.
+    """
     from trainers.footprint import free_bytes
 
     free = free_bytes(path)
-    return None if free is None else free // (1 if path.device == "cuda" else min(at_once, usable_cores()))
+    return None if free is None else int(free * (share if path.device == "cuda" else 1 / min(at_once, usable_cores())))
 
 
 def encode(value: CohortResult) -> str:

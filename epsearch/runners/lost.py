@@ -1,4 +1,7 @@
-"""A Ray that loses its head: Ray then ends this whole process a minute later, in words of its own. We are quicker."""
+"""What is lost and does not say so: a Ray without its head, a worker that hangs.
+
+Ray ends this whole process a minute after its head has gone, in words of its own, and waits for a worker for ever.
+"""
 
 import socket
 import threading
@@ -12,6 +15,10 @@ from epsearch.runners import ray_start
 
 EVERY = 1.0  # seconds between two looks
 SILENT = 30.0  # seconds: a head that comes back sooner has not been lost; Ray itself waits for 60
+
+LEAST = 600.0  # seconds of silence that any worker may have; its start is among them
+TIMES = 20  # the longest pause between two reports, so many times, is no pause any more
+STOPPED = 30.0  # seconds between two looks: we ourselves have been stopped, or the machine has
 
 Look = Callable[[], str]
 """What has been lost, in words; empty while all is well."""
@@ -78,3 +85,52 @@ def _end(what: str) -> None:
     for process in ray_start.started():
         process.kill()
     stopping.end(ray_start.trouble("was lost", what), SURROUNDINGS)
+
+
+class Silence:
+    """Which workers have not told anything for too long.
+
+    limit: seconds; None for what the pauses that were seen make likely. clock: returns seconds; replaced in tests.
+
+    >>> seconds = iter([0, 0, 10, 10, 605, 620])
+    >>> silence = Silence(600, clock=lambda: next(seconds))
+    >>> silence.begun("a"), silence.begun("b"), silence.heard("b")
+    (None, None, None)
+    """
+
+    def __init__(self, limit: float | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self._given, self._clock, self._longest = limit, clock, 0.0
+        self._heard: dict[str, float] = {}
+        self._looked = clock()
+
+    @property
+    def limit(self) -> float:
+        """Seconds without a word after which a worker is taken to hang."""
+        return self._given or max(LEAST, TIMES * self._longest)
+
+    def begun(self, worker: str) -> None:
+        """Starts a worker's silence, unless it is known already."""
+        self._heard.setdefault(worker, self._now())
+
+    def heard(self, worker: str) -> None:
+        """A worker has told something."""
+        now = self._now()
+        self._longest = max(self._longest, now - self._heard.get(worker, now))
+        self._heard[worker] = now
+
+    def ended(self, worker: str) -> None:
+        """Nothing is expected of the worker any more."""
+        self._heard.pop(worker, None)
+
+    def silent(self) -> list[str]:
+        """Those that hang."""
+        now = self._now()
+        return [worker for worker, then in self._heard.items() if now - then > self.limit]
+
+    def _now(self) -> float:
+        """The time; where nobody has looked for long, what workers told meanwhile has still to be read."""
+        now = self._clock()
+        if (missed := now - self._looked) > STOPPED:
+            self._heard = {worker: then + missed for worker, then in self._heard.items()}
+        self._looked = now
+        return now

@@ -1,20 +1,23 @@
 """The worker's side of Ray Tune; a module of its own, so that workers start without what only the driver needs."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
 from ray import tune
 
 from epsearch.failures.lines import of_a_cohort
-from epsearch.loop.jobs import encode, execute
+from epsearch.loop.jobs import Place, encode, execute
+from epsearch.runners.carried import Carried, beside, received
 
 REPORT_SECONDS = 1.0  # at least between two reports, as each of them goes through Ray to the driver
 
 
-def train(config: dict[str, Any]) -> None:
+def train(config: dict[str, Any], carried: Carried | None = None) -> None:
     """The trainable: trains one cohort in a worker process and reports its steps on the way.
 
-    config: what `trials.fit` makes of a job. Every report has `steps`, the member-steps since the one before. The last
+    config: what `trials.fit` makes of a job. carried: what this machine need not have itself; None where it is the
+    driver's. Every report has `steps`, the member-steps since the one before. The last
     also has either `value` (the encoded result), `seconds` and `parameter_difference`, or the fields of CohortFailure.
     """
     waiting, last = 0, time.monotonic()
@@ -27,7 +30,11 @@ def train(config: dict[str, Any]) -> None:
             waiting, last = 0, time.monotonic()
 
     try:
-        result = execute(config["job"], progress)
+        job, images = config["job"], None
+        if carried is not None:
+            received(carried, job.architecture.pretrained)
+            job, images = replace(job, stream=beside(job.stream)), carried.images
+        result = execute(job, progress, Place(images, config.get("of_gpu", 1.0)))
     except Exception as error:  # noqa: BLE001  told by the driver, with the job
         # It would come again: reported instead of raised, which Tune would answer by trying again.
         tune.report({"steps": waiting, **of_a_cohort(error)._asdict()})

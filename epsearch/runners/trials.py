@@ -7,18 +7,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import ray
 from ray import tune
 from ray.exceptions import RayError
 from ray.tune.search import Searcher
 from ray.tune.stopper import Stopper
 
+from epsearch.failures.errors import TrainingFailed
 from epsearch.failures.lines import CohortFailure
 from epsearch.loop.base import Loop
 from epsearch.loop.jobs import Job, JobResult, decode
+from epsearch.runners.carried import Carried
+from epsearch.runners.lost import Silence
 from epsearch.runners.progress import Monitor
+from epsearch.runners.resources import Share
 from epsearch.runners.trainable import train
 from search_spaces.adapters.ray_tune import AskTellSearcher
 
+RUNNING = "RUNNING"  # the status of Tune's trials
 ATTEMPTS = 5  # a cohort whose worker died is trained again from its start, so many times in all
 
 
@@ -37,12 +43,17 @@ class Source:
     while it waits between two trials (`reuse_actors`), where nobody watches it: the next trial's reset fails, Tune
     handles that twice, as the worker's failure and as the task's, and the second time it ends the trial that the first
     time it had put back in the queue, however many retries are left.
+
+    A job without attempts left does not end the study at once: what else is open is trained and stored before.
     """
 
-    def __init__(self, loop: Loop, monitor: Monitor) -> None:
+    def __init__(self, loop: Loop, monitor: Monitor, task_timeout: float | None = None) -> None:
         self._loop, self._monitor = loop, monitor
         self._deaths: Counter[int] = Counter()
+        self._ended: dict[int, str] = {}  # by job: why its worker was ended by us
+        self._given_up: dict[int, str] = {}  # by job: what happened the last time
         self.error: Exception | None = None
+        self.silence = Silence(task_timeout)
 
     @property
     def done(self) -> bool:
@@ -64,7 +75,7 @@ class Source:
     def ask(self) -> list[Job]:
         """The open jobs of the loop; none after an error in asking, which `error` then has."""
         with self.no_escape():
-            return self._monitor.jobs(self._loop)
+            return [job for job in self._monitor.jobs(self._loop) if job.number not in self._given_up]
         return []
 
     def steps(self, count: int, weight: float) -> None:
@@ -88,17 +99,35 @@ class Source:
         with self.no_escape():
             self._loop.tell([_result(attempt) for attempt in attempts if not self._lost(attempt)])
             self._monitor.update(self._loop)
+            if self._given_up and not self._loop.done and not self.ask():
+                count = "a cohort" if len(self._given_up) == 1 else f"{len(self._given_up)} cohorts"
+                raise TrainingFailed(f"{count} could not be trained: {'; '.join(self._given_up.values())}")
+
+    def hangs(self, job: Job) -> None:
+        """Is told before the worker of a job is ended because nothing has been heard of it."""
+        self._ended[job.number] = f"told nothing for {self.silence.limit:.0f} seconds and was ended"
 
     def _lost(self, attempt: Attempt) -> bool:
-        """Whether the attempt was stopped on our behalf, or the job's worker died and the job has attempts left."""
-        if attempt.report is not None:
-            return self.stopping and not {"value", "error"} & attempt.report.keys()
-        self._deaths[attempt.job.number] += 1
-        return self._deaths[attempt.job.number] < ATTEMPTS
+        """Whether the attempt was stopped on our behalf, or the job's worker died; the job then stays open."""
+        job, report = attempt
+        if report is not None:
+            return self.stopping and not {"value", "error"} & report.keys()
+        self._deaths[job.number] += 1
+        died, what = self._deaths[job.number], self._ended.pop(job.number, "died")
+        if died < ATTEMPTS:
+            self._loop.notes.append(
+                f"a worker {what} ({job.stage}): its cohort is trained again, attempt {died + 1} of {ATTEMPTS}"
+            )
+        else:
+            self._given_up[job.number] = f"its worker {what}, in the last of {ATTEMPTS} attempts ({job.stage})"
+            self._loop.notes.append(f"a cohort is given up: {self._given_up[job.number]}; what else is open goes on")
+        return True
 
 
 class Relay(tune.Callback, Stopper):
     """Carries the workers' step counts to the source, and back to Tune that all trials are to end.
+
+    A worker that has been silent for too long is ended, from which all else follows as if it had died by itself.
 
     Tune pickles its callbacks and stoppers into a snapshot that nobody reads; the source, which holds the ledger, stays
     out of that.
@@ -109,7 +138,27 @@ class Relay(tune.Callback, Stopper):
 
     def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: Any, **info: Any) -> None:
         """Passes on the steps of one report, with the weight of the trial's job in FLOP a step."""
+        self._source.silence.heard(trial.trial_id)
         self._source.steps(int(result.get("steps", 0)), trial.config["job"].weight)
+
+    def on_step_begin(self, iteration: int, trials: list[Any], **info: Any) -> None:
+        """Looks for silent workers, between two of Tune's steps."""
+        silence, running = self._source.silence, {one.trial_id: one for one in trials if one.status == RUNNING}
+        for name in running:
+            silence.begun(name)
+        for name in silence.silent():
+            silence.ended(name)
+            if name in running and (worker := running[name].temporary_state.ray_actor):
+                self._source.hangs(running[name].config["job"])
+                ray.kill(worker)
+
+    def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        """Nothing more is expected of its worker."""
+        self._source.silence.ended(trial.trial_id)
+
+    def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        """Nothing more is expected of its worker."""
+        self._source.silence.ended(trial.trial_id)
 
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
         """Never: what one trial reports does not end it."""
@@ -123,19 +172,31 @@ class Relay(tune.Callback, Stopper):
         return {}
 
 
-def fit(source: Source, device: str, workers: int, scratch: Path) -> None:
-    """Runs Tune until the source is done or stopping, or the user interrupts; Tune's own files go to `scratch`.
+class Setting(NamedTuple):
+    """How the trials of a study are run."""
 
-    device: "cpu" or "cuda"; a trial takes one core, or one GPU. workers: trials at a time.
+    workers: int
+    """Trials at a time."""
+    share: Share
+    """What each of them takes."""
+    scratch: Path
+    """A folder of this machine for Tune's own files; other nodes need not see it, as no trial makes checkpoints."""
+    carried: "ray.ObjectRef[Carried] | None" = None
+    """A `Carried` in the object store, for workers that cannot read what this machine reads."""
+
+
+def fit(source: Source, setting: Setting) -> None:
+    """Runs Tune until the source is done or stopping, or the user interrupts.
 
     Tune breaks off when Ray itself ends a worker because the memory runs out, an error it does not expect. Every job
     that was running has then lost an attempt, and a new Tune goes on.
     """
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # what goes wrong is said in one line, by us
-    searcher = AskTellSearcher(source, lambda job: {"number": job.number, "job": job}, Attempt)
+    part = setting.share.of_gpu
+    searcher = AskTellSearcher(source, lambda job: {"number": job.number, "job": job, "of_gpu": part}, Attempt)
     while not source.done:
         try:
-            _tuner(searcher, source, device, workers, scratch).fit()
+            _tuner(searcher, source, setting).fit()
             return
         except RuntimeError as error:
             if not isinstance(error.__cause__, RayError):
@@ -143,19 +204,21 @@ def fit(source: Source, device: str, workers: int, scratch: Path) -> None:
             searcher.fail_running()
 
 
-def _tuner(searcher: Searcher, source: Source, device: str, workers: int, scratch: Path) -> tune.Tuner:
+def _tuner(searcher: Searcher, source: Source, setting: Setting) -> tune.Tuner:
     relay = Relay(source)
+    handed = {} if setting.carried is None else {"carried": setting.carried}
     return tune.Tuner(
-        tune.with_resources(train, {"gpu" if device == "cuda" else "cpu": 1.0}),
+        tune.with_resources(tune.with_parameters(train, **handed), setting.share.resources),
         tune_config=tune.TuneConfig(
             search_alg=searcher,
             num_samples=-1,  # the searcher says when it is over
-            max_concurrent_trials=workers,
+            # Also how many may wait for resources, which Tune else fixes by the cores that it sees first.
+            max_concurrent_trials=setting.workers,
             reuse_actors=True,  # a new process for every trial would import torch every time
         ),
         run_config=tune.RunConfig(
             name="tune",
-            storage_path=str(scratch),
+            storage_path=str(setting.scratch),
             verbose=0,
             callbacks=[relay],
             stop=relay,
@@ -167,8 +230,7 @@ def _tuner(searcher: Searcher, source: Source, device: str, workers: int, scratc
 def _result(attempt: Attempt) -> JobResult:
     """What the loop is told of an attempt: a value, or an error with what its worker reported of it."""
     job, report = attempt
-    if report is None:
-        return JobResult(job.number, None, error=f"its worker died {ATTEMPTS} times ({job.stage})")
+    assert report is not None  # or the job would still be open
     if "value" not in report:
         told = {name: report[name] for name in CohortFailure._fields if name in report}
         return JobResult(job.number, None, **({"error": "it was stopped"} | told))

@@ -2,26 +2,28 @@
 
 import logging
 import os
-import shutil
 import signal
-import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from epsearch.failures.errors import Interrupted, Unavailable, UsageError
 from epsearch.failures.lines import surroundings
 from epsearch.loop.base import Loop
-from epsearch.runners import lost, ray_start
+from epsearch.runners import cluster, leftovers, lost, ray_start, resources
+from epsearch.runners.carried import carried, runtime_env
 from epsearch.runners.local import local_slots
 from epsearch.runners.progress import Monitor
-from epsearch.runners.scratch import scratch
 from epsearch.study.description import Study
 from trainers.notes import first_line
+from trainers.streams import DataError
+
+if TYPE_CHECKING:
+    from epsearch.runners.trials import Setting
 
 # Ray reads these when it is imported, which is why this module does that late.
 SETTINGS = {
@@ -29,10 +31,10 @@ SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # nobody reads Tune's own CSV, JSON and TensorBoard files
     "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # workers take this interpreter, they do not set up `uv run` once more
+    "RAY_RUNTIME_ENV_IGNORE_GITIGNORE": "1",  # what a module of the user's needs travels, whatever git is told
     **ray_start.SETTINGS,
 }
-REACH_SECONDS = 10.0
-LONGEST_FOLDER = 43  # bytes: a socket's name has 107 at most, of which Ray takes up to 64
+IMPORTS = threading.Lock()
 OBJECT_STORE_BYTES = 10**8  # jobs and results are small; Ray would reserve 30 % of the memory
 
 
@@ -48,7 +50,7 @@ def ready(study: Study) -> Iterator[Callable[[Loop, Monitor], None]]:
         open(os.devnull, "w", encoding="utf-8") as nowhere,
         redirect_stdout(nowhere),
         _own_signals(),
-        _scratch(study) as folder,
+        leftovers.run_folder() as folder,
         ThreadPoolExecutor(1) as background,
     ):
         os.environ |= SETTINGS
@@ -61,19 +63,32 @@ def ready(study: Study) -> Iterator[Callable[[Loop, Monitor], None]]:
 
 
 def _start(study: Study, folder: Path) -> None:
-    """Starts a private Ray, or joins that of the study's address. Raises Unavailable or UsageError."""
+    """Starts a private Ray, or joins that of the study's address. Raises Unavailable or UsageError.
+
+    folder: of this run, gone when it ends.
+    """
+    with _ray_is_to_blame("cannot be imported"):
+        _import_ray()
     if study.address == "local":
-        with _ray_is_to_blame("does not start here"):
+        with _ray_is_to_blame("does not start here"), leftovers.belonging(folder):
             start_private_ray(local_slots(study), folder)
     else:
-        _join_cluster(study.address)
+        cluster.join(study.address, runtime_env(study, folder))
+
+
+def _import_ray() -> None:
+    """Imports Ray, in one thread at a time: two that begin with different parts of it each see a half of it."""
+    with IMPORTS:
+        import ray  # noqa: F401
 
 
 @contextmanager
 def _ray_is_to_blame(what: str) -> Iterator[None]:
-    """Whatever is raised is Ray's, but for what the machine refuses: Unavailable, in one line."""
+    """Whatever is raised is Ray's, but for bad input and what the machine refuses: Unavailable, in one line."""
     try:
         yield
+    except (UsageError, DataError):
+        raise
     except Exception as error:
         if surroundings(error) is not None:  # a full disk, no memory: that is said as it is
             raise
@@ -86,6 +101,7 @@ def _run(starting: Future[None], folder: Path, loop: Loop, monitor: Monitor) -> 
     What the study itself raised was kept from Tune (`Source.error`), and comes before what Ray ran into meanwhile.
     """
     with _ray_is_to_blame("cannot be imported"):
+        _import_ray()
         from epsearch.runners.trials import Source, fit  # takes seconds, too: Ray starts meanwhile
 
     ours = signal.getsignal(signal.SIGINT)
@@ -93,13 +109,13 @@ def _run(starting: Future[None], folder: Path, loop: Loop, monitor: Monitor) -> 
     if threading.current_thread() is threading.main_thread():
         # As Ctrl-C, for which Tune has a handler; without one of its own Ray prints a stack trace.
         signal.signal(signal.SIGTERM, lambda number, frame: os.kill(os.getpid(), signal.SIGINT))
-    study, source = loop.study, Source(loop, monitor)
+    study, source = loop.study, Source(loop, monitor, loop.study.task_timeout)
     try:
-        loop.workers = study.workers or _cluster_slots(study)
         with lost.watching(private=study.address == "local"):
+            setting = _setting(loop, folder)
             while True:
                 with _ray_is_to_blame("was lost"):
-                    fit(source, study.device, loop.workers, folder)
+                    fit(source, setting)
                 if not source.pausing:
                     break
                 # Not within Tune, which would hear of Ctrl-C only once it has something to do.
@@ -113,6 +129,19 @@ def _run(starting: Future[None], folder: Path, loop: Loop, monitor: Monitor) -> 
         raise source.error
     if not loop.done:
         raise Interrupted
+
+
+def _setting(loop: Loop, folder: Path) -> "Setting":
+    """How the trials of the loop are run; what it puts into the object store is there until Ray is left."""
+    from epsearch.runners.trials import Setting
+
+    loop.workers = loop.study.workers or resources.slots(loop.study)
+    share = resources.share(loop, resources.nodes(), resources.smallest_gpu)
+    if loop.study.address == "local":  # workers read what this process has read, on the same machine
+        return Setting(loop.workers, share, folder)
+    import ray
+
+    return Setting(loop.workers, share, folder, ray.put(carried(loop.study)))
 
 
 @contextmanager
@@ -141,8 +170,8 @@ def _own_signals() -> Iterator[None]:
 def start_private_ray(cores: int, folder: Path | None = None) -> None:
     """Starts a Ray of this process alone, without a word on the terminal.
 
-    cores: how many one-core trials it may run at a time. folder: for its logs and sockets, which Ray itself leaves
-    behind; where its name is too long for sockets, and without one, they lie where Ray has them.
+    cores: how many one-core trials it may run at a time. folder: for its own files, with a short path; None for where
+    Ray has them by itself.
     """
     os.environ |= SETTINGS
     import ray
@@ -151,64 +180,10 @@ def start_private_ray(cores: int, folder: Path | None = None) -> None:
         ray.init(
             address="local",
             _node_ip_address="127.0.0.1",  # private: nobody else on the network is to reach it
+            _temp_dir=None if folder is None or len(str(folder.parent)) > leftovers.LONGEST else str(folder),
             num_cpus=cores,
             include_dashboard=False,
             object_store_memory=OBJECT_STORE_BYTES,
-            _temp_dir=str(folder) if folder and len(os.fsencode(folder)) <= LONGEST_FOLDER else None,
             log_to_driver=False,
             logging_level=logging.ERROR,
         )
-
-
-def _join_cluster(address: str) -> None:
-    """Joins the Ray cluster at an address: `auto` or HOST:PORT. Raises UsageError where there is none."""
-    _reach(address)
-    import ray
-
-    try:
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise UsageError(f"cannot join the Ray cluster at {address!r}: {first_line(error)}") from error
-
-
-def _reach(address: str) -> None:
-    """Raises UsageError where nobody listens at HOST:PORT; where the machine's own cluster is (`auto`), Ray knows.
-
-    Ray waits for minutes for a head that is not there, so its port is tried first.
-    """
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not (host and port.isdigit()):
-        if address != "auto":
-            raise UsageError(f"address must be local, auto or HOST:PORT, got {address!r}")
-        return
-    try:
-        socket.create_connection((host, int(port)), timeout=REACH_SECONDS).close()
-    except (OSError, OverflowError) as error:
-        raise UsageError(f"cannot join the Ray cluster at {address!r}: {error}") from error
-
-
-def _cluster_slots(study: Study) -> int:
-    """Trials that the Ray runs at a time: its cores, or its GPUs. Raises UsageError where it has none of them."""
-    import ray
-
-    kind = "GPU" if study.device == "cuda" else "CPU"
-    with _ray_is_to_blame("does not say how large it is"):
-        slots = int(ray.cluster_resources().get(kind, 0))  # type: ignore[no-untyped-call]
-    if slots < 1:
-        raise UsageError(f"the Ray cluster at {study.address!r} has no {kind}; start a worker node first")
-    return slots
-
-
-@contextmanager
-def _scratch(study: Study) -> Iterator[Path]:
-    """A folder for Tune and a private Ray: on a cluster all nodes must see it, as `--out`; else any place will do."""
-    if study.address == "local":
-        with scratch() as folder:
-            yield folder
-        return
-    folder = study.out.absolute() / f".tune-{study.name}"
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -84,6 +84,8 @@ class Study:
     """Seconds after which a run begins no other cohort; None for as many as it takes."""
     address: str
     """Of a Ray cluster to join; "local" starts one for this study alone."""
+    task_timeout: int | None
+    """Seconds without news after which a worker of Ray is taken to hang; None for a measured number."""
     name: str
     """Under which a ledger keeps it, unique there, and that of its folder."""
     out: Path

@@ -23,7 +23,7 @@ LARGE = 10_000  # members, or different tasks, of which a study is told before i
 COUNT = MOST  # examples or steps
 FLOAT = LARGEST  # learning rates and the like
 WORKERS = 4_096
-SECONDS = 366 * 86_400  # of a time budget
+SECONDS = 366 * 86_400  # of a time budget, or a wait
 STRATEGY_SEED = 2**32 - 1  # of Optuna's generators
 
 

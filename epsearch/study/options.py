@@ -203,8 +203,16 @@ OTHERS: tuple[Option, ...] = (
     Option(
         "address",
         "local",
-        lambda value, name: str(value),
-        "Ray cluster to join; local starts a private Ray.",
+        of.address,
+        "Ray cluster to join, HOST:PORT or auto; local starts a private Ray.",
+        identifies=False,
+    ),
+    Option(
+        "task_timeout",
+        None,
+        partial(of.whole, low=1, high=limits.SECONDS),
+        "Seconds without news from a worker of Ray after which its cohort begins anew. [default: 20 times the longest "
+        "pause so far, at least 600]",
         identifies=False,
     ),
     Option(
@@ -259,7 +267,7 @@ HELP_GROUPS = {
     ),
     "Seeds and evaluation": ("seeds", "eval_seeds", "certify"),
     "Where and how it runs": (
-        *("runner", "workers", "time_budget", "address", "device", "precision", "numeric_path"),
+        *("runner", "workers", "time_budget", "address", "task_timeout", "device", "precision", "numeric_path"),
         "checkpoints",
     ),
     "Output": ("name", "out", "storage"),

@@ -226,6 +226,20 @@ def yes_or_no(value: Any, name: str) -> bool:
     return str(value).lower() == "true"
 
 
+def address(value: Any, name: str) -> str:
+    """Where a Ray is: local, auto or HOST:PORT."""
+    text = str(value)
+    if text.startswith("ray://"):
+        raise UsageError(
+            f"{name} cannot be {brief(text)}: through Ray Client the search itself would run in a worker there; "
+            "`ray job submit --address http://HOST:8265 -- epsearch run --address auto …` submits it"
+        )
+    host, _, port = text.rpartition(":")
+    if text not in ("local", "auto") and not (host and port.isdecimal() and 0 < int(port[:6]) < 2**16):
+        raise UsageError(f"{name} must be local, auto or HOST:PORT, got {brief(text)}")
+    return text
+
+
 @refused(ValueError)
 def numeric_path(value: Any, name: str) -> str:
     """A numeric path's name, as the ledger writes it."""

@@ -14,15 +14,18 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 
 
-def start(members, *arguments):
-    """(process, what lets it go on when it is called), of a run with so many members in its ledger, or a few more."""
+def start(members, *arguments, inside=(), **options):
+    """(process, what lets it go on when it is called), of a run with so many members in its ledger, or a few more.
+
+    inside: what stands before the command, as `ip netns exec NAME`; options: of Popen.
+    """
     told, tells = os.pipe()
     waits, goes = os.pipe()
     # A test run in the background ignores Ctrl-C, and its children would inherit that.
     listen = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     command = [sys.executable, "-m", "tests.support.halting", *map(str, (members, tells, waits)), *arguments]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "pass_fds": (tells, waits)}
-    process = subprocess.Popen(command, cwd=ROOT, preexec_fn=listen, **pipes)
+    process = subprocess.Popen([*inside, *command], preexec_fn=listen, **({"cwd": ROOT} | options), **pipes)
     os.close(tells), os.close(waits)
     with os.fdopen(told, "rb") as pipe:
         if not pipe.read(1):

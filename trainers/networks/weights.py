@@ -79,13 +79,23 @@ def check(pretrained: str) -> str:
     return digest.hexdigest()[:16]
 
 
-@lru_cache(maxsize=1)
+_LOADED: dict[str, dict[str, Tensor]] = {}  # by this process
+
+
 def load(pretrained: str) -> dict[str, Tensor]:
     """Weights by their names in torchvision: those of ImageNet, downloaded if need be, or of a file. Raises DataError.
 
     pretrained: "imagenet" or a path. The last one is kept, as every cohort of a study asks for the same.
     """
-    return _imagenet() if pretrained == IMAGENET else _file(Path(pretrained))
+    if pretrained not in _LOADED:
+        keep(pretrained, _imagenet() if pretrained == IMAGENET else _file(Path(pretrained)))
+    return _LOADED[pretrained]
+
+
+def keep(pretrained: str, weights: dict[str, Tensor]) -> None:
+    """From now on `load` returns these: what it has returned on another machine, where the file is."""
+    _LOADED.clear()
+    _LOADED[pretrained] = weights
 
 
 def _imagenet() -> dict[str, Tensor]:

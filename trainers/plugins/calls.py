@@ -6,6 +6,7 @@ what was called, what it raised, and its last own line of code. A Ctrl-C of the 
 
 import importlib
 import linecache
+import platform
 import signal
 import sys
 import threading
@@ -43,8 +44,8 @@ def load(module: str, what: str, expected: Mapping[str, str] | None = None) -> t
             source = _latest(top, source, source_of(top))
         if expected is not None and (files := changed(expected, source.hashes)):
             raise ForeignError(
-                f"{listed(files)} of {what} changed after the run had begun; results belong to the source that it "
-                "began with: put it back, or choose another --name"
+                f"{listed(files)} of {what} changed after the run had begun ({_hashes(files[0], expected, source)}); "
+                "results belong to the source that it began with: put it back, or choose another --name"
             )
         with blamed(f"cannot import {module!r} of {what}:", source):
             imported = importlib.import_module(module)
@@ -65,6 +66,12 @@ def _latest(top: str, known: Source | None, now: Source) -> Source:
     importlib.invalidate_caches()
     _IMPORTED[top] = now
     return now
+
+
+def _hashes(file: str, expected: Mapping[str, str], source: Source) -> str:
+    """Both hashes of a file, and the machine, as it may be a worker that has the other one."""
+    then, now = (hashes.get(file, "not there") for hashes in (expected, source.hashes))
+    return f"SHA-256 of {file}: {then} then, {now} now on {platform.node()}"
 
 
 def listed(files: list[str]) -> str:

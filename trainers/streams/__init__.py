@@ -8,6 +8,7 @@ from typing import NamedTuple
 from trainers.streams import plugin
 from trainers.streams.base import DataError, Images, ImageStream, PixelStream, TaskStream
 from trainers.streams.images import registry, sources
+from trainers.streams.images.image_set import ImageSet
 from trainers.streams.images.registry import FOLDER, ImageOptions
 from trainers.streams.permuted import PermutedStream
 from trainers.streams.pixels import digits, mnist
@@ -49,16 +50,31 @@ class StreamRequest:
     source: Mapping[str, str] | None = None
     """Hashes of the files that it must be made of, as `describe` of its stream names them; None: whatever is there."""
 
-    def open(self) -> TaskStream:
+    def load(self) -> Images | ImageSet | None:
+        """What all of its tasks are cut from, as `open` takes it on a machine without the data.
+
+        None of a user's own stream, which finds its data itself. Raises DataError.
+        """
+        if self.dataset in PERMUTED:
+            return PERMUTED[self.dataset].load(self.data_dir)
+        if registry.has_images(self.dataset):
+            return registry.load(self.dataset, self.data_dir, registry.given(self.dataset, self.images))
+        return None
+
+    def open(self, images: Images | ImageSet | None = None) -> TaskStream:
         """Opens the stream, and downloads what it lacks.
+
+        images: what `load` has returned, perhaps elsewhere; then no data are looked for here.
 
         Raises DataError when the data can neither be read nor downloaded, or the sizes do not fit them, and
         ForeignError where a user's own module cannot be imported or its factory fails.
         """
-        if self.dataset in PERMUTED:
-            return PermutedStream(PERMUTED[self.dataset].load(self.data_dir), self.tasks, self.examples_per_task)
-        if registry.has_images(self.dataset):
-            return registry.open_images(self.dataset, self.data_dir, self.tasks, self.examples_per_task, self.images)
+        found = self.load() if images is None else images
+        if isinstance(found, Images):
+            return PermutedStream(found, self.tasks, self.examples_per_task)
+        if isinstance(found, ImageSet):
+            options = registry.given(self.dataset, self.images)
+            return registry.open_images(self.dataset, found, self.tasks, self.examples_per_task, options)
         if ":" not in self.dataset:
             raise DataError(f"no dataset {self.dataset!r}; known: {', '.join(streams())}, {FOLDER}PATH, module:factory")
         return plugin.open_own(self.dataset, self.tasks, self.examples_per_task, self.beside.absolute(), self.source)

@@ -68,3 +68,52 @@ def test_a_head_that_comes_back_has_not_been_lost():
     assert look() == ""
     now = 60.0
     assert look() == f"nobody answers at {address}"
+
+
+class Clock:
+    """Seconds that pass when they are told to."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+    def pass_(self, seconds, step=10.0):
+        """In steps that are shorter than what counts as a stop; yields after each."""
+        until = self.now + seconds
+        while self.now < until:
+            self.now = min(until, self.now + step)
+            yield
+
+
+def test_the_longest_pause_that_was_seen_says_how_long_silence_may_last():
+    clock = Clock()
+    silence = lost.Silence(None, clock)
+    silence.begun("slow"), silence.begun("stuck")
+    assert silence.limit == lost.LEAST
+    for _ in clock.pass_(100):
+        silence.silent()
+    silence.heard("slow")
+    assert silence.limit == 100 * lost.TIMES > lost.LEAST
+    for _ in clock.pass_(silence.limit - 100):
+        silence.heard("slow")
+        assert silence.silent() == []
+    for _ in clock.pass_(10):
+        silence.heard("slow")
+    assert silence.silent() == ["stuck"]
+    silence.ended("stuck")
+    assert silence.silent() == []
+
+
+def test_the_time_in_which_we_were_stopped_is_nobodys_silence():
+    clock = Clock()
+    silence = lost.Silence(50, clock)
+    silence.begun("works")
+    clock.now = 10_000.0
+    assert silence.silent() == []
+    for _ in clock.pass_(50):
+        assert silence.silent() == []
+    for _ in clock.pass_(10):
+        found = silence.silent()
+    assert found == ["works"]

@@ -9,8 +9,10 @@ pytest.importorskip("ray.tune")
 from ray.exceptions import OutOfMemoryError
 
 from epsearch.failures.errors import TrainingFailed
-from epsearch.runners import trials, tune
-from epsearch.runners.trials import ATTEMPTS, Attempt, Source, fit
+from epsearch.runners import resources, trials, tune
+from epsearch.runners.lost import Silence
+from epsearch.runners.resources import Share
+from epsearch.runners.trials import ATTEMPTS, Attempt, Setting, Source, fit
 
 
 class Loop:
@@ -18,6 +20,7 @@ class Loop:
 
     def __init__(self):
         self.jobs = [SimpleNamespace(number=number, stage="repeat 1 of 2") for number in range(2)]
+        self.notes = []
 
     @property
     def done(self):
@@ -40,7 +43,7 @@ def source(monkeypatch):
 
 
 ANSWER = {"value": "trained", "seconds": 1.0, "parameter_difference": 0.0}
-DEAD = "its worker died 5 times (repeat 1 of 2)"
+DEAD = "its worker died, in the last of 5 attempts (repeat 1 of 2)"
 
 
 def test_a_job_whose_worker_died_stays_open(source):
@@ -51,14 +54,58 @@ def test_a_job_whose_worker_died_stays_open(source):
     assert source.done and source.error is None
 
 
-def test_a_job_that_always_kills_its_worker_ends_the_run(source):
-    first, second = source.ask()
-    for _ in range(ATTEMPTS - 1):
-        source.tell([Attempt(first, None)])
+def test_every_attempt_is_told_and_what_is_given_up_ends_the_run_behind_all_others(source):
+    loop, (first, second) = source._loop, source.ask()
+    for attempt in range(2, ATTEMPTS + 1):
         source.tell([Attempt(second, None)])
-        assert not source.done
+        again = f"its cohort is trained again, attempt {attempt} of 5"
+        assert loop.notes.pop() == f"a worker died (repeat 1 of 2): {again}"
     source.tell([Attempt(second, None)])
-    assert source.done and isinstance(source.error, TrainingFailed) and str(source.error) == DEAD
+    assert loop.notes == [f"a cohort is given up: {DEAD}; what else is open goes on"]
+    assert source.ask() == [first] and not source.done
+    source.tell([Attempt(first, ANSWER)])
+    assert loop.jobs == [second]
+    assert source.done and isinstance(source.error, TrainingFailed)
+    assert str(source.error) == f"a cohort could not be trained: {DEAD}"
+
+
+def test_all_that_failed_is_listed(source):
+    for job in source.ask():
+        for _ in range(ATTEMPTS):
+            source.tell([Attempt(job, None)])
+    assert source.done and str(source.error) == f"2 cohorts could not be trained: {DEAD}; {DEAD}"
+
+
+class Worker:
+    """A trial that runs and has told nothing yet."""
+
+    status = "RUNNING"
+
+    def __init__(self, job):
+        self.trial_id, self.config = f"trial {job.number}", {"job": job}
+        self.temporary_state = SimpleNamespace(ray_actor=f"worker {job.number}")
+
+
+def test_a_worker_that_is_silent_for_too_long_is_ended_and_its_job_is_open(monkeypatch):
+    now, ended = [0.0], []
+    monkeypatch.setattr(trials.ray, "kill", ended.append)
+    source = Source(Loop(), SimpleNamespace(update=lambda loop: None, steps=lambda *_: None, stopping=False), 50)
+    source.silence = Silence(50, clock=lambda: now[0])
+    relay, (hangs, works) = trials.Relay(source), map(Worker, source.ask())
+    works.config["job"].weight = 1.0
+    for seconds in range(0, 60, 10):
+        now[0] = seconds
+        relay.on_step_begin(seconds, [hangs, works])
+        relay.on_trial_result(seconds, [hangs, works], works, {"steps": 1})
+        assert ended == []
+    now[0] = 60
+    relay.on_step_begin(60, [hangs, works])
+    relay.on_step_begin(60, [hangs, works])
+    assert ended == ["worker 0"]
+    source.tell([Attempt(hangs.config["job"], None)])
+    words = "a worker told nothing for 50 seconds and was ended (repeat 1 of 2): its cohort is trained again"
+    assert source._loop.notes == [f"{words}, attempt 2 of 5"]
+    assert len(source.ask()) == 2 and not source.done
 
 
 def test_an_error_in_training_is_not_tried_again(source):
@@ -96,12 +143,12 @@ def test_a_ray_that_does_not_start(epsearch, small_options, monkeypatch):
 
 @pytest.mark.parametrize("ours", [None, BrokenPipeError()], ids=["Ray's", "ours"])
 def test_a_ray_that_is_lost(epsearch, small_options, monkeypatch, ours):
-    def fit(source, *rest):
+    def fit(source, setting):
         source.error = ours
         raise RuntimeError("Failed to connect to GCS\n  at address")
 
     monkeypatch.setattr(tune, "_start", lambda study, folder: None)
-    monkeypatch.setattr(tune, "_cluster_slots", lambda study: 1)
+    monkeypatch.setattr(resources, "nodes", list)
     monkeypatch.setattr(trials, "fit", fit)
     answer = epsearch("run", *small_options, "--runner", "tune", "--workers", 1, "--quiet")
     said = "Ray was lost (Failed to connect to GCS); try --runner local;" if ours is None else "broken pipe"
@@ -129,7 +176,7 @@ def run(source, monkeypatch, cause):
 
     monkeypatch.setattr(trials, "_tuner", tuner)
     try:
-        fit(source, "cpu", 2, None)
+        fit(source, Setting(2, Share({"cpu": 1.0}), None))
     except RuntimeError as error:
         assert error.__cause__ is cause
     return made
@@ -137,7 +184,7 @@ def run(source, monkeypatch, cause):
 
 def test_a_new_tune_goes_on_when_ray_ends_a_worker_for_memory(source, monkeypatch):
     made = run(source, monkeypatch, OutOfMemoryError("2 workers were killed"))
-    assert len(made) == ATTEMPTS and str(source.error) == DEAD
+    assert len(made) == ATTEMPTS and str(source.error) == f"2 cohorts could not be trained: {DEAD}; {DEAD}"
     assert all([one and one["number"] for one in tuner.given] == [0, 1, None] for tuner in made)
 
 

@@ -37,6 +37,7 @@ LARGEST = {
     "sizes": limits.COUNT,
     "certify": limits.MEMBERS,
     "workers": limits.WORKERS,
+    "task_timeout": limits.SECONDS,
 }
 PARSERS = {name: option.parse for name, option in options().items()}
 HUGE = "9" * 5000  # more digits than Python turns into a number

@@ -12,7 +12,7 @@ from tests.support.learners import learner, train
 from tests.support.made_images import made_images
 from trainers import Architecture
 from trainers.networks import make_resnet, weights
-from trainers.networks.weights import _drop_damaged, check, load, start_rows
+from trainers.networks.weights import _LOADED, _drop_damaged, check, load, start_rows
 from trainers.numeric_path import NumericPath
 from trainers.streams import DataError
 from trainers.streams.images.split import SplitStream
@@ -24,7 +24,7 @@ IN_TURN = NumericPath(products="onednn")
 def small_networks(monkeypatch):
     for name in ("trainers.networks.STANDARD", "trainers.networks.weights.STANDARD"):
         monkeypatch.setattr(name, (8, 16, 24, 32))
-    load.cache_clear()
+    _LOADED.clear()
     check.cache_clear()
 
 

@@ -31,19 +31,21 @@ class ImageOptions:
 _LOADED: dict[tuple[str, Path, ImageOptions], ImageSet] = {}  # by this process
 
 
-def open_images(
-    dataset: str, data_dir: Path, tasks: range, examples_per_task: int | None, options: ImageOptions | None
-) -> SplitStream | ReoccurringStream:
-    """The stream, with its images decoded.
-
-    Raises DataError without options, where the images cannot be had or read, and where they do not make such tasks.
-    """
+def given(dataset: str, options: ImageOptions | None) -> ImageOptions:
+    """The options, which every stream of images needs. Raises DataError without."""
     if options is None:
         raise DataError(f"{dataset} needs the number of classes of a task and the size of the images")
+    return options
+
+
+def open_images(
+    dataset: str, images: ImageSet, tasks: range, examples_per_task: int | None, options: ImageOptions
+) -> SplitStream | ReoccurringStream:
+    """The stream of these images. Raises DataError where they do not make such tasks."""
     known = sources.DATASETS.get(dataset)  # of class folders of the user's own None
     kind = ReoccurringStream if known and known.recurring else SplitStream
     return kind(
-        images=load(dataset, data_dir, options),
+        images=images,
         tasks=tasks,
         classes_per_task=options.classes,
         examples_per_task=examples_per_task,
