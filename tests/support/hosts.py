@@ -68,10 +68,11 @@ class Hosts:
         files = ["unshare", "--mount", "--propagation", "private", "sh", "-c", OWN_FILES, "sh"] if own_files else []
         return ["ip", "netns", "exec", f"eps-{self._mark}-{name}", *files]
 
-    def start(self, name, command, environment, own_files=False):
-        """A process on the host, ended with the hosts at the latest."""
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        self._started.append(subprocess.Popen([*self.inside(name, own_files), *command], env=environment, **quiet))
+    def start(self, name, command, environment, log, own_files=False):
+        """A process on the host, which writes to the file `log`; ended with the hosts at the latest."""
+        with open(log, "ab") as file:
+            streams = {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": file, "env": environment}
+            self._started.append(subprocess.Popen([*self.inside(name, own_files), *command], **streams))
         return self._started[-1]
 
     def kill(self, process):

@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 from epsearch import run
 from epsearch.failures import stopping
 from epsearch.failures.errors import Interrupted, TrainingFailed
-from epsearch.runners import local
+from epsearch.runners import leftovers, local
 from epsearch.runners.progress import Monitor
 from results.ledger.record import same_result
 from results.ledger.store import Store
@@ -157,23 +158,47 @@ def test_an_error_in_a_cohort_ends_the_run_and_keeps_what_is_done(small_study, m
     assert run(study).effort.reused > 0
 
 
-def test_an_error_in_a_worker_is_one_line(small_study, tmp_path, capfd, ray_address):
-    """The driver reads MNIST from its cache; the workers find the file damaged since."""
+NOT_THERE = """
+import os
+from trainers.streams import DataError, PermutedStream
+from trainers.streams.pixels.digits import load
+
+def factory(tasks, examples_per_task):
+    if os.getpid() != DRIVER:
+        raise DataError("the data are not on this machine")
+    return PermutedStream(load(), tasks, examples_per_task)
+"""
+
+
+def test_an_error_in_a_worker_is_one_line(small_study, tmp_path, capfd, monkeypatch, ray_address):
+    """The driver has the data of a user's own stream; the workers, to which its module travels, have not."""
+    monkeypatch.chdir(tmp_path)
+    Path("mine.py").write_text(NOT_THERE.replace("DRIVER", str(os.getpid())))
+    study = small_study(dataset="mine:factory", runner="tune", address=ray_address)
+    with pytest.raises(
+        TrainingFailed, match=r"^a cohort could not be trained: DataError: the data are not on this machine$"
+    ):
+        run(study)
+    shown = capfd.readouterr()
+    assert "Traceback" not in shown.err + shown.out
+
+
+def test_workers_of_a_cluster_read_no_data_themselves(small_study, tmp_path, ray_address):
+    """The files are gone by then; the driver has read them before."""
     from tests.trainers.streams.test_permuted import write_idx
     from trainers.streams.pixels import mnist
 
     mnist.load.cache_clear()
     folder = write_idx(tmp_path / "data", images=(100, 20))
-    study = small_study(dataset="permuted_mnist", data_dir=tmp_path / "data", runner="tune", address=ray_address)
-    mnist.load(study.data_dir)
-    (folder / "t10k-labels-idx1-ubyte.gz").write_bytes(b"")
-    with pytest.raises(
-        TrainingFailed, match=r"a cohort could not be trained: DataError: .*t10k-labels.* is not an IDX file"
-    ):
-        run(study)
+    small = {"dataset": "permuted_mnist", "data_dir": tmp_path / "data", "repeats": 1, "points": 3}
+    alone = small_study(**small, out=tmp_path / "alone")
+    run(alone)
+    study = small_study(**small, out=tmp_path / "cluster", runner="tune", address=ray_address)
+    for path in folder.iterdir():
+        path.unlink()
+    run(study)
     mnist.load.cache_clear()
-    shown = capfd.readouterr()
-    assert "Traceback" not in shown.err + shown.out
+    assert equal(ledger(study), ledger(alone))
 
 
 def actors():
@@ -227,6 +252,46 @@ def test_a_worker_that_dies_is_replaced(epsearch, small_options, monkeypatch, ra
     assert (killer.killed, killer.errors) == (["starting", "training", "idle"], 3)
     assert answer.status == 0 and answer.json["evaluation"], answer.err
     assert "Traceback" not in answer.err
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds the worker in /proc")
+def test_a_worker_that_is_stopped_is_replaced(epsearch, small_options, monkeypatch, ray_address):
+    """SIGSTOP: it hangs, with its core, until it is ended. Which worker is silent for too long is said by the test."""
+    from epsearch.runners import trials
+
+    stopped, others = [], actors()
+
+    class Stopping(trials.Relay):
+        def on_step_begin(self, iteration, trials, **info):
+            silence = self._source.silence
+            running = [one.trial_id for one in trials if one.status == "RUNNING"]
+            if not stopped and running and (found := actors() - others):
+                stopped.extend(found)  # one, which is still importing what it needs
+                os.kill(stopped[0], signal.SIGSTOP)
+                original, silence.silent = silence.silent, lambda: (setattr(silence, "silent", original), running)[1]
+            super().on_step_begin(iteration, trials)
+
+    monkeypatch.setattr(trials, "Relay", Stopping)
+    where = ["--runner", "tune", "--workers", 1, "--address", ray_address]
+    answer = epsearch("run", *small_options, *where)
+    assert answer.status == 0, answer.err
+    assert "a worker told nothing for 600 seconds and was ended" in answer.err
+    assert len(stopped) == 1 and not Path(f"/proc/{stopped[0]}").exists()
+
+
+@pytest.mark.cluster
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds processes in /proc")
+def test_nothing_of_a_killed_run_outlives_it(tmp_path):
+    process, go_on = halting.start(4, *arguments(tmp_path, "tune"), "--quiet")
+    theirs = {pid for pid, _ in descendants(process.pid)}
+    (folder,) = (one for one in leftovers.temporary().glob("epsearch-*") if theirs & {*leftovers.belongs(one)})
+    process.kill()
+    go_on()
+    process.communicate(timeout=HANGS)
+    deadline = time.monotonic() + HANGS
+    while folder.exists() or leftovers.belongs(folder):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def test_interrupting_the_local_runner_stops_its_threads(small_study, monkeypatch):
