@@ -156,8 +156,9 @@ def test_a_worker_that_is_cut_off_and_one_that_is_killed_change_nothing(cluster)
     network, folder = cluster.network, cluster.folder
     data = {"dataset": "permuted_mnist", "data_dir": folder / "data"}
     for name, (_, process) in cluster.workers.items():
-        seen = ["nsenter", "-t", str(process.pid), "-m", "ls", "/tmp"]
-        assert folder.name not in subprocess.run(seen, capture_output=True, text=True, check=True).stdout, name
+        seen = ["nsenter", "-t", str(process.pid), "-m", "ls", str(folder)]
+        files = subprocess.run(seen, capture_output=True, text=True, check=True).stdout.split()
+        assert files == ["ray"], name  # their own, where the head has them: neither data nor ledger
     process, go_on = halting.start(
         4, *on(cluster, "out", **data), inside=network.inside("head"), env=cluster.environment
     )

@@ -254,6 +254,7 @@ def test_a_worker_that_dies_is_replaced(epsearch, small_options, monkeypatch, ra
     assert "Traceback" not in answer.err
 
 
+@pytest.mark.cluster
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds the worker in /proc")
 def test_a_worker_that_is_stopped_is_replaced(epsearch, small_options, monkeypatch, ray_address):
     """SIGSTOP: it hangs, with its core, until it is ended. Which worker is silent for too long is said by the test."""
