@@ -1,21 +1,61 @@
-"""Container and cluster files, as far as they can be checked without an engine."""
+"""Images, compose file and manifests, as far as that goes without an engine; docker/try.py goes further."""
 
+import copy
+import json
 import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from functools import cache
 from pathlib import Path
 
+import compose_spec
+import jsonschema
+import kubernetes_validate
 import pytest
+import ray.autoscaler
 import yaml
+
+from epsearch import cli
 
 ROOT = Path(__file__).parent.parent
 DOCKER = ROOT / "docker"
+SHARED = ROOT.parent / "shared" / "schemas"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PINNED = dict(line.split("==") for line in PROJECT["tool"]["uv"]["constraint-dependencies"])
+TARGETS = ("cpu", "cuda")
+
+
+def studied(command, capsys, monkeypatch, tmp_path):
+    """What epsearch makes of a command line, which is `epsearch run …`."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [*command, "--print-config"])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code in (0, None)
+    return yaml.safe_load(capsys.readouterr().out)
+
+
+def changed(described, path, value):
+    """A copy with another value at a path of keys; None leaves the key out."""
+    described = copy.deepcopy(described)
+    inner = described
+    for key in path[:-1]:
+        inner = inner[key]
+    if value is None:
+        del inner[path[-1]]
+    else:
+        inner[path[-1]] = value
+    return described
 
 
 @pytest.fixture(scope="module")
 def stages():
-    """Dockerfile stage -> its instructions, those of the stages it is built from first."""
+    """Stage -> its instructions, those of the stages it is built from first."""
     found, current = {}, None
-    text = (DOCKER / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")
-    for line in text.splitlines():
+    text = (DOCKER / "Dockerfile").read_text(encoding="utf-8")
+    for line in re.sub(r"\\\n\s*", "", text).splitlines():
         if match := re.fullmatch(r"FROM (\S+) AS (\S+)", line):
             found[match[2]] = current = list(found.get(match[1], []))
         elif line and not line.startswith("#"):
@@ -23,39 +63,273 @@ def stages():
     return found
 
 
-@pytest.mark.parametrize("target", ["cpu", "cuda"])
-def test_images_run_epsearch_as_an_ordinary_user(stages, target):
-    lines = stages[target]
-    users = [line.split()[1] for line in lines if line.startswith("USER")]
-    assert users[-1] == "epsearch" and any("useradd" in line and "epsearch" in line for line in lines)
-    assert lines.index("USER epsearch") > max(i for i, line in enumerate(lines) if "pip install" in line)
-    assert 'ENTRYPOINT ["epsearch"]' in lines
+class TestDockerfile:
+    @pytest.mark.parametrize("target", TARGETS)
+    def test_images_run_epsearch_as_an_ordinary_user(self, stages, target):
+        lines = stages[target]
+        (user,) = (line.split()[1] for line in lines if line.startswith("USER"))
+        assert re.search(rf"useradd \S+ --uid {user} epsearch", "\n".join(lines)) and user.isdecimal() and user != "0"
+        assert 'ENTRYPOINT ["epsearch"]' in lines
+        assert f"COPY --from={target}-build /opt/epsearch /opt/epsearch" in lines
+        assert not any("pip install" in line for line in lines)
+
+    @pytest.mark.parametrize("target", TARGETS)
+    def test_what_is_installed_has_the_pinned_versions(self, stages, target):
+        lines = stages[f"{target}-build"]
+        installs = [part for line in lines for part in re.split("&&|;", line) if "pip install" in part]
+        assert len(installs) == {"cpu": 2, "cuda": 1}[target]
+        assert all("--constraint constraints.txt" in install for install in installs)
+        (written,) = (line for line in lines if line.endswith("> constraints.txt"))
+        code = re.search(r'python3 (-c ".*") > ', written)[1]
+        made = subprocess.run(
+            [sys.executable, *shlex.split(code)], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+        assert dict(line.split("==") for line in made.stdout.splitlines()) == PINNED
+        assert {"torch", "torchvision", "ray"} <= PINNED.keys()
+
+    def test_torch_without_cuda_is_the_default_of_the_cpu_image_alone(self, stages):
+        assert any(re.fullmatch(r"ARG TORCH_INDEX=https://\S+/cpu", line) for line in stages["cpu-build"])
+        assert not any("TORCH_INDEX" in line for line in stages["cuda-build"])
+        (install,) = (line for line in stages["cpu-build"] if "--index-url" in line)
+        # Of that index two packages alone, so that it can put nothing else into the image.
+        assert '--no-deps --constraint constraints.txt --index-url "$TORCH_INDEX" torch torchvision;' in install
+
+    def test_everything_that_is_copied_exists_and_passes_the_ignore_file(self, stages):
+        lines = [line for line in stages["cpu-build"] if line.startswith("COPY")]
+        copied = [word for line in lines for word in line.split()[1:-1]]
+        passed = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+        assert {*PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"], "pyproject.toml"} <= set(copied)
+        for name in copied:
+            assert (ROOT / name).exists() and f"!{name}" in passed
 
 
-def test_everything_that_is_copied_exists_and_passes_the_ignore_file(stages):
-    copied = [word for line in stages["cpu"] if line.startswith("COPY") for word in line.split()[1:-1]]
-    passed = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
-    assert {"epsearch", "trainers", "search_spaces", "results", "pyproject.toml"} <= set(copied)
-    for name in copied:
-        assert (ROOT / name).exists() and f"!{name}" in passed
+SECRETS = {"RAY_AUTH_TOKEN": "token", "POSTGRES_PASSWORD": "password"}
 
 
-def test_compose_builds_targets_that_exist_and_shares_folders(stages):
-    compose = yaml.safe_load((DOCKER / "compose.yaml").read_text(encoding="utf-8"))
-    services = compose["services"]
-    assert {"head", "worker", "study"} == set(services)
-    for service in services.values():
-        assert service["build"]["target"] in stages
-        assert (DOCKER / service["build"]["context"] / service["build"]["dockerfile"]).exists()
-        assert {volume.split(":")[0] for volume in service["volumes"]} == set(compose["volumes"])
-        assert service["environment"]["RAY_AUTH_MODE"] == "token"
-    assert all("head" in services[name]["depends_on"] for name in ("worker", "study"))
+@pytest.fixture(scope="module")
+def text():
+    return (DOCKER / "compose.yaml").read_text(encoding="utf-8")
 
 
-def test_the_cluster_file_passes_rays_validator():
-    from ray.autoscaler._private.util import prepare_config, validate_config
+@pytest.fixture(scope="module")
+def compose(text):
+    """As Compose reads it: anchors resolved, variables put in."""
+    values = re.sub(r"\$\{(\w+):\?[^}]*\}", lambda found: SECRETS[found[1]], text)
+    return yaml.safe_load(values.replace("$$", "$"))
 
-    config = prepare_config(yaml.safe_load((DOCKER / "ray-cluster.yaml").read_text(encoding="utf-8")))
-    validate_config(config)
-    (kind,) = config["available_node_types"].values()
-    assert kind["max_workers"] == len(config["provider"]["worker_ips"])
+
+class TestCompose:
+    def validate(self, compose):
+        compose_spec.PyCompose.from_json(json.dumps(compose)).validate()
+
+    def test_it_is_what_compose_reads(self, compose):
+        self.validate(compose)
+
+    @pytest.mark.parametrize(
+        ("path", "value"),
+        [
+            (("head", "no_such_key"), 1),
+            (("head", "restart"), "sometimes"),
+            (("head", "shm_size"), "lots"),
+            (("head", "healthcheck", "interval"), "soon"),
+            (("study", "depends_on", "head", "condition"), "service_well"),
+            (("study", "deploy", "restart_policy", "condition"), "sometimes"),
+        ],
+    )
+    def test_what_compose_would_refuse_is_refused_here(self, compose, path, value):
+        with pytest.raises(ValueError, match=r".") as refused:
+            self.validate(changed(compose, ("services", *path), value))
+        assert refused.type is ValueError
+
+    def test_no_secret_stands_in_it_and_none_has_a_default(self, text):
+        assert set(re.findall(r"\$\{(\w+):\?", text)) == SECRETS.keys()
+        assert len(re.findall(r"\$\{", text)) == len(re.findall(r"\$\{\w+:\?", text))
+        assert ".env" in (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+
+    def test_the_database_and_its_password_are_for_the_driver_alone(self, compose):
+        services = compose["services"]
+        assert {name for name, service in services.items() if "password" in str(service)} == {"database", "study"}
+        assert (
+            services["study"]["environment"]["EPSEARCH_STORAGE"] == "postgresql://epsearch:password@database/epsearch"
+        )
+        assert not any("password" in word for word in services["study"]["command"])
+
+    def test_nothing_is_published_and_every_node_has_the_token(self, compose):
+        for name, service in compose["services"].items():
+            assert "ports" not in service and "network_mode" not in service
+            if name != "database":
+                assert service["environment"]["RAY_AUTH_MODE"] == service["environment"]["RAY_AUTH_TOKEN"] == "token"
+
+    def test_services_build_and_use_images_that_exist(self, compose):
+        built = {}
+        for service in compose["services"].values():
+            if build := service.get("build"):
+                assert (DOCKER / build["context"] / build["dockerfile"]).samefile(DOCKER / "Dockerfile")
+                built[service["image"]] = build["target"]
+        assert built == {f"epsearch:{target}": target for target in TARGETS}
+        assert {service["image"] for service in compose["services"].values()} == {*built, "postgres:17"}
+
+    def test_who_waits_for_a_service_waits_for_its_health(self, compose):
+        services = compose["services"]
+        for service in services.values():
+            for name, how in service.get("depends_on", {}).items():
+                assert how["condition"] == "service_healthy" and services[name]["healthcheck"]["test"][0] == "CMD"
+        named = {volume.split(":")[0] for service in services.values() for volume in service.get("volumes", ())}
+        assert named == compose["volumes"].keys()
+
+    def test_workers_read_no_folder_of_the_driver(self, compose):
+        assert all("volumes" not in compose["services"][name] for name in ("head", "worker", "cuda-worker"))
+
+    def test_the_study_can_be_restarted(self, compose, capsys, monkeypatch, tmp_path):
+        study = compose["services"]["study"]
+        assert study["deploy"]["restart_policy"]["condition"] == "on-failure" and "--wait" in study["command"]
+        described = studied(["epsearch", *study["command"]], capsys, monkeypatch, tmp_path)
+        assert described["address"] == "head:6379" and described["name"] == "digits"
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    return yaml.safe_load((DOCKER / "ray-cluster.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def schema():
+    return json.loads((Path(ray.autoscaler.__file__).parent / "ray-schema.json").read_text(encoding="utf-8"))
+
+
+class TestRayUp:
+    def test_it_fits_rays_schema_and_passes_rays_validator(self, cluster, schema):
+        from ray.autoscaler._private.util import prepare_config, validate_config
+
+        jsonschema.validate(cluster, schema)
+        config = prepare_config(cluster)
+        validate_config(config)
+        (kind,) = config["available_node_types"].values()
+        assert kind["min_workers"] == kind["max_workers"] == len(cluster["provider"]["worker_ips"])
+
+    def test_what_ray_would_refuse_is_refused_here(self, cluster, schema):
+        for path, value in ((("min_workers",), 2), (("docker", "no_such_key"), 1), (("provider", "type"), None)):
+            with pytest.raises(jsonschema.ValidationError):
+                jsonschema.validate(changed(cluster, path, value), schema)
+
+    def test_secrets_come_from_files_of_the_machines(self, cluster):
+        docker = cluster["docker"]
+        assert "--env-file=/etc/epsearch/ray.env" in docker["run_options"]
+        assert "--env-file=/etc/epsearch/ledger.env" in docker["head_run_options"]
+        assert not re.search(r"TOKEN|PASSWORD|STORAGE|://", str(cluster))
+        assert any("--num-cpus=0" in command for command in cluster["head_start_ray_commands"])
+
+
+MANIFESTS = sorted((DOCKER / "kuberay").glob("*.yaml"))
+
+
+@cache
+def ray_schema(kind):
+    """Of KubeRay's RayJob or RayCluster, trimmed: pod templates are left open."""
+    path = SHARED / f"{kind}.schema.json"
+    if not path.exists():
+        pytest.skip(f"KubeRay's schema of a {kind} is on no package index, and {path} is not there")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def manifest(name):
+    return list(yaml.safe_load_all((DOCKER / "kuberay" / name).read_text(encoding="utf-8")))
+
+
+def spec_of_cluster(described):
+    return described["spec"].get("rayClusterSpec", described["spec"])
+
+
+def groups(described):
+    spec = spec_of_cluster(described)
+    return [spec["headGroupSpec"], *spec["workerGroupSpecs"]]
+
+
+def validate(described):
+    """Against the schemas of Kubernetes and KubeRay; raises jsonschema.ValidationError."""
+    strictly = {"desired_version": kubernetes_validate.latest_version(), "strict": True}
+    if described["apiVersion"] != "ray.io/v1":
+        kubernetes_validate.validate(described, **strictly)
+        return
+    jsonschema.validate(described, ray_schema(described["kind"]))
+    for group in groups(described):
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "any"}, **group["template"]}
+        kubernetes_validate.validate(pod, **strictly)
+
+
+ON_KUBERAY = pytest.mark.parametrize("name", ["ray-job.yaml", "ray-cluster.yaml"])
+HEAD = ("headGroupSpec", "template", "spec", "containers", 0)
+
+
+class TestKubernetes:
+    @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.name)
+    def test_manifests_fit_their_schemas(self, path):
+        described = manifest(path.name)
+        assert described
+        for one in described:
+            validate(one)
+
+    def test_there_is_one_of_each(self):
+        kinds = [one["kind"] for path in MANIFESTS for one in manifest(path.name)]
+        assert sorted(kinds) == ["RayCluster", "RayJob", "Service", "StatefulSet"]
+
+    @pytest.mark.parametrize(
+        ("path", "value"),
+        [
+            (("headGroupSpec", "rayStartParams", "num-cpus"), 0),
+            (("authOptions", "mode"), "password"),
+            (("workerGroupSpecs", 0, "groupName"), None),
+            (("no_such_key",), 1),
+            ((*HEAD, "image"), 1),
+            ((*HEAD, "no_such_key"), 1),
+            ((*HEAD, "env", 0, "valueFrom", "secretKeyRef", "key"), None),
+        ],
+    )
+    def test_what_the_schemas_forbid_is_refused_here(self, path, value):
+        (job,) = manifest("ray-job.yaml")
+        with pytest.raises(jsonschema.ValidationError):
+            validate(changed(job, ("spec", "rayClusterSpec", *path), value))
+
+    @ON_KUBERAY
+    def test_clusters_are_those_that_the_images_are_for(self, name):
+        (described,) = manifest(name)
+        spec = spec_of_cluster(described)
+        assert spec["rayVersion"] == PINNED["ray"]
+        assert spec["authOptions"] == {"mode": "token"}
+        assert spec["headGroupSpec"]["rayStartParams"]["num-cpus"] == "0"
+        user = re.search(r"^USER (\d+)$", (DOCKER / "Dockerfile").read_text(encoding="utf-8"), flags=re.MULTILINE)[1]
+        for group in groups(described):
+            pod = group["template"]["spec"]
+            assert pod["securityContext"]["runAsNonRoot"] and pod["securityContext"]["runAsUser"] == int(user)
+            (container,) = pod["containers"]
+            gpus = "nvidia.com/gpu" in container["resources"]["limits"]
+            assert container["image"] == ("epsearch:cuda" if gpus else "epsearch:cpu")
+
+    @ON_KUBERAY
+    def test_the_ledgers_url_comes_from_a_secret_and_to_the_head_alone(self, name):
+        (described,) = manifest(name)
+        head, *workers = (group["template"]["spec"]["containers"][0] for group in groups(described))
+        (variable,) = head["env"]
+        assert variable["name"] == "EPSEARCH_STORAGE"
+        secret = variable["valueFrom"]["secretKeyRef"]["name"]
+        assert not any("EPSEARCH" in str(worker) for worker in workers)
+        assert "--storage" not in described["spec"].get("entrypoint", "")
+        assert "://" not in str(described)
+        (_, database) = manifest("database.yaml")
+        (container,) = database["spec"]["template"]["spec"]["containers"]
+        assert {one["valueFrom"]["secretKeyRef"]["name"] for one in container["env"] if "valueFrom" in one} == {secret}
+        # KubeRay keeps the token in a Secret that it names after the cluster.
+        assert secret != described["metadata"]["name"]
+
+    def test_a_job_that_failed_is_tried_again_and_goes_on(self, capsys, monkeypatch, tmp_path):
+        (job,) = manifest("ray-job.yaml")
+        spec = job["spec"]
+        assert spec["backoffLimit"] > 0 and spec["shutdownAfterJobFinishes"]
+        command = shlex.split(spec["entrypoint"])
+        assert "--wait" in command
+        described = studied(command, capsys, monkeypatch, tmp_path)
+        assert described["address"] == "auto"
+        (group,) = spec["rayClusterSpec"]["workerGroupSpecs"]
+        cores = int(group["template"]["spec"]["containers"][0]["resources"]["limits"]["cpu"])
+        assert described["workers"] == cores * group["maxReplicas"]
+        assert group["minReplicas"] > 0  # a cluster without a core is refused
