@@ -28,8 +28,8 @@ import yaml
 HERE = Path(__file__).resolve().parent
 CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 PACKAGES = {
-    "docker.io/library/python:3.11-slim": "ca-certificates,python3,python3-pip,python3-venv",
-    "docker.io/library/postgres:17": "ca-certificates,postgresql",
+    "localhost/python:3.11-slim": "ca-certificates,python3,python3-pip,python3-venv",
+    "localhost/postgres:17": "ca-certificates,postgresql",
 }
 # What the entry point of the registry's PostgreSQL does with the variables that compose.yaml sets.
 POSTGRES = r"""
