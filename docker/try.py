@@ -59,7 +59,9 @@ class Buildah:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.command = ("buildah", "--root", str(folder / "store"), "--runroot", str(folder / "run"))
+        (folder / "tmp").mkdir(exist_ok=True)  # where containers that are killed leave something
+        here = ("env", f"TMPDIR={folder / 'tmp'}", "buildah")
+        self.command = (*here, "--root", str(folder / "store"), "--runroot", str(folder / "run"))
         os.environ.setdefault("STORAGE_DRIVER", "vfs")
         os.environ["BUILDAH_ISOLATION"] = "chroot"
 
