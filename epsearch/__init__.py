@@ -5,7 +5,7 @@ is written. Names are imported when they are first used: importing epsearch alon
 
 ROOMS lists the modules and folders from the doors down; each imports only what stands behind it.
 
-cli, studies, arguments, terminal, doctor  what people type and read; nothing below them knows rich
+cli, commands, arguments, terminal, doctor  what people type and read; nothing below them knows rich
 api                               the functions behind every door
 control                           studies cancelled, watched, resumed, deleted from outside
 findings                          what stands in a ledger, as reports take it
@@ -41,7 +41,7 @@ ROOMS = (
     *(
         "__main__",
         "cli",
-        "studies",
+        "commands",
         "arguments",
         "terminal",
         "doctor",

@@ -13,7 +13,6 @@ from rich.markup import escape
 from rich.text import Text
 from typer.main import get_command
 
-from epsearch import studies
 from epsearch.arguments import (
     DATA,
     DATASET,
@@ -30,13 +29,14 @@ from epsearch.arguments import (
     joined,
     parameter,
 )
+from epsearch.commands import studies
+from epsearch.commands.printing import err, listener, out, printed, url_of
 from epsearch.failures.lines import answered
 from epsearch.ledger.location import kept_within
 from epsearch.study.description import Study
 from epsearch.study.kinds import KINDS, Comparison, MemoryStudy, Search
 from epsearch.study.limits import SIDE
 from epsearch.terminal.consoles import facts
-from epsearch.terminal.printing import err, listener, out, print_result, url
 
 if TYPE_CHECKING:
     pass
@@ -127,7 +127,7 @@ def _plan(study: Search, quiet: bool, as_json: bool, extend: bool = False) -> No
 
     with listener(quiet or as_json) as events:
         ahead = session.plan(study, events, extend)
-    print_result(facts(in_words(ahead)), ahead.as_json(), as_json)
+    printed(facts(in_words(ahead)), ahead.as_json(), as_json)
 
 
 for _kind, _help in TRAINING.items():
@@ -141,13 +141,13 @@ def report(names: Names = None, folder: Out = OUT.default, storage: Storage = No
     from epsearch import api
     from epsearch.terminal import outcome
 
-    ledger = url(folder, storage)
+    ledger = url_of(folder, storage)
     if names is not None and len(names) > 1:
         several, page = api.side_by_side(names, ledger, folder)
-        print_result(outcome.side_by_side(several, page), outcome.side_by_side_as_json(several, page), as_json)
+        printed(outcome.side_by_side(several, page), outcome.side_by_side_as_json(several, page), as_json)
         return
     result = api.report(names[0] if names else None, ledger, folder)
-    print_result(outcome.shown(result), outcome.as_json(result), as_json)
+    printed(outcome.shown(result), outcome.as_json(result), as_json)
 
 
 @app.command("list")
@@ -156,8 +156,8 @@ def list_(folder: Out = OUT.default, storage: Storage = None, as_json: Json = Fa
     from epsearch.findings import listing
     from epsearch.terminal import lists
 
-    rows = listing.list_studies(url(folder, storage), folder)
-    print_result(lists.studies(rows), [row._asdict() for row in rows], as_json, wide=True)
+    rows = listing.list_studies(url_of(folder, storage), folder)
+    printed(lists.studies(rows), [row._asdict() for row in rows], as_json, wide=True)
 
 
 @app.command("show")
@@ -166,12 +166,11 @@ def show_(name: Name = None, folder: Out = OUT.default, storage: Storage = None,
     from epsearch.findings import listing
     from epsearch.terminal import lists
 
-    loop = listing.load(name, url(folder, storage), folder)
-    print_result(lists.study(loop), lists.study_as_json(loop), as_json)
+    loop = listing.load(name, url_of(folder, storage), folder)
+    printed(lists.study(loop), lists.study_as_json(loop), as_json)
 
 
-for _name, _act in studies.COMMANDS.items():
-    app.command(_name)(_act)
+studies.add_to(app)
 
 
 db = Commands(help="Bring a ledger of an older epsearch up to date.", add_completion=False)
@@ -183,10 +182,10 @@ def upgrade(folder: Out = OUT.default, storage: Storage = None, as_json: Json = 
     """Bring a ledger up to date: its tables, and what `list` shows; an SQLite file is copied beside itself first."""
     from epsearch.findings.listing import upgrade
 
-    upgraded = upgrade(url(folder, storage), folder, partial(err.print, soft_wrap=True))
+    upgraded = upgrade(url_of(folder, storage), folder, partial(err.print, soft_wrap=True))
     done = f"; summaries made for `epsearch list`: {upgraded.summed_up}" if upgraded.summed_up else ""
     shown = Text(f"the ledger {upgraded.ledger} has schema version {upgraded.version}: it is up to date{done}")
-    print_result(shown, upgraded._asdict(), as_json, soft_wrap=True)
+    printed(shown, upgraded._asdict(), as_json, soft_wrap=True)
 
 
 datasets = Commands(help="List the known datasets; decode the images of one, or check them.", add_completion=False)
@@ -202,7 +201,7 @@ def list_datasets(context: typer.Context, data_dir: DataDir = DATA.default, as_j
     from epsearch.terminal import lists
 
     rows = api.list_datasets(data_dir)
-    print_result(lists.datasets(rows), [row._asdict() for row in rows], as_json)
+    printed(lists.datasets(rows), [row._asdict() for row in rows], as_json)
 
 
 @datasets.command()
@@ -221,7 +220,7 @@ def prepare(
 
     with listener(as_json) as events:
         prepared = prepare(DATASET.parse(dataset), data_dir, image_size, skip_corrupt, events)
-    print_result(lists.prepared(prepared), prepared._asdict(), as_json)
+    printed(lists.prepared(prepared), prepared._asdict(), as_json)
 
 
 @datasets.command()
@@ -232,7 +231,7 @@ def check(dataset: Dataset, data_dir: DataDir = DATA.default, as_json: Json = Fa
 
     with listener(as_json) as events:
         inspected = check(DATASET.parse(dataset), data_dir, events)
-    print_result(lists.inspected(inspected), inspected._asdict(), as_json)
+    printed(lists.inspected(inspected), inspected._asdict(), as_json)
     return int(bool(inspected.corrupt or inspected.differences))
 
 
@@ -243,5 +242,5 @@ def doctor(folder: Out = OUT.default, data_dir: DataDir = DATA.default, as_json:
     from epsearch.terminal import lists
 
     checks = diagnose(folder, data_dir)
-    print_result(lists.checks(checks), [check._asdict() for check in checks], as_json)
+    printed(lists.checks(checks), [check._asdict() for check in checks], as_json)
     return int(any(check.ok is False for check in checks))

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from epsearch.arguments import OUT, Json, Out, Storage, parameter
+from epsearch.arguments import OUT, Commands, Json, Out, Storage, parameter
+from epsearch.commands import printing
+from epsearch.commands.printing import ask, listener, printed, url_of
 from epsearch.failures.errors import Cancelled, UsageError
 from epsearch.study.description import Study
 from epsearch.study.options import options
 from epsearch.study.parsers import duration
-from epsearch.terminal import printing
-from epsearch.terminal.printing import ask, listener, print_result, url
 from results.labels import count_text
 
 Named = Annotated[str, typer.Argument(help="Name of the study, see `epsearch list`.")]
@@ -42,7 +42,7 @@ def train(
         result = run(True)
     from epsearch.terminal import outcome  # imports pandas, which can wait
 
-    print_result(outcome.shown(result), outcome.as_json(result), as_json)
+    printed(outcome.shown(result), outcome.as_json(result), as_json)
 
 
 def cancel(
@@ -57,8 +57,8 @@ def cancel(
     """Stop a study that is being trained, from any terminal; what is finished is kept."""
     from epsearch.control.cancelling import cancel
 
-    there = cancel(name, url(folder, storage), duration(deadline, "deadline"))
-    print_result(Text(f"study {name} is {there.state}"), {"name": name, "state": there.state}, as_json)
+    there = cancel(name, url_of(folder, storage), duration(deadline, "deadline"))
+    printed(Text(f"study {name} is {there.state}"), {"name": name, "state": there.state}, as_json)
 
 
 def watch(name: Named, folder: Out = OUT.default, storage: Storage = None, as_json: Json = False) -> int:
@@ -66,12 +66,12 @@ def watch(name: Named, folder: Out = OUT.default, storage: Storage = None, as_js
     from epsearch.control.watching import watch
 
     with listener(as_json) as events:
-        seen = watch(name, url(folder, storage), events)
+        seen = watch(name, url_of(folder, storage), events)
     there = seen.standing
     reason = f": {there.reason}" if there.reason else ""
     how_far = f"; {seen.summary}" if seen.summary and seen.summary != there.now else ""
     data = {"name": name, "state": there.now, "reason": there.reason, "summary": seen.summary}
-    print_result(Text(f"study {name} is {there.now}{reason}{how_far}"), data, as_json)
+    printed(Text(f"study {name} is {there.now}{reason}{how_far}"), data, as_json)
     return int(there.now != "finished")
 
 
@@ -82,7 +82,7 @@ def resume(
     from epsearch.control import resuming
 
     folder = OUT.default if out is None else out
-    ledger = url(folder, storage)
+    ledger = url_of(folder, storage)
     if failed and name is not None:
         raise UsageError(f"--failed resumes all studies that have failed; leave out the name {name!r}")
     for one in resuming.failed(ledger) if failed else [name]:
@@ -100,8 +100,8 @@ def delete(
     def sure(removal: Removal) -> bool:
         return ask(f"delete study {name} with {_removed(removal)}?", yes)
 
-    removal = delete(name, url(folder, storage), folder, sure)
-    print_result(Text(f"deleted study {name} with {_removed(removal)}"), _as_json(removal), as_json, soft_wrap=True)
+    removal = delete(name, url_of(folder, storage), folder, sure)
+    printed(Text(f"deleted study {name} with {_removed(removal)}"), _as_json(removal), as_json, soft_wrap=True)
 
 
 def clean(
@@ -117,10 +117,10 @@ def clean(
     def sure(removal: Removal) -> bool:
         return ask(f"remove {_removed(removal)}?", yes)
 
-    removal = clean(url(folder, storage), folder, duration(older_than, "older-than"), sure)
+    removal = clean(url_of(folder, storage), folder, duration(older_than, "older-than"), sure)
     empty = not (removal.runs or removal.events or removal.files)
     text = "there is nothing to remove" if empty else f"removed {_removed(removal)}"
-    print_result(Text(text), _as_json(removal), as_json, soft_wrap=True)
+    printed(Text(text), _as_json(removal), as_json, soft_wrap=True)
 
 
 def _removed(removal: Any) -> str:
@@ -176,4 +176,9 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "delete": delete,
     "clean": clean,
 }
-"""Name -> command, for `epsearch.cli`."""
+
+
+def add_to(app: Commands) -> None:
+    """Adds the commands."""
+    for name, act in COMMANDS.items():
+        app.command(name)(act)

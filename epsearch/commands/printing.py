@@ -1,4 +1,4 @@
-"""What every command does with its result: it is printed for people, or as JSON."""
+"""What commands share: the consoles, where the ledger is, who hears a training, and how a result is printed."""
 
 import json
 import os
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import RenderableType
 
+from epsearch.arguments import STORAGE
 from epsearch.ledger.location import ledger_url
-from epsearch.study.options import options
 from epsearch.terminal.consoles import PlainConsole
 from results.ledger.url import LedgerUrl
 
@@ -27,12 +27,12 @@ def listener(quiet: bool) -> "Terminal":
     return Terminal(err, quiet)
 
 
-def url(folder: Path, storage: str | None) -> LedgerUrl:
-    """The ledger of a command that takes no study. Raises UsageError."""
-    return ledger_url(folder, None if storage is None else options()["storage"].parse(storage))
+def url_of(folder: Path, storage: str | None) -> LedgerUrl:
+    """The ledger of a command that takes no study."""
+    return ledger_url(folder, None if storage is None else STORAGE.parse(storage))
 
 
-def print_result(shown: RenderableType, data: Any, as_json: bool, soft_wrap: bool = False, wide: bool = False) -> None:
+def printed(shown: RenderableType, data: Any, as_json: bool, soft_wrap: bool = False, wide: bool = False) -> None:
     """Prints a result for people, or as JSON; wide: a table, which has room where there is no terminal."""
     if as_json:
         # Not through rich, which would wrap long lines. Letters stay as they are, and paths become text.
