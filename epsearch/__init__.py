@@ -5,9 +5,11 @@ is written. Names are imported when they are first used: importing epsearch alon
 
 ROOMS lists the modules and folders from the doors down; each imports only what stands behind it.
 
-cli, commands, arguments, terminal, doctor  what people type and read; nothing below them knows rich
+cli, commands, arguments,
+terminal, doctor                  what people type and read; nothing below them knows rich
 api                               the functions behind every door
 control                           studies cancelled, watched, resumed, deleted from outside
+stored                            what is done with studies that are stored: verified, written down, moved
 findings                          what stands in a ledger, as reports take it
 session                           one training: ledger, runner, progress; the plan of what is ahead
 preparation                       from options to a study that can begin: built, checked, data and arithmetic there
@@ -47,6 +49,7 @@ ROOMS = (
         "doctor",
         "api",
         "control",
+        "stored",
         "findings",
         "session",
         "preparation",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -29,7 +29,7 @@ from epsearch.arguments import (
     joined,
     parameter,
 )
-from epsearch.commands import studies
+from epsearch.commands import stored, studies
 from epsearch.commands.printing import err, listener, out, printed, url_of
 from epsearch.failures.lines import answered
 from epsearch.ledger.location import kept_within
@@ -37,9 +37,6 @@ from epsearch.study.description import Study
 from epsearch.study.kinds import KINDS, Comparison, MemoryStudy, Search
 from epsearch.study.limits import SIDE
 from epsearch.terminal.consoles import facts
-
-if TYPE_CHECKING:
-    pass
 
 app = Commands(
     name="epsearch",
@@ -172,6 +169,8 @@ def show_(name: Name = None, folder: Out = OUT.default, storage: Storage = None,
 
 studies.add_to(app)
 
+
+stored.add_to(app)
 
 db = Commands(help="Bring a ledger of an older epsearch up to date.", add_completion=False)
 app.add_typer(db, name="db")

@@ -1,8 +1,10 @@
 """What this machine is: its processor, GPU and versions."""
 
 import ctypes
+import hashlib
 import os
 import platform
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -40,6 +42,19 @@ def processor() -> str:
         return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()
+
+
+@cache  # asked for with every job
+def rounding(device: str) -> str:
+    """A hash of what decides how the same arithmetic rounds here: the processor or GPU, and versions.
+
+    device: "cpu" or "cuda". 8 hexadecimal digits, the same on machines of the same kind.
+    """
+    import torch
+
+    unit = gpu() if device == "cuda" else f"{processor()}, {torch.backends.cpu.get_cpu_capability()}"
+    versions = [f"{name} {installed(name)}" for name in ("torch", "numba")]
+    return hashlib.sha256("; ".join([device, str(unit), *versions]).encode()).hexdigest()[:8]
 
 
 def cuda_present() -> bool:

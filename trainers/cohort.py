@@ -137,6 +137,7 @@ class CohortResult:
         "steps",
         "fingerprints",
         "params",
+        "statistics",
     )
     """The fields that have a row for each learner."""
 
@@ -162,6 +163,8 @@ class CohortResult:
     """[M], hash of the final parameters."""
     params: "NDArray[np.object_]"
     """M arrays, the final parameters, with the engine's padding; None in a result from elsewhere."""
+    statistics: "NDArray[np.object_]"
+    """M arrays, the final moving averages of batch normalisation; None where the network has none, or as `params`."""
     saved: int = 0
     """Steps of one learner that were not taken, as learners share their first task."""
     note: str = ""
@@ -182,4 +185,5 @@ class CohortResult:
             steps=np.zeros(learners, dtype=np.int64),
             fingerprints=np.full(learners, "", dtype="U16"),  # as many characters as `fingerprint` has
             params=np.full(learners, None, dtype=object),
+            statistics=np.full(learners, None, dtype=object),
         )

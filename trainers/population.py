@@ -175,6 +175,8 @@ class _Run:
             self._checkpoints.save(self._cohort.learners, task, learners, result)
         for row, final in enumerate(learners.params.cpu().numpy()):
             result.params[row], result.fingerprints[row] = final, fingerprint(final)
+        for row, averages in enumerate(learners.state.get("statistics", torch.empty(0)).cpu().numpy()):
+            result.statistics[row] = averages
         return replace(result, saved=saved)
 
     def _first_task(self) -> tuple[Learners, CohortResult, int]:

@@ -8,22 +8,13 @@ from epsearch.findings.facts import unfinished
 from epsearch.findings.listing import opened
 from epsearch.ledger.damage import unused_in_words
 from epsearch.loop import race
+from epsearch.loop.certificates import tolerance
 from epsearch.loop.search import SearchLoop
-from epsearch.study.description import Study
 from results.labels import count_text
 from results.ledger.retry import Patience
 from results.points import point_of, point_text
 from results.search import Evaluated, Race, SearchResults, SearchRound
 from search_spaces.space import Parameter
-from trainers.numeric_path import NumericPath
-
-CERTIFICATE_TOLERANCE = 0.02
-"""The largest difference of an accuracy between a member alone and in its cohort that is no fault.
-
-On a GPU a batched matrix product may add in another order for another number of members, and a step along a tiny
-gradient makes a rounding error large. So it is on a CPU where members of a residual network are trained in one grouped
-convolution.
-"""
 
 
 def search_results(loop: SearchLoop, facts: Mapping[str, str], waiting: Patience | None = None) -> SearchResults:
@@ -63,7 +54,7 @@ def search_results(loop: SearchLoop, facts: Mapping[str, str], waiting: Patience
         facts=facts,
         notes=tuple(_notes(loop)),
         certificates=tuple(loop.certificates.values()),
-        tolerance=_tolerance(study),
+        tolerance=tolerance(study),
         race=_race(loop),
         looks=_looks(loop, waiting),
         disjointness=loop.proof.sentence,
@@ -89,13 +80,6 @@ def _race(loop: SearchLoop) -> Race | None:
         return None
     shares = loop.strategist.given().values()
     return Race(sum(map(len, shares)), len(shares) * len(loop.study.seeds), race.ALPHA)
-
-
-def _tolerance(study: Study) -> float:
-    """The largest difference of an accuracy, a fraction, a certificate may show; 0 where the arithmetic is the same."""
-    path = NumericPath.parse(study.numeric_path) if study.numeric_path else NumericPath()
-    alone = path.device == "cpu" and (study.network == "mlp" or path.one_by_one)
-    return 0.0 if alone else CERTIFICATE_TOLERANCE
 
 
 def _notes(loop: SearchLoop) -> list[str]:

@@ -12,7 +12,7 @@ from epsearch.study.description import Study
 from results.ledger.record import RunRecord, content_key
 from trainers import methods
 from trainers.cohort import PROTOCOL_VERSION, Learner
-from trainers.hyperparameters import OF_EVERY_METHOD
+from trainers.hyperparameters import OF_EVERY_METHOD, Hyperparameters
 from trainers.plugins.source import SOURCE, digest
 
 EPSILON, STRENGTH = "epsilon", "strength"  # stand beside the configuration, not in it
@@ -61,6 +61,15 @@ def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]
     }
 
 
+def run_of(record: RunRecord) -> Run:
+    """The run that a record is of: the inverse of `content`. Raises ValueError and LookupError where it names none."""
+    known = record.content
+    beside = {name: known.get(name) for name in (EPSILON, STRENGTH)}
+    declared = methods.method(record.method).hyperparameters
+    values = {one.name: beside[one.key] if one.key in beside else known["config"][one.key] for one in declared}
+    return Run(record.phase, Learner(record.method, Hyperparameters.of(declared, values), record.seed))
+
+
 def run_key(study: Study, images: Mapping[str, Any], run: Run) -> str:
     """The key under which the ledger has a run's result; arguments as of `content`."""
     return content_key(content(study, images, run))
@@ -100,7 +109,9 @@ def records(job: Job, result: JobResult, described: Sequence[Mapping[str, Any]])
     """
     value = result.value
     assert value is not None
-    cohort, created = uuid4().hex[:12], datetime.now(UTC).isoformat(timespec="seconds")
+    # Only machines that round alike can be held to the same bits.
+    cohort = ".".join(part for part in (uuid4().hex[:12], result.machine) if part)
+    created = datetime.now(UTC).isoformat(timespec="seconds")
     diverged = value.diverged_task >= 0
     return [
         RunRecord(

@@ -1,6 +1,7 @@
 """A job is one cohort to train: what goes to a worker, and what comes back, as text that survives any transport."""
 
 import json
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from epsearch.cache import cache_folder
-from epsearch.machine import usable_cores
+from epsearch.machine import rounding, usable_cores
 from trainers.cohort import Architecture, Cohort, CohortResult, Learner
 from trainers.notes import heard_by
 from trainers.numeric_path import NumericPath
@@ -19,6 +20,9 @@ from trainers.streams.images.image_set import ImageSet
 
 if TYPE_CHECKING:  # with it comes torch
     from trainers.population import Training
+
+NETWORK = ("params", "statistics")
+"""Fields of a result that stay where it was trained."""
 
 
 class Run(NamedTuple):
@@ -75,12 +79,12 @@ HERE = Place()
 
 @dataclass(frozen=True)
 class Certify:
-    """Makes a job a certificate: its one learner has been trained before, in a cohort."""
+    """Makes a job a certificate: its one learner has been trained before."""
 
     mates: tuple[Learner, ...]
-    """Those among which it was trained, itself included."""
+    """Those among which it was trained, itself included; none where only the stored result is to be compared with."""
     fingerprint: str
-    """Of that result."""
+    """Of that result; "" where there is none."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,9 @@ class JobResult:
     foreign: bool = False
     """Whether the error is of a user's own code."""
     parameter_difference: float = 0.0
-    """Of a certificate: the largest difference between alone and among the mates."""
+    """Of a certificate: the largest difference between alone and among the mates; infinite where it has no mates."""
+    machine: str = ""
+    """The kind of machine that has trained it, see `machine.rounding`; "" where it is not known."""
 
 
 def execute(job: Job, progress: Callable[[int], None] | None = None, place: Place = HERE) -> JobResult:
@@ -116,7 +122,8 @@ def execute(job: Job, progress: Callable[[int], None] | None = None, place: Plac
         result = _trained(job, progress, place)
     assert result.value is not None
     note = "\n".join(line for line in (result.value.note, *told) if line)
-    return replace(result, value=replace(result.value, note=note))
+    machine = rounding(NumericPath.parse(job.path).device)
+    return replace(result, value=replace(result.value, note=note), machine=machine)
 
 
 def _trained(job: Job, progress: Callable[[int], None] | None, place: Place) -> JobResult:
@@ -135,7 +142,9 @@ def _trained(job: Job, progress: Callable[[int], None] | None, place: Place) -> 
     # A certificate is trained without the folder: nothing of it may come from what others have kept there.
     value, difference = train_cohort(job.cohort, training, progress), 0.0
     # No ledger keeps parameters, so where they differ the cohort is trained again to see by how much.
-    if value.fingerprints[0] != job.certify.fingerprint:
+    if value.fingerprints[0] != job.certify.fingerprint and not job.certify.mates:
+        difference = math.inf
+    elif value.fingerprints[0] != job.certify.fingerprint:
         together = train_cohort(Cohort(job.certify.mates), training, progress)
         row = job.certify.mates.index(job.cohort.learners[0])
         difference = float(np.abs(value.params[0] - together.params[row]).max())
@@ -173,14 +182,14 @@ def bytes_free(path: NumericPath, at_once: int, share: float = 1.0) -> int | Non
 
 
 def encode(value: CohortResult) -> str:
-    """The result as JSON, without the parameters; Python's shortest-repr floats come back bit for bit, NaN included."""
-    return json.dumps(
-        {one.name: np.asarray(getattr(value, one.name)).tolist() for one in fields(value) if one.name != "params"}
-    )
+    """The result as JSON, without the network; Python's shortest-repr floats come back bit for bit, NaN included."""
+    told = (one.name for one in fields(value) if one.name not in NETWORK)
+    return json.dumps({name: np.asarray(getattr(value, name)).tolist() for name in told})
 
 
 def decode(text: str) -> CohortResult:
-    """The inverse of `encode`; parameters, which did not travel, are None for each learner."""
+    """The inverse of `encode`; the parts of the network, which did not travel, are None for each learner."""
     raw = json.loads(text)
     values: dict[str, Any] = {name: np.array(part) if isinstance(part, list) else part for name, part in raw.items()}
-    return CohortResult(**values, params=np.full(len(raw["initial"]), None, dtype=object))
+    values |= {name: np.full(len(raw["initial"]), None, dtype=object) for name in NETWORK}
+    return CohortResult(**values)

@@ -17,8 +17,8 @@ def train(config: dict[str, Any], carried: Carried | None = None) -> None:
     """The trainable: trains one cohort in a worker process and reports its steps on the way.
 
     config: what `trials.fit` makes of a job. carried: what this machine need not have itself; None where it is the
-    driver's. Every report has `steps`, the member-steps since the one before. The last
-    also has either `value` (the encoded result), `seconds` and `parameter_difference`, or the fields of CohortFailure.
+    driver's. Every report has `steps`, the member-steps since the one before. The last also has either `value` (the
+    encoded result), `seconds`, `parameter_difference` and `machine`, or the fields of CohortFailure.
     """
     waiting, last = 0, time.monotonic()
 
@@ -46,5 +46,6 @@ def train(config: dict[str, Any], carried: Carried | None = None) -> None:
             "value": encode(result.value),
             "seconds": result.seconds,
             "parameter_difference": result.parameter_difference,
+            "machine": result.machine,
         }
     )

@@ -234,5 +234,5 @@ def _result(attempt: Attempt) -> JobResult:
     if "value" not in report:
         told = {name: report[name] for name in CohortFailure._fields if name in report}
         return JobResult(job.number, None, **({"error": "it was stopped"} | told))
-    value, difference = decode(report["value"]), report["parameter_difference"]
-    return JobResult(job.number, value, report["seconds"], parameter_difference=difference)
+    told = {name: report[name] for name in ("seconds", "parameter_difference", "machine")}
+    return JobResult(job.number, decode(report["value"]), **told)

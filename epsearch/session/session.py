@@ -67,7 +67,7 @@ class Effort:
 
 
 @contextmanager
-def _heard(events: Events) -> Iterator[None]:
+def heard(events: Events) -> Iterator[None]:
     """The listener hears what is met on the way. What a user's own code raises is the user's to mend: UsageError."""
     try:
         with heard_by(events.warning):
@@ -90,7 +90,7 @@ def train(
     TrainingFailed (what was trained is kept); Unavailable where Ray cannot be had, and StoreError where the database
     fails, or another run has taken the study over: what was stored before is kept, too.
     """
-    with _heard(events):
+    with heard(events):
         prepared = prepare(study, events)
         make_folder(study.out)
         check_checkpoints(study)
@@ -171,7 +171,7 @@ def plan(study: Search, events: Events = SILENT, extend: bool = False) -> Plan:
 
     Nothing is stored: the ledger need not be writable, nor be there. Raises UsageError.
     """
-    with _heard(events):
+    with heard(events):
         prepared = prepare(study, events)
         with kept_within(), open_store(study.storage, Store.read) as store:
             study = _placed(study, prepared, store, SILENT)  # the plan itself says what is said there

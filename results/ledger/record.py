@@ -66,7 +66,7 @@ class RunRecord:
     fingerprint: str
     """Hash of the final parameters, bit for bit."""
     cohort: str
-    """Short id that all members trained together share."""
+    """Short id that all members trained together share; behind a dot, the kind of machine that trained them."""
 
     def __post_init__(self) -> None:
         for name, value, known in (("phase", self.phase, PHASES), ("status", self.status, STATUSES)):
@@ -81,6 +81,11 @@ class RunRecord:
     def tasks(self) -> int:
         """T, the number of tasks of the stream."""
         return int(self.accuracies.shape[0])
+
+    @property
+    def machine(self) -> str:
+        """The kind of machine that trained it, 8 hexadecimal digits; "" of runs that were stored without one."""
+        return self.cohort.partition(".")[2]
 
     def _check_shapes(self) -> None:
         shape = self.accuracies.shape

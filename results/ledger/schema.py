@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import BigInteger, Column, Double, Index, Integer, MetaData, Row, String, Table, Text
 
-from results.ledger.certificate import Certificate
+from results.ledger.certificate import ALONE, RERUN, Certificate
 from results.ledger.record import ARRAYS, RunRecord, StudyRow, Summary, content_key
 
 if TYPE_CHECKING:
@@ -78,6 +78,9 @@ certificates = _of_certificates("epsearch_certificates")
 
 reruns = _of_certificates("epsearch_reruns")
 """Of stored runs that were trained again by `epsearch verify`, the last time."""
+
+CERTIFICATES = {ALONE: certificates, RERUN: reruns}
+"""Kind of certificates -> their table."""
 
 summaries = Table(
     "epsearch_summaries",
@@ -202,9 +205,14 @@ def from_row(row: Row[Any]) -> RunRecord:
 
 
 @_damage()
-def to_certificate(row: Row[Any]) -> Certificate:
-    """Returns the certificate of one row of `certificates`. Raises Damaged."""
-    return Certificate(**unseal(certificates, row))
+def to_certificate(row: Row[Any], kind: str = ALONE) -> Certificate:
+    """Returns the certificate of one row of the kind's table. Raises Damaged."""
+    return Certificate(**unseal(CERTIFICATES[kind], row), kind=kind)
+
+
+def certificate_to_row(certificate: Certificate) -> dict[str, Any]:
+    """Returns a certificate as a row of its kind's table, with its checksum."""
+    return seal({name: value for name, value in asdict(certificate).items() if name != "kind"})
 
 
 def study_to_row(name: str, config: Mapping[str, Any], created: str) -> dict[str, Any]:

@@ -2,15 +2,15 @@
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Table, func, select
 
 from results.ledger import schema
 from results.ledger.access import Found
-from results.ledger.certificate import Certificate
+from results.ledger.certificate import ALONE, KINDS, RERUN, Certificate
 from results.ledger.database import in_groups, insert_new, insertion
 from results.ledger.errors import StoreError, StudyConflict, conflict
 from results.ledger.leased import Leased
@@ -48,9 +48,16 @@ class Store(Leased):
         return self._insert(schema.runs, schema.from_row, [*map(schema.to_row, records)], summary)
 
     def certify(self, certificates: Iterable[Certificate], summary: Summary | None = None) -> int:
-        """Adds certificates in one transaction, as `add` adds records, and returns the number added."""
-        rows = [schema.seal(asdict(certificate)) for certificate in certificates]
-        return self._insert(schema.certificates, schema.to_certificate, rows, summary)
+        """Adds certificates in one transaction a kind, as `add` adds records, and returns the number added.
+
+        Those of reruns replace the ones before.
+        """
+        given, added = list(certificates), 0
+        for kind in KINDS:
+            rows = [schema.certificate_to_row(one) for one in given if one.kind == kind]
+            make = partial(schema.to_certificate, kind=kind)
+            added += self._insert(schema.CERTIFICATES[kind], make, rows, summary, replace=kind == RERUN)
+        return added
 
     @tried_again
     def sum_up(self, summary: Summary) -> None:
@@ -58,9 +65,9 @@ class Store(Leased):
         with self._writing() as connection:
             _sum_up(connection, summary)
 
-    def certificates(self, keys: Iterable[str]) -> Found[Certificate]:
-        """Returns the certificates of those keys that have one."""
-        return self._find(schema.certificates, schema.to_certificate, sorted(set(keys)))
+    def certificates(self, keys: Iterable[str], kind: str = ALONE) -> Found[Certificate]:
+        """Returns the certificates of a kind, of those keys that have one."""
+        return self._find(schema.CERTIFICATES[kind], partial(schema.to_certificate, kind=kind), sorted(set(keys)))
 
     @tried_again
     def all_runs(self) -> list[RunRecord]:
@@ -159,18 +166,21 @@ class Store(Leased):
                 connection.execute(table.delete().where(table.c.key.in_(group)))
 
     @tried_again
-    def _insert(self, table: Table, make: Make, rows: list[Values], summary: Summary | None) -> int:
+    def _insert(
+        self, table: Table, make: Make, rows: list[Values], summary: Summary | None, replace: bool = False
+    ) -> int:
         if not rows:
             return 0
         # Sorted, so that two writers of the same keys take the same locks in the same order.
         rows.sort(key=lambda row: str(row["key"]))
         with self._writing() as connection:
-            # Damaged rows are replaced here, in the same transaction: the new ones have the same keys.
-            if damaged := self._known(connection, table, make, [str(row["key"]) for row in rows]).damaged:
-                connection.execute(table.delete().where(table.c.key.in_(damaged)))
+            # Replaced here, in the same transaction, are damaged rows: the new ones have the same keys.
+            keys = [str(row["key"]) for row in rows]
+            for group in in_groups(keys if replace else [*self._known(connection, table, make, keys).damaged]):
+                connection.execute(table.delete().where(table.c.key.in_(group)))
             added = insert_new(connection, table, rows, table.c.key)
             if table is schema.runs:
-                claims.drop(connection, [str(row["key"]) for row in rows])
+                claims.drop(connection, keys)
             if summary is not None:
                 _sum_up(connection, summary)
             return added

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from epsearch import cli
+from epsearch.commands import printing
 from epsearch.preparation.build import build
 from epsearch.runners.tune import SETTINGS
 from epsearch.study.kinds import Search
@@ -68,8 +69,10 @@ def epsearch(monkeypatch, capsys, tmp_path):
     """Runs `epsearch ARGUMENTS…` in tmp_path; returns an Answer. What is said now and then is left out."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(listener, "PLAIN_SECONDS", math.inf)
-    monkeypatch.setattr(cli, "out", PlainConsole(width=200))
-    monkeypatch.setattr(cli, "err", PlainConsole(stderr=True, width=200))
+    out, err = PlainConsole(width=200), PlainConsole(stderr=True, width=200)
+    for module in (cli, printing):
+        monkeypatch.setattr(module, "out", out)
+        monkeypatch.setattr(module, "err", err)
 
     def call(*arguments):
         monkeypatch.setattr("sys.argv", ["epsearch", *map(str, arguments)])

@@ -1,0 +1,138 @@
+"""A random sample of a study's runs, trained again, alone: whether the ledger has what this program computes."""
+
+import random
+import secrets
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from epsearch.events import SILENT, Events
+from epsearch.failures.errors import UsageError
+from epsearch.findings.listing import load
+from epsearch.ledger.damage import reading
+from epsearch.loop.base import Loop
+from epsearch.loop.certificates import tolerance
+from epsearch.loop.content import run_of
+from epsearch.loop.jobs import Run
+from epsearch.session.again import train_again
+from epsearch.session.session import open_store
+from epsearch.study.description import Study
+from results.ledger.certificate import Certificate
+from results.ledger.record import RunRecord, StudyRow
+from results.ledger.store import StoreError
+from results.ledger.url import LedgerUrl
+from results.points import point_label, point_of
+from trainers import methods
+
+SAMPLE = 5
+
+
+class Rerun(NamedTuple):
+    """One run, and how far it is from what is stored of it."""
+
+    record: RunRecord
+    """What is stored."""
+    label: str
+    """Its method and values, as tables name them."""
+    certificate: Certificate
+    """The differences."""
+    alike: bool | None
+    """Whether the kind of machine that trained it is this one; None where the ledger does not say."""
+    tolerance: float
+    """The largest difference of an accuracy that is no fault here, a fraction; 0: no bit may differ."""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether it is as near to what is stored as it must be."""
+        return self.certificate.within(self.tolerance)
+
+
+class Verified(NamedTuple):
+    """What `epsearch verify` found."""
+
+    study: Study
+    """As it is stored."""
+    reruns: tuple[Rerun, ...]
+    """In the order of stream, label and seed."""
+    stored: int
+    """Runs of the study that the ledger has and that can be read."""
+    seed: int
+    """Draws the same sample again."""
+    damaged: Mapping[str, str]
+    """Key -> why the run cannot be read."""
+    seconds: float
+    """Of training, all cores together."""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every run agrees, and none is damaged."""
+        return not self.damaged and all(one.agrees for one in self.reruns)
+
+
+def verify(
+    name: str | None,
+    storage: LedgerUrl,
+    out: Path,
+    data_dir: Path,
+    sample: int | None = SAMPLE,
+    seed: int | None = None,
+    events: Events = SILENT,
+) -> Verified:
+    """Trains a sample of a stored study's runs again, of search and evaluation, and compares them with what is stored.
+
+    name: of the study, the newest without one; sample: how many, None for all; seed: draws them, None for another one
+    at each call; data_dir: where datasets lie. The certificates are stored, in place of those of earlier reruns;
+    nothing else is, and the study may be training meanwhile. Raises UsageError for a study that cannot be read, has no runs, or
+    whose data are not here; Interrupted and TrainingFailed, then nothing is stored.
+    """
+    loop = load(name, storage, out)
+    runs = {key: _run(loop.study, record) for key, record in loop.records.items()}
+    if not runs:
+        raise UsageError(f"study {loop.study.name!r} has no runs yet that could be verified")
+    seed = secrets.randbelow(2**31) if seed is None else seed
+    # Sorted: the order in which they were found must not change the draw.
+    drawn = random.Random(seed).sample(sorted(runs), len(runs) if sample is None else min(sample, len(runs)))
+    again = train_again(loop, [runs[key] for key in drawn], [loop.records[key] for key in drawn], data_dir, events)
+    _note(storage, list(again.certificates.values()), events)
+    found = []
+    for key in drawn:
+        record, here = loop.records[key], again.results[key].machine
+        alike = record.machine == here if record.machine else None
+        allowed = tolerance(again.study, alike=alike is True)
+        found.append(Rerun(record, label_of(loop.study, record), again.certificates[key], alike, allowed))
+    found.sort(key=lambda one: (one.record.phase, one.label, one.record.seed))
+    seconds = sum(result.seconds for result in again.results.values())
+    return Verified(loop.study, tuple(found), len(runs), seed, _runs_alone(loop), seconds)
+
+
+def label_of(study: Study, record: RunRecord) -> str:
+    """A run's method with its values of what the study searches, or of what tables name."""
+    space = getattr(study, "space", None)
+    own = (one.name for one in methods.method(record.method).hyperparameters if one.per_method)
+    names = tuple(own) if space is None else space.names
+    known = [(one, value) for one, value in zip(names, point_of(record, names), strict=True) if value is not None]
+    if not known:
+        return methods.method(record.method).title
+    return point_label(record.method, tuple(one for one, _ in known), tuple(value for _, value in known))
+
+
+def _run(study: Study, record: RunRecord) -> Run:
+    """Raises Unreadable where this version does not know what the record is of."""
+    with reading(StudyRow(study.name, {}, "")):
+        return run_of(record)
+
+
+def _runs_alone(loop: Loop) -> dict[str, str]:
+    """Damaged runs; not damaged certificates, whose names are longer."""
+    return {key: why for key, why in loop.unused().items() if " " not in key}
+
+
+def _note(storage: LedgerUrl, certificates: Sequence[Certificate], events: Events) -> None:
+    """Stores the certificates, where the ledger can be written to; one that cannot has been verified all the same."""
+    try:
+        with open_store(storage) as store:
+            if store.told:
+                events.warning(store.told)
+            store.certify(certificates)
+    except (StoreError, UsageError) as error:
+        events.warning(f"the verification is not noted in the ledger: {error}")
