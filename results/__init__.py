@@ -12,11 +12,12 @@ paper                     the printed tables, and ours beside them
 search, table             the results of a search, and of a table of methods
 points                    a point in words, its records and their means
 export, metrics           runs for other tools;  accuracies in the paper's units
+archive                   rows of a ledger as one file
 ledger                    records, their tables and checksums, who may write them, and databases
 labels, files             names, numbers and paths as they are shown;  files written whole or not at all
 """
 
 ROOMS = (
     *("pages", "html", "figures", "verdict", "search_tables", "statistics", "inert", "paper"),
-    *("search", "table", "points", "export", "metrics", "ledger", "labels", "files"),
+    *("search", "table", "points", "export", "metrics", "archive", "ledger", "labels", "files"),
 )

@@ -2,7 +2,10 @@
 
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 DESCRIPTORS = "/proc/self/fd"
 """Where Linux has names of open files."""
@@ -13,32 +16,38 @@ def write_atomically(path: Path, data: bytes) -> Path:
 
     Missing folders are made. Raises OSError where any of this fails.
     """
+    with atomically(path) as file:
+        file.write(data)
+    return path
+
+
+@contextmanager
+def atomically(path: Path) -> Iterator[IO[bytes]]:
+    """Within it, what is written goes to a file beside `path`, which takes its place at the end, unless it fails.
+
+    On Linux the file has a name only when it is complete: a kill before leaves nothing. Missing folders are made. Raises
+    OSError where any of this fails.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     # In the same folder, because a file can be renamed only within one file system.
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    handle = _unnamed(path.parent)
+    named = handle is None
     try:
-        _write(beside, data)
+        if handle is None:
+            handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(handle)  # or a machine that dies may leave the new name with nothing in it
+            os.chmod(handle, 0o644)  # whatever this process's umask is
+            if not named:
+                # A descriptor as the folder of the source, which is not looked at: only so does Python follow the link.
+                os.link(f"{DESCRIPTORS}/{handle}", beside, src_dir_fd=handle)
         os.replace(beside, path)
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
-    return path
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Writes a new file and flushes it to the disk. On Linux it has a name only then: a kill before leaves nothing."""
-    handle = _unnamed(path.parent)
-    named = handle is None
-    if handle is None:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
-    with os.fdopen(handle, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(handle)  # or a machine that dies may leave the new name with nothing in it
-        os.chmod(handle, 0o644)  # whatever this process's umask is
-        if not named:
-            # A descriptor as the folder of the source, which is not looked at: only so does Python follow the link.
-            os.link(f"{DESCRIPTORS}/{handle}", path, src_dir_fd=handle)
 
 
 def _unnamed(folder: Path) -> int | None:

@@ -1,5 +1,6 @@
 """Commands on studies that are stored: verify, train, export, import."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -7,13 +8,14 @@ from rich.markup import escape
 
 from epsearch.arguments import DATA, OUT, Commands, DataDir, Json, Name, Out, Storage
 from epsearch.commands.printing import listener, printed, url_of
+from epsearch.failures.errors import UsageError
 from epsearch.study import parsers as of
 from epsearch.study.limits import LARGEST_SEED
 
 
 def add_to(app: Commands) -> None:
     """Adds the commands of this module."""
-    for one in (verify,):
+    for one in (verify, train, export, import_):
         app.command(one.__name__.rstrip("_"))(one)
 
 
@@ -40,3 +42,65 @@ def verify(
         found = verify(name, url_of(folder, storage), folder, data_dir, wanted, seed, events)
     printed(stored.verified(found), stored.verified_as_json(found), as_json, wide=True)
     return int(not found.agrees)
+
+
+def export(
+    names: Annotated[list[str], typer.Argument(metavar="[NAME] FILE", help="The study, and the file to write.")],
+    whole: Annotated[bool, typer.Option("--all", help="The whole ledger; no NAME then.")] = False,
+    folder: Out = OUT.default,
+    storage: Storage = None,
+    as_json: Json = False,
+) -> None:
+    """Write a study, with its runs and certificates, or a whole ledger into one file."""
+    from epsearch.stored.moving import export_ledger, export_study
+    from epsearch.terminal import stored
+
+    *studies, file = names
+    if len(studies) != int(not whole):
+        raise UsageError(f"export takes {'FILE alone with --all' if whole else 'NAME and FILE'}, got {' '.join(names)}")
+    url, path = url_of(folder, storage), of.path(file, "FILE")
+    moved = export_ledger(path, url) if whole else export_study(studies[0], path, url, folder)
+    printed(stored.exported(moved), moved._asdict(), as_json, soft_wrap=True)
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(help="What `epsearch export` has written.")],
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="Another name for the study in it.")] = None,
+    folder: Out = OUT.default,
+    storage: Storage = None,
+    as_json: Json = False,
+) -> None:
+    """Take studies, runs and certificates from such a file into a ledger, all or nothing."""
+    from epsearch.stored.moving import import_file
+    from epsearch.terminal import stored
+
+    wanted = None if name is None else of.study_name(name, "name")
+    moved = import_file(of.path(file, "FILE"), url_of(folder, storage), folder, wanted)
+    printed(stored.imported(moved), moved._asdict(), as_json, soft_wrap=True)
+
+
+def train(  # noqa: PLR0913  an option each
+    save: Annotated[Path, typer.Option(metavar="FILE", help="Where the network's state_dict is written.")],
+    name: Name = None,
+    row: Annotated[
+        str | None,
+        typer.Option(help=escape("Of a search chosen or baseline, else one of its table. [default: the first]")),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, max=LARGEST_SEED, metavar="INT", help=escape("Any seed. [default: the study's first]")),
+    ] = None,
+    stream: Annotated[str, typer.Option(metavar="cv|eval", help="Stream that it is trained on.")] = "eval",
+    folder: Out = OUT.default,
+    storage: Storage = None,
+    data_dir: DataDir = DATA.default,
+    as_json: Json = False,
+) -> None:
+    """Train the value that a study has chosen once more, and write its network's state_dict."""
+    from epsearch.stored.network import Which, save_network
+    from epsearch.terminal import stored
+
+    chosen = Which(row, seed, of.one_of(stream, "stream", ("cv", "eval")))
+    with listener(as_json) as events:
+        saved = save_network(name, of.path(save, "save"), url_of(folder, storage), folder, data_dir, chosen, events)
+    printed(stored.saved(saved), stored.saved_as_json(saved), as_json, soft_wrap=True)

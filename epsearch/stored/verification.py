@@ -81,9 +81,9 @@ def verify(
     """Trains a sample of a stored study's runs again, of search and evaluation, and compares them with what is stored.
 
     name: of the study, the newest without one; sample: how many, None for all; seed: draws them, None for another one
-    at each call; data_dir: where datasets lie. The certificates are stored, in place of those of earlier reruns;
-    nothing else is, and the study may be training meanwhile. Raises UsageError for a study that cannot be read, has no runs, or
-    whose data are not here; Interrupted and TrainingFailed, then nothing is stored.
+    at each call; data_dir: where datasets lie. The certificates are stored, in place of those of earlier reruns.
+    Nothing else is, and the study may be training meanwhile. Raises UsageError for a study that cannot be read, has no
+    runs, or whose data are not here; Interrupted and TrainingFailed, then nothing is stored.
     """
     loop = load(name, storage, out)
     runs = {key: _run(loop.study, record) for key, record in loop.records.items()}

@@ -7,10 +7,12 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from epsearch.ledger.damage import unused_in_words
-from epsearch.terminal.consoles import Fitting
+from epsearch.terminal.consoles import Fitting, facts
 from results.labels import count_text, points_text
 
 if TYPE_CHECKING:
+    from epsearch.stored.moving import Moved
+    from epsearch.stored.network import Saved
     from epsearch.stored.verification import Rerun, Verified
 
 STREAMS = {"cv": "search", "eval": "evaluation"}
@@ -100,3 +102,59 @@ def verified_as_json(found: "Verified") -> dict[str, Any]:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+def exported(moved: "Moved") -> RenderableType:
+    """What is in the file."""
+    lost = f"; {count_text(moved.damaged, 'damaged row')} left out" if moved.damaged else ""
+    return Text(f"{moved.file}: {_contents(moved, moved.studies)}{lost}")
+
+
+def imported(moved: "Moved") -> RenderableType:
+    """What the ledger did not have before."""
+    known = [name for name in moved.studies if name not in moved.new]
+    there = f"; there already: {', '.join(known)}" if known else ""
+    return Text(f"new in the ledger: {_contents(moved, moved.new)}{there}")
+
+
+def _contents(moved: "Moved", studies: tuple[str, ...]) -> str:
+    named = f" ({', '.join(studies)})" if studies else ""
+    number = "1 study" if len(studies) == 1 else f"{len(studies)} studies"
+    runs, certificates = count_text(moved.runs, "run"), count_text(moved.certificates, "certificate")
+    return f"{number}{named}, {runs}, {certificates}"
+
+
+def saved(found: "Saved") -> RenderableType:
+    """What was trained, what it scores, whether the ledger has the same, and where the files lie."""
+    record, known = found.record, found.certificate
+    stored = "the ledger has no such run to compare with"
+    if known is not None:
+        by = f"differs from the stored run, accuracies by up to {points_text(known.accuracy_difference)}"
+        stored = "the same bit for bit as the stored run" if known.within(0.0) else by
+    last = ", ".join(f"{100 * one:.2f}" for one in record.accuracies[-1])
+    return facts(
+        {
+            "run": f"{found.label}, seed {record.seed}, {STREAMS[record.phase]} stream",
+            "A_T %": f"{100 * record.accuracies[-1].mean():.2f}",
+            "on each task %": last,
+            "compared": stored,
+            "network": str(found.file),
+            "described in": str(found.described),
+        }
+    )
+
+
+def saved_as_json(found: "Saved") -> dict[str, Any]:
+    """The same as one JSON object; accuracies after the last task, fractions in [0, 1]."""
+    known = found.certificate
+    return {
+        "run": found.label,
+        "key": found.record.key,
+        "stream": found.record.phase,
+        "seed": found.record.seed,
+        "accuracies": found.record.accuracies[-1].tolist(),
+        "same_as_stored": None if known is None else known.within(0.0),
+        "accuracy_difference": None if known is None else _finite(known.accuracy_difference),
+        "network": str(found.file),
+        "described": str(found.described),
+    }

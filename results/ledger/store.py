@@ -1,10 +1,11 @@
 """The ledger: all records and certificates by content key, and the configuration of every study."""
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Row, Table, func, select
 
@@ -16,7 +17,8 @@ from results.ledger.errors import StoreError, StudyConflict, conflict
 from results.ledger.leased import Leased
 from results.ledger.record import RunRecord, StudyRow, Summary
 from results.ledger.retry import tried_again
-from results.ledger.writers import claims
+from results.ledger.writers import claims, leases
+from results.ledger.writers.errors import LeaseHeld
 from results.ledger.writers.leases import now
 
 __all__ = ["Found", "Store", "StoreError", "StudyConflict", "StudyRow"]
@@ -24,8 +26,23 @@ __all__ = ["Found", "Store", "StoreError", "StudyConflict", "StudyRow"]
 OLDEST_RUNS = (schema.runs.c.created, schema.runs.c.key)
 OLDEST_STUDIES = (schema.studies.c.created, schema.studies.c.name)
 
+
+class Adopted(NamedTuple):
+    """What a ledger has taken over from another one."""
+
+    studies: tuple[str, ...]
+    """Names of those that it did not have."""
+    runs: int
+    """That it did not have."""
+    certificates: int
+    """Likewise."""
+    reruns: int
+    """Likewise, or that are newer."""
+
+
 Make = Callable[[Row[Any]], object]
 Values = dict[str, Any]
+Given = Callable[[Table], Iterable[list[Values]]]
 
 
 class Store(Leased):
@@ -174,20 +191,93 @@ class Store(Leased):
         # Sorted, so that two writers of the same keys take the same locks in the same order.
         rows.sort(key=lambda row: str(row["key"]))
         with self._writing() as connection:
-            # Replaced here, in the same transaction, are damaged rows: the new ones have the same keys.
-            keys = [str(row["key"]) for row in rows]
-            for group in in_groups(keys if replace else [*self._known(connection, table, make, keys).damaged]):
-                connection.execute(table.delete().where(table.c.key.in_(group)))
-            added = insert_new(connection, table, rows, table.c.key)
+            added = self._put(connection, table, make, rows, replace)
             if table is schema.runs:
-                claims.drop(connection, keys)
+                claims.drop(connection, [str(row["key"]) for row in rows])
             if summary is not None:
                 _sum_up(connection, summary)
             return added
 
+    def _put(self, connection: Connection, table: Table, make: Make, rows: list[Values], replace: bool = False) -> int:
+        """Inserts rows whose key is not there, or damaged; with `replace` all of them. Returns how many."""
+        keys = [str(row["key"]) for row in rows]
+        # What is replaced goes in the same transaction: the new rows have the same keys.
+        for group in in_groups(keys if replace else [*self._known(connection, table, make, keys).damaged]):
+            connection.execute(table.delete().where(table.c.key.in_(group)))
+        return insert_new(connection, table, rows, table.c.key) if rows else 0
+
+    @tried_again
+    def names(self, table: Table) -> list[str]:
+        """Returns what tells the rows of a table apart, its first column, in an order that every database has."""
+        with self._transaction("read") as connection:
+            first = table.columns[0]
+            return sorted(connection.execute(select(first)).scalars()) if table.name in self._tables else []
+
+    @tried_again
+    def sealed(self, table: Table, names: Sequence[str]) -> list[Values]:
+        """Returns those rows of a table, with their checksums, that are not damaged, in the order of the names."""
+        found: dict[str, Values] = {}
+        with self._transaction("read") as connection:
+            for group in in_groups(names):
+                for row in self._rows(connection, table, table.columns[0].in_(group)):
+                    with suppress(schema.Damaged):
+                        schema.check(table, values := dict(row._asdict()))
+                        found[str(row[0])] = values
+        return [found[name] for name in names if name in found]
+
+    @tried_again
+    def adopt(self, rows: Given, ignored: Collection[str] = ()) -> Adopted:
+        """Adds sealed rows of another ledger, all or none; `rows` yields those of a table in groups, whenever called.
+
+        What is there stays, unless it is damaged or, of a rerun, older. Raises StudyConflict where a study of a name
+        has another configuration, apart from the ignored options, and LeaseHeld while somebody trains it.
+        """
+        with self._writing() as connection:
+            new, added = set[str](), dict.fromkeys(("runs", "certificates", "reruns"), 0)
+            for group in rows(schema.studies):
+                new |= {row["name"] for row in group if self._adopt_study(connection, row, ignored)}
+            for group in rows(schema.runs):
+                added["runs"] += self._put(connection, schema.runs, schema.from_row, group)
+                claims.drop(connection, [row["key"] for row in group])
+            for kind, table in schema.CERTIFICATES.items():
+                make = partial(schema.to_certificate, kind=kind)
+                for group in rows(table):
+                    there = self._known(connection, table, make, [row["key"] for row in group])
+                    newer = [row for row in group if kind == RERUN and _newer(row, there.get(row["key"]))]
+                    others = [row for row in group if row not in newer]
+                    added["certificates" if kind == ALONE else "reruns"] += self._put(
+                        connection, table, make, newer, replace=True
+                    ) + self._put(connection, table, make, others)
+            for group in rows(schema.summaries):
+                if fresh := [row for row in group if row["name"] in new]:
+                    insert_new(connection, schema.summaries, fresh, schema.summaries.c.name)
+            return Adopted(tuple(sorted(new)), **added)
+
+    def _adopt_study(self, connection: Connection, row: Values, ignored: Collection[str]) -> bool:
+        """Returns whether the study is new. Raises StudyConflict, StoreError and LeaseHeld."""
+        table, name = schema.studies, str(row["name"])
+        new = insert_new(connection, table, [row], table.c.name) == 1  # first, as it locks an SQLite file
+        if (standing := leases.standing(connection, name)) is not None and standing.held:
+            raise LeaseHeld(name, standing.holder, standing.seconds)
+        if not new:
+            there = schema.to_study(connection.execute(select(table).where(table.c.name == name)).one())
+            if there.damage:
+                raise StoreError(f"study {name!r} is damaged here: {there.damage}; choose another --name")
+            old, given = (
+                {one: value for one, value in config.items() if one not in ignored}
+                for config in (there.config, json.loads(row["config"]))
+            )
+            if old != given:
+                raise conflict(name, old, given)
+        return new
+
+
+def _newer(row: Values, there: Certificate | None) -> bool:
+    return there is not None and str(row["created"]) > there.created
+
 
 def _content(row: Row[Any]) -> dict[str, Any]:
-    return schema.json_object("content", schema.unseal(schema.runs, row)["content"])
+    return schema.json_object("content", schema.unseal(schema.runs, row._asdict())["content"])
 
 
 def _older(connection: Connection, seconds: float) -> ColumnElement[bool]:

@@ -81,8 +81,11 @@ class JointEmbedding:
 
     def logits(self, views: Views, features: Tensor) -> Tensor:
         """Returns features·(A W)ᵀ + b, [M, B, outputs]."""
-        weight = views["embedding.weight"]
+        classes = self.classes(views["embedding.weight"])
+        return torch.baddbmm(views["embedding.bias"][:, None], features, classes.mT)
+
+    def classes(self, weight: Tensor) -> Tensor:
+        """Returns A W, [M, outputs, F]: the weights of a linear layer that does the same."""
         if weight.device not in self._on:  # once: what copies from the host cannot be captured in a CUDA graph
             self._on[weight.device] = self._attributes.to(weight.device)
-        classes = torch.matmul(self._on[weight.device], weight)
-        return torch.baddbmm(views["embedding.bias"][:, None], features, classes.mT)
+        return torch.matmul(self._on[weight.device], weight)

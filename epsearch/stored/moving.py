@@ -1,0 +1,131 @@
+"""A study, or a whole ledger, as one file, and back into another ledger on either database."""
+
+import json
+import zipfile
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sqlalchemy import Table
+
+from epsearch.failures.errors import UsageError, refused
+from epsearch.findings.listing import load, opened
+from epsearch.ledger.damage import Unreadable
+from epsearch.preparation import growth
+from epsearch.session.session import make_folder, open_store, stored_loop, sum_up
+from epsearch.study.kinds import ASKED
+from epsearch.study.parsers import study_name
+from results.archive import PARTS, Archive, ArchiveError, write
+from results.labels import on_one_line
+from results.ledger import schema
+from results.ledger.database import in_groups
+from results.ledger.errors import StoreUnavailable
+from results.ledger.store import Given, Store, StoreError
+from results.ledger.url import LedgerUrl
+
+Names = Mapping[Table, Sequence[str]]
+
+
+class Moved(NamedTuple):
+    """What was written to a file, or taken over from one."""
+
+    file: Path
+    """Where it lies."""
+    studies: tuple[str, ...]
+    """Names of those in it, as the ledger has them."""
+    new: tuple[str, ...]
+    """Those that the ledger did not have; of a file that was written, all of them."""
+    runs: int
+    """Runs, without those that the ledger had."""
+    certificates: int
+    """Likewise, of both kinds."""
+    damaged: int = 0
+    """Rows that are left out as they cannot be read."""
+
+
+def export_study(name: str, file: Path, storage: LedgerUrl, out: Path) -> Moved:
+    """Writes a study, its runs and certificates into a file. Raises UsageError."""
+    keys = sorted(load(name, storage, out).records)
+    with opened(storage) as store:
+        tables = {schema.studies: [name], schema.summaries: [name]}
+        return _export(file, store, tables | {one: keys for one in PARTS if one not in tables})
+
+
+def export_ledger(file: Path, storage: LedgerUrl) -> Moved:
+    """Writes all that the ledger knows of studies and runs into a file. Raises UsageError."""
+    with opened(storage) as store:
+        return _export(file, store, {table: store.names(table) for table in PARTS})
+
+
+def _export(file: Path, store: Store, names: Names) -> Moved:
+    # A ledger, or anything else that took days to make, is not to be lost to a name that was mistyped.
+    if file.exists() and not zipfile.is_zipfile(file):
+        raise UsageError(f"{on_one_line(file)} exists and is no export; give another name")
+
+    def rows(table: Table) -> Iterable[list[Mapping[str, Any]]]:
+        for group in in_groups(names[table]):
+            yield [*store.sealed(table, group)]
+
+    try:
+        parts = write(file, {table: rows(table) for table in PARTS}, version("epsearch"))
+    except OSError as error:
+        raise UsageError(f"cannot write {on_one_line(file)}: {error.strerror or error}") from error
+    studies = tuple(row["name"] for group in rows(schema.studies) for row in group)
+    # Of one study, runs without a certificate have none that is missing.
+    lost = sum(len(names[one]) - parts[one].rows for one in (schema.studies, schema.runs))
+    certificates = sum(parts[one].rows for one in schema.CERTIFICATES.values())
+    return Moved(file, studies, studies, parts[schema.runs].rows, certificates, lost)
+
+
+@refused(ArchiveError)
+def import_file(file: Path, storage: LedgerUrl, out: Path, name: str | None = None) -> Moved:
+    """Takes a file over into a ledger, which is made if need be: all of it or nothing.
+
+    name: another one for the study in it, of which there must be one. Runs that the ledger has are recognised. Raises
+    UsageError for a file that is damaged or newer, a study of a name that is taken, or is being trained.
+    """
+    with Archive(file) as archive:
+        studies = [schema.study_of(row) for group in archive.rows(schema.studies) for row in group]
+        if name is not None and len(studies) != 1:
+            raise UsageError(f"--name is for a file of one study, {on_one_line(file)} has {len(studies)}")
+        names = [row.name if name is None else name for row in studies]
+        for row in studies:
+            study_name(row.name, f"{on_one_line(file)}: a study's name")  # becomes that of a folder
+            growth.read(row, storage, out)
+        if storage.file is not None:
+            make_folder(out)
+        with _refusing(), open_store(storage) as store:
+            added = store.adopt(_renamed(archive, name), ASKED)
+            _sum_up(store, {*names} - ({*added.studies} & store.summaries().keys()), storage, out)
+    return Moved(file, tuple(names), added.studies, added.runs, added.certificates + added.reruns)
+
+
+def _refusing() -> Any:
+    """What is wrong with the file or the name is bad input; a database that is gone is not."""
+    return refused(StoreError, but=StoreUnavailable)
+
+
+def _renamed(archive: Archive, name: str | None) -> Given:
+    """The rows of a file, those of its study under another name, where one is given."""
+
+    def rows(table: Table) -> Iterable[list[dict[str, Any]]]:
+        if name is None or table not in (schema.studies, schema.summaries):
+            return archive.rows(table)
+        # A summary is of a study's row, which becomes another one: it is made anew.
+        return (
+            [schema.study_to_row(name, json.loads(row["config"]), row["created"]) for row in group]
+            for group in archive.rows(table)
+            if table is schema.studies
+        )
+
+    return rows
+
+
+def _sum_up(store: Store, names: Collection[str], storage: LedgerUrl, out: Path) -> None:
+    """Finds anew what `epsearch list` shows of studies that were there, or have another name."""
+    for row in store.studies():
+        if row.name in names:
+            with suppress(Unreadable):
+                sum_up(stored_loop(row, store, storage, out), row)

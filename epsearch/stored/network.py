@@ -1,0 +1,173 @@
+"""The network of a stored run, trained once more and written down for anyone who has torch."""
+
+import io
+import json
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from epsearch.events import SILENT, Events
+from epsearch.failures.errors import UsageError, unknown
+from epsearch.findings.listing import load
+from epsearch.loop.base import Loop
+from epsearch.loop.jobs import Run
+from epsearch.loop.reruns import Reruns
+from epsearch.loop.search import SearchLoop
+from epsearch.loop.table import Row, TableLoop
+from epsearch.session.again import train_again
+from epsearch.stored.verification import label_of
+from epsearch.study.kinds import Search
+from results.files import write_atomically
+from results.labels import on_one_line
+from results.ledger.certificate import Certificate
+from results.ledger.record import RunRecord
+from results.ledger.schema import array_to_json
+from results.ledger.url import LedgerUrl
+from results.metrics import average_accuracy
+from results.points import point_text
+from trainers.cohort import Learner
+from trainers.methods import Columns
+
+CHOSEN, BASELINE = "chosen", "baseline"
+
+
+class Which(NamedTuple):
+    """Which run of a study."""
+
+    row: str | None = None
+    """Of a search CHOSEN or BASELINE, of other studies the name of a row of their table; None for the first."""
+    seed: int | None = None
+    """None for the study's first on that stream."""
+    stream: str = "eval"
+    """`cv` or `eval`."""
+
+
+EVALUATED = Which()
+
+
+class Saved(NamedTuple):
+    """What was trained, and where it lies."""
+
+    file: Path
+    """The state_dict."""
+    described: Path
+    """JSON: which run it is, what it scores, what the network takes."""
+    record: RunRecord
+    """What the run scored, here and now."""
+    label: str
+    """Its method and values, as tables name them."""
+    certificate: Certificate | None
+    """How far it is from what is stored; None where the ledger has no such run."""
+
+
+def save_network(
+    name: str | None,
+    file: Path,
+    storage: LedgerUrl,
+    out: Path,
+    data_dir: Path,
+    which: Which = EVALUATED,
+    events: Events = SILENT,
+) -> Saved:
+    """Trains one run of a stored study once more, alone, and writes its network's state_dict; see networks/plain.py.
+
+    name: of the study, the newest without one; data_dir: where datasets lie. Nothing is stored in the ledger. Raises
+    UsageError for a study that cannot be read, a row that is not there, a run that diverges; Interrupted and
+    TrainingFailed.
+    """
+    loop = load(name, storage, out)
+    seed = _first_seed(loop, which.stream) if which.seed is None else which.seed
+    run = Run(which.stream, _learner(loop, which.row, seed))
+    again = train_again(loop, [run], loop.found([run]), data_dir, events)
+    (record,) = again.records.values()
+    if record.status != "ok":
+        raise UsageError(
+            f"{label_of(loop.study, record)} with seed {record.seed} diverges: there is no network to save"
+        )
+    saved = Saved(
+        file,
+        file.with_name(f"{file.name}.json"),
+        record,
+        label_of(loop.study, record),
+        again.certificates.get(record.key),
+    )
+    state, about = _written(again, run)
+    try:
+        write_atomically(file, state)
+        write_atomically(saved.described, (json.dumps(_described(saved, loop) | about, indent=1) + "\n").encode())
+    except OSError as error:
+        raise UsageError(f"cannot write {on_one_line(file)}: {error.strerror or error}") from error
+    return saved
+
+
+def _first_seed(loop: Loop, stream: str) -> int:
+    study = loop.study
+    return study.final_seeds[0] if isinstance(study, Search) and stream == "eval" else study.seeds[0]
+
+
+def _learner(loop: Loop, row: str | None, seed: int) -> Learner:
+    """Raises UsageError where there is no such row, or nothing is chosen yet."""
+    if isinstance(loop, SearchLoop):
+        if row not in (None, CHOSEN, BASELINE):
+            raise UsageError(unknown("row", row, (CHOSEN, BASELINE)))
+        if row == BASELINE:
+            return loop.study.learner(loop.study.baseline, seed)
+        if loop.best is None:
+            raise UsageError(f"study {loop.study.name!r} has chosen no value yet; run it again to go on")
+        return loop.study.learner(loop.best.point, seed)
+    rows: dict[str, Row] = {}
+    for one in cast(TableLoop, loop).rows:
+        shown = one.shown()
+        rows[f"{one.label}, {point_text(tuple(shown), tuple(shown.values()))}" if shown else one.label] = one
+    named = row or next(iter(rows))
+    if named not in rows:
+        raise UsageError(unknown("row", row, rows))
+    return rows[named].learner(seed)
+
+
+def _written(again: Reruns, run: Run) -> tuple[bytes, Mapping[str, Any]]:
+    """The file of the state_dict; and what has to be known of the network to use it."""
+    import torch
+
+    from trainers.networks.plain import state_dict
+
+    study, value = again.study, again.results[again.key(run)].value
+    assert value is not None
+    stream, averages = study.request(run.phase).open(), value.statistics[0]
+    columns = isinstance(run.learner.declared.rule, Columns)
+    state = state_dict(
+        study.architecture,
+        stream,
+        columns,
+        torch.from_numpy(value.params[0]),
+        None if averages is None else torch.from_numpy(averages),
+    )
+    file = io.BytesIO()
+    torch.save(state, file)
+    largest = getattr(stream, "largest", None)
+    return file.getvalue(), {
+        "network": study.network,
+        "columns": columns,
+        "inputs": "bytes / 255 - mean of the stream" if largest is None else f"bytes / {largest:g}",
+        "layers": {name: list(one.shape) for name, one in state.items()},
+    }
+
+
+def _described(saved: Saved, loop: Loop) -> dict[str, Any]:
+    record = saved.record
+    return {
+        "epsearch": version("epsearch"),
+        "study": loop.study.name,
+        "dataset": loop.study.dataset,
+        "run": saved.label,
+        "method": record.method,
+        "seed": record.seed,
+        "stream": record.phase,
+        "tasks": list(loop.study.stream_tasks(record.phase)),
+        "key": record.key,
+        "content": record.content,
+        "average_accuracy": float(average_accuracy(record.accuracies)),
+        "accuracies": json.loads(array_to_json(record.accuracies)),
+        "same_as_stored": None if saved.certificate is None else saved.certificate.within(0.0),
+    }

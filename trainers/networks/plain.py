@@ -1,0 +1,103 @@
+"""A trained network as a `state_dict` that ordinary modules of torch load: their names, shapes, and no padding.
+
+network            loads into
+mlp                nn.Sequential(Linear, ReLU, …, Linear), whose layers are numbered: 0.weight, 0.bias, 2.weight, …
+resnet18           torchvision's resnet18; of a reduced one a module with its names; a joint embedding is multiplied out
+                   with the attributes of its classes into the linear layer `fc`
+columns of either  a module with `columns`, a list of such networks, and for residual ones `laterals`, below
+
+Of column k of an mlp, `columns.k.l` is layer l, over the units of layer l − 1 of columns 0…k beside each other (of the
+first layer: the pixels). Of a residual one, `laterals.k.s` is added before the last ReLU of stage s (0 the stem): a 1×1
+convolution, with the stage's stride, of the maps of columns 0…k − 1 beside each other, from before that stage (for
+stage 0 of the image, once); `laterals.k.5` is a linear layer from their pooled features to the logits.
+"""
+
+import itertools
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from trainers.cohort import Architecture
+from trainers.networks import make_network, make_resnet
+from trainers.networks.heads import JointEmbedding, Views
+from trainers.networks.mlp import MLP, Layer
+from trainers.networks.progressive.laterals import LOGITS
+from trainers.networks.progressive.mlp import Columns
+from trainers.networks.progressive.resnet import ResNetColumns
+from trainers.networks.resnet import ResNet
+from trainers.streams.base import ImageStream, PixelStream, TaskStream
+
+State = dict[str, Tensor]
+
+
+def state_dict(
+    architecture: Architecture, stream: TaskStream, columns: bool, params: Tensor, statistics: Tensor | None
+) -> State:
+    """Name -> parameter or moving average of one learner.
+
+    columns: whether its method grows a column for each task; params [D], statistics [S]: its row of a result, without
+    statistics where the network has none.
+    """
+    if architecture.network == "mlp" and columns:
+        sizes = (cast(PixelStream, stream).inputs, *architecture.hidden, stream.outputs)
+        return _of_columns(Columns(sizes, len(stream.tasks)), params)
+    if statistics is None:
+        return _of_mlp(cast(MLP, make_network(architecture, stream)), params)
+    net = make_resnet(architecture, cast(ImageStream, stream))
+    if columns:
+        return _of_resnet_columns(ResNetColumns(net, len(stream.tasks)), params[None], statistics[None])
+    return _of_resnet(net, net.layout.views(params[None]), net.statistics_layout.views(statistics[None]))
+
+
+def _of_mlp(net: MLP, params: Tensor) -> State:
+    layers = net.layers(params[None])
+    found: State = {}
+    for number, ((k, n), (weight, bias)) in enumerate(zip(itertools.pairwise(net.sizes), layers, strict=True)):
+        # Between two layers stands a ReLU, which has a number, too.
+        found |= _layer(str(2 * number), Layer(weight[0, :k, :n], bias[0, :n]))
+    return found
+
+
+def _of_columns(net: Columns, params: Tensor) -> State:
+    found: State = {}
+    for number, column in enumerate(net.columns(params)):
+        for index, (weight, bias) in enumerate(column):
+            k, n = net.sizes[index : index + 2]
+            sources, width = (number + 1 if index else 1), net.widths[index]
+            real = [weight[source * width : source * width + k, :n] for source in range(sources)]
+            found |= _layer(f"columns.{number}.{index}", Layer(torch.cat(real), bias[:n]))
+    return found
+
+
+def _layer(name: str, layer: Layer) -> State:
+    return {f"{name}.weight": layer.weight.T.clone(), f"{name}.bias": layer.bias.clone()}
+
+
+def _of_resnet(net: ResNet, views: Views, averages: Views) -> State:
+    """views, averages: parameters and moving averages [1, …] by name."""
+    found = {
+        name: view[0].clone() for name, view in (views | averages).items() if name.partition(".")[0] != "embedding"
+    }
+    if isinstance(net.head, JointEmbedding):
+        found["fc.weight"] = net.head.classes(views["embedding.weight"])[0]
+        found["fc.bias"] = views["embedding.bias"][0].clone()
+    return found
+
+
+def _of_resnet_columns(net: ResNetColumns, params: Tensor, statistics: Tensor) -> State:
+    found: State = {}
+    for number in range(net.count):
+        views, averages = net.views(params, number), net.averages(statistics, number)
+        own = {name: view for name, view in views.items() if not name.startswith("lateral")}
+        found |= {f"columns.{number}.{name}": value for name, value in _of_resnet(net.net, own, averages).items()}
+        for stage in range(LOGITS + 1) if number else ():
+            weight, bias = views[f"lateral{stage}.weight"][0], views[f"lateral{stage}.bias"][0]
+            if stage == 0:  # the same image for all columns
+                weight = weight.view(len(weight), number, -1).sum(1)
+            kernel = weight if stage == LOGITS else weight[..., None, None]
+            found |= {
+                f"laterals.{number}.{stage}.weight": kernel.clone(),
+                f"laterals.{number}.{stage}.bias": bias.sum(0),
+            }
+    return found
