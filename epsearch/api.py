@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 from epsearch.events import SILENT, Events
 from epsearch.failures.errors import UsageError, refused
 from epsearch.failures.stopping import TRAINS
-from epsearch.findings.facts import facts
+from epsearch.findings.facts import facts, verified
 from epsearch.findings.listing import load
 from epsearch.findings.reports import REPORTS, AnyResults
 from epsearch.loop.base import Loop
@@ -138,7 +138,7 @@ def _report(loop: Loop, effort: Effort | None, waiting: Patience | None = None) 
     # Before the pages are made, which takes a while: they could not be written.
     make_folder(loop.study.folder, _elsewhere(loop.study.storage))
     kind = REPORTS[loop.study.kind]
-    results = kind.results(loop, facts(loop, effort), waiting)
+    results = kind.results(loop, facts(loop, effort) | verified(loop, waiting), waiting)
     path = kind.write(results, loop.study.folder)
     write_atomically(loop.study.folder / "study.yaml", loop.study.to_yaml().encode())
     return Outcome(loop.study, results, path, effort or Effort(0, len(loop.records), 0, 0, 0.0))
@@ -146,4 +146,4 @@ def _report(loop: Loop, effort: Effort | None, waiting: Patience | None = None) 
 
 def _elsewhere(storage: LedgerUrl) -> str:
     """What to do where an out folder cannot be written to: a ledger within it must be named, then."""
-    return f"give another --out, and --storage {storage}"
+    return "give another --out" + ("" if storage.from_environment else f", and --storage {storage}")

@@ -19,14 +19,16 @@ def add_to(app: Commands) -> None:
         app.command(one.__name__.rstrip("_"))(one)
 
 
+def _seed(value: str) -> int:
+    return of.whole(value, "seed", 0, LARGEST_SEED)
+
+
 def verify(
     name: Name = None,
     sample: Annotated[str, typer.Option(help="Runs to train again, or all.", metavar="INT|all")] = "5",
     seed: Annotated[
         int | None,
-        typer.Option(
-            min=0, max=LARGEST_SEED, metavar="INT", help=escape("Draws the sample. [default: another one every time]")
-        ),
+        typer.Option(parser=_seed, metavar="INT", help=escape("Draws the sample. [default: another one every time]")),
     ] = None,
     folder: Out = OUT.default,
     storage: Storage = None,
@@ -88,7 +90,7 @@ def train(  # noqa: PLR0913  an option each
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(min=0, max=LARGEST_SEED, metavar="INT", help=escape("Any seed. [default: the study's first]")),
+        typer.Option(parser=_seed, metavar="INT", help=escape("Any seed. [default: the study's first]")),
     ] = None,
     stream: Annotated[str, typer.Option(metavar="cv|eval", help="Stream that it is trained on.")] = "eval",
     folder: Out = OUT.default,

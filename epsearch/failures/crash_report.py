@@ -44,7 +44,8 @@ def report(error: BaseException, workers: str = "") -> str:
             "arguments, one a line:",
             *(f"  {argument}" for argument in sys.argv[1:]),
             f"folder: {_folder()}",
-            *(f"{name}={value}" for name, value in _ours().items()),
+            # A database's URL that the environment gave stands nowhere else.
+            *(f"{name}={'a URL' if '://' in value else value}" for name, value in _ours().items()),
             f"Python {platform.python_version()} on {platform.platform()}",
             *(f"{name} {version}" for name, version in versions.items()),
             "",
@@ -56,7 +57,8 @@ def report(error: BaseException, workers: str = "") -> str:
 
 def given_urls() -> list[LedgerUrl]:
     """URLs of the command line and the environment: those whose passwords may stand in what is printed."""
-    return [LedgerUrl(text) for text in (*sys.argv[1:], *_ours().values()) if "://" in text]
+    given = [*((text, "") for text in sys.argv[1:]), *((value, name) for name, value in _ours().items())]
+    return [LedgerUrl(text, variable) for text, variable in given if "://" in text]
 
 
 def _ours() -> dict[str, str]:

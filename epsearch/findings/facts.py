@@ -2,11 +2,14 @@
 
 from importlib.metadata import version
 
+from epsearch.findings.listing import opened
 from epsearch.ledger.damage import unused_in_words
 from epsearch.loop.base import Loop
 from epsearch.machine import describe_machine
 from epsearch.session.session import Effort
-from results.labels import count_text, duration_text
+from results.labels import count_text, duration_text, points_text
+from results.ledger.certificate import RERUN
+from results.ledger.retry import Patience
 
 
 def facts(loop: Loop, effort: Effort | None) -> dict[str, str]:
@@ -31,6 +34,22 @@ def facts(loop: Loop, effort: Effort | None) -> dict[str, str]:
             ),
         }
     return told | describe_machine() | {"epsearch": version("epsearch")}
+
+
+def verified(loop: Loop, waiting: Patience | None = None) -> dict[str, str]:
+    """What the last `epsearch verify` of each run has found, where there was one.
+
+    waiting: how long to wait for the ledger.
+    """
+    with opened(loop.study.storage, waiting) as store:
+        known = store.certificates(loop.records, RERUN).values()
+    if not known:
+        return {}
+    same, last = sum(one.within(0.0) for one in known), max(one.created for one in known)[:10]
+    largest = points_text(max(one.accuracy_difference for one in known))
+    differ = "" if same == len(known) else f", accuracies differ by up to {largest}"
+    again = f"{count_text(len(known), 'run')} trained again, alone, by `epsearch verify`, the last on {last}"
+    return {"verified": f"{again}: {same} the same bit for bit{differ}"}
 
 
 def unfinished(loop: Loop) -> list[str]:

@@ -36,15 +36,15 @@ def storage(value: Any, name: str = "storage") -> LedgerUrl:
             f"{name} {given} has {HIDDEN} for its password, which is never written down; "
             f"set {VARIABLE} to the URL with the password, or give --storage"
         )
-    if str(own) != str(given):
-        raise UsageError(f"{name} is {given}, but {VARIABLE} is {own}; make them one, or give --storage")
+    if own.without_password != given.without_password:
+        raise UsageError(f"{name} is {given}, but {VARIABLE} is another URL; make them one, or give --storage")
     return own
 
 
 def _from_environment() -> LedgerUrl | None:
     """The URL of EPSEARCH_STORAGE, also while no process that is started may inherit it."""
     url = os.environ.get(VARIABLE) or _held.get()
-    return LedgerUrl(url, from_environment=True) if url else None
+    return LedgerUrl(url, VARIABLE) if url else None
 
 
 @contextmanager

@@ -59,10 +59,18 @@ def export_ledger(file: Path, storage: LedgerUrl) -> Moved:
         return _export(file, store, {table: store.names(table) for table in PARTS})
 
 
-def _export(file: Path, store: Store, names: Names) -> Moved:
-    # A ledger, or anything else that took days to make, is not to be lost to a name that was mistyped.
+def check_target(file: Path) -> None:
+    """Raises UsageError where a file cannot be written, or another one would be lost.
+
+    What is replaced is a zip, as exports and networks of torch are: a ledger is not to be lost to a mistyped name.
+    """
     if file.exists() and not zipfile.is_zipfile(file):
-        raise UsageError(f"{on_one_line(file)} exists and is no export; give another name")
+        raise UsageError(f"{on_one_line(file)} exists and is no such file; give another name")
+    make_folder(file.parent, "give another file")
+
+
+def _export(file: Path, store: Store, names: Names) -> Moved:
+    check_target(file)
 
     def rows(table: Table) -> Iterable[list[Mapping[str, Any]]]:
         for group in in_groups(names[table]):

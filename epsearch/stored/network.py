@@ -16,6 +16,7 @@ from epsearch.loop.reruns import Reruns
 from epsearch.loop.search import SearchLoop
 from epsearch.loop.table import Row, TableLoop
 from epsearch.session.again import train_again
+from epsearch.stored.moving import check_target
 from epsearch.stored.verification import label_of
 from epsearch.study.kinds import Search
 from results.files import write_atomically
@@ -76,6 +77,7 @@ def save_network(
     UsageError for a study that cannot be read, a row that is not there, a run that diverges; Interrupted and
     TrainingFailed.
     """
+    check_target(file)  # first, as the training takes a while
     loop = load(name, storage, out)
     seed = _first_seed(loop, which.stream) if which.seed is None else which.seed
     run = Run(which.stream, _learner(loop, which.row, seed))
@@ -95,10 +97,14 @@ def save_network(
     state, about = _written(again, run)
     try:
         write_atomically(file, state)
-        write_atomically(saved.described, (json.dumps(_described(saved, loop) | about, indent=1) + "\n").encode())
+        write_atomically(saved.described, _json({**_described(saved, loop), **about}))
     except OSError as error:
         raise UsageError(f"cannot write {on_one_line(file)}: {error.strerror or error}") from error
     return saved
+
+
+def _json(values: Mapping[str, Any]) -> bytes:
+    return (json.dumps(values, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def _first_seed(loop: Loop, stream: str) -> int:

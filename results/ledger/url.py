@@ -22,6 +22,8 @@ _UNSAFE = "%?#="  # in the path of a database's URL
 class LedgerUrl:
     """An SQLAlchemy URL, which is masked as text, so that it can be part of any message, file or page.
 
+    One that the environment gave is its variable's name as text: it stands nowhere else.
+
     Neither a plain text nor a dataclass, whose fields would be shown by `repr` and `asdict`.
 
     >>> url = LedgerUrl("postgresql://me:secret@host/db")
@@ -29,10 +31,10 @@ class LedgerUrl:
     postgresql://me:***@host/db [LedgerUrl('postgresql://me:***@host/db')] postgresql://me:secret@host/db
     """
 
-    __slots__ = ("_text", "from_environment")
+    __slots__ = ("_text", "variable")
 
-    def __init__(self, text: str, from_environment: bool = False) -> None:
-        self._text, self.from_environment = text, from_environment
+    def __init__(self, text: str, variable: str = "") -> None:
+        self._text, self.variable = text, variable
 
     @classmethod
     def of(cls, url: "LedgerUrl | str") -> "LedgerUrl":
@@ -55,6 +57,16 @@ class LedgerUrl:
         return cls(SQLITE[0] + "".join(safe))
 
     def __str__(self) -> str:
+        return f"${self.variable}" if self.variable else self.without_password
+
+    @property
+    def from_environment(self) -> bool:
+        """Whether an environment variable gave it, whose name is `variable`."""
+        return bool(self.variable)
+
+    @property
+    def without_password(self) -> str:
+        """The URL with stars in place of its password, wherever it comes from."""
         hidden = _LOGIN.sub(rf"\1:{HIDDEN}@", self._text)
         for secret in reversed(_secret_values(hidden)):  # from the end, so that the places before it stay right
             hidden = hidden[: secret.start(2)] + HIDDEN + hidden[secret.end(2) :]

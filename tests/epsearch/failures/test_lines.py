@@ -140,7 +140,7 @@ def test_no_password_in_a_line_or_a_crash_report(listing, monkeypatch):
     for secret in ("s3cret", "fr%40mEnv", "third!"):
         assert secret not in text
     assert "fr@mEnv" not in report_of(answer).read_text(encoding="utf-8")
-    assert "postgresql://me:***@host/db" in text
+    assert "postgresql://me:***@host/db" in text and "EPSEARCH_STORAGE=a URL" in text
 
 
 @pytest.mark.parametrize("name", ["passwd", "token", "pass%77ord", "password"])
@@ -159,7 +159,7 @@ def test_a_password_with_a_space_is_in_no_crash_report(listing):
 @pytest.mark.parametrize(
     "message",
     [
-        "storage is postgresql://me:***@server1/db, but EPSEARCH_STORAGE is postgresql://you:***@server2/db; make one",
+        "storage is postgresql://me:***@server1/db, but EPSEARCH_STORAGE is another URL; make them one",
         'cannot open the ledger postgresql://me:***@h/db: FATAL: password authentication failed for user "x@y"',
         "no folder /data/password=1/x of sqlite:////data/pass=1/x.sqlite",
     ],

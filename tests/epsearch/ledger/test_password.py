@@ -89,6 +89,42 @@ def test_no_file_and_no_command_shows_it(epsearch, tmp_path, monkeypatch, given,
         assert written["storage"] == "postgresql://me:***@db.example/ledger"
 
 
+def test_a_url_of_the_environment_stands_nowhere_else(epsearch, tmp_path, monkeypatch):
+    """Not even without its password: in no file, no answer, no line of an error, no event."""
+    url, lines = URLS["parameter"], []
+    monkeypatch.setenv(VARIABLE, url)
+    run = ["run", *ARGUMENTS, "--name", "first"]
+    answers = [
+        epsearch("list"),  # there is no ledger yet
+        epsearch("show", "first"),
+        epsearch(*run),
+        epsearch(*run, "--json"),
+        epsearch(*run, "--print-config"),
+        epsearch(*run, "--lr", "0.2"),
+        epsearch("plan", *ARGUMENTS),
+        *(epsearch(command, "first", "--json") for command in ("show", "report")),
+        epsearch("list", "--json"),
+        epsearch("db", "upgrade"),
+        epsearch("db", "upgrade", "--json"),
+        epsearch("verify", "first", "--sample", "1"),
+        epsearch("train", "first", "--save", "model.pt"),
+        epsearch("export", "first", "first.zip"),
+        epsearch("import", "first.zip"),
+        epsearch("report", "first", "--out", "/dev/null/nowhere"),
+    ]
+    # What a database says when it fails, as a line and as an event.
+    url_of_it = location.ledger_url(tmp_path)
+    with pytest.raises(StoreError) as caught, database.one_line_errors(url_of_it, "read"):
+        raise sqlite3.OperationalError(f"no {url} here")
+    lines += [str(caught.value), repr(url_of_it)]
+    print(answers[0].err, [answer.status for answer in answers])
+    assert [answer.status for answer in answers].count(0) == 12
+    for text in [everything(tmp_path).decode(errors="replace"), *lines, *(a.out + a.err for a in answers)]:
+        assert "db.example" not in text and "ledger?user" not in text
+    assert f"the ledger ${VARIABLE}" in lines[0]
+    assert f"${VARIABLE}" in answers[10].out
+
+
 @pytest.mark.parametrize("url", URLS.values(), ids=URLS)
 def test_a_url_of_a_file_is_masked_in_what_is_printed(epsearch, tmp_path, url):
     (tmp_path / "mine.yaml").write_text(f"storage: {url}\n", encoding="utf-8")
@@ -106,7 +142,8 @@ def test_a_written_study_runs_again_where_the_environment_has_the_url(epsearch, 
     assert f"set {VARIABLE}" in refused.err
     monkeypatch.setenv(VARIABLE, URLS["login"].replace("db.example", "other.example"))
     other = epsearch(*again)
-    assert other.status == 2 and "other.example" in other.err and "db.example" in other.err
+    assert other.status == 2 and "db.example" in other.err and f"{VARIABLE} is another URL" in other.err
+    assert "other.example" not in other.err
     nothing_has_the_password(other.err, refused.err)
     monkeypatch.setenv(VARIABLE, URLS["login"])
     assert epsearch(*again).json["effort"]["trained"] == 0
