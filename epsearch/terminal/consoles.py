@@ -38,7 +38,8 @@ class Fitting:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         shown = Table(box=None, header_style="bold", padding=(0, 2, 0, 0))
         room, kept = options.max_width, 0
-        for title, cells in zip(self.titles, zip(*self.rows, strict=True), strict=True):
+        columns = [*zip(*self.rows, strict=True)] or [()] * len(self.titles)
+        for title, cells in zip(self.titles, columns, strict=True):
             width = max(map(cell_len, (title, *(line for cell in cells for line in cell.plain.splitlines()))))
             fold = self.folded and not kept and width > (third := options.max_width // 3)
             room -= (third if fold else width) + 2
