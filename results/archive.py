@@ -198,6 +198,8 @@ def _check(table: Table, row: Any) -> None:
     """Raises Damaged where it is no row of the table, or has another key than its content."""
     if not isinstance(row, dict):
         raise schema.Damaged("a row must be a JSON object")
-    schema.check(table, row)
+    if row.keys() != {column.name for column in table.columns}:
+        raise schema.Damaged(f"its columns are {', '.join(row)}")
+    schema.READERS[table](row)
     if table is schema.runs and row["key"] != content_key(json.loads(row["content"])):
         raise schema.Damaged(f"the key of run {row['key'][:12]} is not that of its content")

@@ -95,7 +95,7 @@ def import_file(file: Path, storage: LedgerUrl, out: Path, name: str | None = No
     UsageError for a file that is damaged or newer, a study of a name that is taken, or is being trained.
     """
     with Archive(file) as archive:
-        studies = [schema.study_of(row) for group in archive.rows(schema.studies) for row in group]
+        studies = [schema.to_study(row) for group in archive.rows(schema.studies) for row in group]
         if name is not None and len(studies) != 1:
             raise UsageError(f"--name is for a file of one study, {on_one_line(file)} has {len(studies)}")
         names = [row.name if name is None else name for row in studies]

@@ -2,10 +2,11 @@
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from epsearch.events import SILENT, Events
 from epsearch.failures.errors import UsageError, unknown
@@ -14,11 +15,11 @@ from epsearch.loop.base import Loop
 from epsearch.loop.jobs import Run
 from epsearch.loop.reruns import Reruns
 from epsearch.loop.search import SearchLoop
-from epsearch.loop.table import Row, TableLoop
+from epsearch.loop.table import TableLoop
 from epsearch.session.again import train_again
 from epsearch.stored.moving import check_target
 from epsearch.stored.verification import label_of
-from epsearch.study.kinds import Search
+from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from results.files import write_atomically
 from results.labels import on_one_line
 from results.ledger.certificate import Certificate
@@ -79,8 +80,12 @@ def save_network(
     """
     check_target(file)  # first, as the training takes a while
     loop = load(name, storage, out)
-    seed = _first_seed(loop, which.stream) if which.seed is None else which.seed
-    run = Run(which.stream, _learner(loop, which.row, seed))
+    rows = ROWS[loop.study.kind](loop)
+    row = next(iter(rows)) if which.row is None else which.row
+    if row not in rows:
+        raise UsageError(unknown("row", row, rows))
+    seed = loop.study.stream_seeds(which.stream)[0] if which.seed is None else which.seed
+    run = Run(which.stream, rows[row](seed))
     again = train_again(loop, [run], loop.found([run]), data_dir, events)
     (record,) = again.records.values()
     if record.status != "ok":
@@ -107,29 +112,30 @@ def _json(values: Mapping[str, Any]) -> bytes:
     return (json.dumps(values, indent=1, ensure_ascii=False) + "\n").encode()
 
 
-def _first_seed(loop: Loop, stream: str) -> int:
-    study = loop.study
-    return study.final_seeds[0] if isinstance(study, Search) and stream == "eval" else study.seeds[0]
+def _of_search(loop: SearchLoop) -> dict[str, Callable[[int], Learner]]:
+    study, best = loop.study, loop.best
+    if best is None:
+        raise UsageError(f"study {study.name!r} has chosen no value yet; run it again to go on")
+    return {CHOSEN: partial(study.learner, best.point), BASELINE: partial(study.learner, study.baseline)}
 
 
-def _learner(loop: Loop, row: str | None, seed: int) -> Learner:
-    """Raises UsageError where there is no such row, or nothing is chosen yet."""
-    if isinstance(loop, SearchLoop):
-        if row not in (None, CHOSEN, BASELINE):
-            raise UsageError(unknown("row", row, (CHOSEN, BASELINE)))
-        if row == BASELINE:
-            return loop.study.learner(loop.study.baseline, seed)
-        if loop.best is None:
-            raise UsageError(f"study {loop.study.name!r} has chosen no value yet; run it again to go on")
-        return loop.study.learner(loop.best.point, seed)
-    rows: dict[str, Row] = {}
-    for one in cast(TableLoop, loop).rows:
-        shown = one.shown()
-        rows[f"{one.label}, {point_text(tuple(shown), tuple(shown.values()))}" if shown else one.label] = one
-    named = row or next(iter(rows))
-    if named not in rows:
-        raise UsageError(unknown("row", row, rows))
-    return rows[named].learner(seed)
+def _of_table(loop: TableLoop) -> dict[str, Callable[[int], Learner]]:
+    names = (
+        (
+            row,
+            f"{row.label}, {point_text(tuple(shown), tuple(shown.values()))}" if (shown := row.shown()) else row.label,
+        )
+        for row in loop.rows
+    )
+    return {name: row.learner for row, name in names}
+
+
+# Of a loop: name of each row, in their order -> its learner of a seed.
+ROWS: dict[str, Callable[[Any], dict[str, Callable[[int], Learner]]]] = {
+    Search.kind: _of_search,
+    Comparison.kind: _of_table,
+    MemoryStudy.kind: _of_table,
+}
 
 
 def _written(again: Reruns, run: Run) -> tuple[bytes, Mapping[str, Any]]:

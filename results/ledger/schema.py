@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlalchemy import BigInteger, Column, Double, Index, Integer, MetaData, Row, String, Table, Text
 
@@ -146,6 +146,9 @@ UNREADABLE = (ValueError, TypeError, ArithmeticError, RecursionError)
 LATEST = 32_503_680_000
 """The year 3000, in seconds since 1970: what is later is damaged, and no `datetime` may be made of it."""
 
+Sealed: TypeAlias = Row[Any] | Mapping[str, Any]
+"""A row with its checksum: of a database, or from elsewhere."""
+
 
 class Damaged(ValueError):
     """A row that is not as it was written; the message says why."""
@@ -166,7 +169,7 @@ def seal(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**values, "checksum": content_key(values)}
 
 
-def unseal(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
+def unseal(table: Table, row: Sealed) -> dict[str, Any]:
     """Returns the row's values without the checksum. Raises Damaged where they do not match it, or their columns."""
     values = typed(table, row)
     if values.pop("checksum") != content_key(values):
@@ -174,9 +177,9 @@ def unseal(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def typed(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
+def typed(table: Table, row: Sealed) -> dict[str, Any]:
     """Returns the row's values. Raises Damaged where they are of other types than their columns."""
-    values = dict(row)
+    values = dict(row) if isinstance(row, Mapping) else row._asdict()
     for name, value in values.items():
         column = table.c[name]
         # SQLite stores any value in any column. Python reads a whole number of a column of numbers as an int.
@@ -196,12 +199,8 @@ def _kind(kind: type) -> str:
 
 
 @_damage()
-def from_row(row: Row[Any]) -> RunRecord:
+def from_row(row: Sealed) -> RunRecord:
     """Returns the record of one row of `runs`. Raises Damaged."""
-    return _record(row._asdict())
-
-
-def _record(row: Mapping[str, Any]) -> RunRecord:
     import numpy as np
 
     values = unseal(runs, row)
@@ -210,18 +209,9 @@ def _record(row: Mapping[str, Any]) -> RunRecord:
 
 
 @_damage()
-def to_certificate(row: Row[Any], kind: str = ALONE) -> Certificate:
+def to_certificate(row: Sealed, kind: str = ALONE) -> Certificate:
     """Returns the certificate of one row of the kind's table. Raises Damaged."""
-    return _certificate(row._asdict(), kind)
-
-
-def _certificate(row: Mapping[str, Any], kind: str) -> Certificate:
     return Certificate(**unseal(CERTIFICATES[kind], row), kind=kind)
-
-
-def certificate_to_row(certificate: Certificate) -> dict[str, Any]:
-    """Returns a certificate as a row of its kind's table, with its checksum."""
-    return seal({name: value for name, value in asdict(certificate).items() if name != "kind"})
 
 
 def study_to_row(name: str, config: Mapping[str, Any], created: str) -> dict[str, Any]:
@@ -229,17 +219,13 @@ def study_to_row(name: str, config: Mapping[str, Any], created: str) -> dict[str
     return seal({"name": name, "config": mapping_to_json(config), "created": created})
 
 
-def to_study(row: Row[Any]) -> StudyRow:
+def to_study(row: Sealed) -> StudyRow:
     """Returns the study of one row of `studies`; of a damaged row one that says so, without a configuration."""
-    return study_of(row._asdict())
-
-
-def study_of(row: Mapping[str, Any]) -> StudyRow:
-    """Returns the same of a sealed row that comes from elsewhere."""
+    values = _values(row)
     try:
-        return StudyRow(row["name"], _config(row), row["created"], row["checksum"])
+        return StudyRow(values["name"], _config(row), values["created"], values["checksum"])
     except Damaged as error:
-        return StudyRow(str(row["name"]), {}, str(row["created"]), damage=str(error))
+        return StudyRow(str(values["name"]), {}, str(values["created"]), damage=str(error))
 
 
 def summary_to_row(summary: Summary) -> dict[str, Any]:
@@ -249,37 +235,24 @@ def summary_to_row(summary: Summary) -> dict[str, Any]:
     return seal(key | {"summary": mapping_to_json(values)})
 
 
-def _config(row: Mapping[str, Any]) -> dict[str, Any]:
+def _config(row: Sealed) -> dict[str, Any]:
     return json_object("config", unseal(studies, row)["config"])
 
 
 @_damage()
-def to_summary(row: Row[Any]) -> Summary:
+def to_summary(row: Sealed) -> Summary:
     """Returns the summary of one row of `summaries`. Raises Damaged, also for the fields of another version."""
-    return _summary(row._asdict())
-
-
-def _summary(row: Mapping[str, Any]) -> Summary:
     values = unseal(summaries, row)
     return Summary(values["name"], values["study"], **json_object("summary", values["summary"]))
 
 
-READERS: Mapping[Table, Callable[[Mapping[str, Any]], Any]] = {
+READERS: Mapping[Table, Callable[[Sealed], Any]] = {
     studies: _config,
-    summaries: _summary,
-    runs: _record,
-    certificates: partial(_certificate, kind=ALONE),
-    reruns: partial(_certificate, kind=RERUN),
+    summaries: to_summary,
+    runs: from_row,
+    **{table: partial(to_certificate, kind=kind) for kind, table in CERTIFICATES.items()},
 }
 """Table -> what makes a value of a sealed row; these are the tables that ledgers give to each other."""
-
-
-@_damage()
-def check(table: Table, row: Mapping[str, Any]) -> None:
-    """Raises Damaged for what cannot be a row of the table: other columns, a wrong checksum, values that cannot be."""
-    if row.keys() != {column.name for column in table.columns}:
-        raise Damaged(f"its columns are {', '.join(row)}")
-    READERS[table](row)
 
 
 def json_object(name: str, text: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple
@@ -71,7 +72,7 @@ class Store(Leased):
         """
         given, added = list(certificates), 0
         for kind in KINDS:
-            rows = [schema.certificate_to_row(one) for one in given if one.kind == kind]
+            rows = [_plain(one) for one in given if one.kind == kind]
             make = partial(schema.to_certificate, kind=kind)
             added += self._insert(schema.CERTIFICATES[kind], make, rows, summary, replace=kind == RERUN)
         return added
@@ -221,8 +222,8 @@ class Store(Leased):
             for group in in_groups(names):
                 for row in self._rows(connection, table, table.columns[0].in_(group)):
                     with suppress(schema.Damaged):
-                        schema.check(table, values := dict(row._asdict()))
-                        found[str(row[0])] = values
+                        schema.READERS[table](row)
+                        found[str(row[0])] = row._asdict()
         return [found[name] for name in names if name in found]
 
     @tried_again
@@ -272,12 +273,16 @@ class Store(Leased):
         return new
 
 
+def _plain(certificate: Certificate) -> Values:
+    return schema.seal({name: value for name, value in asdict(certificate).items() if name != "kind"})
+
+
 def _newer(row: Values, there: Certificate | None) -> bool:
     return there is not None and str(row["created"]) > there.created
 
 
 def _content(row: Row[Any]) -> dict[str, Any]:
-    return schema.json_object("content", schema.unseal(schema.runs, row._asdict())["content"])
+    return schema.json_object("content", schema.unseal(schema.runs, row)["content"])
 
 
 def _older(connection: Connection, seconds: float) -> ColumnElement[bool]:

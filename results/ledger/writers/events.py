@@ -69,7 +69,7 @@ def after(connection: Connection, study: str, last: int, most: int) -> list[Even
 
 def _event(row: Row[Any]) -> Event:
     """Returns the event of a row. Raises schema.Damaged."""
-    values = schema.typed(events, row._mapping)
+    values = schema.typed(events, row)
     if not schema.is_moment(row.time):
         raise schema.Damaged(f"time is {row.time}")
     return Event(**values | {"data": schema.json_object("data", row.data)})
