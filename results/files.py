@@ -25,8 +25,8 @@ def write_atomically(path: Path, data: bytes) -> Path:
 def atomically(path: Path) -> Iterator[IO[bytes]]:
     """Within it, what is written goes to a file beside `path`, which takes its place at the end, unless it fails.
 
-    On Linux the file has a name only when it is complete: a kill before leaves nothing. Missing folders are made. Raises
-    OSError where any of this fails.
+    On Linux the file has a name only when it is complete: a kill before leaves nothing. Missing folders are made.
+    Raises OSError where any of this fails.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     # In the same folder, because a file can be renamed only within one file system.

@@ -106,7 +106,8 @@ def certificates_table(results: SearchResults) -> pd.DataFrame:
     Columns: key, accuracy_difference (fraction), parameter_difference, created; a difference may be inf.
     """
     # The columns are named, because without a certificate there is no row that could name them.
-    return pd.DataFrame(results.certificates, columns=[field.name for field in fields(Certificate)])
+    table = pd.DataFrame(results.certificates, columns=[field.name for field in fields(Certificate)])
+    return table.drop(columns="kind")  # one for all of them
 
 
 def _ranks(winners: tuple[int, int] | None, scores: tuple[float | None, ...]) -> list[int]:

@@ -9,7 +9,6 @@ from epsearch.failures.errors import UsageError
 from epsearch.ledger.location import kept_within
 from epsearch.loop.base import Loop
 from epsearch.loop.jobs import Run
-from epsearch.loop.reruns import Reruns
 from epsearch.machine import cuda_present
 from epsearch.preparation import growth
 from epsearch.preparation.arithmetic import numeric_path
@@ -17,6 +16,7 @@ from epsearch.preparation.data import prepare
 from epsearch.preparation.fit import fitted
 from epsearch.runners.local import ready
 from epsearch.runners.progress import Monitor
+from epsearch.session.reruns import Reruns
 from epsearch.session.session import heard, open_store
 from results.ledger.record import RunRecord
 from results.ledger.store import Store

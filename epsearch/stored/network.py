@@ -13,18 +13,17 @@ from epsearch.failures.errors import UsageError, unknown
 from epsearch.findings.listing import load
 from epsearch.loop.base import Loop
 from epsearch.loop.jobs import Run
-from epsearch.loop.reruns import Reruns
 from epsearch.loop.search import SearchLoop
 from epsearch.loop.table import TableLoop
 from epsearch.session.again import train_again
+from epsearch.session.reruns import Reruns
 from epsearch.stored.moving import check_target
 from epsearch.stored.verification import label_of
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from results.files import write_atomically
 from results.labels import on_one_line
 from results.ledger.certificate import Certificate
-from results.ledger.record import RunRecord
-from results.ledger.schema import array_to_json
+from results.ledger.record import RunRecord, array_to_json
 from results.ledger.url import LedgerUrl
 from results.metrics import average_accuracy
 from results.points import point_text
@@ -113,10 +112,12 @@ def _json(values: Mapping[str, Any]) -> bytes:
 
 
 def _of_search(loop: SearchLoop) -> dict[str, Callable[[int], Learner]]:
-    study, best = loop.study, loop.best
-    if best is None:
-        raise UsageError(f"study {study.name!r} has chosen no value yet; run it again to go on")
-    return {CHOSEN: partial(study.learner, best.point), BASELINE: partial(study.learner, study.baseline)}
+    def chosen(seed: int) -> Learner:
+        if loop.best is None:
+            raise UsageError(f"study {loop.study.name!r} has chosen no value; run it again to go on")
+        return loop.study.learner(loop.best.point, seed)
+
+    return {CHOSEN: chosen, BASELINE: partial(loop.study.learner, loop.study.baseline)}
 
 
 def _of_table(loop: TableLoop) -> dict[str, Callable[[int], Learner]]:

@@ -142,6 +142,28 @@ class Summary:
     """Whether all values score the same bit for bit, so that none is the best."""
 
 
+def array_to_json(array: "NDArray[np.float64]") -> str:
+    """Returns an array as JSON: nested lists, null for NaN.
+
+    >>> import numpy as np
+    >>> array_to_json(np.array([[0.1, np.nan]]))
+    '[[0.1, null]]'
+    """
+    import numpy as np
+
+    plain = np.asarray(array, dtype=np.float64).astype(object)  # which can hold None beside numbers
+    plain[np.isnan(array)] = None
+    return json.dumps(plain.tolist(), allow_nan=False)
+
+
+def mapping_to_json(mapping: Mapping[str, Any]) -> str:
+    """Returns a mapping as one JSON object with the keys in their order.
+
+    Raises ValueError or TypeError for values that JSON does not have, such as NaN and ∞.
+    """
+    return json.dumps(dict(mapping), ensure_ascii=False, allow_nan=False)
+
+
 def content_key(content: Mapping[str, Any]) -> str:
     """Returns the SHA-256, in hex, of a content as JSON, whatever the order of its keys.
 

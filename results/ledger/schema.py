@@ -14,18 +14,24 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlalchemy import BigInteger, Column, Double, Index, Integer, MetaData, Row, String, Table, Text
 
-from results.ledger.certificate import ALONE, RERUN, Certificate
-from results.ledger.record import ARRAYS, RunRecord, StudyRow, Summary, content_key
+from results.ledger.certificate import ALONE, DIFFERENCES, RERUN, Certificate
+from results.ledger.record import (
+    ARRAYS,
+    RunRecord,
+    StudyRow,
+    Summary,
+    array_to_json,
+    content_key,
+    mapping_to_json,
+)
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+    pass
 
 metadata = MetaData()
 
 
-# With a prefix, for databases that are shared with other programs: "studies" and "runs" are also names of tuners and
-# trackers.
+# With a prefix, for databases that are shared with other programs, which also have "studies" and "runs".
 versions = Table(
     "epsearch_schema",
     metadata,
@@ -67,10 +73,8 @@ def _of_certificates(name: str) -> Table:
         name,
         metadata,
         Column("key", String(64), primary_key=True),
-        Column("accuracy_difference", Double, nullable=False),
-        Column("parameter_difference", Double, nullable=False),
-        Column("created", String(64), nullable=False),
-        Column("checksum", String(64), nullable=False),
+        *(Column(name, Double, nullable=False) for name in DIFFERENCES),
+        *(Column(name, String(64), nullable=False) for name in ("created", "checksum")),
     )
 
 
@@ -132,12 +136,8 @@ events = Table(
 
 _RECORDS = (runs, studies, certificates, summaries)
 TABLES_OF = {5: _RECORDS, 6: (*_RECORDS, reruns, leases, claims, events)}
-"""Version -> its tables as far as they can be read as they are, for the last two versions; `migrations` leads to the
-last one.
-"""
-
+"""Version -> its tables as far as they can be read as they are; `migrations` leads to the last one."""
 VERSION = max(TABLES_OF)
-"""The schema version that this program writes."""
 
 UNREADABLE = (ValueError, TypeError, ArithmeticError, RecursionError)
 """The exceptions that Python raises for JSON and values that are damaged."""
@@ -169,6 +169,10 @@ def seal(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**values, "checksum": content_key(values)}
 
 
+def _values(row: Sealed) -> dict[str, Any]:
+    return dict(row) if isinstance(row, Mapping) else row._asdict()
+
+
 def unseal(table: Table, row: Sealed) -> dict[str, Any]:
     """Returns the row's values without the checksum. Raises Damaged where they do not match it, or their columns."""
     values = typed(table, row)
@@ -179,7 +183,7 @@ def unseal(table: Table, row: Sealed) -> dict[str, Any]:
 
 def typed(table: Table, row: Sealed) -> dict[str, Any]:
     """Returns the row's values. Raises Damaged where they are of other types than their columns."""
-    values = dict(row) if isinstance(row, Mapping) else row._asdict()
+    values = _values(row)
     for name, value in values.items():
         column = table.c[name]
         # SQLite stores any value in any column. Python reads a whole number of a column of numbers as an int.
@@ -264,28 +268,6 @@ def json_object(name: str, text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise Damaged(f"{name} is no JSON object")
     return value
-
-
-def array_to_json(array: "NDArray[np.float64]") -> str:
-    """Returns an array as JSON: nested lists, null for NaN.
-
-    >>> import numpy as np
-    >>> array_to_json(np.array([[0.1, np.nan]]))
-    '[[0.1, null]]'
-    """
-    import numpy as np
-
-    plain = np.asarray(array, dtype=np.float64).astype(object)  # which can hold None beside numbers
-    plain[np.isnan(array)] = None
-    return json.dumps(plain.tolist(), allow_nan=False)
-
-
-def mapping_to_json(mapping: Mapping[str, Any]) -> str:
-    """Returns a mapping as one JSON object with the keys in their order.
-
-    Raises ValueError or TypeError for values that JSON does not have, such as NaN and ∞.
-    """
-    return json.dumps(dict(mapping), ensure_ascii=False, allow_nan=False)
 
 
 def _whole(value: int | None) -> int | None:

@@ -16,7 +16,7 @@ from results.ledger.certificate import ALONE, KINDS, RERUN, Certificate
 from results.ledger.database import in_groups, insert_new, insertion
 from results.ledger.errors import StoreError, StudyConflict, conflict
 from results.ledger.leased import Leased
-from results.ledger.record import RunRecord, StudyRow, Summary
+from results.ledger.record import RunRecord, StudyRow, Summary, mapping_to_json
 from results.ledger.retry import tried_again
 from results.ledger.writers import claims, leases
 from results.ledger.writers.errors import LeaseHeld
@@ -113,7 +113,7 @@ class Store(Leased):
     def change_study(self, before: StudyRow, config: Mapping[str, Any]) -> None:
         """Gives a study another configuration. Raises StudyConflict if it is no longer as it was read."""
         there = schema.studies.c
-        known = (there.name == before.name) & (there.config == schema.mapping_to_json(before.config))
+        known = (there.name == before.name) & (there.config == mapping_to_json(before.config))
         new = schema.study_to_row(before.name, config, before.created)
         with self._writing() as connection:
             changed = connection.execute(schema.studies.update().where(known).values(new))

@@ -42,7 +42,7 @@ def source(monkeypatch):
     return Source(Loop(), SimpleNamespace(update=lambda loop: None, jobs=Loop.ask, stopping=False))
 
 
-ANSWER = {"value": "trained", "seconds": 1.0, "parameter_difference": 0.0}
+ANSWER = {"value": "trained", "seconds": 1.0, "parameter_difference": 0.0, "machine": "0123abcd"}
 DEAD = "its worker died, in the last of 5 attempts (repeat 1 of 2)"
 
 
