@@ -53,7 +53,7 @@ def search_results(loop: SearchLoop, facts: Mapping[str, str], waiting: Patience
         config=study.shown(),
         facts=facts,
         notes=tuple(_notes(loop)),
-        certificates=tuple(loop.certificates.values()),
+        certificates=tuple(loop.certificates[key] for key in sorted(loop.certificates)),  # however they came
         tolerance=tolerance(study),
         race=_race(loop),
         looks=_looks(loop, waiting),
