@@ -154,4 +154,5 @@ def in_words(there: Standing | None, status: str) -> str:
     """
     if there is None or status.startswith(FINISHED) or there.now == FINISHED:
         return status
-    return f"{there.now}: {there.reason or status}"
+    how_far = there.reason or status
+    return there.now if how_far == UNKNOWN else f"{there.now}: {how_far}"

@@ -89,7 +89,9 @@ class Worker:
 def test_a_worker_that_is_silent_for_too_long_is_ended_and_its_job_is_open(monkeypatch):
     now, ended = [0.0], []
     monkeypatch.setattr(trials.ray, "kill", ended.append)
-    source = Source(Loop(), SimpleNamespace(update=lambda loop: None, steps=lambda *_: None, stopping=False), 50)
+    source = Source(
+        Loop(), SimpleNamespace(update=lambda loop: None, steps=lambda *_: None, jobs=Loop.ask, stopping=False), 50
+    )
     source.silence = Silence(50, clock=lambda: now[0])
     relay, (hangs, works) = trials.Relay(source), map(Worker, source.ask())
     works.config["job"].weight = 1.0
