@@ -105,6 +105,8 @@ class Hyperparameter:
 class Hyperparameters(SimpleNamespace):
     """Values of the hyperparameters of one method, as attributes; frozen, hashable, picklable."""
 
+    __slots__ = ("_hash",)  # not one of the values: neither seen by `vars` nor pickled
+
     @classmethod
     def of(cls, declared: Iterable[Hyperparameter], values: Mapping[str, Value]) -> "Hyperparameters":
         """Exactly those declared: as given, else the default. Raises ValueError where a value is missing or wrong."""
@@ -137,8 +139,13 @@ class Hyperparameters(SimpleNamespace):
         return Hyperparameters(**{**vars(self), **values})
 
     def __hash__(self) -> int:  # type: ignore[override]  # a SimpleNamespace has none, as it is not frozen
-        # Of a set, as values are equal in whatever order they were given.
-        return hash(frozenset(vars(self).items()))
+        # Kept, as a loop looks up thousands of learners whenever a cohort comes back.
+        try:
+            return int(self._hash)
+        except AttributeError:
+            # Of a set, as values are equal in whatever order they were given.
+            object.__setattr__(self, "_hash", hash(frozenset(vars(self).items())))
+            return int(self._hash)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise FrozenInstanceError(f"cannot assign to {name!r}")

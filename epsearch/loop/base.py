@@ -8,7 +8,7 @@ knows is derived from the ledger, so opening it anew resumes the work. Making on
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache, cached_property, partial
+from functools import cache, cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Self
 
 from epsearch.failures.errors import TrainingFailed, UsageError
@@ -57,6 +57,7 @@ class Loop(ABC):
         self._images, self._store = dict(images), store
         self._jobs: dict[int, Job] = {}
         self._numbers = itertools.count()
+        self._members = lru_cache(1)(self._find_members)  # asked for several times whenever a cohort comes back
         self._key = cache(partial(run_key, study, self._images))  # asked for at every report, and a hash of much JSON
         self.claims = Claims(store, self._key)
         self._counted = Work(study, self._request)
@@ -167,9 +168,10 @@ class Loop(ABC):
             self.saved += result.value.saved
             self.notes += result.value.note.splitlines()
             self._keep(self._close(result.number), result)
-        # Only now: a crash in between loses nothing, as a loop that is opened anew finds the stage from the ledger.
-        self._advance()
-        self.sum_up()
+        if not self._jobs:  # else the stage goes on, and what was stored has brought its summary
+            # Only now: a crash in between loses nothing, as a loop that is opened anew finds the stage from the ledger.
+            self._advance()
+            self.sum_up()
 
     def sum_up(self) -> None:
         """Writes the summary to the ledger, unless it is there."""
@@ -188,13 +190,12 @@ class Loop(ABC):
 
     def stage_members(self) -> tuple[int, int]:
         """(members of this stage that are known, members of this stage); those with the same result count once."""
-        wanted = self._wanted()
-        different = len({self._key(run) for run in wanted})
-        return different - len(self._unknown(wanted)), different
+        different, missing = self._members(len(self.records), self.stage)
+        return different - len(missing), different
 
     def missing(self) -> list[Run]:
         """Members of the present stage that are not known yet."""
-        return self._unknown(self._wanted())
+        return self._members(len(self.records), self.stage)[1]
 
     def unused(self) -> dict[str, str]:
         """Records of the ledger that cannot be used, key -> why."""
@@ -213,6 +214,11 @@ class Loop(ABC):
         Runs with the same result have the same record, which then comes once for each of them.
         """
         return tuple(self.records[key] for key in map(self._key, runs) if key in self.records)
+
+    def _find_members(self, known: int, stage: str) -> tuple[int, list[Run]]:
+        """(members of the stage, those that are missing) with so many known; those of the same result count once."""
+        wanted = self._wanted()
+        return len(set(map(self._key, wanted))), self._unknown(wanted)
 
     @cached_property
     def _early_jobs(self) -> dict[int, Job]:

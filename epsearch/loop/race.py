@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,9 @@ from search_spaces.space import Point
 
 FIRST_SEEDS = 2  # fewer have no spread
 ALPHA = 0.05  # the chance, a round, that a race drops the best value; reports have theirs (statistics/paired.py)
+
+NAN = float("nan")
+_SCORES: WeakKeyDictionary[RunRecord, float] = WeakKeyDictionary()
 
 Found = Callable[[Point, int], RunRecord | None]
 
@@ -67,5 +71,8 @@ def entitled(table: Scores) -> list[int]:
 def _score(record: RunRecord | None) -> float:
     """A_T in [0, 1]; NaN without a record, and where the member diverged."""
     if record is None or record.status != "ok":
-        return float("nan")
-    return float(average_accuracy(record.accuracies))
+        return NAN
+    # Kept, as all members of a search are looked at whenever a cohort comes back.
+    if (score := _SCORES.get(record)) is None:
+        score = _SCORES[record] = float(average_accuracy(record.accuracies))
+    return score

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Self
 
 from epsearch.loop import certificates
@@ -55,6 +55,7 @@ class SearchLoop(Loop):
         self.strategy = self.strategist.strategy
         self.earlier = tuple(earlier)
         self.certificates: dict[str, Certificate] = {}
+        self._scores = lru_cache(1)(lambda known, stage: self.strategist.scores())  # the same while these two are
         self._run = cache(self._make_run)  # asked for again and again, and a learner checks what it is given
 
     def catch_up(self) -> Self:
@@ -154,7 +155,7 @@ class SearchLoop(Loop):
 
     def scores(self) -> "NDArray[np.float64]":
         """Of the points that were tried, on the stream that scores."""
-        return self.strategist.scores()
+        return self._scores(len(self.records), self.stage)
 
     def work_of(self, ahead: Outlook) -> tuple[float, float]:
         """The fewest and the most of what is ahead, in FLOP.

@@ -24,6 +24,7 @@ class Strategist:
     def __init__(self, study: Search, found: Found) -> None:
         self.strategy = make_strategy(study)
         self._study, self._found, self._kind = study, found, STRATEGIES[study.strategy]
+        self._planned = self._kind.planned(study.space, _budget(study)) if self._kind.planned else 0
 
     @property
     def unit(self) -> str:
@@ -57,7 +58,7 @@ class Strategist:
         """Suggestions of rounds that are not open yet, at most; those of a grid are known."""
         study, rounds = self._study, self.strategy.rounds
         if self._kind.planned:
-            return self._kind.planned(study.space, _budget(study)) - sum(len(one.points) for one in rounds)
+            return self._planned - sum(len(one.points) for one in rounds)
         fresh = study.points - (2 if self._kind.by_repeats else 0)  # a new grid shares its ends with the old one
         return (study.repeats - len(rounds)) * fresh
 

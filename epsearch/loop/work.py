@@ -1,6 +1,7 @@
 """What members take, in FLOP: what cohorts are sorted by, and what the time to go counts."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING
 
 from epsearch.loop.cohorts import Kind, kind_of
@@ -18,6 +19,8 @@ class Work:
 
     def __init__(self, study: Study, request: Callable[[str], StreamRequest]) -> None:
         self._study, self._request = study, request
+        self._first_alone = study.first_task_alone
+        self.of = cache(self._of)  # asked for every member that is missing whenever a cohort comes back
         self._streams: dict[str, TaskStream] = {}
         self._later: dict[Kind, LaterSteps] = {}
 
@@ -31,10 +34,10 @@ class Work:
         """FLOP of one step after the first task."""
         return self._later_steps(run).each
 
-    def of(self, run: Run) -> float:
+    def _of(self, run: Run) -> float:
         """FLOP of one learner's run; without a first task that it shares."""
         later = self._later_steps(run)
-        return later.steps * later.each + later.first * self._study.first_task_alone
+        return later.steps * later.each + later.first * self._first_alone
 
     def _later_steps(self, run: Run) -> "LaterSteps":
         """Those of the run's kind. The first task is left out: it is shared, and without a memory cheap."""

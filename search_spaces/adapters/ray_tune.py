@@ -38,29 +38,31 @@ class AskTellSearcher(Searcher, Generic[W, R]):
         self._source: AskTell[W, R] | None = source
         self._to_config, self._from_result = to_config, from_result
         self._running: dict[str, Values] = {}
+        self._works: dict[str, W] = {}  # of these trials
 
     def suggest(self, trial_id: str) -> Values | None:
         """Returns a config; None while the rest of the round is running; FINISHED when the source is done."""
         if self._source is None or self._source.done:
             return Searcher.FINISHED  # type: ignore[return-value]  # a text, whatever Ray's annotation says
         # `ask` also returns work whose trial is running; the config is what tells pieces of work apart.
-        configs = map(self._to_config, self._source.ask())
-        config = next((one for one in configs if one not in self._running.values()), None)
-        if config is None:
-            return None
-        self._running[trial_id] = config
-        return dict(config)
+        # Most of it is the very same object as before, and then needs no look at the configs of all others.
+        same, running = set(map(id, self._works.values())), self._running.values()
+        for work in self._source.ask():
+            if id(work) not in same and (config := self._to_config(work)) not in running:
+                self._running[trial_id], self._works[trial_id] = config, work
+                return dict(config)
+        return None
 
     def on_trial_complete(self, trial_id: str, result: Values | None = None, error: bool = False) -> None:
         """Tells the source. A trial with an unknown id is found by its config; work that is not open is ignored."""
         config = self._running.pop(trial_id, None)
+        self._works.pop(trial_id, None)
         if self._source is None:
             return
         # Matched with the open work again: the source may have been told the result in another way meanwhile.
         for work in self._source.ask():
             wanted = self._to_config(work)
-            seen = flatten_dict({"config": wanted}).items() <= (result or {}).items()
-            if wanted == config or (config is None and seen):
+            if wanted == config if config is not None else _reported(wanted, result or {}):
                 self._source.tell([self._from_result(work, None if error else result)])
                 return
 
@@ -75,11 +77,16 @@ class AskTellSearcher(Searcher, Generic[W, R]):
 
     def restore(self, checkpoint_path: str) -> None:
         """Forgets what was running, so that all open work is handed out again."""
-        self._running = {}
+        self._running, self._works = {}, {}
 
     def __getstate__(self) -> Values:
         # A source may hold locks and database handles, and its callables may hold the source.
-        return {"_metric": self._metric, "_mode": self._mode, "_source": None, "_running": {}}
+        return {"_metric": self._metric, "_mode": self._mode, "_source": None, "_running": {}, "_works": {}}
+
+
+def _reported(config: Values, result: Values) -> bool:
+    """Whether a trial's result is that of a config, which Tune puts into every result."""
+    return bool(flatten_dict({"config": config}).items() <= result.items())
 
 
 Searches = AskTellSearcher[Suggestion, Observation]
