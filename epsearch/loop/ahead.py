@@ -77,6 +77,8 @@ class Plan:
     """Floating point operations of all members."""
     at_once: int
     """Cohorts that are trained at a time here."""
+    usable: int
+    """Workers that a stage can use: its members, as none is trained by two."""
     bytes_needed: int
     """Memory that these take."""
     bytes_free: int | None
@@ -97,6 +99,7 @@ class Plan:
             "steps": self.steps,
             "flop": self.flop,
             "at_once": self.at_once,
+            "usable_workers": self.usable,
             "bytes_needed": self.bytes_needed,
             "bytes_free": self.bytes_free,
             "eta_seconds": None if self.eta is None else asdict(self.eta),

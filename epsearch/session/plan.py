@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from epsearch.loop.ahead import Eta, Plan
+from epsearch.loop.ahead import Eta, Outlook, Plan
 from epsearch.loop.base import Loop
 from epsearch.loop.cohorts import kind_of
 from epsearch.loop.content import measures_transfer
@@ -59,12 +59,19 @@ def make_plan(loop: Loop) -> Plan:
         steps=round(steps),
         flop=float(total),
         at_once=at_once,
+        usable=_usable(loop, ahead),
         bytes_needed=needed * at_once,
         bytes_free=free_bytes(path),
         eta=eta,
         unmeasured=unmeasured,
         resolutions=tuple(resolution(seeds, loop.scores()) for seeds in study.compared_on),
     )
+
+
+def _usable(loop: Loop, ahead: Outlook) -> int:
+    """Members of the largest stage that is left, each of which a worker can have; a later round counts as this one."""
+    together = ahead.now + (ahead.certified if loop.stage == "evaluation" else 0)
+    return max(together, loop.stage_members()[1] if ahead.most else 0, ahead.final + ahead.certified)
 
 
 def _cost(study: Study, runs: Iterable[Run]) -> NDArray[np.float64]:

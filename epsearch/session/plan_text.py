@@ -9,7 +9,7 @@ WORKERS = {"tune": "Ray", "local": "threads"}
 
 
 def in_words(plan: Plan) -> dict[str, str]:
-    """Subject -> text: members, steps, memory, time, and what the seeds can tell apart; only what there is to say.
+    """Subject -> text: members, steps, memory, workers, time, what the seeds can tell apart; only what there is to say.
 
     The same sentence about the seeds of the search and those of the evaluation is said once.
     """
@@ -17,6 +17,7 @@ def in_words(plan: Plan) -> dict[str, str]:
         "members": _members(plan),
         "steps": f"{plan.steps:,} SGD steps at most, {_flop(plan.flop)}" if plan.steps else "none",
         "memory": _memory(plan),
+        "workers": f"up to {plan.usable} at a time, a member each; more would idle" if plan.ahead.largest else "",
         "time": _time(plan),
         "statistics": " ".join(dict.fromkeys(line for one in plan.resolutions for line in power.in_words(one))),
     }

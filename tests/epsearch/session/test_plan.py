@@ -41,6 +41,22 @@ def test_a_narrowing_may_end_early_and_never_takes_more_than_planned(small_study
     assert before.fewest <= len(store.all_runs()) + study.certify <= before.largest
 
 
+def test_a_stage_can_use_as_many_workers_as_it_has_members(small_study, store):
+    study = small_study(strategy="grid", repeats=2, points=5, seeds=3, certify=2)
+    plan = make_plan(make(study, store))
+    assert plan.usable == plan.as_json()["usable_workers"] == 15
+    assert in_words(plan)["workers"] == "up to 15 at a time, a member each; more would idle"
+    assert len(make(study, store, workers=15).upcoming(15)) == len(make(study, store).upcoming(1000)) == 15 + 3
+    loop = make(study, store)
+    loop.tell([PEAK(job) for job in loop.ask() if job.phase == "cv"][:1])
+    assert make_plan(make(study, store)).usable == 15  # the next round has as many as this one had
+    while not loop.evaluating:
+        loop.tell([PEAK(next(job for job in loop.ask() if job.phase == "cv"))])
+    assert make_plan(make(study, store)).usable == 2 * 3 + 2
+    finish(loop, PEAK)
+    assert "workers" not in in_words(make_plan(make(study, store)))
+
+
 def test_what_the_ledger_holds_is_counted(small_study, store):
     finish(make(small_study(repeats=1), store), PEAK)
     plan = make_plan(make(small_study(repeats=1, seeds=3), store))
