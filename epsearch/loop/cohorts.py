@@ -24,17 +24,44 @@ def cut(runs: Sequence[Run], workers: int, device: str, work: Callable[[Run], fl
     """Cuts the runs into cohorts for so many workers.
 
     work: FLOP of one run. Learners of a cohort are alike in all that is not per learner; those of a seed stay together,
-    as they share its data. On a CPU a kind of runs becomes COHORTS_PER_WORKER cohorts a worker; a GPU would rather have
-    all of them together.
+    as they share its data. On a CPU a cohort has at most a COHORTS_PER_WORKER-th of a worker's share, and the last ones
+    are ever smaller; a GPU would rather have all of them together.
     """
     kinds: dict[Kind, list[Run]] = {}
     for run in sorted(runs, key=lambda one: one.learner.seed):
         kinds.setdefault(kind_of(run), []).append(run)
     cohorts: list[list[Run]] = []
     for alike in kinds.values():
-        pieces = min(len(alike), workers * (COHORTS_PER_WORKER if device == "cpu" else 1))
-        cuts = [len(alike) * piece // pieces for piece in range(pieces + 1)]
+        cuts = [
+            0,
+            *itertools.accumulate(_sizes(len(alike), workers) if device == "cpu" else _even(len(alike), workers)),
+        ]
         cohorts += [alike[a:b] for a, b in itertools.pairwise(cuts)]
     # What is begun last is short, so that all workers end at about the same time.
     longest_first = sorted(cohorts, key=lambda cohort: -len(cohort) * work(cohort[0]))
     return [(cohort, None) for cohort in longest_first]
+
+
+def _even(count: int, workers: int) -> list[int]:
+    """One piece a worker, of about the same size.
+
+    >>> _even(8, 3)
+    [2, 3, 3]
+    """
+    pieces = min(count, workers)
+    return [count * (piece + 1) // pieces - count * piece // pieces for piece in range(pieces)]
+
+
+def _sizes(count: int, workers: int) -> list[int]:
+    """Pieces that end with single members: times of cohorts differ, and a worker that is late is late by a little.
+
+    Guided self-scheduling (Polychronopoulos and Kuck, 1987): what is left, shared out, is the size of the next piece.
+
+    >>> _sizes(55, 2)
+    [7, 7, 7, 7, 7, 7, 6, 3, 2, 1, 1]
+    """
+    most, sizes = -(-count // (workers * COHORTS_PER_WORKER)), list[int]()
+    while count:
+        sizes.append(max(1, min(most, count // workers)))
+        count -= sizes[-1]
+    return sizes

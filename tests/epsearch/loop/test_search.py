@@ -149,7 +149,8 @@ def test_the_best_of_the_scores_is_evaluated(small_study, store):
 def test_cohorts_fill_the_workers_and_keep_seeds_together(small_study, store):
     loop = make(small_study(points=11, seeds=5), store, workers=2)
     sizes = [len(job.cohort.learners) for job in loop.ask() if job.phase == "cv"]
-    assert len(sizes) == 8 and sum(sizes) == 55 and max(sizes) - min(sizes) <= 1
+    # At most a quarter of a worker's share, and what is begun last is small: nobody waits long for the last worker.
+    assert sizes == [7, 7, 7, 7, 7, 7, 6, 3, 2, 1, 1] and sum(sizes) == 55
     assert all(len({member.seed for member in job.cohort.learners}) <= 2 for job in loop.ask())
     few = make(small_study(points=3, seeds=1), store, workers=8)
     assert [len(job.cohort.learners) for job in few.ask() if job.phase == "cv"] == [1, 1, 1]
