@@ -11,6 +11,7 @@ from string import Template
 from textwrap import fill
 from typing import Any
 
+import cluster_page
 import strategies_page
 from charts import Range, bars, number, panels, table
 
@@ -280,6 +281,7 @@ SECTIONS: dict[str, tuple[Callable[[Found], tuple[str, dict[str, str]]], str]] =
     "memory": (memory, "uv run python benchmarks/memory.py"),
     "decoding": (decoding, "uv run python benchmarks/decoding.py"),
     "plans": (plans, "uv run python benchmarks/plans.py FOLDER"),
+    "cluster": (cluster_page.section, "uv run python benchmarks/cluster.py"),
     "image_steps": (image_steps, "uv run python benchmarks/image_steps.py"),
     "image_steps_gpu": (image_steps, "python benchmarks/image_steps.py --device cuda"),
     "gpu": (gpu, "python benchmarks/gpu.py"),

@@ -263,3 +263,24 @@ def test_steps_of_residual_networks_can_be_measured():
     assert all(len(times) == 2 and min(times) > 0 for times in seen.values())
     row = image_steps._row(("reduced_resnet18", 16, 4, True), seen[True], 2)
     assert row["members"] == "together" and row["member_steps_per_second"] > 0
+
+
+def test_workers_in_virtual_time_train_a_study_no_faster_than_its_rounds_allow(tmp_path, monkeypatch):
+    import virtual
+
+    monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path / "cache"))
+    options = {"name": "one", "strategy": "grid", "points": 3, "repeats": 2, "seeds": 2, "tasks": 5, "cv_tasks": 3}
+    ran = virtual.run(options, 64, lambda job: 10.0, tmp_path, clock=lambda: 0.0)
+    assert ran.whole == ran.bound == 30.0 and ran.search == 20.0  # two rounds and the evaluation, all members at a time
+    assert ran.busy == 10.0 * ran.members and ran.driver == 0.0
+    alone = virtual.run(options | {"name": "two", "lr": 0.05}, 1, lambda job: 10.0, tmp_path, clock=lambda: 0.0)
+    assert alone.whole == alone.bound == alone.busy == 10.0 * alone.members
+
+
+def test_the_section_of_many_workers_shows_what_was_measured():
+    import cluster_page
+
+    row = {"study": "a grid", "workers": 64, "member_seconds": 1.0, "search": 2.0, "busy_search": 96.0}
+    row |= {"whole": 5.0, "bound": 4.0, "driver": 0.5, "jobs": 100}
+    text, _ = cluster_page.section({"virtual": [row], "load_before": {"virtual": 0.25}, "clock": "processor"})
+    assert "| a grid | 64 | 1 | 75.0 % | 80.0 % | 5.0 | 0.32 |" in text and "processor time" in text
