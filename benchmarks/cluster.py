@@ -84,7 +84,7 @@ def sleeping(config: dict[str, Any], **others: Any) -> None:
     time.sleep(len(job.cohort.learners) * float(os.environ["MEMBER_SECONDS"]))
     value = encode(made_up(job))
     seen = {"pid": os.getpid(), "began": began, "ended": time.time()}
-    tune.report({"steps": 1, "value": value, "seconds": 1.0, "parameter_difference": 0.0, **seen})
+    tune.report({"steps": 1, "value": value, "seconds": 1.0, "parameter_difference": 0.0, "machine": "", **seen})
 
 
 def made_up(job: Any) -> Any:
@@ -128,7 +128,7 @@ def _slept(workers: int) -> dict[str, float]:
     """One search of 4 cohorts of 2 members a worker."""
     import virtual
 
-    from epsearch.runners import trials
+    from epsearch.runners import resources, trials
 
     trials.train = sleeping
     seen: list[dict[str, Any]] = []
@@ -145,7 +145,7 @@ def _slept(workers: int) -> dict[str, float]:
         loop.workers = workers
         source = Watched(loop, monitor)
         begun = time.time()
-        trials.fit(source, "cpu", workers, Path(folder))
+        trials.fit(source, trials.Setting(workers, resources.Share({"cpu": 1.0}), Path(folder)))
         wall = time.time() - begun
         if source.error is not None:
             raise source.error
