@@ -230,7 +230,7 @@ main()
         ("Store.add", 1),
         ("Store.add", 6),
         ("Store.certify", 1),
-        ("SearchLoop._advance", 6),
+        ("SearchLoop._advance", 2),
     ],
 )
 def test_a_kill_leaves_what_the_records_have(epsearch, tmp_path, place, count):

@@ -183,6 +183,7 @@ def test_an_error_in_a_worker_is_one_line(small_study, tmp_path, capfd, monkeypa
     assert "Traceback" not in shown.err + shown.out
 
 
+@pytest.mark.cluster
 def test_workers_of_a_cluster_read_no_data_themselves(small_study, tmp_path, ray_address):
     """The files are gone by then; the driver has read them before."""
     from tests.trainers.streams.test_permuted import write_idx
