@@ -76,19 +76,18 @@ def watch(name: Named, folder: Out = OUT.default, storage: Storage = None, as_js
 
 
 def resume(
-    name: str | None, failed: bool, out: Path | None, storage: str | None, quiet: bool, as_json: bool, **given: Any
+    name: str | None, failed: bool, out: Path, storage: str | None, quiet: bool, as_json: bool, **given: Any
 ) -> None:
     """Train a stored study on, also one that was cancelled or has failed; its options need not be typed again."""
     from epsearch.control import resuming
 
-    folder = OUT.default if out is None else out
-    ledger = url_of(folder, storage)
+    ledger = url_of(out, storage)
     if failed and name is not None:
         raise UsageError(f"--failed resumes all studies that have failed; leave out the name {name!r}")
     for one in resuming.failed(ledger) if failed else [name]:
         wait = bool(given.get("wait"))
         placed = {option: given[option] for option in PLACED}
-        train(resuming.stored(one, ledger, folder, placed), quiet, as_json, wait=wait, resume=True)
+        train(resuming.stored(one, ledger, out, placed), quiet, as_json, wait=wait, resume=True)
 
 
 def delete(

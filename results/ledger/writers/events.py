@@ -73,8 +73,3 @@ def _event(row: Row[Any]) -> Event:
     if not schema.is_moment(row.time):
         raise schema.Damaged(f"time is {row.time}")
     return Event(**values | {"data": schema.json_object("data", row.data)})
-
-
-def newest(connection: Connection, study: str) -> int:
-    """Returns the identifier of a study's newest event; 0 without one."""
-    return connection.execute(select(func.max(events.c.id)).where(events.c.study == study)).scalar_one() or 0
