@@ -7,6 +7,7 @@ ROOMS lists the modules and folders from the doors down; each imports only what 
 
 cli, commands, arguments,
 terminal, doctor                  what people type and read; nothing below them knows rich
+service                           the same over HTTP: an API, pages, a queue
 api                               the functions behind every door
 control                           studies cancelled, watched, resumed, deleted from outside
 stored                            what is done with studies that are stored: verified, written down, moved
@@ -45,6 +46,7 @@ ROOMS = (
         "cli",
         "commands",
         "arguments",
+        "service",
         "terminal",
         "doctor",
         "api",

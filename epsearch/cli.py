@@ -29,7 +29,7 @@ from epsearch.arguments import (
     joined,
     parameter,
 )
-from epsearch.commands import stored, studies
+from epsearch.commands import service, stored, studies
 from epsearch.commands.printing import err, listener, out, printed, url_of
 from epsearch.failures.lines import answered
 from epsearch.ledger.location import kept_within
@@ -124,7 +124,8 @@ def _plan(study: Search, quiet: bool, as_json: bool, extend: bool = False) -> No
 
     with listener(quiet or as_json) as events:
         ahead = session.plan(study, events, extend)
-    printed(facts(in_words(ahead)), ahead.as_json(), as_json)
+    words = in_words(ahead)
+    printed(facts(words), ahead.as_json() | {"words": words}, as_json)
 
 
 for _kind, _help in TRAINING.items():
@@ -171,6 +172,7 @@ studies.add_to(app)
 
 
 stored.add_to(app)
+service.add_to(app)
 
 db = Commands(help="Bring a ledger of an older epsearch up to date.", add_completion=False)
 app.add_typer(db, name="db")

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from results.ledger.certificate import Certificate
-from results.ledger.record import RunRecord
+from results.ledger.record import Certificate, RunRecord
 from results.points import EPSILON, Point, Value, group, is_agem, is_number
 
 __all__ = ["Evaluated", "Point", "Race", "SearchResults", "SearchRound", "Value"]

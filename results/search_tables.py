@@ -7,8 +7,7 @@ from dataclasses import fields
 import pandas as pd
 
 from results.labels import method_label
-from results.ledger.certificate import Certificate
-from results.ledger.record import RunRecord
+from results.ledger.record import Certificate, RunRecord
 from results.metrics import METRICS
 from results.paper.reference import printed_row
 from results.points import AGEM, EPSILON, SOFT_AGEM, Point, by_point, point_label

@@ -10,11 +10,16 @@ from results.ledger.store import Store
 from results.ledger.url import LedgerUrl
 
 
+def known(store: Store) -> list[str]:
+    """Names of all studies: those that were trained, and those that were submitted."""
+    return list(dict.fromkeys([*(row.name for row in store.studies()), *store.submissions()]))
+
+
 @contextmanager
 def changing(name: str | None, storage: LedgerUrl) -> Iterator[Store]:
     """A ledger to write to, which has a study of that name. Raises UsageError."""
     with opened(storage) as store:  # reading: a ledger that is not there must not be made
-        names = [row.name for row in store.studies()]
+        names = known(store)
     if name is not None and name not in names:
         raise UsageError(unknown("study", name, names))
     with open_store(storage) as store:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from epsearch.control.named import known
 from epsearch.events import Events, Progress
 from epsearch.failures.errors import UsageError, unknown
 from epsearch.findings.listing import opened
@@ -34,7 +35,7 @@ def watch(name: str, storage: LedgerUrl, events: Events) -> Seen:
     trained by a version of epsearch that keeps events.
     """
     with opened(storage, Patience(PATIENCE, events.warning)) as store:
-        names = [row.name for row in store.studies()]
+        names = known(store)
         if name not in names:
             raise UsageError(unknown("study", name, names))
         last = 0

@@ -8,7 +8,7 @@ from epsearch.loop.base import Loop
 from epsearch.machine import describe_machine
 from epsearch.session.session import Effort
 from results.labels import count_text, duration_text, points_text
-from results.ledger.certificate import RERUN
+from results.ledger.record import RERUN
 from results.ledger.retry import Patience
 
 

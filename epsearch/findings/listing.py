@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,6 +17,7 @@ from results.ledger.retry import Patience
 from results.ledger.schema import VERSION
 from results.ledger.store import Store, StoreError, StudyRow
 from results.ledger.url import LedgerUrl
+from results.ledger.writers.queue import Submission
 from results.ledger.writers.states import FINISHED, Standing
 from search_spaces.space import Value
 
@@ -44,6 +46,8 @@ class Listed(NamedTuple):
     """ISO-8601 time, UTC."""
     inert: bool = False
     """Whether all values score the same bit for bit, so that the chosen one is no better than any other."""
+    state: str = UNKNOWN
+    """`queued`, `running`, …: one word of `results.ledger.writers.states`; UNKNOWN where nobody has kept it."""
 
 
 class Upgraded(NamedTuple):
@@ -87,8 +91,20 @@ def list_studies(storage: LedgerUrl, out: Path) -> list[Listed]:
     No member is looked at: how far a study is stands in its summary.
     """
     with opened(storage) as store:
-        summaries, standings = store.summaries(), store.standings()
-        return [_listed(row, summaries.get(row.name), standings.get(row.name), storage, out) for row in store.studies()]
+        return listed(store, storage, out)
+
+
+def listed(store: Store, storage: LedgerUrl, out: Path) -> list[Listed]:
+    """The same of an open ledger: studies that were trained, and those that were submitted and have not begun."""
+    summaries, standings, rows = store.summaries(), store.standings(), store.studies()
+    lines = [_listed(row, summaries.get(row.name), standings.get(row.name), storage, out) for row in rows]
+    there = {row.name for row in rows}
+    lines += [
+        _waiting(one, standings[one.study])
+        for one in store.submissions().values()
+        if one.study not in there and one.study in standings
+    ]
+    return sorted(lines, key=lambda line: (line.created, line.name))
 
 
 def upgrade(storage: LedgerUrl, out: Path, tell: Callable[[str], None]) -> Upgraded:
@@ -138,13 +154,23 @@ def opened(storage: LedgerUrl, patience: Patience | None = None, upgrade: bool =
 
 def _listed(row: StudyRow, summary: Summary | None, there: Standing | None, storage: LedgerUrl, out: Path) -> Listed:
     """A line from a study's row and its summary alone, each of which may be damaged or of an older version."""
+    state = UNKNOWN if there is None else there.now
     try:
         study = growth.read(row, storage, out).study
     except Unreadable as error:
-        return Listed(row.name, UNKNOWN, UNKNOWN, error.why, None, None, row.created)
+        return Listed(row.name, UNKNOWN, UNKNOWN, error.why, None, None, row.created, state=state)
     known = summary or Summary(row.name, row.checksum, UNKNOWN, None, None, False)
     status = in_words(there, known.status)
-    return Listed(study.name, study.kind, study.dataset, status, known.chosen, known.score, row.created, known.inert)
+    found = (known.chosen, known.score, row.created, known.inert, state)
+    return Listed(study.name, study.kind, study.dataset, status, *found)
+
+
+def _waiting(one: Submission, there: Standing) -> Listed:
+    """A line of a study of which there is only what was submitted."""
+    options = one.given.get("options", {})
+    created = datetime.fromtimestamp(one.submitted, UTC).isoformat()
+    what = (str(one.given.get("kind", UNKNOWN)), str(options.get("dataset", UNKNOWN)))
+    return Listed(one.study, *what, in_words(there, UNKNOWN), None, None, created, state=there.now)
 
 
 def in_words(there: Standing | None, status: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from epsearch.findings.facts import unfinished
 from epsearch.findings.search import search_results
@@ -13,6 +13,9 @@ from results.ledger.retry import Patience
 from results.search import SearchResults
 from results.table import ComparedRow, ComparisonResults, MemoryResults, MemoryRow
 from search_spaces.published.definition import load_definition
+
+if TYPE_CHECKING:  # pages bring pandas along, which `epsearch list` can do without
+    from results.pages.writing import Figures
 
 UNTUNED = "Every candidate of the tuning lost a seed; trained with the definition's values."
 
@@ -26,6 +29,8 @@ class Reporting(NamedTuple):
     """What a loop knows, in the shape that its pages take; facts of the small print; how long to wait for a ledger."""
     write: Callable[[Any, Path], Path]
     """Writes the pages and tables into a folder; the path of the first page."""
+    figures: Callable[[Any], "Figures"]
+    """The figures of the results, by name; there may be none yet."""
 
 
 def comparison(loop: TableLoop, facts: Mapping[str, str], waiting: Patience | None = None) -> ComparisonResults:
@@ -92,8 +97,27 @@ def _memory_page(results: MemoryResults, folder: Path) -> Path:
     return write_memory_study(results, folder)
 
 
+def _search_figures(results: SearchResults) -> "Figures":
+    from results.pages.search.report import search_figures
+
+    return search_figures(results)
+
+
+def _comparison_figures(results: ComparisonResults) -> "Figures":
+    from results.pages.comparison import comparison_figures
+    from results.pages.comparison_numbers import comparison_table
+
+    return comparison_figures(results, comparison_table(results)) if results.records else {}
+
+
+def _memory_figures(results: MemoryResults) -> "Figures":
+    from results.pages.memory import memory_figures, memory_table
+
+    return memory_figures(memory_table(results)) if results.records else {}
+
+
 REPORTS: dict[str, Reporting] = {
-    Search.kind: Reporting(search_results, _search_page),
-    Comparison.kind: Reporting(comparison, _comparison_page),
-    MemoryStudy.kind: Reporting(memory_study, _memory_page),
+    Search.kind: Reporting(search_results, _search_page, _search_figures),
+    Comparison.kind: Reporting(comparison, _comparison_page, _comparison_figures),
+    MemoryStudy.kind: Reporting(memory_study, _memory_page, _memory_figures),
 }

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from epsearch.failures.errors import UsageError
 from epsearch.findings.evaluated import looks
 from epsearch.findings.facts import unfinished
@@ -12,7 +14,8 @@ from epsearch.loop.certificates import tolerance
 from epsearch.loop.search import SearchLoop
 from results.labels import count_text
 from results.ledger.retry import Patience
-from results.points import point_of, point_text
+from results.metrics import average_accuracy
+from results.points import Point, group, point_of, point_text
 from results.search import Evaluated, Race, SearchResults, SearchRound
 from search_spaces.space import Parameter
 
@@ -22,7 +25,7 @@ def search_results(loop: SearchLoop, facts: Mapping[str, str], waiting: Patience
 
     Raises UsageError before the first round is finished, and where no value has a score.
     """
-    best, study, space = loop.best, loop.study, loop.study.space
+    best, study = loop.best, loop.study
     if best is None and loop.done:
         raise UsageError(
             f"study {study.name!r} has no value left to choose: members of every one diverged; try a smaller --lr"
@@ -30,6 +33,34 @@ def search_results(loop: SearchLoop, facts: Mapping[str, str], waiting: Patience
     if best is None:
         damage = f" ({unused_in_words(unused)})" if (unused := loop.unused()) else ""
         raise UsageError(f"study {study.name!r} has no finished round yet{damage}; run it again to go on")
+    return _results(loop, best.point, best.value, facts, waiting)
+
+
+def search_so_far(loop: SearchLoop, waiting: Patience | None = None) -> SearchResults | None:
+    """The same also while the first round is open, for figures that grow; None before the first member.
+
+    What is chosen is then the point that leads by the members that are there: no verdict may stand on it.
+    """
+    best = loop.best
+    if best is not None:
+        return _results(loop, best.point, best.value, {}, waiting)
+    names, records = loop.study.space.names, loop.search_records()
+    members = group(records, names, (point for one in loop.rounds() for point in one.points))
+    means = {
+        point: float(np.mean([average_accuracy(record.accuracies) for record in there]))
+        for point, there in members.items()
+        if there and all(record.status == "ok" for record in there)
+    }
+    if not means:
+        return None
+    leading = max(means, key=means.__getitem__)
+    return _results(loop, leading, means[leading], {}, waiting)
+
+
+def _results(
+    loop: SearchLoop, chosen: Point, score: float, facts: Mapping[str, str], waiting: Patience | None
+) -> SearchResults:
+    study, space = loop.study, loop.study.space
     searched = zip(*(one.study.space.parameters for one in (*loop.earlier, loop)), strict=True)
     return SearchResults(
         name=study.name,
@@ -39,8 +70,8 @@ def search_results(loop: SearchLoop, facts: Mapping[str, str], waiting: Patience
         parameters=space.names,
         log=tuple(one.name for one in space.parameters if one.log),
         strategy=study.strategy,
-        chosen=best.point,
-        chosen_score=best.value,
+        chosen=chosen,
+        chosen_score=score,
         baseline=study.baseline,
         domain=tuple(map(_hull, searched)),
         seeds=study.seeds,

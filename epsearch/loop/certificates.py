@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from epsearch.loop.jobs import Certify, JobResult, Run
 from epsearch.study.description import Study
-from results.ledger.certificate import ALONE, Certificate
-from results.ledger.record import RunRecord
+from results.ledger.record import ALONE, Certificate, RunRecord
 from results.ledger.store import Found
 from trainers.numeric_path import NumericPath
 

@@ -15,8 +15,7 @@ from epsearch.loop.strategy import Strategist
 from epsearch.study.kinds import Search
 from results.inert import all_equal
 from results.labels import count_text
-from results.ledger.certificate import Certificate
-from results.ledger.record import RunRecord
+from results.ledger.record import Certificate, RunRecord
 from results.points import point_text
 from search_spaces.space import Point, Value
 from search_spaces.strategies import STRATEGIES

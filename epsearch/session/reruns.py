@@ -11,8 +11,7 @@ from epsearch.loop.content import content, records
 from epsearch.loop.jobs import Certify, Job, JobResult, Run
 from epsearch.study.description import Study
 from results.labels import count_text
-from results.ledger.certificate import RERUN, Certificate
-from results.ledger.record import RunRecord
+from results.ledger.record import RERUN, Certificate, RunRecord
 
 if TYPE_CHECKING:
     import numpy as np

@@ -22,8 +22,7 @@ from epsearch.stored.verification import label_of
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from results.files import write_atomically
 from results.labels import on_one_line
-from results.ledger.certificate import Certificate
-from results.ledger.record import RunRecord, array_to_json
+from results.ledger.record import Certificate, RunRecord, array_to_json
 from results.ledger.url import LedgerUrl
 from results.metrics import average_accuracy
 from results.points import point_text

@@ -17,8 +17,7 @@ from epsearch.loop.jobs import Run
 from epsearch.session.again import train_again
 from epsearch.session.session import open_store
 from epsearch.study.description import Study
-from results.ledger.certificate import Certificate
-from results.ledger.record import RunRecord, StudyRow
+from results.ledger.record import Certificate, RunRecord, StudyRow
 from results.ledger.store import StoreError
 from results.ledger.url import LedgerUrl
 from results.points import point_label, point_of

@@ -1,5 +1,6 @@
 """How anything is printed: as it is. Names and paths come from outside, and none of our own text is markup."""
 
+import io
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,16 @@ class PlainConsole(Console):
     def on_broken_pipe(self) -> None:
         """Nobody reads any longer: BrokenPipeError instead of rich's silent end of the program."""
         raise BrokenPipeError(f"standard {'error' if self.stderr else 'output'} is closed")
+
+
+def as_text(shown: RenderableType, width: int, colours: bool) -> str:
+    """What a terminal of so many columns shows."""
+    console = PlainConsole(
+        file=io.StringIO(), width=width, force_terminal=colours, color_system="standard" if colours else None
+    )
+    with console.capture() as capture:
+        console.print(shown)
+    return capture.get()
 
 
 @dataclass(frozen=True)

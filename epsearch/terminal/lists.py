@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # a list of studies is printed without what other commands ne
     from epsearch.doctor import Check
     from epsearch.loop.base import Loop
     from epsearch.preparation.images import Prepared
+    from epsearch.study.description import Study
     from trainers.streams.images.inspection import Inspection
 
 
@@ -32,6 +33,12 @@ def study(loop: "Loop") -> RenderableType:
             **{name: _plain(value) for name, value in loop.study.shown().items() if value is not None},
         }
     )
+
+
+def waiting(row: Listed, study: "Study") -> RenderableType:
+    """Options and state of a study of which nothing but that is known yet."""
+    known = {"study": row.name, "command": row.command, "state": row.status}
+    return facts(known | {name: _plain(value) for name, value in study.shown().items() if value is not None})
 
 
 def _plain(value: Any) -> str:

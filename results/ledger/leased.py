@@ -10,12 +10,13 @@ from results.ledger import schema
 from results.ledger.access import Access, Prepare
 from results.ledger.retry import tried_again
 from results.ledger.url import LedgerUrl
-from results.ledger.writers import claims, events, leases
+from results.ledger.writers import claims, events, leases, queue
 from results.ledger.writers.errors import LeaseHeld, LeaseLost
 from results.ledger.writers.events import Event
 from results.ledger.writers.holder import Holder, here
 from results.ledger.writers.leases import Lease
-from results.ledger.writers.states import CANCELLING, RUNNING, Standing
+from results.ledger.writers.queue import Audited, Submission
+from results.ledger.writers.states import CANCELLING, FAILED, QUEUED, RUNNING, Standing
 
 REGAIN_SECONDS = 1.0
 """Between two tries to get a lease back."""
@@ -110,8 +111,7 @@ class Leased(Access):
 
         reason: why it failed; what cannot be printed becomes spaces.
         """
-        lease = self._own()
-        reason = "".join(letter if letter.isprintable() else " " for letter in reason)
+        lease, reason = self._own(), _one_line(reason)
         with self._transaction("write to") as connection:
             if leases.enter(connection, lease, state, reason):
                 events.append(connection, lease.name, lease.token, [_state(state, reason)])
@@ -191,10 +191,102 @@ class Leased(Access):
         with self._transaction("read") as connection:
             return claims.claimed(connection, sorted(set(keys)))
 
+    @tried_again
+    def submit(self, name: str, given: Mapping[str, Any], priority: int = 0, submitter: str = "") -> None:
+        """Puts a study into the queue, whatever has become of it before. Raises LeaseHeld while somebody trains it.
+
+        given: what is to be trained, as JSON; submitter: the name of who wants it.
+        """
+        with self._transaction("write to") as connection:
+            queue.submit(connection, name, given, priority, submitter)
+            _tell(connection, name, QUEUED)
+
+    @tried_again
+    def submissions(self) -> dict[str, Submission]:
+        """Returns study -> its last submission, in the order in which they are to be trained."""
+        if schema.queue.name not in self._tables:
+            return {}
+        with self._transaction("read") as connection:
+            return queue.submissions(connection)
+
+    @tried_again
+    def close_submission(self, name: str) -> None:
+        """Closes a submission: its study has ended."""
+        with self._transaction("write to") as connection:
+            queue.close(connection, name)
+
+    @tried_again
+    def started(self, name: str, tries: int) -> None:
+        """Keeps how often a process was started for a study of the queue."""
+        with self._transaction("write to") as connection:
+            queue.started(connection, name, tries)
+
+    @tried_again
+    def put_back(self, name: str) -> bool:
+        """Queues a study again that was left running, unless somebody trains it; returns whether it is queued now."""
+        return self._leave(name, QUEUED)
+
+    @tried_again
+    def fail(self, name: str, reason: str) -> bool:
+        """Lets a study of the queue fail that nobody trains, and closes its submission; whether it has failed now.
+
+        reason: why, of any form; what cannot be printed becomes spaces.
+        """
+        return self._leave(name, FAILED, _one_line(reason))
+
+    def _leave(self, name: str, state: str, reason: str = "") -> bool:
+        with self._transaction("write to") as connection:
+            left = queue.leave(connection, name, state, reason)
+            if left:
+                _tell(connection, name, state, reason)
+            return left
+
+    @tried_again
+    def events_behind(self, last: int, most: int) -> list[Event]:
+        """Returns the events of all studies behind one, the oldest first, at most so many."""
+        with self._transaction("read") as connection:
+            return events.after(connection, None, last, most)
+
+    @tried_again
+    def last_event(self) -> int:
+        """Returns the number of the newest event, 0 without one."""
+        with self._transaction("read") as connection:
+            return events.last(connection)
+
+    @tried_again
+    def newest_event(self, name: str, *kinds: str) -> Event | None:
+        """Returns the newest event of a study of one of these kinds; None without one."""
+        if schema.events.name not in self._tables:
+            return None
+        with self._transaction("read") as connection:
+            return events.newest(connection, name, kinds)
+
+    @tried_again
+    def audit(self, who: str, action: str, study: str, detail: Mapping[str, Any]) -> None:
+        """Keeps that somebody has asked for a change; detail: JSON, without secrets."""
+        with self._transaction("write to") as connection:
+            queue.keep(connection, who, action, study, detail)
+
+    @tried_again
+    def audited(self, most: int, name: str | None = None) -> list[Audited]:
+        """Returns the newest changes that were asked for, at most so many, newest first; name: of one study alone."""
+        with self._transaction("read") as connection:
+            return queue.audited(connection, most, name)
+
+
+def _tell(connection: Connection, name: str, state: str, reason: str = "") -> None:
+    there = leases.standing(connection, name)
+    events.append(connection, name, 0 if there is None else there.token, [_state(state, reason)])
+
 
 def _begin(connection: Connection, lease: Lease) -> None:
     leases.begin(connection, lease)
     events.append(connection, lease.name, lease.token, [_state(RUNNING)])
+
+
+def _one_line(reason: str) -> str:
+    """Returns a reason in which what cannot be printed is a space."""
+    return "".join(letter if letter.isprintable() else " " for letter in reason)
 
 
 def _state(state: str, reason: str = "") -> tuple[str, dict[str, str]]:

@@ -67,7 +67,23 @@ def add_states(connection: Connection) -> None:
     connection.exec_driver_sql("CREATE INDEX epsearch_events_of ON epsearch_events (study, id)")
 
 
-MIGRATIONS: dict[int, Callable[[Connection], None]] = {3: add_summaries, 4: add_leases, 5: add_states}
+def add_queue(connection: Connection) -> None:
+    """Adds the tables of what was submitted, and of who has asked for what."""
+    on_sqlite = connection.dialect.name == "sqlite"
+    number = "DOUBLE" if on_sqlite else "DOUBLE PRECISION"
+    connection.exec_driver_sql(
+        "CREATE TABLE epsearch_queue (study VARCHAR(255) NOT NULL, open INTEGER NOT NULL, priority INTEGER NOT NULL, "
+        f"submitted {number} NOT NULL, submitter VARCHAR(255) NOT NULL, given TEXT NOT NULL, tries INTEGER NOT NULL, "
+        "PRIMARY KEY (study))"
+    )
+    numbered = "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT" if on_sqlite else "BIGSERIAL NOT NULL PRIMARY KEY"
+    connection.exec_driver_sql(
+        f"CREATE TABLE epsearch_audit (id {numbered}, time {number} NOT NULL, who VARCHAR(255) NOT NULL, "
+        "action VARCHAR(255) NOT NULL, study VARCHAR(255) NOT NULL, detail TEXT NOT NULL)"
+    )
+
+
+MIGRATIONS: dict[int, Callable[[Connection], None]] = {3: add_summaries, 4: add_leases, 5: add_states, 6: add_queue}
 """Version -> the step to the next version, in the transaction of the connection.
 
 A migration that has been released is never changed. It is written in SQL and uses nothing of `schema`, which describes

@@ -12,11 +12,10 @@ from sqlalchemy import ColumnElement, Connection, Row, Table, func, select
 
 from results.ledger import schema
 from results.ledger.access import Found
-from results.ledger.certificate import ALONE, KINDS, RERUN, Certificate
 from results.ledger.database import in_groups, insert_new, insertion
 from results.ledger.errors import StoreError, StudyConflict, conflict
 from results.ledger.leased import Leased
-from results.ledger.record import RunRecord, StudyRow, Summary, mapping_to_json
+from results.ledger.record import ALONE, KINDS, RERUN, Certificate, RunRecord, StudyRow, Summary, mapping_to_json
 from results.ledger.retry import tried_again
 from results.ledger.writers import claims, leases
 from results.ledger.writers.errors import LeaseHeld
@@ -148,13 +147,14 @@ class Store(Leased):
 
     @tried_again
     def delete_study(self, name: str, keys: Collection[str]) -> None:
-        """Deletes a study that is ours, with its events and summary, and those members and what was said of them.
+        """Deletes a study that is ours, with all that is said of it, and those members with what was said of them.
 
         The row of its lease stays: whoever trained it before must not write to a new study of that name.
         """
         with self._writing(name) as connection:
             self._drop_runs(connection, keys)
-            connection.execute(schema.events.delete().where(schema.events.c.study == name))
+            for table in (schema.events, schema.queue):
+                connection.execute(table.delete().where(table.c.study == name))
             for table in (schema.summaries, schema.studies):
                 connection.execute(table.delete().where(table.c.name == name))
 

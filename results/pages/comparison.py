@@ -25,13 +25,7 @@ def write_comparison(comparison: ComparisonResults, folder: Path) -> Path:
     runs, as `write_page` writes them.
     """
     table, ranked = comparison_table(comparison), ranking(comparison)
-    sheet, rows = comparison_sheet(comparison, table), [(row.label, row.records) for row in comparison.rows]
-    # A new figure is one line here.
-    figures: Figures = {
-        "accuracy_curve": (over_tasks, over_tasks.numbers(rows, "A_k")),
-        "forgetting_curve": (over_tasks, over_tasks.numbers(rows, "F_k")),
-        "transfer": (transfer, transfer.numbers(table)),
-    }
+    sheet, figures = comparison_sheet(comparison, table), comparison_figures(comparison, table)
     tables = {"comparison": table, "ranking": ranked.table}
     alone = sheet.alone(comparison.notes)
     return write_page(
@@ -42,6 +36,16 @@ def write_comparison(comparison: ComparisonResults, folder: Path) -> Path:
         alone,
         comparison.records,
     )
+
+
+def comparison_figures(comparison: ComparisonResults, table: pd.DataFrame) -> Figures:
+    """Returns every figure of a comparison, from the `comparison_table`. A new figure is one line here."""
+    rows = [(row.label, row.records) for row in comparison.rows]
+    return {
+        "accuracy_curve": (over_tasks, over_tasks.numbers(rows, "A_k")),
+        "forgetting_curve": (over_tasks, over_tasks.numbers(rows, "F_k")),
+        "transfer": (transfer, transfer.numbers(table)),
+    }
 
 
 def comparison_sheet(comparison: ComparisonResults, table: pd.DataFrame) -> Sheet:

@@ -27,10 +27,15 @@ def write_memory_study(study: MemoryResults, folder: Path) -> Path:
     """
     table = memory_table(study)
     sheet = memory_sheet(study, table)
-    figures: Figures = {"memory_panels": (memory_panels, memory_panels.numbers(table))}
+    figures = memory_figures(table)
     html = partial(_page, study, table, sheet, figures)
     alone = sheet.alone(study.notes)
     return write_page(folder / "memory.html", html, {"memory": table}, figures, alone, study.records)
+
+
+def memory_figures(table: pd.DataFrame) -> Figures:
+    """Returns every figure of a memory study, from the `memory_table`."""
+    return {"memory_panels": (memory_panels, memory_panels.numbers(table))}
 
 
 def memory_table(study: MemoryResults) -> pd.DataFrame:

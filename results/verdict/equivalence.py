@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from results.labels import count_text, difference_text, points_text
-from results.ledger.certificate import Certificate
+from results.ledger.record import Certificate
 from results.search import SearchResults
 
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from results.ledger.certificate import Certificate
 from results.ledger.database import KEYS_PER_QUERY
-from results.ledger.record import RunRecord, Summary
+from results.ledger.record import Certificate, RunRecord, Summary
 from results.ledger.store import Store, StoreError
 from results.ledger.writers import claims, leases
 from tests.support.leases import FAR, change, content, has_to_wait, waits_for_nobody

@@ -11,9 +11,8 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import select
 
-from results.ledger.certificate import Certificate
 from results.ledger.errors import StoreGone
-from results.ledger.record import Summary
+from results.ledger.record import Certificate, Summary
 from results.ledger.retry import Patience
 from results.ledger.store import Store, StoreError
 from results.ledger.writers import leases

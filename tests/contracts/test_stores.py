@@ -15,9 +15,8 @@ import pytest
 from sqlalchemy import create_engine
 
 from results.ledger import schema
-from results.ledger.certificate import Certificate
 from results.ledger.database import connect
-from results.ledger.record import Summary, same_result
+from results.ledger.record import Certificate, Summary, same_result
 from results.ledger.store import Store, StoreError, StudyConflict
 from results.ledger.url import without_passwords
 from tests.support.limits import HANGS

@@ -17,9 +17,8 @@ import pytest
 from results import archive
 from results.archive import MANIFEST, PARTS, Archive, ArchiveError, write
 from results.ledger import schema
-from results.ledger.certificate import RERUN, Certificate
 from results.ledger.database import KEYS_PER_QUERY
-from results.ledger.record import Summary, same_result
+from results.ledger.record import RERUN, Certificate, Summary, same_result
 from results.ledger.store import Store, StoreError, StudyConflict
 from results.ledger.writers.errors import LeaseHeld
 from results.ledger.writers.holder import here

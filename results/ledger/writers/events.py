@@ -4,7 +4,7 @@ Identifiers grow with every change of the ledger: whoever has seen all events up
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -56,15 +56,33 @@ def append(connection: Connection, study: str, token: int, new: Sequence[tuple[s
     connection.execute(events.delete().where(events.c.study == study, events.c.id <= oldest))
 
 
-def after(connection: Connection, study: str, last: int, most: int) -> list[Event]:
-    """Returns the events of a study behind one, the oldest first, at most so many; unreadable ones are left out."""
-    query, found = select(events).where(events.c.study == study).order_by(events.c.id), list[Event]()
+def after(connection: Connection, study: str | None, last: int, most: int) -> list[Event]:
+    """Returns the events of a study behind one, the oldest first, at most so many; unreadable ones are left out.
+
+    study: None for those of all studies.
+    """
+    query, found = select(events).order_by(events.c.id), list[Event]()
+    query = query if study is None else query.where(events.c.study == study)
     while rows := connection.execute(query.where(events.c.id > last).limit(most - len(found))).all():
         last = rows[-1].id
         for row in rows:
             with suppress(schema.Damaged):
                 found.append(_event(row))
     return found
+
+
+def last(connection: Connection) -> int:
+    """Returns the number of the newest event, 0 without one."""
+    return int(connection.execute(select(func.coalesce(func.max(events.c.id), 0))).scalar_one())
+
+
+def newest(connection: Connection, study: str, kinds: Collection[str]) -> Event | None:
+    """Returns the newest event of a study of one of these kinds; None without one, or where that is unreadable."""
+    query = select(events).where(events.c.study == study, events.c.kind.in_(kinds)).order_by(events.c.id.desc())
+    row = connection.execute(query.limit(1)).one_or_none()
+    with suppress(schema.Damaged):
+        return None if row is None else _event(row)
+    return None
 
 
 def _event(row: Row[Any]) -> Event:

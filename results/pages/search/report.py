@@ -24,7 +24,7 @@ def write_report(results: SearchResults, folder: Path) -> Path:
     """
     if not results.rounds:
         raise ValueError(f"study {results.name!r} has no finished round to report; allowed: at least one")
-    figures = _figures(results)
+    figures = search_figures(results)
     tables = {
         "search": search_table(results),
         "evaluation": evaluation_table(results),
@@ -36,8 +36,8 @@ def write_report(results: SearchResults, folder: Path) -> Path:
     return write_page(folder / "report.html", partial(_page, results, figures), tables, figures, runs=runs)
 
 
-def _figures(results: SearchResults) -> Figures:
-    """Returns every figure. A new figure is one line here and one in `_page`."""
+def search_figures(results: SearchResults) -> Figures:
+    """Returns every figure of a search. A new figure is one line here and one in `_page`."""
     # One number has a curve; several, or choices, have no axis in common.
     name = results.parameters[0]
     of_points: Figures = (

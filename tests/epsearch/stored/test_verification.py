@@ -16,7 +16,7 @@ from epsearch.stored import verification
 from epsearch.stored.verification import verify
 from epsearch.study.kinds import Comparison, MemoryStudy
 from results.ledger import schema
-from results.ledger.certificate import ALONE, RERUN
+from results.ledger.record import ALONE, RERUN
 from results.ledger.store import Store
 from tests.epsearch.conftest import TINY
 from tests.support import ledgers

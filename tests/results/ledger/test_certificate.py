@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from results.ledger.certificate import Certificate
+from results.ledger.record import Certificate
 from results.ledger.store import Store
 from results.pages.search.report import write_report
 from results.pages.search.sections import warnings

@@ -15,11 +15,10 @@ import pytest
 from sqlalchemy import Connection, inspect, text
 
 from results.ledger import database, layout, migrations, schema
-from results.ledger.certificate import Certificate
 from results.ledger.database import connect
 from results.ledger.errors import StoreUnavailable
 from results.ledger.migrations import MIGRATIONS
-from results.ledger.record import Summary, same_result
+from results.ledger.record import Certificate, Summary, same_result
 from results.ledger.store import Store, StoreError
 from results.ledger.url import LedgerUrl
 from results.ledger.writers.holder import here
@@ -60,7 +59,25 @@ VERSION_5 = (
     """CREATE TABLE epsearch_claims (
         key VARCHAR(64) NOT NULL, study VARCHAR(255) NOT NULL, token BIGINT NOT NULL, PRIMARY KEY (key))""",
 )
-ADDED = {3: VERSION_3, 4: VERSION_4, 5: VERSION_5}
+# And version 6; SQLite numbers events in another way.
+VERSION_6 = (
+    "ALTER TABLE epsearch_leases ADD COLUMN state VARCHAR(16) NOT NULL DEFAULT 'running'",
+    "ALTER TABLE epsearch_leases ADD COLUMN reason TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE epsearch_leases ADD COLUMN changed DOUBLE PRECISION NOT NULL DEFAULT 0",
+    """CREATE TABLE epsearch_reruns (
+        key VARCHAR(64) NOT NULL, accuracy_difference DOUBLE PRECISION NOT NULL,
+        parameter_difference DOUBLE PRECISION NOT NULL, created VARCHAR(64) NOT NULL, checksum VARCHAR(64) NOT NULL,
+        PRIMARY KEY (key))""",
+    """CREATE TABLE epsearch_events (
+        id BIGSERIAL NOT NULL PRIMARY KEY, study VARCHAR(255) NOT NULL, token BIGINT NOT NULL,
+        kind VARCHAR(16) NOT NULL, data TEXT NOT NULL, time DOUBLE PRECISION NOT NULL)""",
+    "CREATE INDEX epsearch_events_of ON epsearch_events (study, id)",
+)
+ON_SQLITE = {
+    "DOUBLE PRECISION": "DOUBLE",
+    "BIGSERIAL NOT NULL PRIMARY KEY": "INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT",
+}
+ADDED = {3: VERSION_3, 4: VERSION_4, 5: VERSION_5, 6: VERSION_6}
 STUDY = schema.study_to_row("demo", {"repeats": 5}, "2025-11-21T00:00:00+00:00")
 GROWN = schema.study_to_row("grown", {"repeats": 6}, "2025-11-22T00:00:00+00:00")
 SUMMARY = Summary("demo", STUDY["checksum"], "finished", {"epsilon": 0.1}, 1 / 3, False)
@@ -71,10 +88,10 @@ SUMMARIES = [
     Summary(name, "before", status, None, None, False)
     for name, status in (("begun", "repeat 1"), ("grown", "finished"))
 ]
-TOLD = f"the ledger had schema version 5 and was brought up to {schema.VERSION}"
+TOLD = f"the ledger had schema version 6 and was brought up to {schema.VERSION}"
 
 
-def make_older(url: str, number: int = 5) -> None:
+def make_older(url: str, number: int = 6) -> None:
     """A ledger of an older version with MEMBERS and the study `demo`."""
     statements = [statement for version, new in ADDED.items() if version <= number for statement in new]
     rows = [("schema", {"id": 1, "version": number}), ("studies", STUDY)]
@@ -83,8 +100,9 @@ def make_older(url: str, number: int = 5) -> None:
     engine = connect(url)
     with engine.begin() as connection:
         for statement in statements:
-            own = statement.replace("DOUBLE PRECISION", "DOUBLE") if engine.name == "sqlite" else statement
-            connection.exec_driver_sql(own)
+            for made, own in ON_SQLITE.items() if engine.name == "sqlite" else ():
+                statement = statement.replace(made, own)
+            connection.exec_driver_sql(statement)
         for table, row in rows:
             connection.execute(text(insert(table, row)), row)
     engine.dispose()
@@ -131,7 +149,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def check_members(store: Store, number: int = 5) -> None:
+def check_members(store: Store, number: int = 6) -> None:
     found = store.get(KEYS)
     assert not found.damaged and len(found) == len(MEMBERS)
     assert all(same_result(found[member.key], member) for member in MEMBERS)
@@ -152,7 +170,7 @@ def test_it_is_read_as_it_is(url: str) -> None:
     with Store.read(url) as store:
         check_members(store)
         assert len(store.all_runs()) == len(MEMBERS) and store.told == ""
-    assert (version(url), tables(url)) == (5, before)
+    assert (version(url), tables(url)) == (6, before)
 
 
 @pytest.mark.parametrize("number", ADDED)
@@ -162,7 +180,7 @@ def test_nothing_is_lost_and_everything_new_works(url: str, number: int) -> None
         with opened(url) as store:
             check_members(store, number)
             assert len(store.all_runs()) == len(MEMBERS)
-            assert store.told.startswith(TOLD.replace("5", str(number), 1)) if turn == 0 else store.told == ""
+            assert store.told.startswith(TOLD.replace("6", str(number), 1)) if turn == 0 else store.told == ""
         assert version(url) == schema.VERSION
     with Store.open(url) as store:
         assert store.add([record(seed=9), *MEMBERS]) == 1
@@ -174,11 +192,16 @@ def test_nothing_is_lost_and_everything_new_works(url: str, number: int) -> None
         assert [one.id for one in store.events("demo")] == [1, 2, 3]
         standing = store.standing("demo")
         assert standing is not None and standing.state == FINISHED
+        store.release()
+        store.submit("demo", {"kind": "run"})
+        assert store.submissions()["demo"].open and store.last_event() == 4
+        store.audit("me", "submit", "demo", {})
+        assert [one.who for one in store.audited(10)] == ["me"]
 
 
 def test_a_study_that_was_finished_is_and_any_other_was_left_running(url: str) -> None:
     """A summary of what a study was before it grew says nothing."""
-    make_older(url)
+    make_older(url, 5)
     engine = connect(url)
     with engine.begin() as connection:
         connection.execute(text(insert("studies", GROWN)), GROWN)
@@ -199,9 +222,9 @@ DAMAGE = {
     "DROP TABLE epsearch_leases": "epsearch_leases",
     "DROP TABLE epsearch_claims": "there is no table epsearch_claims",
     "ALTER TABLE epsearch_leases DROP COLUMN expires": "epsearch_leases has no column expires",
-    "ALTER TABLE epsearch_leases ADD COLUMN state VARCHAR(16)": "state",
+    "CREATE TABLE epsearch_audit (id TEXT PRIMARY KEY)": "epsearch_audit",
     "ALTER TABLE epsearch_summaries RENAME TO other": "there is no table epsearch_summaries",
-    "CREATE TABLE epsearch_events (id INTEGER PRIMARY KEY)": "epsearch_events",
+    "CREATE TABLE epsearch_queue (id INTEGER PRIMARY KEY)": "epsearch_queue",
 }
 
 
@@ -215,7 +238,7 @@ def test_tables_that_are_damaged_are_one_line_and_stay_as_they_are(url: str, sta
     before = tables(url)
     with pytest.raises(StoreError, match=DAMAGE[statement]) as caught:
         opened(url)
-    assert "\n" not in str(caught.value) and (version(url), tables(url)) == (5, before)
+    assert "\n" not in str(caught.value) and (version(url), tables(url)) == (6, before)
 
 
 @pytest.mark.parametrize("number", ADDED)
@@ -233,15 +256,15 @@ def test_sqlite_is_copied_first(tmp_path: Path) -> None:
     url, file = on_sqlite(tmp_path)
     file.chmod(0o640)
     with Store.open(url) as store:
-        assert store.told == f"{TOLD}; the ledger as it was before is kept in {file}.v5"
-    assert names(tmp_path) == ["ledger.db", "ledger.db.v5"]
-    copy = f"sqlite:///{file}.v5"
-    assert (tmp_path / "ledger.db.v5").stat().st_mode & 0o777 == 0o640
+        assert store.told == f"{TOLD}; the ledger as it was before is kept in {file}.v6"
+    assert names(tmp_path) == ["ledger.db", "ledger.db.v6"]
+    copy = f"sqlite:///{file}.v6"
+    assert (tmp_path / "ledger.db.v6").stat().st_mode & 0o777 == 0o640
     with Store.read(copy) as store:
         check_members(store)
-    with closing(sqlite3.connect(f"{file}.v5")) as connection:
+    with closing(sqlite3.connect(f"{file}.v6")) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        assert connection.execute("SELECT version FROM epsearch_schema").fetchone() == (5,)
+        assert connection.execute("SELECT version FROM epsearch_schema").fetchone() == (6,)
 
 
 def test_what_another_program_has_just_written_is_in_the_copy(tmp_path: Path) -> None:
@@ -253,13 +276,13 @@ def test_what_another_program_has_just_written_is_in_the_copy(tmp_path: Path) ->
             other.execute(insert("runs", late), late)
         assert (tmp_path / "ledger.db-wal").stat().st_size > 0
         Store.open(url).close()
-    with Store.read(f"sqlite:///{file}.v5") as copy:
+    with Store.read(f"sqlite:///{file}.v6") as copy:
         assert len(copy.all_runs()) == len(MEMBERS) + 1
 
 
 def test_a_copy_of_another_time_stays(tmp_path: Path) -> None:
     url, file = on_sqlite(tmp_path)
-    older, second = tmp_path / "ledger.db.v5", tmp_path / "ledger.db.v5.2"
+    older, second = tmp_path / "ledger.db.v6", tmp_path / "ledger.db.v6.2"
     older.write_bytes(b"of last year")
     with Store.open(url) as store:
         assert store.told.endswith(f"is kept in {second}")
@@ -267,7 +290,7 @@ def test_a_copy_of_another_time_stays(tmp_path: Path) -> None:
     file.write_bytes(second.read_bytes())  # gone back to
     with Store.open(url) as store:
         assert store.told.endswith(f"is kept in {second}")
-    assert names(tmp_path) == ["ledger.db", "ledger.db.v5", "ledger.db.v5.2"]
+    assert names(tmp_path) == ["ledger.db", "ledger.db.v6", "ledger.db.v6.2"]
 
 
 @pytest.mark.parametrize("name", ["what?.db", "100%.db", "a#b.db", b"caf\xe9.db".decode(errors="surrogateescape")])
@@ -276,19 +299,19 @@ def test_any_name_will_do(tmp_path: Path, name: str) -> None:
     make_older(url.revealed)
     with Store.open(url) as store:
         assert store.told
-    assert names(tmp_path) == [name, f"{name}.v5"]
+    assert names(tmp_path) == [name, f"{name}.v6"]
 
 
 def test_without_a_copy_nothing_changes(tmp_path: Path) -> None:
     url, file = on_sqlite(tmp_path)
     before = file.read_bytes()
-    (tmp_path / "ledger.db.v5.part").mkdir()
+    (tmp_path / "ledger.db.v6.part").mkdir()
     with pytest.raises(
         StoreUnavailable, match=r"^cannot copy the ledger to .*\.part before .*; the ledger is unchanged$"
     ) as one:
         Store.open(url)
     assert "\n" not in str(one.value)
-    assert file.read_bytes() == before and names(tmp_path) == ["ledger.db", "ledger.db.v5.part"]
+    assert file.read_bytes() == before and names(tmp_path) == ["ledger.db", "ledger.db.v6.part"]
 
 
 def test_another_database_is_brought_up_to_date_by_the_command_alone(url: str) -> None:
@@ -296,10 +319,10 @@ def test_another_database_is_brought_up_to_date_by_the_command_alone(url: str) -
         pytest.skip("a file is copied and brought up to date by whoever writes to it")
     make_older(url)
     before = tables(url)
-    with pytest.raises(StoreError, match=r"^the ledger has schema version 5, .* `epsearch db upgrade`") as one:
+    with pytest.raises(StoreError, match=r"^the ledger has schema version 6, .* `epsearch db upgrade`") as one:
         Store.open(url)
     assert "\n" not in str(one.value)
-    assert (version(url), tables(url)) == (5, before)
+    assert (version(url), tables(url)) == (6, before)
     with Store.upgrade(url) as store:
         assert store.told == TOLD
         check_members(store)
@@ -316,14 +339,14 @@ def test_a_failure_halfway_leaves_it_as_it_was(url: str, monkeypatch: pytest.Mon
     before = tables(url)
 
     def half(connection: Connection) -> None:
-        migrations.add_states(connection)
+        migrations.add_queue(connection)
         connection.exec_driver_sql("ALTER TABLE epsearch_runs ADD COLUMN seed BIGINT")  # which is there already
 
     with monkeypatch.context() as broken:
-        broken.setitem(MIGRATIONS, 5, half)
+        broken.setitem(MIGRATIONS, 6, half)
         with pytest.raises(StoreError, match="seed"):
             opened(url)
-    assert (version(url), tables(url)) == (5, before)
+    assert (version(url), tables(url)) == (6, before)
     with opened(url) as store:
         check_members(store)
 
@@ -331,13 +354,13 @@ def test_a_failure_halfway_leaves_it_as_it_was(url: str, monkeypatch: pytest.Mon
 def test_a_migration_that_does_not_do_its_work_is_undone(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     make_older(url)
     with monkeypatch.context() as broken:
-        broken.setitem(MIGRATIONS, 5, lambda connection: None)
-        with pytest.raises(StoreError, match="there is no table epsearch_reruns"):
+        broken.setitem(MIGRATIONS, 6, lambda connection: None)
+        with pytest.raises(StoreError, match="there is no table epsearch_queue"):
             opened(url)
-    assert version(url) == 5
+    assert version(url) == 6
 
 
-@pytest.mark.parametrize("old", [True, False], ids=["version 5", "new"])
+@pytest.mark.parametrize("old", [True, False], ids=["version 6", "new"])
 def test_many_threads_open_it_at_once(url: str, old: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "BUSY_SECONDS", HANGS)
     if old:
@@ -372,7 +395,7 @@ def test_two_processes_bring_it_up_to_date_once(tmp_path: Path) -> None:
     assert sum(TOLD in out for out, _ in outputs) == 1
     with Store.open(url) as store:
         assert len(store.all_runs()) == len(MEMBERS) + 2
-    assert names(tmp_path) == ["ledger.db", "ledger.db.v5"]
+    assert names(tmp_path) == ["ledger.db", "ledger.db.v6"]
 
 
 # Where a process is killed: what of the program is put in the place of what.
@@ -381,7 +404,7 @@ KILLED = {
     "in the copy": "migrations._flush = die",
     "before the copy has its name": "migrations._names = die",
     "after the copy": "layout.migrate = die",
-    "between table and version": "migrations.MIGRATIONS[5] = after(migrations.add_states)",
+    "between table and version": "migrations.MIGRATIONS[6] = after(migrations.add_queue)",
     "before the end": "layout.migrate = after(migrations.migrate)",
 }
 CHILD = """
@@ -408,24 +431,24 @@ def test_a_kill_leaves_the_old_ledger_and_no_more_than_one_copy(tmp_path: Path, 
         assert subprocess.run(command, cwd=ROOT, timeout=HANGS).returncode == -signal.SIGKILL
         with Store.read(url) as store:
             check_members(store)
-    assert version(url) == 5
+    assert version(url) == 6
     with Store.open(url) as store:
-        assert store.told == f"{TOLD}; the ledger as it was before is kept in {file}.v5"
+        assert store.told == f"{TOLD}; the ledger as it was before is kept in {file}.v6"
         check_members(store)
-    assert names(tmp_path) == ["ledger.db", "ledger.db.v5"]
+    assert names(tmp_path) == ["ledger.db", "ledger.db.v6"]
     with closing(sqlite3.connect(file)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-@pytest.mark.parametrize("number", [3, 4])
+@pytest.mark.parametrize("number", [3, 4, 5])
 def test_a_version_before_the_last_two_is_brought_up_to_date_but_not_read(url: str, number: int) -> None:
     make_older(url, number)
-    wanted = f"schema version {number}, this epsearch writes 6 and reads 5 and 6; `epsearch db upgrade` brings it"
+    wanted = f"schema version {number}, this epsearch writes 7 and reads 6 and 7; `epsearch db upgrade` brings it"
     with pytest.raises(StoreError, match=f"^the ledger has {wanted}"):
         Store.read(url)
     assert version(url) == number
     with opened(url) as store:
-        assert store.told.startswith(f"the ledger had schema version {number} and was brought up to 6")
+        assert store.told.startswith(f"the ledger had schema version {number} and was brought up to 7")
         check_members(store, number)
     with Store.read(url) as store:
         check_members(store, number)

@@ -1,0 +1,229 @@
+"""What the API answers: its models, and how they are made of what the rooms below know."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from fastapi.sse import ServerSentEvent
+from pydantic import BaseModel, Field
+
+from epsearch.findings.listing import UNKNOWN, Listed
+from epsearch.service import found as findings
+from epsearch.service.studies import OURS, Described
+from epsearch.study import description
+from epsearch.study.kinds import Search
+from results.ledger.writers import events, queue
+from results.search import SearchResults
+from results.verdict.answer import answer as in_words
+from results.verdict.assessment import trust
+
+
+class Refusal(BaseModel):
+    """Why something was not done."""
+
+    detail: str | list[Any] = Field(description="One line; a list where the form of the request is wrong.")
+
+
+class Line(BaseModel):
+    """One study of a list."""
+
+    name: str
+    kind: str = Field(description="run, compare or memory; – where it cannot be read.")
+    dataset: str
+    state: str = Field(
+        description="queued, running, cancelling, cancelled, failed, finished or interrupted; – if unknown."
+    )
+    status: str = Field(description="How far it is, in words.")
+    chosen: dict[str, float | int | str] | None = Field(description="The best point so far of a search.")
+    score: float | None = Field(description="Mean A_T in [0, 1] that chose it.")
+    inert: bool = Field(description="Whether all values score the same bit for bit.")
+    created: str = Field(description="ISO-8601, UTC.")
+
+
+class Studies(BaseModel):
+    """A page of a list."""
+
+    studies: list[Line]
+    total: int = Field(description="Of all pages.")
+    page: int
+
+
+class Progress(BaseModel):
+    """How far a training is."""
+
+    stage: str
+    known: int = Field(description="Members of the stage that have been trained.")
+    wanted: int = Field(description="Members of the stage.")
+    headline: str
+    member_steps: int
+    speed: float | None = Field(description="Member-steps per second.")
+    eta: float | None = Field(description="Seconds to go.")
+    eta_low: float | None = Field(None, description="The shortest that is likely.")
+    eta_high: float | None = Field(None, description="The longest that is likely.")
+    seconds: float = Field(description="Since this run of it began.")
+
+
+class Verdict(BaseModel):
+    """What can be said about the best value."""
+
+    kind: str = Field(description="resolved, edge, flat, diverging or inert.")
+    text: str
+    advice: str
+    low: float | None
+    high: float | None
+
+
+class Answer(Line):
+    """How one study stands."""
+
+    reason: str = Field(description="Why it failed.")
+    priority: int | None = Field(description="In the queue; null where it was not submitted.")
+    submitter: str | None = Field(description="Name of the token that submitted it.")
+    progress: Progress | None
+
+
+class Study(Answer):
+    """One study with what it has found."""
+
+    found: str = Field(description="The best so far, in words.")
+    answer: str | None = Field(description="The answer of a search, in words.")
+    verdict: Verdict | None
+    members: int = Field(description="In the ledger.")
+    config: dict[str, Any] = Field(description="Options, but for those that say where things are.")
+
+
+class Event(BaseModel):
+    """One event of a study."""
+
+    id: int = Field(description="Number of the change of the ledger.")
+    study: str
+    kind: str = Field(description="begin, plan, progress, note, warning, records or state.")
+    data: dict[str, Any]
+    time: float = Field(description="Seconds since 1970.")
+
+
+class Change(BaseModel):
+    """One change that somebody has asked for."""
+
+    id: int
+    time: float = Field(description="Seconds since 1970.")
+    who: str = Field(description="Name of the token.")
+    action: str
+    study: str
+    detail: str
+
+
+class Figure(BaseModel):
+    """A figure with its data."""
+
+    name: str
+    caption: str
+    drawing: dict[str, Any] = Field(description="plotly's JSON: data and layout.")
+    tables: dict[str, list[dict[str, Any]]] = Field(description="Name of a table -> its rows.")
+
+
+class Removed(BaseModel):
+    """What was deleted."""
+
+    name: str
+    members: int
+    shared: int = Field(description="Members that stay, as other studies use them.")
+
+
+class Sharing(BaseModel):
+    """Two studies and what they share."""
+
+    studies: tuple[str, str]
+    members: int
+
+
+class Ledger(BaseModel):
+    """What a ledger has."""
+
+    runs: int
+    studies: dict[str, int] = Field(description="Study -> its members that are there.")
+    shared: list[Sharing]
+    unused: int = Field(description="Runs that no study uses.")
+
+
+def chosen(
+    lines: Iterable[Listed], state: str | None, dataset: str | None, kind: str | None, search: str | None
+) -> list[Listed]:
+    """Those that fit what is given, the newest first."""
+    return [
+        one
+        for one in reversed([*lines])
+        if state in (None, "", one.state)
+        and dataset in (None, "", one.dataset)
+        and kind in (None, "", one.command)
+        and (not search or search.casefold() in one.name.casefold())
+    ]
+
+
+def line(one: Listed) -> Line:
+    """One line of a list."""
+    values = one._asdict()
+    return Line(**values | {"kind": values.pop("command"), "chosen": None if one.chosen is None else dict(one.chosen)})
+
+
+def answer(one: Described) -> Answer:
+    """How a study stands."""
+    submission = one.submission
+    return Answer(
+        **line(one.listed).model_dump(),
+        reason="" if one.standing is None else one.standing.reason,
+        priority=None if submission is None else submission.priority,
+        submitter=None if submission is None else submission.submitter,
+        progress=_progress(one),
+    )
+
+
+def study(one: Described, stored: description.Study, found: "findings.Found | None") -> Study:
+    """The same with what was found, None before there is anything."""
+    said = verdict = None
+    if found is not None and found.results is not None and stored.kind == Search.kind:
+        results = cast(SearchResults, found.results)
+        said, verdict = in_words(results), _verdict(results)
+    return Study(
+        **answer(one).model_dump(),
+        found=UNKNOWN if found is None else found.headline,
+        answer=said,
+        verdict=verdict,
+        members=0 if found is None else len(found.records),
+        config={name: value for name, value in stored.shown().items() if name not in OURS},
+    )
+
+
+def event(one: events.Event) -> Event:
+    """An event as JSON has it."""
+    return Event(**{name: value for name, value in one._asdict().items() if name != "token"})
+
+
+def sent(one: events.Event | None) -> ServerSentEvent:
+    """An event as a stream has it; None is a sign of life."""
+    if one is None:
+        return ServerSentEvent(comment="still here")
+    return ServerSentEvent(data=event(one).model_dump(), event=one.kind, id=str(one.id))
+
+
+def change(one: queue.Audited) -> Change:
+    """A change that was asked for, as JSON has it."""
+    return Change(**one._asdict())
+
+
+def when(seconds: float) -> str:
+    """ISO-8601, UTC, to the second."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+
+
+def _progress(one: Described) -> Progress | None:
+    try:
+        return None if one.progress is None else Progress(**one.progress)
+    except (TypeError, ValueError):  # another version has written it
+        return None
+
+
+def _verdict(results: SearchResults) -> Verdict:
+    verdict = trust(results).verdict
+    low, high = (None if end != end else end for end in (verdict.low, verdict.high))
+    return Verdict(kind=verdict.kind, text=verdict.text, advice=verdict.advice, low=low, high=high)

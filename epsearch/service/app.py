@@ -1,0 +1,160 @@
+"""A service as one application, and serving it until it is told to stop."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+
+import uvicorn
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+
+from epsearch.failures.crash_report import write
+from epsearch.failures.errors import Unavailable, UsageError
+from epsearch.failures.lines import one_line
+from epsearch.ledger.location import kept_within
+from epsearch.service.found import Findings
+from epsearch.service.metrics import Metrics
+from epsearch.service.reporting import Reporter
+from epsearch.service.routes import Service, routes
+from epsearch.service.safety import Guard
+from epsearch.service.settings import MOST_CONNECTIONS, Settings, check
+from epsearch.service.streams import Streams
+from epsearch.service.studies import Busy, NoStudy, Studies
+from epsearch.service.web import pages
+from epsearch.service.work.scheduler import Scheduler
+from epsearch.session.session import make_folder, open_store
+from results.ledger.errors import StoreError
+from results.ledger.store import Store
+
+LAST_SECONDS = 2  # that answers on their way have when the service ends
+
+
+def application(settings: Settings, store: Store, works: bool = True) -> FastAPI:
+    """The whole service over an open ledger; works: whether it trains what is in the queue."""
+    studies, scheduler, streams = Studies(settings, store), Scheduler(settings, store), Streams(store)
+    findings, metrics = Findings(settings, store), Metrics(studies, streams, scheduler)
+    service = Service(settings, studies, findings, Reporter(studies, findings), streams, scheduler, metrics)
+
+    @asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        streams.start()
+        if works:
+            scheduler.start()
+        yield
+        streams.stop()
+        await run_in_threadpool(scheduler.stop)
+
+    app = FastAPI(
+        title="epsearch",
+        version=version("epsearch"),
+        description="Studies of hyperparameters of continual-learning methods: submitted, watched, cancelled, read.",
+        lifespan=life,
+        docs_url=None,  # its page loads scripts of other hosts
+        redoc_url=None,
+        openapi_url="/api/v1/openapi.json",
+    )
+    app.state.service = service
+    api, beside = routes(service)
+    for router in (api, beside, pages.routes(service)):
+        app.include_router(router)
+    pages.mount(app)
+    _answer_errors(app)
+    app.add_middleware(metrics.counting)
+    app.add_middleware(Guard, settings=settings)  # the last that is added is the first that is asked
+    return app
+
+
+def serve(settings: Settings, tell: Callable[[str], None]) -> None:
+    """Serves until SIGTERM or Ctrl-C; studies that run then are interrupted, and go on with the next service.
+
+    tell: takes a line for people. Raises UsageError where the service could not work, or its port is taken.
+    """
+    check(settings)
+    make_folder(settings.out)
+    with kept_within(), open_store(settings.storage) as store, _listening(settings) as listening:
+        if store.told:
+            tell(store.told)
+        host, port = listening.getsockname()[:2]
+        shown = f"[{host}]" if ":" in host else host
+        who = f"{len(settings.tokens.known)} tokens" if settings.tokens.known else "without tokens, from here alone"
+        tell(f"epsearch serves http://{shown}:{port}/ ({who}), ledger {settings.storage}")
+        config = uvicorn.Config(
+            application(settings, store),
+            log_level="warning",
+            access_log=False,
+            timeout_graceful_shutdown=LAST_SECONDS,
+            limit_concurrency=MOST_CONNECTIONS,
+            server_header=False,
+            proxy_headers=False,
+        )
+        _Server(config).run(sockets=[listening])
+
+
+class _Server(uvicorn.Server):
+    """Ends streams as soon as it is told to stop: they would be waited for otherwise."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stops streams first."""
+        app = self.config.loaded_app
+        while hasattr(app, "app") and not isinstance(app, FastAPI):
+            app = app.app
+        if isinstance(app, FastAPI):
+            app.state.service.streams.stop()
+        await asyncio.sleep(0)
+        await super().shutdown(sockets)
+
+
+def _listening(settings: Settings) -> socket.socket:
+    """Bound before the application is made, so that a taken port is one line."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((settings.host, settings.port))
+    except OSError as error:
+        listening.close()
+        where = f"{settings.host}:{settings.port}"
+        raise UsageError(f"cannot listen at {where}: {error.strerror or error}; choose another --port") from error
+    return listening
+
+
+def _answer_errors(app: FastAPI) -> None:
+    """Whatever is raised becomes one line, for programs as JSON and for people as a page."""
+    statuses: dict[type[Exception], int] = {
+        NoStudy: 404,
+        Busy: 409,
+        UsageError: 422,
+        Unavailable: 503,
+        StoreError: 503,
+    }
+
+    def answer(request: Request, error: Exception) -> Response:
+        status = next((number for kind, number in statuses.items() if isinstance(error, kind)), 500)
+        return _refusal(request, status, one_line(str(error)))
+
+    for kind in statuses:
+        app.add_exception_handler(kind, answer)
+
+    @app.exception_handler(HTTPException)
+    async def refused(request: Request, error: HTTPException) -> Response:
+        return _refusal(request, error.status_code, str(error.detail))
+
+    @app.exception_handler(RequestValidationError)
+    async def malformed(request: Request, error: RequestValidationError) -> Response:
+        said = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+        return _refusal(request, 422, one_line(said))
+
+    @app.exception_handler(Exception)
+    async def bug(request: Request, error: Exception) -> Response:
+        return _refusal(request, 500, one_line(f"a bug in epsearch: {type(error).__name__}; {write(error, '')}"))
+
+
+def _refusal(request: Request, status: int, why: str) -> Response:
+    if request.url.path.startswith("/api/") or "text/html" not in request.headers.get("accept", ""):
+        return JSONResponse({"detail": why}, status)
+    return pages.refusal(request, status, why)

@@ -1,0 +1,90 @@
+"""What a service says of itself to Prometheus."""
+
+import time
+
+import psutil
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from epsearch.service.streams import Streams
+from epsearch.service.studies import Studies
+from epsearch.service.work.scheduler import Scheduler
+from results.ledger.writers.states import CANCELLED, FAILED, FINISHED, INTERRUPTED, QUEUED, RUNNING
+
+STATES = (QUEUED, RUNNING, CANCELLED, FAILED, FINISHED, INTERRUPTED)
+
+
+class Metrics(Collector):
+    """Counts requests, and looks at studies, streams and processes whenever it is asked."""
+
+    def __init__(self, studies: Studies, streams: Streams, scheduler: Scheduler) -> None:
+        self._studies, self._streams, self._scheduler = studies, streams, scheduler
+        self._registry, self._process = CollectorRegistry(), psutil.Process()
+        labels = ("method", "route", "status")
+        self._requests = Counter("epsearch_requests", "Requests answered.", labels, registry=self._registry)
+        self._seconds = Histogram(
+            "epsearch_request_seconds", "Until the answer began.", labels[:2], registry=self._registry
+        )
+        self._registry.register(self)
+
+    def text(self) -> bytes:
+        """All of it, as Prometheus reads it."""
+        return generate_latest(self._registry)
+
+    def describe(self) -> list[GaugeMetricFamily]:
+        """Nothing beforehand."""
+        return []
+
+    def collect(self) -> list[GaugeMetricFamily]:
+        """What is looked at now."""
+        counts = dict.fromkeys(STATES, 0)
+        for there in self._studies.store.standings().values():
+            counts[there.now] = counts.get(there.now, 0) + 1
+        studies = GaugeMetricFamily("epsearch_studies", "Studies of the ledger by their state.", labels=["state"])
+        for state, count in counts.items():
+            studies.add_metric([state], count)
+        submissions = self._studies.store.submissions().values()
+        times = self._process.cpu_times()
+        return [
+            studies,
+            _one("epsearch_queue_open", "Submitted studies that have not ended.", sum(one.open for one in submissions)),
+            _one("epsearch_processes", "Studies' processes that this service has started.", len(self._scheduler.pids)),
+            _one("epsearch_streams_open", "Streams of events.", self._streams.open),
+            _one("epsearch_service_cpu_seconds", "Of the service itself.", times.user + times.system),
+            _one("epsearch_service_memory_bytes", "Resident, of the service.", self._process.memory_info().rss),
+        ]
+
+    def counting(self, app: ASGIApp) -> ASGIApp:
+        """The application with every answer counted, under the route that gave it."""
+
+        async def counted(scope: Scope, receive: Receive, send: Send) -> None:
+            begun, status = time.monotonic(), 0
+
+            async def sent(message: Message) -> None:
+                nonlocal status
+                if message["type"] == "http.response.start":
+                    status = message["status"]
+                    self._seconds.labels(scope["method"], _route(scope)).observe(time.monotonic() - begun)
+                await send(message)
+
+            if scope["type"] != "http":
+                await app(scope, receive, send)
+                return
+            try:
+                await app(scope, receive, sent)
+            finally:
+                self._requests.labels(scope["method"], _route(scope), str(status)).inc()
+
+        return counted
+
+
+def _route(scope: Scope) -> str:
+    """Its pattern, not its path: of names that clients make up there may be any number."""
+    route = scope.get("route")
+    return str(getattr(route, "path", "other"))
+
+
+def _one(name: str, what: str, value: float) -> GaugeMetricFamily:
+    return GaugeMetricFamily(name, what, value=value)

@@ -1,0 +1,138 @@
+"""What is read of a study: its findings as figures, tables, texts and pages."""
+
+import base64
+import hashlib
+import json
+import re
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from rich.console import RenderableType
+
+from epsearch import api
+from epsearch.failures.errors import UsageError
+from epsearch.ledger.damage import Unreadable
+from epsearch.preparation import growth
+from epsearch.service.answers import Figure, Ledger, Sharing
+from epsearch.service.found import Findings, Found
+from epsearch.service.studies import NoStudy, Studies
+from epsearch.session.session import stored_loop
+from epsearch.terminal import lists, outcome
+from results.ledger import schema
+
+SANDBOX = "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
+SCRIPT = re.compile(rb"<script(?![^>]*\btype=)[^>]*>(.*?)</script>", re.DOTALL)
+MOST_SHARING = 200
+
+
+class Reporter:
+    """Reads for the API and the pages."""
+
+    def __init__(self, studies: Studies, findings: Findings) -> None:
+        self._studies, self._findings = studies, findings
+        self._writing = threading.Lock()  # two would write the same files
+
+    def found(self, name: str) -> Found:
+        """What is known of a study. Raises NoStudy, also for one that has not begun."""
+        found = self._findings.get(name)
+        if found is None:
+            self._studies.described(name)
+            raise NoStudy(f"study {name!r} has not begun: nothing is known of it yet")
+        return found
+
+    def figure(self, name: str, module: ModuleType, numbers: Any) -> Figure:
+        """A figure as JSON has it."""
+        return Figure(
+            name=name,
+            caption=module.caption(numbers),
+            drawing=json.loads(module.draw(numbers).to_json()),
+            tables={
+                table: json.loads(rows.to_json(orient="records", double_precision=15))
+                for table, rows in module.tables(numbers).items()
+            },
+        )
+
+    def report(self, name: str) -> tuple[bytes, dict[str, str]]:
+        """(the page of a study, the headers that it needs), written anew where the study has changed since.
+
+        Raises NoStudy, and UsageError before there is anything to report.
+        """
+        return self._page(self._written(name).report)
+
+    def outcome(self, name: str) -> tuple[RenderableType, dict[str, Any]]:
+        """What a run prints at its end, as a renderable and as JSON; errors as of `report`."""
+        result = self._written(name)
+        return outcome.shown(result), outcome.as_json(result)
+
+    def shown(self, name: str) -> tuple[RenderableType, dict[str, Any]]:
+        """What `epsearch show` prints, as a renderable and as JSON. Raises NoStudy."""
+        described = self._studies.described(name)
+        row = growth.find(self._studies.store, name)
+        if row is None:
+            return lists.waiting(described.listed, self._studies.study(name)), described.listed._asdict()
+        own = self._studies.settings
+        loop = stored_loop(row, self._studies.store, own.storage, own.out)
+        return lists.study(loop), lists.study_as_json(loop)
+
+    def side_by_side(self, names: Sequence[str]) -> tuple[bytes, dict[str, str]]:
+        """(the page that compares searches, its headers). Raises UsageError where they cannot be compared."""
+        own = self._studies.settings
+        with self._writing:
+            _, page = api.side_by_side(names, own.storage, own.out)
+            return self._page(page)
+
+    def ledger(self) -> Ledger:
+        """How many runs there are, and which studies share them."""
+        keys = self._keys()
+        pairs = Counter[tuple[str, str]]()
+        users: dict[str, list[str]] = {}
+        for study, own in keys.items():
+            for key in own:
+                users.setdefault(key, []).append(study)
+        for several in users.values():
+            pairs.update(combinations(sorted(several), 2))
+        runs = len(self._studies.store.names(schema.runs))
+        return Ledger(
+            runs=runs,
+            studies={study: len(own) for study, own in keys.items()},
+            shared=[Sharing(studies=pair, members=count) for pair, count in pairs.most_common(MOST_SHARING)],
+            unused=max(0, runs - len(users)),
+        )
+
+    def _keys(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for row in self._studies.store.studies():
+            try:
+                known = self._findings.get(row.name)
+            except (Unreadable, UsageError):
+                continue
+            if known is not None:
+                found[row.name] = {record.key for record in known.records}
+        return found
+
+    def _written(self, name: str) -> api.Outcome:
+        self._studies.described(name)
+        if growth.find(self._studies.store, name) is None:
+            raise NoStudy(f"study {name!r} has not begun: there is nothing to report yet")
+        own = self._studies.settings
+        with self._writing:
+            return api.report(name, own.storage, own.out)
+
+    def _page(self, path: Path) -> tuple[bytes, dict[str, str]]:
+        page = path.read_bytes()
+        return page, {"Content-Security-Policy": policy(page)}
+
+
+def policy(page: bytes) -> str:
+    """What a self-contained page may do: run the scripts that stand in it, and nothing else.
+
+    `strict-dynamic` lets the page's own script add plotly, which it carries packed.
+    """
+    hashes = (base64.b64encode(hashlib.sha256(script).digest()).decode() for script in SCRIPT.findall(page))
+    allowed = " ".join(f"'sha256-{one}'" for one in hashes)
+    return f"{SANDBOX}; script-src {allowed} 'strict-dynamic'"

@@ -1,0 +1,287 @@
+"""/api/v1, /health, /ready and /metrics: each route parses, calls one function of a room below, and answers."""
+
+import io
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Annotated, Any, Literal, NamedTuple
+
+from fastapi import APIRouter, Body, Header, Path, Query, Request
+from fastapi.responses import HTMLResponse, PlainTextResponse, Response
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+
+from epsearch.service import answers
+from epsearch.service.answers import Answer
+from epsearch.service.found import Findings
+from epsearch.service.metrics import Metrics
+from epsearch.service.reporting import Reporter
+from epsearch.service.settings import Settings
+from epsearch.service.streams import Streams
+from epsearch.service.studies import NoStudy, Studies, priority
+from epsearch.service.tokens import EVERYBODY, Token
+from epsearch.service.work.planning import plan
+from epsearch.service.work.processes import environment
+from epsearch.service.work.scheduler import Scheduler
+from epsearch.terminal.consoles import as_text
+from results.export import runs_table
+
+NAME = Path(max_length=255, description="Name of a study.")
+Name = Annotated[str, NAME]
+Given = Annotated[
+    dict[str, Any],
+    Body(
+        description="`kind` (run, compare or memory), and options of a study by name, as a file for --config has them.",
+        examples=[{"kind": "run", "dataset": "permuted_digits", "points": 5, "seeds": 3}],
+    ),
+]
+Priority = Annotated[int, Query(description="Of two studies that wait, the one of the higher priority is first.")]
+PER_PAGE = 50
+REFUSED: dict[int | str, dict[str, Any]] = {
+    400: {"model": answers.Refusal, "description": "The request cannot be read."},
+    401: {"model": answers.Refusal, "description": "A token is needed."},
+    403: {"model": answers.Refusal, "description": "The token, or the page that sent this, may not."},
+    404: {"model": answers.Refusal, "description": "There is no such study."},
+    409: {"model": answers.Refusal, "description": "The study is in a state in which this cannot be done."},
+    413: {"model": answers.Refusal, "description": "The body is too large."},
+    421: {"model": answers.Refusal, "description": "The service has another name."},
+    422: {
+        "model": answers.Refusal,
+        "description": "Bad input: one line with the condition, the value, what is allowed.",
+    },
+    503: {"model": answers.Refusal, "description": "The ledger, or a process, cannot be had now."},
+}
+
+
+class Service(NamedTuple):
+    """All parts of a service, as routes and pages use them."""
+
+    settings: Settings
+    studies: Studies
+    findings: Findings
+    reporter: Reporter
+    streams: Streams
+    scheduler: Scheduler
+    metrics: Metrics
+
+
+def routes(service: Service) -> tuple[APIRouter, APIRouter]:
+    """(those below /api/v1, those beside it)."""
+    api = APIRouter(prefix="/api/v1", responses=REFUSED)
+    for add in (_reading, _results, _reports, _changing, _events):
+        add(api, service)
+    beside = APIRouter()
+    _health(beside, service)
+    return api, beside
+
+
+def who(request: Request) -> Token:
+    """Whose request it is: `safety.Guard` has looked."""
+    return getattr(request.state, "token", None) or EVERYBODY
+
+
+def _reading(api: APIRouter, service: Service) -> None:
+    studies = service.studies
+
+    @api.get("/studies")
+    def list_studies(
+        state: Annotated[str | None, Query(description="One word, such as running.")] = None,
+        dataset: str | None = None,
+        kind: str | None = None,
+        search: Annotated[str | None, Query(description="A part of the name.")] = None,
+        page: Annotated[int, Query(ge=1, le=10**6)] = 1,
+        per_page: Annotated[int, Query(ge=1, le=1000)] = PER_PAGE,
+    ) -> answers.Studies:
+        """The studies of the ledger and of the queue, newest first."""
+        found = answers.chosen(studies.all(), state, dataset, kind, search)
+        part = found[(page - 1) * per_page : page * per_page]
+        return answers.Studies(studies=[answers.line(one) for one in part], total=len(found), page=page)
+
+    @api.get("/studies/{name}")
+    def show(name: Name) -> answers.Study:
+        """One study: how it stands, what it has found, its options."""
+        return answers.study(studies.described(name), studies.study(name), service.findings.get(name))
+
+    @api.get("/studies/{name}/log")
+    def log(
+        name: Name,
+        after: Annotated[int, Query(ge=0, le=2**62, description="Number of the last event that is known.")] = 0,
+        most: Annotated[int, Query(ge=1, le=10_000)] = 1000,
+    ) -> list[answers.Event]:
+        """Events of a study, the oldest first: headings, notes, warnings, states."""
+        studies.described(name)
+        return [answers.event(one) for one in studies.store.events(name, after, most)]
+
+    @api.get("/ledger")
+    def ledger() -> answers.Ledger:
+        """How many runs the ledger has, and which studies share them."""
+        return service.reporter.ledger()
+
+    @api.get("/audit")
+    def audit(most: Annotated[int, Query(ge=1, le=10_000)] = 100) -> list[answers.Change]:
+        """Who has asked for which change, the newest first."""
+        return [answers.change(one) for one in studies.store.audited(most)]
+
+
+def _results(api: APIRouter, service: Service) -> None:
+    reporter = service.reporter
+
+    @api.get("/studies/{name}/runs", response_class=Response)
+    def runs(name: Name, format: Literal["json", "csv", "parquet"] = "json") -> Response:
+        """Every member that is in the ledger, one row each, with its metrics."""
+        found = reporter.found(name)
+        table = runs_table(found.records)
+        if format == "csv":
+            return PlainTextResponse(table.to_csv(index=False, lineterminator="\n"), media_type="text/csv")
+        if format == "parquet":
+            buffer = io.BytesIO()
+            table.to_parquet(buffer, index=False)
+            return Response(buffer.getvalue(), media_type="application/vnd.apache.parquet")
+        return Response(table.to_json(orient="records", double_precision=15), media_type="application/json")
+
+    @api.get("/studies/{name}/figures")
+    def figures(name: Name) -> list[answers.Figure]:
+        """The figures that there are now."""
+        return [reporter.figure(one, *parts) for one, parts in reporter.found(name).figures.items()]
+
+    @api.get("/studies/{name}/figures/{figure}")
+    def figure(name: Name, figure: Annotated[str, Path(max_length=100)]) -> answers.Figure:
+        """One figure: plotly's JSON, its caption, and the tables of its data."""
+        known = reporter.found(name).figures
+        if figure not in known:
+            raise NoStudy(f"study {name!r} has no figure {figure!r}; there are: {', '.join(known) or 'none yet'}")
+        return reporter.figure(figure, *known[figure])
+
+
+def _reports(api: APIRouter, service: Service) -> None:
+    studies, reporter = service.studies, service.reporter
+
+    @api.get("/studies/{name}/report", response_class=HTMLResponse)
+    def report(name: Name) -> Response:
+        """The report: one page that needs nothing else."""
+        page, headers = reporter.report(name)
+        return HTMLResponse(page, headers=headers)
+
+    @api.get("/studies/{name}/outcome", response_class=PlainTextResponse)
+    def outcome(
+        name: Name,
+        width: Annotated[int, Query(ge=20, le=1000)] = 80,
+        colours: bool = False,
+        format: Literal["text", "json"] = "text",
+    ) -> Response:
+        """What a run of it prints at its end, as text for a terminal of that width, or as JSON."""
+        shown, data = reporter.outcome(name)
+        if format == "json":
+            return _json(data)
+        return PlainTextResponse(as_text(shown, width, colours))
+
+    @api.get("/studies/{name}/shown", response_class=PlainTextResponse)
+    def shown(
+        name: Name,
+        width: Annotated[int, Query(ge=20, le=1000)] = 80,
+        colours: bool = False,
+        format: Literal["text", "json"] = "text",
+    ) -> Response:
+        """What `epsearch show` prints."""
+        text, data = reporter.shown(name)
+        return _json(data) if format == "json" else PlainTextResponse(as_text(text, width, colours))
+
+    @api.get("/compare", response_class=HTMLResponse)
+    def compare(study: Annotated[list[str], Query(min_length=2, max_length=20)]) -> Response:
+        """Several searches side by side, as a page."""
+        for name in study:
+            studies.described(name)
+        page, headers = reporter.side_by_side(study)
+        return HTMLResponse(page, headers=headers)
+
+
+def _changing(api: APIRouter, service: Service) -> None:
+    studies = service.studies
+
+    @api.post("/plan")
+    def make_plan(given: Given) -> dict[str, Any]:
+        """What a study would take, as `epsearch plan` says; nothing is trained but for a probe of a few seconds."""
+        return plan(studies.build(given), environment(service.settings))
+
+    @api.post("/studies", status_code=201)
+    def submit(request: Request, given: Given, priority_: Annotated[Priority, Query(alias="priority")] = 0) -> Answer:
+        """Puts a study into the queue; the same once more trains nothing twice."""
+        name = studies.submit(studies.build(given), who(request).name, priority(priority_))
+        return answers.answer(studies.described(name))
+
+    @api.post("/studies/{name}/cancel")
+    def cancel(
+        request: Request,
+        name: Name,
+        deadline: Annotated[float, Query(ge=0, le=3600, description="Seconds until it is killed.")] = 30,
+    ) -> Answer:
+        """Lets a study stop; what is finished is kept."""
+        studies.cancel(name, who(request).name, deadline)
+        return answers.answer(studies.described(name))
+
+    @api.post("/studies/{name}/resume")
+    def resume(request: Request, name: Name, priority_: Annotated[Priority, Query(alias="priority")] = 0) -> Answer:
+        """Puts a study into the queue again that was cancelled, has failed or was left."""
+        studies.resume(name, who(request).name, priority(priority_))
+        return answers.answer(studies.described(name))
+
+    @api.post("/studies/{name}/extend")
+    def extend(
+        request: Request, name: Name, given: Given, priority_: Annotated[Priority, Query(alias="priority")] = 0
+    ) -> Answer:
+        """Lets a search grow: more seeds, points, repeats, another interval or strategy."""
+        studies.extend(name, given, who(request).name, priority(priority_))
+        return answers.answer(studies.described(name))
+
+    @api.delete("/studies/{name}")
+    def delete(
+        request: Request, name: Name, confirm: Annotated[str, Query(description="The study's name once more.")]
+    ) -> answers.Removed:
+        """Deletes a study with the members that no other study uses; its files stay."""
+        removal = studies.delete(name, confirm, who(request).name)
+        return answers.Removed(name=name, members=len(removal.runs), shared=removal.shared)
+
+
+def _events(api: APIRouter, service: Service) -> None:
+    after_ = Annotated[int | None, Query(ge=0, le=2**62, description="Number of the last event that is known.")]
+    last_ = Annotated[str | None, Header(max_length=30)]
+
+    @api.get("/events", response_class=EventSourceResponse)
+    async def events(after: after_ = None, last_event_id: last_ = None) -> AsyncIterator[ServerSentEvent]:
+        """Events of all studies as they happen."""
+        async for one in service.streams.of(None, _last(last_event_id, after)):
+            yield answers.sent(one)
+
+    @api.get("/studies/{name}/events", response_class=EventSourceResponse)
+    async def events_of(
+        name: Name, after: after_ = None, last_event_id: last_ = None
+    ) -> AsyncIterator[ServerSentEvent]:
+        """Events of one study as they happen; the number of each is that of the change of the ledger."""
+        async for one in service.streams.of(name, _last(last_event_id, after)):
+            yield answers.sent(one)
+
+
+def _last(header: str | None, after: int | None) -> int | None:
+    """The last event that a client knows: a reconnecting browser says it in a header."""
+    return int(header) if header and header.isascii() and header.isdigit() and int(header) < 2**62 else after
+
+
+def _health(beside: APIRouter, service: Service) -> None:
+    @beside.get("/health")
+    def health() -> Mapping[str, str]:
+        """That the service answers."""
+        return {"status": "ok"}
+
+    @beside.get("/ready", responses={503: {"model": answers.Refusal}})
+    def ready() -> Mapping[str, str]:
+        """That its ledger answers, and its queue works."""
+        service.studies.store.last_event()
+        service.scheduler.check()
+        return {"status": "ok"}
+
+    @beside.get("/metrics", response_class=PlainTextResponse)
+    def metrics() -> Response:
+        """What Prometheus reads."""
+        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _json(data: Any) -> Response:
+    return Response(json.dumps(data, ensure_ascii=False, default=str), media_type="application/json")

@@ -1,0 +1,175 @@
+"""Who may ask what, from where: the host, then the origin, then the token; then how much, and what answers say.
+
+In this order: a name that is not ours means a page of somebody else's that has made itself ours by its name server,
+and loopback is no defence against that. An origin that is not ours means a page elsewhere that sends its visitors.
+"""
+
+import http.cookies
+from collections.abc import Callable, MutableMapping
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from epsearch.service.settings import LARGEST_BODY, Settings
+from epsearch.service.tokens import COOKIE, EVERYBODY, Token
+
+SAFE = ("GET", "HEAD", "OPTIONS")
+OPEN = ("/health", "/ready", "/sign-in", "/static/")
+"""Paths, or their beginnings, for which nobody need have a token."""
+READS = ("/sign-out",)
+"""Paths of unsafe methods for which a token that reads is enough."""
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+"""What a page may load: nothing from elsewhere. Plotly writes styles into its drawings, and saves them as data."""
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+class TooLarge(Exception):
+    """A body of more than LARGEST_BODY."""
+
+
+class Guard:
+    """The outermost layer of the application."""
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self._app, self._settings, self._hosts = app, settings, settings.hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request, as ASGI has it."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return  # there are no websockets
+        headers = Headers(scope=scope)
+        refusal = self._refusal(scope, headers)
+        sent = _with_headers(send)
+        if refusal is not None:
+            await refusal(scope, receive, sent)
+            return
+        try:
+            await self._app(scope, _limited(receive), sent)
+        except TooLarge:
+            await _refused(413, f"a body may have at most {LARGEST_BODY:,} bytes")(scope, receive, sent)
+
+    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
+        """The answer to what is not allowed; of what is, `scope["state"]` says whose it is."""
+        path, unsafe = scope["path"], scope["method"] not in SAFE
+        if (host := _name(headers.get("host", ""))) not in self._hosts:
+            return _refused(421, f"this service is not called {host[:100]!r}; --allow-host NAME lets it be")
+        token, by_cookie = self._token(headers)
+        if unsafe and (wrong := _foreign(headers, by_cookie)):
+            return _refused(403, wrong)
+        scope.setdefault("state", {})["token"] = token
+        if not _opened(path):
+            if token is None:
+                return _unknown(scope, headers)
+            if unsafe and not token.writes and path not in READS:
+                return _refused(403, f"the token {token.name!r} may only read")
+        length = headers.get("content-length", "0")
+        if not length.isdigit() or int(length[:20]) > LARGEST_BODY:
+            return _refused(413, f"a body may have at most {LARGEST_BODY:,} bytes")
+        return None
+
+    def _token(self, headers: Headers) -> tuple[Token | None, bool]:
+        """(whose request it is, whether a browser's cookie says so)."""
+        tokens = self._settings.tokens
+        if not tokens.known:
+            return EVERYBODY, False
+        kind, _, secret = headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer":
+            return tokens.of_secret(secret.strip()), False
+        cookie = _cookies(headers).get(COOKIE)
+        return (None if cookie is None else tokens.of_session(cookie)), cookie is not None
+
+
+def _foreign(headers: Headers, by_cookie: bool) -> str:
+    """Why an unsafe request may have been sent by a page that is not ours; "" where it was not."""
+    origin = headers.get("origin")
+    if origin is None:
+        # Programs send none. Every browser does with such a request; one that says where it comes from in another way
+        # is heard, too.
+        if by_cookie or headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            return "a request of a browser must say its origin"
+        return ""
+    there = urlsplit(origin)
+    if there.scheme not in ("http", "https") or there.netloc.lower() != headers.get("host", "").lower():
+        return f"a page of {origin[:100]!r} may not send this"
+    return ""
+
+
+def _unknown(scope: Scope, headers: Headers) -> Response:
+    """To somebody without a token that is known: a page to sign in, or a line for programs."""
+    if scope["method"] == "GET" and not _for_programs(scope["path"]) and "text/html" in headers.get("accept", ""):
+        query = scope["query_string"].decode("latin-1")
+        back = scope["path"] + (f"?{query}" if query else "")
+        return RedirectResponse(f"/sign-in?next={quote(back, safe='')}", status_code=303)
+    wanted = "a token is needed: Authorization: Bearer TOKEN"
+    return _refused(401, wanted, {"WWW-Authenticate": "Bearer"})
+
+
+def _for_programs(path: str) -> bool:
+    return path.startswith("/api/") or path == "/metrics"
+
+
+def _opened(path: str) -> bool:
+    return any(path.startswith(one) if one.endswith("/") else path == one for one in OPEN)
+
+
+def _refused(status: int, why: str, headers: dict[str, str] | None = None) -> Response:
+    return JSONResponse({"detail": why}, status, headers)
+
+
+def _name(host: str) -> str:
+    """The name in a Host header, without its port: `[::1]:8470` is `::1`."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.rpartition(":")[0].lower() if ":" in host else host.lower()
+
+
+def _cookies(headers: Headers) -> dict[str, str]:
+    jar: http.cookies.SimpleCookie = http.cookies.SimpleCookie()
+    try:
+        jar.load(headers.get("cookie", ""))
+    except http.cookies.CookieError:
+        return {}
+    return {name: one.value for name, one in jar.items()}
+
+
+def _limited(receive: Receive) -> Receive:
+    """The same body, as far as it is not too large: one that says no length, or a wrong one."""
+    seen = 0
+
+    async def limited() -> Message:
+        nonlocal seen
+        message = await receive()
+        seen += len(message.get("body", b""))
+        if seen > LARGEST_BODY:
+            raise TooLarge
+        return message
+
+    return limited
+
+
+def _with_headers(send: Send) -> Callable[[MutableMapping[str, Any]], Any]:
+    """The same answer with HEADERS, but for those that it has of its own."""
+
+    async def sent(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in HEADERS.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return sent

@@ -1,0 +1,1 @@
+"""The pages of the service: rendered here, readable without scripts, live with them."""

@@ -1,0 +1,70 @@
+"""The processes in which studies are trained: each leads a group of its own, and outlives the service."""
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+
+from epsearch.ledger.location import VARIABLE
+from epsearch.service.settings import Settings
+from epsearch.service.tokens import VARIABLE as TOKENS
+
+LOG = "service.log"
+LAST_BYTES = 4096
+
+
+class Process:
+    """One study's process."""
+
+    def __init__(self, name: str, settings: Settings) -> None:
+        self.name, self._log = name, settings.out / name / LOG
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        with self._log.open("ab") as log:
+            self._begins = log.tell()
+            self._process = subprocess.Popen(
+                _command(name, settings),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment(settings),
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        """Of the process, which is that of its group."""
+        return self._process.pid
+
+    def status(self) -> int | None:
+        """Its exit status, negative for a signal; None while it is there."""
+        return self._process.poll()
+
+    def interrupt(self) -> None:
+        """Lets it end in good order: after the last stored cohort."""
+        with suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGTERM)
+
+    def last_words(self) -> str:
+        """The line that said why it ended; "" without one."""
+        with suppress(OSError), self._log.open("rb") as log:
+            log.seek(max(self._begins, log.seek(0, os.SEEK_END) - LAST_BYTES))
+            lines = log.read().decode(errors="replace").splitlines()
+            said = [line.removeprefix("epsearch: ") for line in lines if line.startswith("epsearch: ")]
+            return said[-1] if said else ""
+        return ""
+
+
+def _command(name: str, settings: Settings) -> list[str]:
+    command = [sys.executable, "-m", "epsearch.service.work.job", name]
+    command += ["--out", str(settings.out), "--data-dir", str(settings.data_dir), "--address", settings.address]
+    return command + (["--checkpoints", settings.checkpoints] if settings.checkpoints else [])
+
+
+def environment(settings: Settings) -> dict[str, str]:
+    """That of a study's process: ours without the tokens, with the ledger's URL where that is no file in the folder."""
+    environment = {name: value for name, value in os.environ.items() if name not in (TOKENS, VARIABLE)}
+    in_folder = (settings.out / "epsearch.sqlite").absolute()
+    if settings.storage.file != in_folder:
+        environment[VARIABLE] = settings.storage.revealed
+    return environment

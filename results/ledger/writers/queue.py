@@ -1,0 +1,142 @@
+"""The queue: studies that were submitted, what is to be done with each, and who has asked for what.
+
+A submission stays when its study has ended, as it says who submitted it; it is *open* until then. A study in the queue
+is nobody's until its process acquires the lease, so that several services may work on one queue.
+
+All functions work in the transaction of their connection.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Row, select
+
+from results.ledger import schema
+from results.ledger.database import insertion
+from results.ledger.writers.errors import LeaseHeld
+from results.ledger.writers.holder import UNKNOWN
+from results.ledger.writers.leases import now, standing
+from results.ledger.writers.states import FAILED, QUEUED, RUNNING, STOPPED
+
+queue, leases, audit = schema.queue, schema.leases, schema.audit
+
+
+class Submission(NamedTuple):
+    """What was submitted last under a study's name."""
+
+    study: str
+    """The study's name."""
+    open: bool
+    """Whether the study has not ended since."""
+    priority: int
+    """Of two that wait, the one of the higher priority is trained first; of equal ones, the older."""
+    submitted: float
+    """Seconds since 1970, by the database's clock."""
+    submitter: str
+    """The name of who submitted it; empty where nobody had to say it."""
+    given: dict[str, Any]
+    """What is to be trained, as JSON; empty where it cannot be read."""
+    tries: int
+    """How often a process was started for it that ended without a word."""
+
+
+class Audited(NamedTuple):
+    """One change that somebody has asked for."""
+
+    id: int
+    """Grows with every change."""
+    time: float
+    """Seconds since 1970, by the database's clock."""
+    who: str
+    """Name of who asked; empty where nobody had to say it."""
+    action: str
+    """`submit`, `cancel`, `resume`, `extend` or `delete`."""
+    study: str
+    """The study's name."""
+    detail: str
+    """More about it, as JSON."""
+
+
+def submit(connection: Connection, name: str, given: Mapping[str, Any], priority: int, submitter: str) -> None:
+    """Puts a study into the queue, whatever has become of it before. Raises LeaseHeld while somebody trains it."""
+    clock = now(connection)
+    values = {
+        **{"open": 1, "priority": priority, "submitted": clock, "submitter": submitter, "tries": 0},
+        "given": json.dumps(dict(given), allow_nan=False),
+    }
+    put = insertion(connection, queue).values(study=name, **values)  # first, as it locks an SQLite file
+    connection.execute(put.on_conflict_do_update(index_elements=[queue.c.study], set_=values))
+    # Nobody acquires the lease meanwhile; whoever was stopped, and goes on, must not write to the study any more.
+    entered = {"token": leases.c.token + 1, "state": QUEUED, "reason": "", "changed": clock, "expires": 0.0}
+    connection.execute(leases.update().where(leases.c.name == name).values(token=leases.c.token))
+    there = standing(connection, name)
+    if there is not None and there.held and there.state != QUEUED:
+        raise LeaseHeld(name, there.holder, max(0.0, there.seconds))
+    fresh = insertion(connection, leases).values(name=name, holder=UNKNOWN.to_json(), **entered | {"token": 0})
+    connection.execute(fresh.on_conflict_do_update(index_elements=[leases.c.name], set_=entered))
+
+
+def submissions(connection: Connection) -> dict[str, Submission]:
+    """Returns study -> its last submission, in the order in which they are to be trained."""
+    order = (queue.c.priority.desc(), queue.c.submitted, queue.c.study)
+    rows = connection.execute(select(queue).order_by(*order)).all()
+    return {row.study: _submission(row) for row in rows}
+
+
+def close(connection: Connection, name: str) -> None:
+    """Closes a submission: its study has ended."""
+    connection.execute(queue.update().where(queue.c.study == name).values(open=0))
+
+
+def started(connection: Connection, name: str, tries: int) -> None:
+    """Keeps how often a process was started for a study."""
+    connection.execute(queue.update().where(queue.c.study == name).values(tries=tries))
+
+
+def leave(connection: Connection, name: str, state: str, reason: str = "") -> bool:
+    """Lets a study that nobody trains, and that is queued or was left running, be QUEUED or FAILED; whether it is now.
+
+    FAILED also closes its submission; reason: why, in one line.
+    """
+    connection.execute(leases.update().where(leases.c.name == name).values(token=leases.c.token))
+    there = standing(connection, name)
+    if there is None or there.held or there.state not in (QUEUED, RUNNING):
+        return False
+    values: dict[str, object] = {"state": state, "reason": reason, "changed": now(connection)}
+    connection.execute(leases.update().where(leases.c.name == name).values(values))
+    if state == FAILED:
+        close(connection, name)
+    return True
+
+
+def waits(there: str, held: bool) -> bool:
+    """Whether a study of an open submission is to be trained, by its stored state, and whether somebody trains it."""
+    return not held and there in (QUEUED, RUNNING)
+
+
+def ended(there: str, held: bool) -> bool:
+    """Whether it has ended, so that its submission is to be closed."""
+    return not held and there not in (QUEUED, RUNNING, STOPPED[1])
+
+
+def keep(connection: Connection, who: str, action: str, study: str, detail: Mapping[str, Any]) -> None:
+    """Keeps that somebody has asked for a change."""
+    values = {"time": now(connection), "who": who, "action": action, "study": study}
+    connection.execute(audit.insert().values(**values, detail=json.dumps(dict(detail), allow_nan=False)))
+
+
+def audited(connection: Connection, most: int, name: str | None = None) -> list[Audited]:
+    """Returns the newest changes that were asked for, at most so many, the newest first; name: of one study alone."""
+    query = select(audit).order_by(audit.c.id.desc()).limit(most)
+    rows = connection.execute(query if name is None else query.where(audit.c.study == name)).all()
+    return [Audited(*row) for row in rows]
+
+
+def _submission(row: Row[Any]) -> Submission:
+    values = row._asdict()
+    try:
+        given = schema.json_object("given", row.given)
+    except schema.Damaged:
+        given = {}
+    return Submission(**values | {"open": bool(row.open), "given": given})
