@@ -7,6 +7,7 @@ ROOMS lists the modules and folders from the doors down; each imports only what 
 
 cli, commands, arguments,
 terminal, doctor                  what people type and read; nothing below them knows rich
+remote                            a service elsewhere, as commands use it
 service                           the same over HTTP: an API, pages, a queue
 api                               the functions behind every door
 control                           studies cancelled, watched, resumed, deleted from outside
@@ -46,6 +47,7 @@ ROOMS = (
         "cli",
         "commands",
         "arguments",
+        "remote",
         "service",
         "terminal",
         "doctor",

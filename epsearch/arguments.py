@@ -21,6 +21,12 @@ SEARCHED, *_, RUNS, OUTPUT = HELP_GROUPS
 OUT, DATA, DATASET, STORAGE = (options()[name] for name in ("out", "data_dir", "dataset", "storage"))
 
 Storage = Annotated[str | None, typer.Option(metavar="URL", help=escape(STORAGE.help))]
+Server = Annotated[
+    str | None,
+    typer.Option(
+        "--server", metavar="URL", envvar="EPSEARCH_SERVER", help="A service that is to do it, not this machine."
+    ),
+]
 Out = Annotated[
     Path,
     typer.Option("--out", help="Folder of the ledger and the reports.", parser=OUT.parse, metavar="DIRECTORY"),
@@ -181,6 +187,16 @@ def besides(
         bool,
         typer.Option("--wait", help="Wait for the end of another run of this study.", rich_help_panel=RUNS),
     ] = False,
+    server: Annotated[
+        str | None,
+        typer.Option(
+            "--server",
+            metavar="URL",
+            envvar="EPSEARCH_SERVER",
+            help="A service that is to train it, not this machine.",
+            rich_help_panel=RUNS,
+        ),
+    ] = None,
     config: Annotated[
         Path | None,
         typer.Option(help="YAML file of options; the command line wins.", metavar="FILE", rich_help_panel=OUTPUT),

@@ -24,12 +24,13 @@ from epsearch.arguments import (
     Name,
     Names,
     Out,
+    Server,
     Storage,
     besides,
     joined,
     parameter,
 )
-from epsearch.commands import service, stored, studies
+from epsearch.commands import remote, service, stored, studies
 from epsearch.commands.printing import err, listener, out, printed, url_of
 from epsearch.failures.lines import answered
 from epsearch.ledger.location import kept_within
@@ -84,24 +85,29 @@ TRAINING: dict[str, str] = {
 }
 
 
-def _command(kind: type[Study], act: Callable[..., None]) -> Callable[..., None]:
+def _command(kind: type[Study], act: Callable[..., None]) -> Callable[..., int]:
     """A command that takes a study: the options of its description, and those of the output.
 
     kind: whose options it has; act: called with the study that they make, and with the options that remain.
     """
 
-    def command(**values: Any) -> None:
+    def command(**values: Any) -> int:
         from epsearch.preparation.build import build  # late, as in all commands: `--help` need not wait for it
 
         given, config = {name: values.pop(name) for name in kind.options()}, values.pop("config")
+        if (server := values.pop("server", None)) is not None and not values["print_config"]:
+            extend, quiet, as_json = bool(values.get("extend")), values["quiet"], values["as_json"]
+            return remote.run(server, kind.kind, given, config, extend, quiet, as_json)
         study = _grown(given, config) if values.get("extend") else build(kind, given, config)
         if values.pop("print_config"):
             sys.stdout.write(study.to_yaml())
         else:
             act(study, **values)
+        return 0
 
     others = inspect.signature(besides).parameters.items()
     taken = {*inspect.signature(act).parameters, "config", "print_config"} - ({"extend"} if not kind.grows else set())
+    taken |= {"server"} if act is studies.train else set()
     own = [one for name, one in others if name in taken]
     signature = inspect.Signature([*map(parameter, kind.options().values()), *own])
     # Typer reads both: the order and the defaults from the one, the types from the other.
@@ -134,8 +140,17 @@ app.command("plan", help="What a run with these options would take; nothing is t
 
 
 @app.command()
-def report(names: Names = None, folder: Out = OUT.default, storage: Storage = None, as_json: Json = False) -> None:
+def report(
+    names: Names = None,
+    folder: Out = OUT.default,
+    storage: Storage = None,
+    server: Server = None,
+    as_json: Json = False,
+) -> None:
     """Write the report of a study again, from the ledger alone; of several searches, one that compares them."""
+    if server is not None:
+        remote.report(server, names, folder, as_json)
+        return
     from epsearch import api
     from epsearch.terminal import outcome
 
@@ -149,8 +164,11 @@ def report(names: Names = None, folder: Out = OUT.default, storage: Storage = No
 
 
 @app.command("list")
-def list_(folder: Out = OUT.default, storage: Storage = None, as_json: Json = False) -> None:
+def list_(folder: Out = OUT.default, storage: Storage = None, server: Server = None, as_json: Json = False) -> None:
     """List the studies of a ledger and how far they are."""
+    if server is not None:
+        remote.list_(server, as_json)
+        return
     from epsearch.findings import listing
     from epsearch.terminal import lists
 
@@ -159,8 +177,13 @@ def list_(folder: Out = OUT.default, storage: Storage = None, as_json: Json = Fa
 
 
 @app.command("show")
-def show_(name: Name = None, folder: Out = OUT.default, storage: Storage = None, as_json: Json = False) -> None:
+def show_(
+    name: Name = None, folder: Out = OUT.default, storage: Storage = None, server: Server = None, as_json: Json = False
+) -> None:
     """Show a study: its options, how far it is, what it has found. Nothing is written."""
+    if server is not None:
+        remote.show(server, name, as_json)
+        return
     from epsearch.findings import listing
     from epsearch.terminal import lists
 

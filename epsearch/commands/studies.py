@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from epsearch.arguments import OUT, Commands, Json, Out, Storage, parameter
-from epsearch.commands import printing
+from epsearch.arguments import OUT, Commands, Json, Out, Server, Storage, parameter
+from epsearch.commands import printing, remote
 from epsearch.commands.printing import ask, listener, printed, url_of
 from epsearch.failures.errors import Cancelled, UsageError
 from epsearch.study.description import Study
@@ -52,33 +52,40 @@ def cancel(
     ] = "30s",
     folder: Out = OUT.default,
     storage: Storage = None,
+    server: Server = None,
     as_json: Json = False,
 ) -> None:
     """Stop a study that is being trained, from any terminal; what is finished is kept."""
     from epsearch.control.cancelling import cancel
 
-    there = cancel(name, url_of(folder, storage), duration(deadline, "deadline"))
+    seconds = duration(deadline, "deadline")
+    if server is not None:
+        remote.cancel(server, name, seconds, as_json)
+        return
+    there = cancel(name, url_of(folder, storage), seconds)
     printed(Text(f"study {name} is {there.state}"), {"name": name, "state": there.state}, as_json)
 
 
-def watch(name: Named, folder: Out = OUT.default, storage: Storage = None, as_json: Json = False) -> int:
+def watch(
+    name: Named, folder: Out = OUT.default, storage: Storage = None, server: Server = None, as_json: Json = False
+) -> int:
     """Follow a study that is being trained, from another terminal; exit status 0 if it is finished at the end."""
+    if server is not None:
+        return remote.watch(server, name, as_json)
     from epsearch.control.watching import watch
 
     with listener(as_json) as events:
         seen = watch(name, url_of(folder, storage), events)
-    there = seen.standing
-    reason = f": {there.reason}" if there.reason else ""
-    how_far = f"; {seen.summary}" if seen.summary and seen.summary != there.now else ""
-    data = {"name": name, "state": there.now, "reason": there.reason, "summary": seen.summary}
-    printed(Text(f"study {name} is {there.now}{reason}{how_far}"), data, as_json)
-    return int(there.now != "finished")
+    return printing.followed(name, seen, as_json)
 
 
 def resume(
     name: str | None, failed: bool, out: Path, storage: str | None, quiet: bool, as_json: bool, **given: Any
-) -> None:
+) -> int:
     """Train a stored study on, also one that was cancelled or has failed; its options need not be typed again."""
+    if (server := given.pop("server")) is not None:
+        remote.only_here(options(), given)
+        return remote.resume(server, name, failed, out, quiet, as_json)
     from epsearch.control import resuming
 
     ledger = url_of(out, storage)
@@ -88,6 +95,7 @@ def resume(
         wait = bool(given.get("wait"))
         placed = {option: given[option] for option in PLACED}
         train(resuming.stored(one, ledger, out, placed), quiet, as_json, wait=wait, resume=True)
+    return 0
 
 
 def delete(
@@ -139,7 +147,7 @@ def _as_json(removal: Any) -> dict[str, Any]:
     return asdict(removal) | {"runs": sorted(removal.runs), "files": sorted(map(str, removal.files))}
 
 
-def _with_options(act: Callable[..., None], names: tuple[str, ...]) -> Callable[..., None]:
+def _with_options(act: Callable[..., int], names: tuple[str, ...]) -> Callable[..., int]:
     """The command with some of the options of studies, for `PLACED`."""
     own = {
         "name": Annotated[
@@ -149,18 +157,19 @@ def _with_options(act: Callable[..., None], names: tuple[str, ...]) -> Callable[
         "wait": Annotated[bool, typer.Option("--wait", help="Wait for the end of another run of the study.")],
         "out": Out,
         "storage": Storage,
+        "server": Server,
         "quiet": Annotated[bool, typer.Option("--quiet", help="No progress, only the summary.")],
         "as_json": Json,
     }
-    defaults = {"name": None, "storage": None, "out": OUT.default}
+    defaults = {"name": None, "storage": None, "server": None, "out": OUT.default}
     keyword = inspect.Parameter.KEYWORD_ONLY
     taken = [
         *(inspect.Parameter(one, keyword, default=defaults.get(one, False), annotation=own[one]) for one in own),
         *(parameter(options()[one]) for one in names),
     ]
 
-    def command(**values: Any) -> None:
-        act(**values)
+    def command(**values: Any) -> int:
+        return act(**values)
 
     command.__doc__ = act.__doc__
     command.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined]

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from epsearch.control.named import known
 from epsearch.events import Events, Progress
@@ -12,7 +13,7 @@ from results.ledger.retry import Patience
 from results.ledger.store import Store
 from results.ledger.url import LedgerUrl
 from results.ledger.writers.events import Event
-from results.ledger.writers.states import CANCELLING, QUEUED, RUNNING, Standing
+from results.ledger.writers.states import CANCELLING, QUEUED, RUNNING
 
 POLL_SECONDS = 0.5
 PATIENCE = 300.0  # seconds for which a database that has gone is waited for
@@ -20,12 +21,49 @@ PATIENCE = 300.0  # seconds for which a database that has gone is waited for
 
 @dataclass(frozen=True)
 class Seen:
-    """How a study stands at the end of watching, or of what has been told by now."""
+    """How a study stands."""
 
-    standing: Standing
-    """In the ledger."""
+    state: str
+    """In one word; a study is interrupted where nobody trains it although it was left running."""
+    reason: str
+    """Why it failed."""
     summary: str
     """How far it is, in words."""
+    going_on: bool
+    """Whether it is being trained, or is to be."""
+
+
+class Watched(Protocol):
+    """A study that is followed, here or elsewhere."""
+
+    def look(self) -> Seen:
+        """How it stands. Raises UsageError where there is nothing to watch."""
+
+    def events(self, after: int) -> list[Event]:
+        """What happened to it behind an event, the oldest first."""
+
+
+class Stored:
+    """One of an open ledger."""
+
+    def __init__(self, store: Store, name: str) -> None:
+        self._store, self._name = store, name
+        names = known(store)
+        if name not in names:
+            raise UsageError(unknown("study", name, names))
+
+    def look(self) -> Seen:
+        """How it stands."""
+        there = self._store.standing(self._name)
+        if there is None:
+            raise UsageError(f"study {self._name!r} has never been trained: there is nothing to watch")
+        going_on = (there.held and there.state in (RUNNING, CANCELLING)) or there.state == QUEUED
+        summary = self._store.summaries().get(self._name)
+        return Seen(there.now, there.reason, "" if summary is None else summary.status, going_on)
+
+    def events(self, after: int) -> list[Event]:
+        """What happened to it."""
+        return self._store.events(self._name, after)
 
 
 def watch(name: str, storage: LedgerUrl, events: Events) -> Seen:
@@ -35,28 +73,22 @@ def watch(name: str, storage: LedgerUrl, events: Events) -> Seen:
     trained by a version of epsearch that keeps events.
     """
     with opened(storage, Patience(PATIENCE, events.warning)) as store:
-        names = known(store)
-        if name not in names:
-            raise UsageError(unknown("study", name, names))
-        last = 0
-        while True:
-            there = store.standing(name)
-            if there is None:
-                raise UsageError(f"study {name!r} has never been trained: there is nothing to watch")
-            # Looked at before the events: whatever is told before the end is told here, too.
-            going_on = (there.held and there.state in (RUNNING, CANCELLING)) or there.state == QUEUED
-            new = store.events(name, last)
-            for event in new if last else _of_the_last_run(new):
-                _tell(event, events)
-            last = new[-1].id if new else last
-            if not going_on:
-                return Seen(there, _summary(store, name))
-            time.sleep(POLL_SECONDS)
+        return follow(Stored(store, name), events)
 
 
-def _summary(store: Store, name: str) -> str:
-    known = store.summaries().get(name)
-    return "" if known is None else known.status
+def follow(study: Watched, events: Events, last: int = 0) -> Seen:
+    """The same of a study that is found already; last: the event from which on to tell, else those of its last run."""
+    told = last > 0
+    while True:
+        # Before the events are looked at: whatever is told before the end is told here, too.
+        there = study.look()
+        new = study.events(last)
+        for event in new if told else _of_the_last_run(new):
+            _tell(event, events)
+        last, told = (new[-1].id if new else last), True
+        if not there.going_on:
+            return there
+        time.sleep(POLL_SECONDS)
 
 
 def _of_the_last_run(events: list[Event]) -> Iterator[Event]:

@@ -92,6 +92,16 @@ class Study(Answer):
     config: dict[str, Any] = Field(description="Options, but for those that say where things are.")
 
 
+class Standing(BaseModel):
+    """How a study stands, in few words."""
+
+    state: str
+    reason: str = Field(description="Why it failed.")
+    summary: str = Field(description="How far it is, in words.")
+    waits: bool = Field(description="Whether the queue is to train it.")
+    event: int = Field(description="Number of its newest event; 0 without one.")
+
+
 class Event(BaseModel):
     """One event of a study."""
 

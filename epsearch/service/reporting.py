@@ -7,6 +7,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from types import ModuleType
@@ -16,6 +17,7 @@ from rich.console import RenderableType
 
 from epsearch import api
 from epsearch.failures.errors import UsageError
+from epsearch.failures.lines import one_line
 from epsearch.ledger.damage import Unreadable
 from epsearch.preparation import growth
 from epsearch.service.answers import Figure, Ledger, Sharing
@@ -64,9 +66,14 @@ class Reporter:
         """
         return self._page(self._written(name).report)
 
-    def outcome(self, name: str) -> tuple[RenderableType, dict[str, Any]]:
-        """What a run prints at its end, as a renderable and as JSON; errors as of `report`."""
+    def outcome(self, name: str, path: str | None = None) -> tuple[RenderableType, dict[str, Any]]:
+        """What a run prints at its end, as a renderable and as JSON; errors as of `report`.
+
+        path: where the client says that it keeps the report, in the place of ours; it is printed, and not opened.
+        """
         result = self._written(name)
+        if path is not None:
+            result = replace(result, report=Path(one_line(path)))
         return outcome.shown(result), outcome.as_json(result)
 
     def shown(self, name: str) -> tuple[RenderableType, dict[str, Any]]:

@@ -100,6 +100,11 @@ def _reading(api: APIRouter, service: Service) -> None:
         """One study: how it stands, what it has found, its options."""
         return answers.study(studies.described(name), studies.study(name), service.findings.get(name))
 
+    @api.get("/studies/{name}/standing")
+    def standing(name: Name) -> answers.Standing:
+        """How a study stands, in few words: for whoever follows it by asking again and again."""
+        return answers.Standing(**studies.standing(name)._asdict())
+
     @api.get("/studies/{name}/log")
     def log(
         name: Name,
@@ -166,9 +171,10 @@ def _reports(api: APIRouter, service: Service) -> None:
         width: Annotated[int, Query(ge=20, le=1000)] = 80,
         colours: bool = False,
         format: Literal["text", "json"] = "text",
+        path: Annotated[str | None, Query(max_length=1000, description="Where the client keeps the report.")] = None,
     ) -> Response:
         """What a run of it prints at its end, as text for a terminal of that width, or as JSON."""
-        shown, data = reporter.outcome(name)
+        shown, data = reporter.outcome(name, path)
         if format == "json":
             return _json(data)
         return PlainTextResponse(as_text(shown, width, colours))

@@ -56,6 +56,21 @@ class Described(NamedTuple):
     """The last one that was told, as `events.Progress` has it; None where nobody trains it."""
 
 
+class Stands(NamedTuple):
+    """How a study stands, in few words."""
+
+    state: str
+    """One word; UNKNOWN where nobody has kept it."""
+    reason: str
+    """Why it failed."""
+    summary: str
+    """How far it is, in words."""
+    waits: bool
+    """Whether the queue is to train it."""
+    event: int
+    """Number of its newest event; 0 without one."""
+
+
 class Studies:
     """The studies of one service."""
 
@@ -75,6 +90,20 @@ class Studies:
         told = self.store.newest_event(name, "progress") if there is not None and there.held else None
         progress = None if there is None or told is None or told.token != there.token else told.data
         return Described(line, there, self.store.submissions().get(name), progress)
+
+    def standing(self, name: str) -> Stands:
+        """How one stands. Raises NoStudy."""
+        there, submission = self.store.standing(name), self.store.submissions().get(name)
+        if there is None:
+            self.described(name)
+        last, summary = self.store.newest_event(name), self.store.summaries().get(name)
+        return Stands(
+            state=UNKNOWN if there is None else there.now,
+            reason="" if there is None else there.reason,
+            summary="" if summary is None else summary.status,
+            waits=submission is not None and submission.open,
+            event=0 if last is None else last.id,
+        )
 
     def study(self, name: str) -> Study:
         """What was stored of a study, or else submitted. Raises NoStudy, and UsageError where it cannot be read."""

@@ -255,7 +255,7 @@ class Leased(Access):
 
     @tried_again
     def newest_event(self, name: str, *kinds: str) -> Event | None:
-        """Returns the newest event of a study of one of these kinds; None without one."""
+        """Returns the newest event of a study, of one of these kinds if some are named; None without one."""
         if schema.events.name not in self._tables:
             return None
         with self._transaction("read") as connection:

@@ -77,8 +77,9 @@ def last(connection: Connection) -> int:
 
 
 def newest(connection: Connection, study: str, kinds: Collection[str]) -> Event | None:
-    """Returns the newest event of a study of one of these kinds; None without one, or where that is unreadable."""
-    query = select(events).where(events.c.study == study, events.c.kind.in_(kinds)).order_by(events.c.id.desc())
+    """Returns the newest event of a study, of one of these kinds if some are named; None where it is unreadable."""
+    query = select(events).where(events.c.study == study).order_by(events.c.id.desc())
+    query = query.where(events.c.kind.in_(kinds)) if kinds else query
     row = connection.execute(query.limit(1)).one_or_none()
     with suppress(schema.Damaged):
         return None if row is None else _event(row)

@@ -1,0 +1,211 @@
+"""Commands as they are with --server: the same words and output, of studies that a service has."""
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from epsearch.commands import printing
+from epsearch.commands.printing import err, listener, out, printed
+from epsearch.failures.errors import Interrupted, UsageError
+from epsearch.study.option import Option
+from results.ledger.writers.events import Event
+from results.ledger.writers.states import CANCELLED, CANCELLING, FAILED, FINISHED, QUEUED, RUNNING
+
+if TYPE_CHECKING:
+    from epsearch.control.watching import Seen
+    from epsearch.remote.client import Client
+
+PLACES = ("out", "storage")
+"""Options that a service chooses; here they say where a report is downloaded to."""
+POLL_SECONDS = 0.5
+AFTER_A_KILL = 15.0  # seconds beyond the deadline until a cancelled study is cancelled
+
+
+class _Followed:
+    """A study of a service, to be watched."""
+
+    def __init__(self, client: "Client", name: str) -> None:
+        from epsearch.remote.client import quoted
+
+        self._client, self._name, self._path = client, name, f"/studies/{quoted(name)}"
+
+    def look(self) -> "Seen":
+        """How it stands."""
+        from epsearch.control.watching import Seen
+
+        there = self._client.get(f"{self._path}/standing")
+        going_on = there["state"] in (QUEUED, RUNNING, CANCELLING) or there["waits"]
+        return Seen(there["state"], there["reason"], there["summary"], going_on)
+
+    def events(self, after: int) -> list[Event]:
+        """What happened to it."""
+        return self._client.events(self._name, after)
+
+
+def run(
+    server: str, kind: str, given: Mapping[str, Any], config: Path | None, extend: bool, quiet: bool, as_json: bool
+) -> int:
+    """Submits a study, follows it, downloads its report and prints its outcome; the exit status.
+
+    given: options as the command line has them, None where they are not given. Ctrl-C ends the following alone.
+    """
+    from epsearch.remote.client import Client, quoted
+    from epsearch.study import file
+
+    written = {} if config is None else file.read(config)
+    options = {name: _plain(value) for name, value in (written | _given(given)).items() if name not in PLACES}
+    with Client(server) as client:
+        name, last = str(options.get("name") or ""), 0
+        if name:
+            last = _last(client, name)
+        if extend:
+            if not name:
+                raise UsageError("extend needs --name, the study that is to grow")
+            answer = client.post(f"/studies/{quoted(name)}/extend", {k: v for k, v in options.items() if k != "name"})
+        else:
+            answer = client.post("/studies", {"kind": kind, **options})
+        return _follow(client, answer["name"], Path(given.get("out") or "runs"), quiet, as_json, last)
+
+
+def resume(server: str, name: str | None, failed: bool, folder: Path, quiet: bool, as_json: bool) -> int:
+    """Resumes a study, or all that have failed, one after another; the exit status."""
+    from epsearch.remote.client import Client, quoted
+
+    if failed and name is not None:
+        raise UsageError(f"--failed resumes all studies that have failed; leave out the name {name!r}")
+    status = 0
+    with Client(server) as client:
+        names = [one.name for one in client.listed(state=FAILED)] if failed else [name or client.newest()]
+        if not names:
+            raise UsageError(f"no study of {server} has failed")
+        before = {one: _last(client, one) for one in names}
+        for one in names:
+            client.post(f"/studies/{quoted(one)}/resume")
+        for one in names:
+            status = max(status, _follow(client, one, folder, quiet, as_json, before[one]))
+    return status
+
+
+def _follow(client: "Client", name: str, folder: Path, quiet: bool, as_json: bool, last: int) -> int:
+    from epsearch.control.watching import follow
+    from epsearch.remote.client import quoted
+
+    if not quiet and not as_json:
+        err.print(f"submitted {name}; Ctrl-C ends the watching, not the study", soft_wrap=True, highlight=False)
+    with listener(quiet or as_json) as events:
+        seen = follow(_Followed(client, name), events, last)
+    if seen.state != FINISHED:
+        if seen.state == CANCELLED:
+            raise Interrupted
+        return printing.followed(name, seen, as_json)
+    page = download(client, [name], folder)
+    _outcome(client, f"/studies/{quoted(name)}/outcome", as_json, path=str(page))
+    return 0
+
+
+def report(server: str, names: Sequence[str] | None, folder: Path, as_json: bool) -> None:
+    """Downloads the report of a study, or the page that sets several side by side, and prints what it says."""
+    from epsearch.remote.client import Client, quoted
+
+    with Client(server) as client:
+        several = list(names or [client.newest()])
+        page = download(client, several, folder)
+        if len(several) > 1:
+            printed(Text(f"report  {page}"), {"studies": several, "report": str(page)}, as_json, soft_wrap=True)
+            return
+        _outcome(client, f"/studies/{quoted(several[0])}/outcome", as_json, path=str(page))
+
+
+def download(client: "Client", names: Sequence[str], folder: Path) -> Path:
+    """Writes the page of a study, or of several side by side, into the folder; its path. Raises UsageError."""
+    from epsearch.api import SIDE_BY_SIDE
+    from epsearch.remote.client import quoted
+    from epsearch.session.session import make_folder
+    from results.files import write_atomically
+
+    alone = len(names) == 1
+    page = (
+        client.content(f"/studies/{quoted(names[0])}/report") if alone else client.content("/compare", study=[*names])
+    )
+    place = folder / (names[0] if alone else SIDE_BY_SIDE)
+    make_folder(place)
+    return write_atomically(place / "report.html", page)
+
+
+def list_(server: str, as_json: bool) -> None:
+    """Prints the studies of a service."""
+    from epsearch.remote.client import Client
+    from epsearch.terminal import lists
+
+    with Client(server) as client:
+        rows = client.listed()
+    printed(lists.studies(rows), [row._asdict() for row in rows], as_json, wide=True)
+
+
+def show(server: str, name: str | None, as_json: bool) -> None:
+    """Prints what is known of a study of a service."""
+    from epsearch.remote.client import Client, quoted
+
+    with Client(server) as client:
+        _outcome(client, f"/studies/{quoted(name or client.newest())}/shown", as_json)
+
+
+def watch(server: str, name: str, as_json: bool) -> int:
+    """Follows a study of a service to its end; the exit status."""
+    from epsearch.control.watching import follow
+    from epsearch.remote.client import Client
+
+    with Client(server) as client, listener(as_json) as events:
+        seen = follow(_Followed(client, name), events)
+    return printing.followed(name, seen, as_json)
+
+
+def cancel(server: str, name: str, deadline: float, as_json: bool) -> None:
+    """Cancels a study of a service, and waits until it is."""
+    from epsearch.remote.client import Client, quoted
+
+    with Client(server) as client:
+        state = client.post(f"/studies/{quoted(name)}/cancel", deadline=deadline)["state"]
+        end = time.monotonic() + deadline + AFTER_A_KILL
+        while state == CANCELLING and time.monotonic() < end:
+            time.sleep(POLL_SECONDS)
+            state = _Followed(client, name).look().state
+    printed(Text(f"study {name} is {state}"), {"name": name, "state": state}, as_json)
+
+
+def _last(client: "Client", name: str) -> int:
+    """The last event of a study that may not be there yet."""
+    from epsearch.remote.client import quoted
+
+    if all(one.name != name for one in client.listed(search=name)):
+        return 0
+    return int(client.get(f"/studies/{quoted(name)}/standing")["event"])
+
+
+def _outcome(client: "Client", route: str, as_json: bool, **query: Any) -> None:
+    """Prints a text that the service has made for a terminal like ours, or JSON."""
+    if as_json:
+        printed("", client.get(route, format="json", **query), as_json)
+    else:
+        sys.stdout.write(client.text(route, width=out.width, colours=out.is_terminal and not out.no_color, **query))
+
+
+def _given(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: tuples as lists, paths as text."""
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def only_here(options: Mapping[str, Option], given: Mapping[str, Any]) -> None:
+    """Raises UsageError for options that say how this machine does it."""
+    if named := [options[name].flag for name in given if given[name] and name in options]:
+        raise UsageError(f"{named[0]} says how this machine does it; with --server the service does, leave it out")

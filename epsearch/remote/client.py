@@ -1,0 +1,110 @@
+"""Calls of a service's API: answers as plain values, refusals as the errors that the same command raises here."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import httpx
+
+from epsearch.failures.errors import Unavailable, UsageError
+from epsearch.findings.listing import Listed
+from results.ledger.writers.events import Event
+
+SERVER, TOKEN = "EPSEARCH_SERVER", "EPSEARCH_TOKEN"
+SECONDS = 310.0  # a plan may take as long; a report is written meanwhile
+PER_PAGE = 1000
+
+
+class Client:
+    """One service; also a context manager. Every call raises UsageError for what it refuses, Unavailable without it."""
+
+    def __init__(self, url: str, token: str | None = None, transport: httpx.BaseTransport | None = None) -> None:
+        there = urlsplit(url)
+        if there.scheme not in ("http", "https") or not there.netloc or there.query or there.username:
+            raise UsageError(f"server must be like http://HOST:PORT, got {without_login(url)!r}")
+        secret = os.environ.get(TOKEN) if token is None else token
+        headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+        self._url = url.rstrip("/")
+        self._http = httpx.Client(headers=headers, timeout=httpx.Timeout(SECONDS, connect=10.0), transport=transport)
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._http.close()
+
+    def get(self, path: str, /, **query: Any) -> Any:
+        """What a route answers, read as JSON."""
+        return self._asked("GET", path, query).json()
+
+    def text(self, path: str, /, **query: Any) -> str:
+        """What a route answers, as text."""
+        return self._asked("GET", path, query).text
+
+    def content(self, path: str, /, **query: Any) -> bytes:
+        """What a route answers, as bytes."""
+        return self._asked("GET", path, query).content
+
+    def post(self, path: str, /, body: Mapping[str, Any] | None = None, **query: Any) -> Any:
+        """What a route answers that changes something."""
+        return self._asked("POST", path, query, body).json()
+
+    def listed(self, **query: Any) -> list[Listed]:
+        """The service's studies as `epsearch list` has them, oldest first."""
+        rows: list[dict[str, Any]] = []
+        for page in range(1, 10_000):
+            answer = self.get("/studies", page=page, per_page=PER_PAGE, **query)
+            rows += answer["studies"]
+            if len(rows) >= answer["total"] or not answer["studies"]:
+                break
+        lines = [{**row, "command": row["kind"]} for row in reversed(rows)]
+        return [Listed(**{name: line[name] for name in Listed._fields}) for line in lines]
+
+    def newest(self) -> str:
+        """The name of the study that was made last. Raises UsageError where there is none."""
+        found = self.get("/studies", per_page=1)["studies"]
+        if not found:
+            raise UsageError(f"no study at {self._url} yet; `epsearch run --server {self._url}` makes one")
+        return str(found[0]["name"])
+
+    def events(self, name: str, after: int) -> list[Event]:
+        """The events of a study behind one, the oldest first."""
+        rows = self.get(f"/studies/{quoted(name)}/log", after=after)
+        return [Event(**row, token=0) for row in rows]
+
+    def _asked(
+        self, method: str, path: str, query: Mapping[str, Any], body: Mapping[str, Any] | None = None
+    ) -> httpx.Response:
+        given = {name: value for name, value in query.items() if value is not None}
+        try:
+            answer = self._http.request(method, f"{self._url}/api/v1{path}", params=given, json=body)
+        except httpx.HTTPError as error:
+            raise Unavailable(f"the service {self._url} does not answer: {error or type(error).__name__}") from error
+        if answer.status_code < 400:
+            return answer
+        why = _detail(answer)
+        if answer.status_code == 401:
+            why = f"{self._url} wants a token; {TOKEN} names it to this command"
+        if answer.status_code >= 500:
+            raise Unavailable(f"the service {self._url} could not do it: {why}")
+        raise UsageError(why)
+
+
+def quoted(name: str) -> str:
+    """A study's name as a part of a path."""
+    return quote(name, safe="")
+
+
+def without_login(url: str) -> str:
+    """A URL as it may be shown."""
+    there = urlsplit(url)
+    return url if "@" not in there.netloc else there._replace(netloc=there.netloc.rpartition("@")[2]).geturl()
+
+
+def _detail(answer: httpx.Response) -> str:
+    try:
+        detail = answer.json()["detail"]
+    except (ValueError, KeyError, TypeError):
+        return f"status {answer.status_code}"
+    return detail if isinstance(detail, str) else str(detail)
