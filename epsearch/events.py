@@ -31,6 +31,10 @@ class Progress(NamedTuple):
     """Seconds to go at the present speed; None before there is one."""
     seconds: float
     """Since the training began."""
+    eta_low: float | None = None
+    """Seconds to go if the study ends as early as it can."""
+    eta_high: float | None = None
+    """Seconds to go if it takes all that it may."""
 
 
 class Events(Protocol):

@@ -55,9 +55,14 @@ def report(error: BaseException, workers: str = "") -> str:
     )
 
 
+SERVER = "EPSEARCH_SERVER"
+
+
 def given_urls() -> list[LedgerUrl]:
     """URLs of the command line and the environment: those whose passwords may stand in what is printed."""
-    given = [*((text, "") for text in sys.argv[1:]), *((value, name) for name, value in _ours().items())]
+    # Of a ledger's URL only the variable's name is printed; a service's, which has no password, as it is.
+    named = ((value, "" if name == SERVER else name) for name, value in _ours().items())
+    given = [*((text, "") for text in sys.argv[1:]), *named]
     return [LedgerUrl(text, variable) for text, variable in given if "://" in text]
 
 

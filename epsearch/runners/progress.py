@@ -115,7 +115,7 @@ class Monitor:
         """Keeps what the loop knows, with the work that had been reported by then: the ETA counts on from there."""
         self._stage, (self._known, self._wanted), self._headline = loop.stage, loop.stage_members(), loop.headline()
         ahead, self._work_then = loop.outlook(), self._speed.work
-        self._remaining = loop.work_of(ahead)[1]
+        self._remaining = loop.work_of(ahead)
         if ahead.certified and ahead.certified == ahead.largest:  # all members are known, and some are trained again
             self._stage = f"{count_text(ahead.certified, 'member')} once more, alone"
 
@@ -125,16 +125,21 @@ class Monitor:
         self._first = self._last if self._first is None else self._first
         return self._last
 
-    def _to_go(self) -> float | None:
-        """Seconds: as planned, until there is a speed; then at that, and the report as planned."""
+    def _to_go(self) -> tuple[float, float, float] | None:
+        """Seconds, likely, shortest and longest: as planned until there is a speed; then at that, with the report.
+
+        Later rounds may have fewer members than a study may want: they are counted in all but the shortest.
+        """
         # What remained at the last look, less what was done since: the loop hears of a cohort at its end only.
-        training = self._speed.seconds_for(self._remaining - (self._speed.work - self._work_then))
-        if training is None:
-            return None if self._ahead is None else max(0.0, self._ahead.seconds - self.seconds)
-        return training + (0.0 if self._ahead is None else self._ahead.report)
+        done, ahead = self._speed.work - self._work_then, self._ahead
+        fewest, most = (self._speed.seconds_for(work - done) for work in self._remaining)
+        if fewest is None or most is None:
+            ends = None if ahead is None else (ahead.seconds, ahead.low, ahead.high)
+            return None if ends is None else _each(ends, -self.seconds)
+        return _each((most, fewest, most), 0.0 if ahead is None else ahead.report)
 
     def _now(self) -> Progress:
-        speed = self._speed
+        speed, to_go = self._speed, self._to_go()
         return Progress(
             stage=self._stage if self._first is not None else self._starting or self._stage,
             known=self._known,
@@ -142,6 +147,13 @@ class Monitor:
             headline=self._headline,
             member_steps=speed.steps,
             speed=speed.steps_per_second(),
-            eta=self._to_go(),
+            eta=None if to_go is None else to_go[0],
             seconds=self.seconds,
+            eta_low=None if to_go is None else to_go[1],
+            eta_high=None if to_go is None else to_go[2],
         )
+
+
+def _each(seconds: tuple[float, float, float], more: float) -> tuple[float, float, float]:
+    likely, low, high = (max(0.0, one + more) for one in seconds)
+    return likely, low, high

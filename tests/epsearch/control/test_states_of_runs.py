@@ -207,7 +207,7 @@ def test_a_run_is_followed_from_another_terminal(study):
             while not seen.notes:
                 pass
             slow.go_on.set()
-    assert came[0].standing.now == "finished" and came[0].summary == "finished"
+    assert came[0].state == "finished" and came[0].summary == "finished"
     assert seen.notes[0].startswith("mine · narrowing: 1 repeat × 3 ε") and seen.notes[-1] == "mine is finished"
     assert seen.seen and seen.seen[-1].member_steps == slow.seen[-1].member_steps
 
@@ -215,7 +215,7 @@ def test_a_run_is_followed_from_another_terminal(study):
 def test_watching_what_is_over_tells_its_last_run_and_ends(study, epsearch):
     run(study)
     seen = Recorded()
-    assert watch("mine", study.storage, seen).standing.now == "finished"
+    assert watch("mine", study.storage, seen).state == "finished"
     assert len(seen.seen) == 1 and seen.notes[-1] == "mine is finished"
     assert epsearch("watch", "mine").status == 0
 

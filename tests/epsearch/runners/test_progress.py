@@ -23,7 +23,7 @@ def loop(stage="repeat 1 of 5", known=0, wanted=10, remaining=1000, best="best �
         stage_members=lambda: (known, wanted),
         headline=lambda: best,
         heading=lambda: "5 repeats × 11 ε",
-        work_of=lambda ahead: (0, remaining),
+        work_of=lambda ahead: (remaining / 2, remaining),
         outlook=lambda: Outlook(known, wanted - known, 0, 0, 0, certified),
         notes=[],
         stored=[],
@@ -35,14 +35,14 @@ def test_what_is_told_when(monkeypatch):
     clock_, events = Clock(monkeypatch), Recorded()
     monitor = Monitor(loop(), events)
     assert events.headings == [("mine", "5 repeats × 11 ε")]
-    assert events.seen == [("repeat 1 of 5", 0, 10, "best ε –", 0, None, None, 0.0)]
+    assert events.seen == [("repeat 1 of 5", 0, 10, "best ε –", 0, None, None, 0.0, None, None)]
     clock_.now += 40  # the workers start
     monitor.steps(10)
     clock_.now += 5
     monitor.steps(25, 2.0)
-    assert events.seen[-1] == ("repeat 1 of 5", 0, 10, "best ε –", 35, 5.0, (1000 - 60) / 10, 45.0)
+    assert events.seen[-1] == ("repeat 1 of 5", 0, 10, "best ε –", 35, 5.0, 94.0, 45.0, 44.0, 94.0)
     monitor.update(loop("evaluation", 3, 4, 900, "best ε 0.07185"))
-    assert events.seen[-1] == ("evaluation", 3, 4, "best ε 0.07185", 35, 5.0, 900 / 10, 45.0)
+    assert events.seen[-1] == ("evaluation", 3, 4, "best ε 0.07185", 35, 5.0, 90.0, 45.0, 45.0, 90.0)
     assert monitor.member_steps == 35 and monitor.seconds == 45 and len(events.seen) == 4
 
 
@@ -55,6 +55,7 @@ def test_until_there_is_a_speed_the_plan_is_believed(monkeypatch):
     monitor.steps(25, 2.0)
     first, second, third = events.seen
     assert (first.stage, first.eta) == ("starting Ray (about 0:20)", 60.0)
+    assert (second.eta_low, second.eta_high) == (50.0 - 22, 70.0 - 22)
     assert (second.stage, second.eta) == ("repeat 1 of 5", 60.0 - 22)
     assert third.eta == (1000 - 60) / 10 + 5.0, "the report comes behind"
     clock_.now += 3
