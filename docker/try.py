@@ -118,7 +118,8 @@ class Compose:
 
     def __init__(self, buildah: Buildah, stack: ExitStack) -> None:
         self.buildah, self.stack, self.folder = buildah, stack, buildah.folder
-        values = {"RAY_AUTH_TOKEN": secrets.token_hex(32), "POSTGRES_PASSWORD": secrets.token_hex(32)}
+        values = {name: secrets.token_hex(32) for name in ("RAY_AUTH_TOKEN", "POSTGRES_PASSWORD", "EPSEARCH_TOKEN")}
+        self.token = values["EPSEARCH_TOKEN"]
         text = re.sub(r"\$\{(\w+)[^}]*\}", lambda found: values[found[1]], (HERE / "compose.yaml").read_text())
         self.services = yaml.safe_load(text.replace("$$", "$"))["services"]
         self.hosts = self.folder / "hosts"
@@ -132,6 +133,11 @@ class Compose:
     def _namespace(self, name: str) -> None:
         call("ip", "netns", "add", name)
         self.stack.callback(call, "ip", "netns", "del", name)
+
+    def forget(self, service: str) -> None:
+        """Takes a service's name out of everybody's hosts file: its next container has another address."""
+        lines = [line for line in self.hosts.read_text().splitlines() if not line.endswith(f" {service}")]
+        self.hosts.write_text("\n".join([*lines, ""]))
 
     def prepare(self, service: str, image: str = "") -> "Container":
         """A container that does not run yet, with an address, and the service's name in everybody's hosts file."""
@@ -276,6 +282,28 @@ def study(buildah: Buildah, options: Sequence[str]) -> None:
         report.run(["report", command[command.index("--name") + 1]])
         report.wait()
         print(report.log.read_text())
+        by_http(compose, options)
+
+
+def by_http(compose: Compose, options: Sequence[str]) -> None:
+    """The service; a study that another container submits and follows; the service is killed meanwhile, and goes on."""
+    client = compose.services["study"]["environment"]
+    del client["EPSEARCH_STORAGE"]
+    client |= {"EPSEARCH_SERVER": "http://service:8470", "EPSEARCH_TOKEN": compose.token}
+    first = compose.start("service")
+    submitted = compose.prepare("study")
+    submitted.run(["run", "--name", "by-http", *options])
+    submitted.wait_for("best ε")
+    first.kill()
+    print("service: killed", flush=True)
+    submitted.process.wait()  # it says that the service does not answer
+    print(submitted.log.read_text())
+    compose.forget("service")
+    compose.start("service")
+    followed = compose.prepare("study")
+    followed.run(["run", "--name", "by-http", *options])
+    followed.wait()
+    print(followed.log.read_text())
 
 
 def main() -> None:

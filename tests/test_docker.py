@@ -18,6 +18,8 @@ import ray.autoscaler
 import yaml
 
 from epsearch import cli
+from epsearch.service import app
+from epsearch.service.settings import check
 
 ROOT = Path(__file__).parent.parent
 DOCKER = ROOT / "docker"
@@ -103,7 +105,11 @@ class TestDockerfile:
             assert (ROOT / name).exists() and f"!{name}" in passed
 
 
-SECRETS = {"RAY_AUTH_TOKEN": "token", "POSTGRES_PASSWORD": "password"}
+SECRETS = {
+    "RAY_AUTH_TOKEN": "token",
+    "POSTGRES_PASSWORD": "password",
+    "EPSEARCH_TOKEN": "twenty-letters-or-so",
+}
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +154,11 @@ class TestCompose:
 
     def test_the_database_and_its_password_are_for_the_driver_alone(self, compose):
         services = compose["services"]
-        assert {name for name, service in services.items() if "password" in str(service)} == {"database", "study"}
+        assert {name for name, service in services.items() if "password" in str(service)} == {
+            "database",
+            "study",
+            "service",
+        }
         assert (
             services["study"]["environment"]["EPSEARCH_STORAGE"] == "postgresql://epsearch:password@database/epsearch"
         )
@@ -156,7 +166,9 @@ class TestCompose:
 
     def test_nothing_is_published_and_every_node_has_the_token(self, compose):
         for name, service in compose["services"].items():
-            assert "ports" not in service and "network_mode" not in service
+            # Of all ports that of the service alone, to this machine alone; its pages ask for a token.
+            assert service.get("ports", []) == (["127.0.0.1:8470:8470"] if name == "service" else [])
+            assert "network_mode" not in service
             if name != "database":
                 assert service["environment"]["RAY_AUTH_MODE"] == service["environment"]["RAY_AUTH_TOKEN"] == "token"
 
@@ -168,6 +180,22 @@ class TestCompose:
                 built[service["image"]] = build["target"]
         assert built == {f"epsearch:{target}": target for target in TARGETS}
         assert {service["image"] for service in compose["services"].values()} == {*built, "postgres:17"}
+
+    def test_the_service_can_start(self, compose, monkeypatch, tmp_path):
+        """With its own command and environment, as far as it goes before it listens."""
+        own, served = compose["services"]["service"], []
+        monkeypatch.chdir(tmp_path)
+        for name in ("EPSEARCH_STORAGE", "EPSEARCH_TOKENS"):
+            monkeypatch.setenv(name, own["environment"][name])
+        monkeypatch.setattr(app, "serve", lambda settings, tell: served.append(settings))
+        monkeypatch.setattr(sys, "argv", ["epsearch", *own["command"]])
+        with pytest.raises(SystemExit) as end:
+            cli.main()
+        assert end.value.code in (0, None)
+        (settings,) = served
+        check(settings)
+        assert settings.address == "head:6379" and "service" in settings.hosts and settings.port == 8470
+        assert [token.name for token in settings.tokens.known] == ["admin"]
 
     def test_who_waits_for_a_service_waits_for_its_health(self, compose):
         services = compose["services"]
