@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Self
 
-from epsearch.failures.errors import TrainingFailed, UsageError
+from epsearch.failures.errors import UsageError
 from epsearch.loop.ahead import Outlook
 from epsearch.loop.claims import Claims
 from epsearch.loop.cohorts import Order, cut
@@ -136,7 +136,8 @@ class Loop(ABC):
         """The open jobs that may be trained now, the same ones until they are told, and others behind them.
 
         Where other studies train what is wanted there may be none, although the loop is not done: asked again later,
-        it has their results, or jobs. With claims there are at most so many jobs as workers.
+        it has their results, or jobs. With claims there are at most so many jobs as workers. Raises TrainingFailed
+        where nothing is left but what could not be trained.
         """
         if not self._jobs and self.claims.due():
             self._advance()
@@ -157,14 +158,15 @@ class Loop(ABC):
     def tell(self, results: Sequence[JobResult]) -> None:
         """Stores what was trained, before anything else, and moves on when the stage is complete.
 
-        Results may come in any order, one or several at a time. Raises TrainingFailed where a job has no value, and
+        Results may come in any order, one or several at a time. A job without a value is given up, see `ask`. Raises
         UsageError where code from outside of epsearch is to blame for that; results before it are stored.
         """
         for result in results:
             if result.foreign:
                 raise UsageError(result.error)
             if result.value is None:
-                raise TrainingFailed(f"a cohort could not be trained: {result.error}", result.traceback)
+                self.notes.append(self.claims.give_up(result))
+                continue
             self.saved += result.value.saved
             self.notes += result.value.note.splitlines()
             self._keep(self._close(result.number), result)

@@ -1,11 +1,12 @@
-"""Members that several studies of a ledger want are trained by one of them: the others wait, and take its results."""
+"""Which open jobs may be trained: nothing that has failed, and of what several studies want, each member by one."""
 
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from epsearch.loop.jobs import Job, Run
+from epsearch.failures.errors import TrainingFailed
+from epsearch.loop.jobs import Job, JobResult, Run
 from trainers.cohort import Cohort
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ class Claims:
     work. A member that another study has claimed, or stored meanwhile, is taken out of its job: sooner or later its
     record is in the ledger, or its claim is over. Where nobody holds a lease there are no claims: every job is ours.
 
+    A job that could not be trained stays open, so that its stage does not end, and is handed out no more. Whatever else
+    is open is trained before it ends the study.
+
     store, key: the ledger, and the content key of a run, as the loop has them.
     """
 
@@ -28,6 +32,7 @@ class Claims:
         self.closing = False  # whether no other job is to begin
         self._store, self._key = store, key
         self._ours: set[int] = set()
+        self._given_up: dict[int, JobResult] = {}
         self._token: int | None = None  # of the lease under which they were claimed
         self._without: set[str] = set()  # keys that were taken out of a job
         self._looked = 0.0
@@ -36,17 +41,25 @@ class Claims:
         """The jobs that may be trained, those that were before among them; at most so many where there are claims.
 
         pools: open jobs by number, in the order in which they are to begin; what is not ours is taken out of them.
+        Raises TrainingFailed where there are none, and some that were given up.
         """
-        if self._store.lease is None:
-            return [job for pool in pools for job in pool.values()]
+        leased, found = self._store.lease is not None, list[Job]()
         self._claim_again([job for pool in pools for job in pool.values()])
-        found: list[Job] = []
         for pool in pools:
-            for number in list(pool):
-                if number not in self._ours and (self.closing or len(found) >= most or not self._claim(pool, number)):
+            for number in [one for one in pool if one not in self._given_up]:
+                new = leased and number not in self._ours
+                if new and (self.closing or len(found) >= most or not self._claim(pool, number)):
                     continue
                 found.append(pool[number])
+        if self._given_up and not found:
+            raise self._failure()
         return found
+
+    def give_up(self, result: JobResult) -> str:
+        """Hands out a job no more that could not be trained; the line that says so."""
+        self._given_up[result.number] = result
+        self._ours.discard(result.number)
+        return f"a cohort is given up: {result.error}; what else is open goes on"
 
     def due(self) -> bool:
         """Whether it is time to look for what others have trained meanwhile, of what was taken out of jobs."""
@@ -60,6 +73,14 @@ class Claims:
         """Study -> how many of our members it trains now, of those that were taken out of our jobs."""
         of = list(self._store.claimed(self._without).values())
         return {study: of.count(study) for study in dict.fromkeys(of)}
+
+    def _failure(self) -> TrainingFailed:
+        """All that could not be trained, each reason once; with the first traceback, where the fault is ours."""
+        failed = self._given_up.values()
+        count = "a cohort" if len(failed) == 1 else f"{len(failed)} cohorts"
+        reasons = "; ".join(dict.fromkeys(one.error for one in failed))
+        traceback = next((one.traceback for one in failed if one.traceback), "")
+        return TrainingFailed(f"{count} could not be trained: {reasons}", traceback)
 
     def _claim(self, pool: dict[int, Job], number: int) -> bool:
         """Claims the members of a job, and leaves those that are ours in it, or takes it out of the pool."""

@@ -35,7 +35,7 @@ def _run(loop: Loop, monitor: Monitor) -> None:
     """Trains until the study is done; what is trained is stored as it comes.
 
     Raises Interrupted on Ctrl-C, or where the listener wants to stop, after the running cohorts have stopped; and what
-    the loop raises for a cohort that could not be trained.
+    the loop raises: TrainingFailed for cohorts that could not be trained, once all others are.
     """
     loop.workers = local_slots(loop.study)
     stop = threading.Event()

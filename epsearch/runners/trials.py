@@ -13,7 +13,6 @@ from ray.exceptions import RayError
 from ray.tune.search import Searcher
 from ray.tune.stopper import Stopper
 
-from epsearch.failures.errors import TrainingFailed
 from epsearch.failures.lines import CohortFailure
 from epsearch.loop.base import Loop
 from epsearch.loop.jobs import Job, JobResult, decode
@@ -44,14 +43,13 @@ class Source:
     handles that twice, as the worker's failure and as the task's, and the second time it ends the trial that the first
     time it had put back in the queue, however many retries are left.
 
-    A job without attempts left does not end the study at once: what else is open is trained and stored before.
+    A job without attempts left is told to the loop as one that could not be trained.
     """
 
     def __init__(self, loop: Loop, monitor: Monitor, task_timeout: float | None = None) -> None:
         self._loop, self._monitor = loop, monitor
         self._deaths: Counter[int] = Counter()
         self._ended: dict[int, str] = {}  # by job: why its worker was ended by us
-        self._given_up: dict[int, str] = {}  # by job: what happened the last time
         self.error: Exception | None = None
         self.silence = Silence(task_timeout)
 
@@ -75,7 +73,7 @@ class Source:
     def ask(self) -> list[Job]:
         """The open jobs of the loop; none after an error in asking, which `error` then has."""
         with self.no_escape():
-            return [job for job in self._monitor.jobs(self._loop) if job.number not in self._given_up]
+            return self._monitor.jobs(self._loop)
         return []
 
     def steps(self, count: int, weight: float) -> None:
@@ -97,31 +95,28 @@ class Source:
         Called by Tune, in the thread that trains; what the loop raises is kept in `error`, which ends the search.
         """
         with self.no_escape():
-            self._loop.tell([_result(attempt) for attempt in attempts if not self._lost(attempt)])
+            outcomes = map(self._outcome, attempts)
+            self._loop.tell([outcome for outcome in outcomes if outcome is not None])
             self._monitor.update(self._loop)
-            if self._given_up and not self._loop.done and not self.ask():
-                count = "a cohort" if len(self._given_up) == 1 else f"{len(self._given_up)} cohorts"
-                raise TrainingFailed(f"{count} could not be trained: {'; '.join(self._given_up.values())}")
 
     def hangs(self, job: Job) -> None:
         """Is told before the worker of a job is ended because nothing has been heard of it."""
         self._ended[job.number] = f"told nothing for {self.silence.limit:.0f} seconds and was ended"
 
-    def _lost(self, attempt: Attempt) -> bool:
-        """Whether the attempt was stopped on our behalf, or the job's worker died; the job then stays open."""
+    def _outcome(self, attempt: Attempt) -> JobResult | None:
+        """What the loop is told; None where the attempt was stopped on our behalf, or another one follows it."""
         job, report = attempt
         if report is not None:
-            return self.stopping and not {"value", "error"} & report.keys()
+            return None if self.stopping and not {"value", "error"} & report.keys() else _result(attempt)
         self._deaths[job.number] += 1
         died, what = self._deaths[job.number], self._ended.pop(job.number, "died")
-        if died < ATTEMPTS:
-            self._loop.notes.append(
-                f"a worker {what} ({job.stage}): its cohort is trained again, attempt {died + 1} of {ATTEMPTS}"
-            )
-        else:
-            self._given_up[job.number] = f"its worker {what}, in the last of {ATTEMPTS} attempts ({job.stage})"
-            self._loop.notes.append(f"a cohort is given up: {self._given_up[job.number]}; what else is open goes on")
-        return True
+        if died == ATTEMPTS:
+            error = f"its worker {what}, in the last of {ATTEMPTS} attempts ({job.stage})"
+            return JobResult(job.number, None, error=error)
+        self._loop.notes.append(
+            f"a worker {what} ({job.stage}): its cohort is trained again, attempt {died + 1} of {ATTEMPTS}"
+        )
+        return None
 
 
 class Relay(tune.Callback, Stopper):

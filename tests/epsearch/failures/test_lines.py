@@ -222,7 +222,7 @@ def test_a_crash_report_lies_elsewhere_where_the_cache_takes_none(listing, monke
 @pytest.mark.parametrize(
     ("error", "status", "parts"),
     [
-        (os_error(errno.ENOSPC, "kept.npz"), 1, ["a cohort could not be trained", "No space left", GO_ON]),
+        (os_error(errno.ENOSPC, "kept.npz"), 1, ["cohorts could not be trained: cannot write", "No space left", GO_ON]),
         (MemoryError("no room"), 1, ["out of memory (no room)", GO_ON]),
         (DataError("t10k is not an IDX file"), 1, ["DataError: t10k is not an IDX file", GO_ON]),
         (UsageError("your stream raised"), 2, ["your stream raised"]),

@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from epsearch.failures.errors import TrainingFailed
 from epsearch.loop import claims
 from epsearch.loop.claims import Claims
+from epsearch.loop.jobs import JobResult
 from results.ledger.store import Store
 from results.ledger.writers.holder import here
 from tests.support.drive import fake, make
@@ -112,6 +114,26 @@ def test_after_a_lease_was_taken_again_what_is_on_its_way_is_claimed_anew(two):
     assert one._store.lease.token == lease.token + 1
     assert one.ask() == jobs
     assert {run.learner.seed for run in trained(other.ask())} == {2}
+
+
+def test_a_job_that_is_given_up_frees_its_place_and_is_not_claimed_again(two):
+    one, _ = two
+    one.workers = 1
+    seen = []
+    while len(seen) < 3:
+        (job,) = one.ask()
+        seen.append(job.number)
+        one.tell([JobResult(job.number, None, error="no")])
+    one._store.release()
+    one._store.acquire("one", here())
+    (job,) = one.ask()
+    assert job.number not in seen and len(set(seen)) == 3
+    missing = [one._key(run) for run in one.missing()]
+    assert set(one._store.claimed(missing)) == {one._key(run) for run in job.runs} & {*missing}
+    one.claims.closing = True
+    one.tell([TRAIN(job)])
+    with pytest.raises(TrainingFailed, match=r"^3 cohorts could not be trained: no$"):
+        one.ask()
 
 
 def test_a_certificate_needs_no_claim(two):

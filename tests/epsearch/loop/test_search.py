@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from epsearch.failures.errors import TrainingFailed
+from epsearch.failures.errors import TrainingFailed, UsageError
 from epsearch.loop.content import Known
 from epsearch.loop.jobs import JobResult, decode, encode, execute
 from epsearch.loop.search import SearchLoop
@@ -191,11 +191,25 @@ def test_results_are_stored_before_the_round_is_complete(small_study, store):
     assert len(store.all_runs()) == len(job.cohort.learners)
 
 
-def test_a_failed_cohort_stops_the_study(small_study, store):
+def test_a_cohort_that_failed_ends_the_study_behind_all_others(small_study, store):
+    """Of the round and of what is trained ahead of it; the next round does not begin."""
     loop = make(small_study(), store)
-    with pytest.raises(TrainingFailed, match="out of luck"):
-        loop.tell([JobResult(loop.ask()[0].number, None, error="out of luck")])
-    assert len(store.all_runs()) == 0
+    failed, *others = loop.ask()
+    loop.tell([JobResult(failed.number, None, error="out of luck"), execute(others[0])])
+    assert loop.ask() == others[1:] and loop.notes == ["a cohort is given up: out of luck; what else is open goes on"]
+    loop.tell([execute(job) for job in others[1:]])
+    for _ in range(2):
+        with pytest.raises(TrainingFailed, match=r"^a cohort could not be trained: out of luck$"):
+            loop.ask()
+    assert len(store.all_runs()) == sum(len(job.runs) for job in others) and loop.stage == "repeat 1 of 2"
+
+
+def test_a_cohort_of_code_from_outside_ends_the_study_at_once(small_study, store):
+    loop = make(small_study(), store)
+    failed, other, *_ = loop.ask()
+    with pytest.raises(UsageError, match=r"^your stream raised$"):
+        loop.tell([execute(other), JobResult(failed.number, None, error="your stream raised", foreign=True)])
+    assert len(store.all_runs()) == len(other.runs)
 
 
 def test_remaining_work_reach_zero(small_study, store):

@@ -139,23 +139,32 @@ def test_a_ray_that_loses_its_head_ends_the_run_in_one_line(undisturbed, tmp_pat
     assert all(resumed[field] == undisturbed[field] for field in TABLES)
 
 
-def test_an_error_in_a_cohort_ends_the_run_and_keeps_what_is_done(small_study, monkeypatch):
-    study = small_study()
-    original = local.execute
-    calls = []
+def test_cohorts_that_fail_end_the_run_behind_all_others(small_study, monkeypatch):
+    """Two of the first round, one after the other: the third of its jobs is trained, and what is trained ahead."""
+    study, events, begun = small_study(points=6, workers=1), Recorded(), []
+    original, why = (
+        local.execute,
+        ["out of memory (no room); fewer --workers or smaller sizes need less", "OSError: no"],
+    )
 
     def failing(job, progress):
-        calls.append(job)
-        if len(calls) == 3:
-            raise MemoryError("no room")
+        begun.append(job)
+        if len(begun) < 3:
+            raise MemoryError("no room") if len(begun) == 1 else OSError("no")
         return original(job, progress)
 
     monkeypatch.setattr(local, "execute", failing)
-    with pytest.raises(TrainingFailed, match="no room"):
-        run(study)
-    assert 0 < len(ledger(study)) < 8
+    with pytest.raises(TrainingFailed) as caught:
+        run(study, events)
+    assert str(caught.value) == f"2 cohorts could not be trained: {'; '.join(why)}" and caught.value.traceback
+    assert [note for note in events.notes if "given up" in note] == [
+        f"a cohort is given up: {one}; what else is open goes on" for one in why
+    ]
+    trained = [(run.phase, run.learner) for job in begun[2:] for run in job.runs]
+    assert {phase for phase, _ in trained} == {"cv", "eval"} and len({job.number for job in begun}) == len(begun)
+    assert len(ledger(study)) == len(trained) == len(events.stored)
     monkeypatch.setattr(local, "execute", original)
-    assert run(study).effort.reused > 0
+    assert run(study).effort.reused == len(trained)
 
 
 NOT_THERE = """
@@ -176,7 +185,7 @@ def test_an_error_in_a_worker_is_one_line(small_study, tmp_path, capfd, monkeypa
     Path("mine.py").write_text(NOT_THERE.replace("DRIVER", str(os.getpid())))
     study = small_study(dataset="mine:factory", runner="tune", address=ray_address)
     with pytest.raises(
-        TrainingFailed, match=r"^a cohort could not be trained: DataError: the data are not on this machine$"
+        TrainingFailed, match=r"^\d+ cohorts could not be trained: DataError: the data are not on this machine$"
     ):
         run(study)
     shown = capfd.readouterr()

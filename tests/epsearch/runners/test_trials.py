@@ -9,6 +9,7 @@ pytest.importorskip("ray.tune")
 from ray.exceptions import OutOfMemoryError
 
 from epsearch.failures.errors import TrainingFailed
+from epsearch.loop.claims import Claims
 from epsearch.runners import resources, trials, tune
 from epsearch.runners.lost import Silence
 from epsearch.runners.resources import Share
@@ -16,24 +17,25 @@ from epsearch.runners.trials import ATTEMPTS, Attempt, Setting, Source, fit
 
 
 class Loop:
-    """A study of two jobs that are open until they are told, and that ends with the first one that fails."""
+    """A study of two jobs that are open until they are told, or given up."""
 
     def __init__(self):
-        self.jobs = [SimpleNamespace(number=number, stage="repeat 1 of 2") for number in range(2)]
-        self.notes = []
+        self.jobs = {number: SimpleNamespace(number=number, stage="repeat 1 of 2") for number in range(2)}
+        self.notes, self.claims = [], Claims(SimpleNamespace(lease=None), str)
 
     @property
     def done(self):
         return not self.jobs
 
     def ask(self):
-        return list(self.jobs)
+        return self.claims.of([self.jobs], 2)
 
     def tell(self, results):
         for result in results:
             if result.value is None:
-                raise TrainingFailed(result.error)
-            self.jobs = [job for job in self.jobs if job.number != result.number]
+                self.notes.append(self.claims.give_up(result))
+            else:
+                del self.jobs[result.number]
 
 
 @pytest.fixture
@@ -64,7 +66,7 @@ def test_every_attempt_is_told_and_what_is_given_up_ends_the_run_behind_all_othe
     assert loop.notes == [f"a cohort is given up: {DEAD}; what else is open goes on"]
     assert source.ask() == [first] and not source.done
     source.tell([Attempt(first, ANSWER)])
-    assert loop.jobs == [second]
+    assert loop.jobs == {second.number: second}
     assert source.done and isinstance(source.error, TrainingFailed)
     assert str(source.error) == f"a cohort could not be trained: {DEAD}"
 
@@ -73,7 +75,7 @@ def test_all_that_failed_is_listed(source):
     for job in source.ask():
         for _ in range(ATTEMPTS):
             source.tell([Attempt(job, None)])
-    assert source.done and str(source.error) == f"2 cohorts could not be trained: {DEAD}; {DEAD}"
+    assert source.done and str(source.error) == f"2 cohorts could not be trained: {DEAD}"
 
 
 class Worker:
@@ -111,8 +113,13 @@ def test_a_worker_that_is_silent_for_too_long_is_ended_and_its_job_is_open(monke
 
 
 def test_an_error_in_training_is_not_tried_again(source):
-    source.tell([Attempt(source.ask()[0], {"error": "ValueError: no"})])
-    assert source.done and str(source.error) == "ValueError: no"
+    first, second = source.ask()
+    source.tell([Attempt(first, {"error": "ValueError: no", "traceback": "Traceback of a worker"})])
+    assert source.ask() == [second] and not source.done
+    for _ in range(ATTEMPTS):
+        source.tell([Attempt(second, None)])
+    assert source.done and str(source.error) == f"2 cohorts could not be trained: ValueError: no; {DEAD}"
+    assert source.error.traceback == "Traceback of a worker"
 
 
 def test_where_the_fault_lies_comes_along(source):
@@ -186,7 +193,7 @@ def run(source, monkeypatch, cause):
 
 def test_a_new_tune_goes_on_when_ray_ends_a_worker_for_memory(source, monkeypatch):
     made = run(source, monkeypatch, OutOfMemoryError("2 workers were killed"))
-    assert len(made) == ATTEMPTS and str(source.error) == f"2 cohorts could not be trained: {DEAD}; {DEAD}"
+    assert len(made) == ATTEMPTS and str(source.error) == f"2 cohorts could not be trained: {DEAD}"
     assert all([one and one["number"] for one in tuner.given] == [0, 1, None] for tuner in made)
 
 
