@@ -36,6 +36,8 @@ DRIVERS = {
     "postgresql": "postgresql+psycopg",
     "postgresql+psycopg": "postgresql+psycopg",
 }
+ENCODING = "UTF8"
+"""Of a PostgreSQL database: others lack letters, or do not know which bytes are which."""
 
 # No committed record is lost when the process or the machine dies: a write-ahead log, flushed at every commit.
 DURABLE = ("journal_mode=WAL", "synchronous=FULL")
@@ -71,13 +73,14 @@ HINTS = {
 def connect(url: LedgerUrl | str, read_only: bool = False) -> Engine:
     """Returns an engine; nothing is opened yet. Raises StoreError for a wrong URL, driver or folder.
 
+    So does the first connection, for a PostgreSQL database that has another encoding than UTF8.
+
     To read, nothing is made and nothing needs to be writable: an SQLite file that does not exist is an empty ledger.
     """
     url = LedgerUrl.of(url)
     parsed = _parse(url)
     if parsed.drivername != "sqlite":
-        # A connection of the pool may be older than the server's last restart, so each is tried before it is used.
-        return _engine(parsed, url, pool_pre_ping=True, hide_parameters=True)
+        return _postgresql(parsed, url)
     if read_only and url.file is not None and not url.file.exists():
         return create_engine("sqlite://")
     file = _check_file(parsed, url)
@@ -180,6 +183,26 @@ def _check_file(parsed: URL, url: LedgerUrl) -> Path | None:
     if file is not None and file.is_dir():
         raise StoreError(f"the ledger must be a file, got the folder {on_one_line(file)}; allowed: sqlite:///FILE")
     return file
+
+
+def _postgresql(place: URL, url: LedgerUrl) -> Engine:
+    """Returns an engine for a PostgreSQL database that refuses one which does not store every text."""
+    options = {"client_encoding": ENCODING}  # whatever PGCLIENTENCODING says
+    # A connection of the pool may be older than the server's last restart, so each is tried before it is used.
+    engine = _engine(place, url, pool_pre_ping=True, hide_parameters=True, connect_args=options)
+
+    # Before SQLAlchemy's own first look at the server, which fails where text has no encoding.
+    @event.listens_for(engine, "connect", insert=True)
+    def check(connection: Any, _record: Any) -> None:
+        there = connection.info.parameter_status("server_encoding")  # as the server says when it is connected to
+        if there not in (None, ENCODING):
+            connection.close()
+            raise StoreError(
+                f"the database of the ledger {url} has the encoding {there}; allowed: {ENCODING}, as of "
+                f"CREATE DATABASE … ENCODING '{ENCODING}' TEMPLATE template0"
+            )
+
+    return engine
 
 
 def _sqlite(place: URL, url: LedgerUrl, pragmas: tuple[str, ...], **options: Any) -> Engine:

@@ -7,6 +7,7 @@ import sys
 import traceback
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -29,6 +30,12 @@ URLS = {
 }
 
 
+class Connection(sqlite3.Connection):
+    """Says of the server what one of psycopg does."""
+
+    info = SimpleNamespace(parameter_status={"server_encoding": "UTF8"}.get)
+
+
 @pytest.fixture(autouse=True)
 def server(monkeypatch, tmp_path):
     """A PostgreSQL server that is an SQLite file, and lets in whoever knows the password."""
@@ -37,7 +44,7 @@ def server(monkeypatch, tmp_path):
         if url.drivername != "postgresql+psycopg":
             return create_engine(url, **options)
         assert PASSWORD in (url.password, url.query.get("password"))
-        return create_engine(f"sqlite:///{tmp_path / 'server.sqlite'}")
+        return create_engine(f"sqlite:///{tmp_path / 'server.sqlite'}", connect_args={"factory": Connection})
 
     monkeypatch.setattr(database, "create_engine", connected)
 
