@@ -8,11 +8,19 @@ import hashlib
 import os
 import stat
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from trainers.notes import tell
 
+try:
+    import fcntl
+except ImportError:  # as on Windows, where nothing is cleared up
+    fcntl = None  # type: ignore[assignment]
+
 HEADER = 65  # bytes: the checksum in hexadecimal, and a line's end
+UNFINISHED = ".sealing"  # ends the name of a file that is being written, and no other name
 
 
 class Damaged(OSError):
@@ -20,17 +28,21 @@ class Damaged(OSError):
 
 
 def write(path: Path, mark: str, content: bytes | memoryview) -> None:
-    """Replaces the file, never by half of it. mark: one line that says what the content is. Raises OSError."""
-    # In the same folder: a rename replaces a file at once only within a file system.
-    handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    """Replaces the file, never by half of it. mark: one line that says what the content is. Raises OSError.
+
+    What others who were killed have begun in that folder is removed before.
+    """
+    _clear(path.parent)
+    handle, beside = _begun(path)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(checksum(mark, content))
-            file.write(content)
-        os.chmod(beside, 0o644)  # others may share the folder
-        os.replace(beside, path)
+        with _alive(handle):
+            with os.fdopen(handle, "wb") as file:
+                file.write(checksum(mark, content))
+                file.write(content)
+            os.chmod(beside, 0o644)  # others may share the folder
+            os.replace(beside, path)
     finally:
-        Path(beside).unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)
 
 
 def read(path: Path, mark: str, otherwise: str) -> bytes | None:
@@ -64,3 +76,38 @@ def checksum(mark: str, content: bytes | memoryview) -> bytes:
     digest = hashlib.sha256(f"{mark}\n".encode())
     digest.update(content)
     return f"{digest.hexdigest()}\n".encode()
+
+
+def _begun(path: Path) -> tuple[int, Path]:
+    """A new file beside the path, locked where there are locks, which the system takes from a process that ends."""
+    while True:
+        # In the same folder: a rename replaces a file at once only within a file system.
+        handle, name = tempfile.mkstemp(UNFINISHED, f".{path.name}.", path.parent)
+        if fcntl is None:
+            return handle, Path(name)
+        with suppress(OSError):  # a file system without locks: then nobody else gets one, either
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.fstat(handle).st_nlink:
+            return handle, Path(name)
+        os.close(handle)  # somebody saw it before it was locked, and has removed it
+
+
+@contextmanager
+def _alive(handle: int) -> Iterator[None]:
+    """Within it the lock of an open file is kept, also when the file has been closed."""
+    lock = os.dup(handle) if fcntl is not None else None
+    try:
+        yield
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+def _clear(folder: Path) -> None:
+    """Removes files that were begun, and that nobody has locked: who wrote them was killed."""
+    if fcntl is None:
+        return
+    for one in folder.glob(f".*{UNFINISHED}"):
+        with suppress(OSError), open(one, "r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            one.unlink()  # by the name, which nobody else has: one that is finished meanwhile has another

@@ -1,6 +1,10 @@
 """Sealed files: what is read is what was written, under the name it was written for; else one line, and nothing."""
 
 import os
+import signal
+import subprocess
+import sys
+import tempfile
 
 import numpy as np
 import pytest
@@ -107,3 +111,67 @@ def test_arrays_that_cannot_be_marked_as_used_are_used(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "utime", forbidden)
     np.testing.assert_array_equal(kept.load({"key": 1})["params"], np.zeros(3))
+
+
+KILLED = """
+import os, pathlib, signal, sys
+from trainers.kept import sealed
+os.replace = lambda *names: os.kill(os.getpid(), signal.SIGKILL)
+sealed.write(pathlib.Path(sys.argv[1]), "mark", b"new")
+"""
+
+
+def test_what_a_killed_process_has_begun_goes_with_the_next_file(file):
+    """Whatever the name of that one is; files of others with such names stay."""
+    others = {".file.12345678.part", ".file.lock", "sealing"}
+    for name in others:
+        (file.parent / name).touch()
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(file)])
+    assert ended.returncode == -signal.SIGKILL
+    (left,) = {*os.listdir(file.parent)} - others - {"file"}
+    assert left.startswith(".file.") and read(file) == CONTENT
+    sealed.write(file.with_name("another"), "mark", b"")
+    assert {*os.listdir(file.parent)} == {"file", "another", *others} and read(file) == CONTENT
+
+
+def test_what_somebody_is_writing_stays(file, monkeypatch):
+    """Until it has its name: two that write into a folder, and even to one file, do not disturb each other."""
+    replace, inner = os.replace, [file.with_name("another"), file]
+
+    def meanwhile(beside, path):
+        if inner:
+            sealed.write(inner.pop(), "mark", b"meanwhile")
+        assert os.path.exists(beside)
+        replace(beside, path)
+
+    monkeypatch.setattr(os, "replace", meanwhile)
+    sealed.write(file, "mark", b"new")
+    assert not inner and read(file) == b"new" and read(file.with_name("another")) == b"meanwhile"
+    assert {*os.listdir(file.parent)} == {"file", "another"}
+
+
+def test_a_file_that_is_taken_for_one_that_was_left_is_begun_again(file, monkeypatch):
+    """Between its making and its lock another process may see it."""
+    made, mkstemp = [], tempfile.mkstemp
+
+    def seen(*named):
+        made.append(mkstemp(*named))
+        if len(made) == 1:
+            sealed._clear(file.parent)
+        return made[-1]
+
+    monkeypatch.setattr(tempfile, "mkstemp", seen)
+    sealed.write(file, "mark", b"new")
+    assert len(made) == 2 and read(file) == b"new" and os.listdir(file.parent) == ["file"]
+
+
+def test_without_locks_nothing_is_removed(file, monkeypatch):
+    """As on Windows, where nobody can know whether a file is being written."""
+    left = file.with_name(f".file.12345678{sealed.UNFINISHED}")
+    left.touch()
+    with monkeypatch.context() as windows:
+        windows.setattr(sealed, "fcntl", None)
+        sealed.write(file, "mark", b"new")
+    assert read(file) == b"new" and left.exists()
+    sealed.write(file, "mark", b"newer")
+    assert read(file) == b"newer" and not left.exists()
