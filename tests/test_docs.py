@@ -155,6 +155,16 @@ def epsearch_parser():
     return lambda arguments: command.make_context("run", joined(arguments))
 
 
+def test_lines_that_the_page_on_clusters_quotes_are_those_of_the_code():
+    """Every part between two … stands in the code, or in a test that compares the whole line."""
+    page = (ROOT / "docs" / "clusters.md").read_text(encoding="utf-8")
+    (table,) = re.findall(r"\| what you see \|.*?\n\n", page, flags=re.DOTALL)
+    quotes = re.findall(r"^\| `([^`]+)`", table, flags=re.MULTILINE)
+    rooms = (ROOT / name for name in ("epsearch", "results", "tests/epsearch"))
+    code = "\n".join(path.read_text(encoding="utf-8") for room in rooms for path in room.rglob("*.py"))
+    assert len(quotes) == 7 and [part for quote in quotes for part in quote.split("…") if part not in code] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
