@@ -1,4 +1,4 @@
-"""Progressive networks against the uncollapsed network: explicit W, b, U and c in torch.nn, and in float64 NumPy."""
+"""Progressive networks: how they start and grow; nothing is forgotten, and members do not disturb each other."""
 
 import itertools
 
@@ -7,7 +7,8 @@ import pytest
 import torch
 
 import trainers.engines.columns.mlp as engine_module
-from tests.support.learners import engine_of, learner, untrained
+from tests.support.grown import PATHS, SMALL, learners, made, on_every_path, progressive, trained, unpadded
+from tests.support.learners import engine_of, learner
 from tests.support.toy_streams import digits, toy
 from trainers import Architecture
 from trainers.engines.columns.mlp import Block, frozen_units, train_column
@@ -19,210 +20,8 @@ from trainers.networks.progressive.mlp import Columns
 from trainers.numeric_path import NumericPath
 from trainers.schedule import generator
 
-SMALL = (24, 16)
-PATHS = (NumericPath(products="mkl"), NumericPath(products="onednn"), NumericPath())
+pytestmark = pytest.mark.usefixtures("without_gradients")
 AFFINE = PRODUCTS["mkl"].affine
-on_every_path = pytest.mark.parametrize("path", PATHS, ids=str)
-
-
-@pytest.fixture(autouse=True)
-def without_gradients():
-    with torch.inference_mode():
-        yield
-
-
-def learners(engine, rates=(0.1,), seed=None):
-    """Learners on the way, as the training loop has them: their seeds are indices into the engine's."""
-    return untrained(engine, [learner("prognn", lr=rate) for rate in rates], seed)
-
-
-def made(stream, seeds, path, hidden=SMALL, batch_size=4):
-    return engine_of(learner("prognn", batch_size=batch_size), stream, path, Architecture(hidden=hidden), seeds)
-
-
-def trained(engine, members, tasks):
-    for task in range(tasks):
-        engine.load_task(task)
-        engine.train(members, 0, engine.steps)
-        engine.finish(members, task == 0)
-        engine.remember(task)
-    return members
-
-
-def unpadded(net, column, number):
-    """The layers of a column as lists of (one matrix [out, in] a source, bias [out]); one source in the first layer."""
-    found = []
-    for index, (weight, bias) in enumerate(column):
-        k, n = net.sizes[index : index + 2]
-        stride = net.widths[index]
-        sources = [weight[j * stride : j * stride + k, :n].T for j in range(number + 1 if index else 1)]
-        found.append((sources, bias[:n]))
-    return found
-
-
-def summands(total, count, rng):
-    """`count` random tensors whose sum is the total."""
-    parts = [torch.randn(total.shape, generator=rng, dtype=total.dtype) * 0.1 for _ in range(count - 1)]
-    return [*parts, total - sum(parts)]
-
-
-def split(layers, number, rng):
-    """[layer][source] = (weight [out, in], bias [out]): W, b and every U, c; they add up to the collapsed layers."""
-    return [
-        list(
-            zip(
-                sources if index else summands(sources[0], number + 1, rng),
-                summands(bias, number + 1, rng),
-                strict=True,
-            )
-        )
-        for index, (sources, bias) in enumerate(layers)
-    ]
-
-
-class Progressive(torch.nn.Module):
-    """The network of Rusu et al. as anyone would write it: columns[k][l][j] is W and b for j = k, else U and c."""
-
-    def __init__(self, columns):
-        super().__init__()
-        self.columns = torch.nn.ModuleList(
-            torch.nn.ModuleList(torch.nn.ModuleList(linear(*pair) for pair in layer) for layer in column)
-            for column in columns
-        )
-
-    def forward(self, x, number):
-        below = [x] * (number + 1)
-        for index in range(len(self.columns[0])):
-            above = [
-                sum(part(h) for part, h in zip(self.columns[k][index], below, strict=False)) for k in range(number + 1)
-            ]
-            below = [torch.relu(z) for z in above]
-        return above[number]
-
-    def step(self, x, y, number, rate):
-        trainable = list(self.columns[number].parameters())
-        loss = torch.nn.functional.cross_entropy(self(x, number), y)
-        for parameter, gradient in zip(trainable, torch.autograd.grad(loss, trainable), strict=True):
-            parameter.data -= rate * gradient
-
-    def collapsed(self, number):
-        """The parameters that act, in the order of `unpadded`, as one vector."""
-        parts = []
-        for index, layer in enumerate(self.columns[number]):
-            weights = [part.weight for part in layer]
-            parts += weights if index else [sum(weights)]
-            parts.append(sum(part.bias for part in layer))
-        return torch.cat([part.detach().reshape(-1) for part in parts])
-
-
-def linear(weight, bias):
-    made = torch.nn.Linear(weight.shape[1], weight.shape[0], dtype=weight.dtype)
-    made.weight.data, made.bias.data = weight.clone(), bias.clone()
-    return made
-
-
-def flat(net, column, number):
-    layers = unpadded(net, column, number)
-    return torch.cat([part.reshape(-1) for sources, bias in layers for part in (*sources, bias)])
-
-
-def progressive(net, row):
-    rng = torch.Generator().manual_seed(1)
-    return Progressive([split(unpadded(net, c, k), k, rng) for k, c in enumerate(net.columns(row))])
-
-
-@on_every_path
-@pytest.mark.parametrize("hidden", [(72, 56), (20,), (40, 40, 40)], ids=str)
-def test_three_tasks_agree_with_the_uncollapsed_network(hidden, path):
-    """17 steps a task, the last with a short batch: the parameters that act after every step; logits and accuracy."""
-    stream, rate = digits(examples=66), 0.1
-    engine = made(stream, (3,), path, hidden)
-    net = Columns((64, *hidden, 10), 3)
-    members = learners(engine, (rate,))
-    with torch.inference_mode(False), torch.enable_grad():
-        reference = progressive(net, members.params[0].clone())
-        for task in range(3):
-            engine.load_task(task)
-            pool, taken = engine._pools[0], 0
-            assert engine.steps == 17 and not engine.reference
-            for step in range(engine.steps):
-                with torch.inference_mode():
-                    engine.train(members, step, step + 1)
-                rows = slice(taken, taken := min(taken + 4, 66))
-                x = torch.from_numpy(pool.inputs[rows]).float() / stream.largest
-                reference.step(x, torch.from_numpy(pool.labels[rows]), task, rate)
-                found = flat(net, net.columns(members.params[0])[task], task)
-                assert torch.allclose(found, reference.collapsed(task), atol=1e-5, rtol=0), f"task {task}, step {step}"
-            test = stream.test(3, stream.tasks[task])
-            x = torch.from_numpy(test.inputs).float() / stream.largest
-            expected = reference(x, task).detach()
-            with torch.inference_mode():
-                found = net.logits(net.columns(members.params[0])[: task + 1], x, AFFINE)
-                share = engine.accuracy(members, task)
-            assert torch.allclose(found, expected, atol=1e-5, rtol=0)
-            assert share == (expected.argmax(1).numpy() == test.labels).mean()
-            assert share > 0.1 and len(expected.argmax(1).unique()) > 1  # enough was learnt to tell columns apart
-
-
-def numpy_step(columns, x, y, rate):
-    """One SGD step of the last column, from the text of the method in float64: columns[k][l] = [(W or U, b or c)…]."""
-    number, depth = len(columns) - 1, len(columns[0])
-    hidden = [[x] * (number + 1)]  # [layer][column]
-    for index in range(depth):
-        z = [
-            sum(h @ w.T + b for h, (w, b) in zip(hidden[index], columns[k][index], strict=False))
-            for k in range(number + 1)
-        ]
-        hidden.append([np.maximum(one, 0) if index < depth - 1 else one for one in z])
-    p = np.exp(hidden[-1][number])
-    p /= p.sum(1, keepdims=True)
-    losses = -np.log(p[np.arange(len(y)), y])
-    delta = (p - np.eye(p.shape[1])[y]) / len(y)
-    new = []
-    for index in reversed(range(depth)):
-        layer = columns[number][index]
-        new.insert(
-            0,
-            [(w - rate * delta.T @ h, b - rate * delta.sum(0)) for h, (w, b) in zip(hidden[index], layer, strict=True)],
-        )
-        delta = (delta @ layer[number][0]) * (hidden[index][number] > 0)
-    return new, losses.mean()
-
-
-@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-12), (torch.float32, 1e-6)], ids=str)
-@pytest.mark.parametrize("number", [0, 1, 3])
-def test_a_step_on_random_tensors_agrees_with_numpy(number, dtype, tolerance):
-    """Relative to the length of the parameters, and in float64 to the length of the update, too."""
-    net, rate = Columns((9, 8, 7, 4), number + 1), 0.3
-    rng = torch.Generator().manual_seed(number)
-    row = torch.zeros(net.row, dtype=torch.float64)
-    for k, column in enumerate(net.columns(row)):
-        for sources, bias in unpadded(net, column, k):
-            for part in (*sources, bias):
-                part.copy_(torch.randn(part.shape, generator=rng, dtype=torch.float64) * 0.3)
-    row = row.to(dtype)
-    x = torch.rand(1, 5, 9, generator=rng, dtype=torch.float64).to(dtype)
-    y = torch.randint(0, 4, (1, 5), generator=rng)
-    explicit = [
-        [[(w.numpy(), b.numpy()) for w, b in layer] for layer in split(unpadded(net, column, k), k, rng)]
-        for k, column in enumerate(net.columns(row.double()))
-    ]
-    new, expected_loss = numpy_step(explicit, x[0].double().numpy(), y[0].numpy(), rate)
-    before = flat(net, net.columns(row.clone())[number], number).double().numpy()
-    columns = net.columns(row)
-    block = Block(x, y, frozen_units(net, columns, x, AFFINE))
-    loss = train_column(net, columns, block, range(1), rate, AFFINE)
-    parts = []
-    for index, layer in enumerate(new):
-        parts += [w for w, _ in layer] if index else [sum(w for w, _ in layer)]
-        parts.append(sum(b for _, b in layer))
-    expected = np.concatenate([part.ravel() for part in parts])
-    error = np.linalg.norm(flat(net, net.columns(row)[number], number).double().numpy() - expected)
-    assert error <= tolerance * np.linalg.norm(expected)
-    assert np.linalg.norm(expected - before) > 0.01 * np.linalg.norm(before)  # the step is no trifle
-    if dtype == torch.float64:
-        assert error <= tolerance * np.linalg.norm(expected - before)
-    assert loss.tolist() == pytest.approx([expected_loss], rel=max(tolerance, 1e-12))
 
 
 class TestStart:
