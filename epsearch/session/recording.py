@@ -45,7 +45,8 @@ class Recorder:
     def give_back(self, rows: Sequence[Row]) -> None:
         """Takes rows that could not be written, but for progress, which is old by then."""
         with self._lock:
-            self._waiting.extendleft(row for row in reversed(rows) if row[0] != "progress")
+            # Another deque: one that is extended on the left would lose the newest.
+            self._waiting = deque([*(row for row in rows if row[0] != "progress"), *self._waiting], MOST_WAITING)
 
     def note(self, line: str) -> None:
         """Keeps the line."""
