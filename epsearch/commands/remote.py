@@ -12,12 +12,12 @@ from epsearch.commands import printing
 from epsearch.commands.printing import err, listener, out, printed
 from epsearch.failures.errors import Interrupted, UsageError
 from epsearch.study.option import Option
-from results.ledger.writers.events import Event
 from results.ledger.writers.states import CANCELLED, CANCELLING, FAILED, FINISHED, QUEUED, RUNNING
 
 if TYPE_CHECKING:
     from epsearch.control.watching import Seen
     from epsearch.remote.client import Client
+    from results.ledger.writers.events import Event
 
 PLACES = ("out", "storage")
 """Options that a service chooses; here they say where a report is downloaded to."""
@@ -41,7 +41,7 @@ class _Followed:
         going_on = there["state"] in (QUEUED, RUNNING, CANCELLING) or there["waits"]
         return Seen(there["state"], there["reason"], there["summary"], going_on)
 
-    def events(self, after: int) -> list[Event]:
+    def events(self, after: int) -> "list[Event]":
         """What happened to it."""
         return self._client.events(self._name, after)
 

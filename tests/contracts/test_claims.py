@@ -6,7 +6,9 @@ import threading
 from collections.abc import Sequence
 
 import pytest
+from sqlalchemy import select
 
+from results.ledger import schema
 from results.ledger.database import KEYS_PER_QUERY
 from results.ledger.record import Certificate, RunRecord, Summary
 from results.ledger.store import Store, StoreError
@@ -57,6 +59,27 @@ def test_claims_end_with_the_lease(store: Store, other: Store, end: str) -> None
     assert other.claimed(KEYS) == {}
     assert other.claim(KEYS[:3]) == set(KEYS[:3])
     assert other.claimed(KEYS) == dict.fromkeys(KEYS[:3], "two")
+
+
+def test_claims_go_with_their_study_and_their_lease_alone(url: str, store: Store, other: Store) -> None:
+    """Whoever takes a study over drops what was claimed for it; whoever lost it then gives back nothing of theirs."""
+
+    def studies() -> list[tuple[str, int]]:
+        with store._transaction("read") as connection:
+            rows = connection.execute(select(schema.claims)).all()
+            return sorted((row.study, row.token) for row in rows)
+
+    store.claim(KEYS[:1])
+    other.claim(KEYS[1:2])
+    change(store, "UPDATE epsearch_leases SET expires = 1 WHERE name = 'one'")
+    with Store.open(url) as third:
+        third.acquire("one", FAR)
+        assert studies() == [("two", 1)]
+        third.claim(KEYS[2:3])
+        store.release()
+        assert studies() == [("one", 2), ("two", 1)]
+        third.release()
+    assert studies() == [("two", 1)]
 
 
 def test_claims_of_a_lease_that_is_renewed_are_live_again(store: Store, other: Store) -> None:

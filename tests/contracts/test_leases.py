@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
 from results.ledger.errors import StoreGone
 from results.ledger.record import Certificate, Summary
@@ -19,6 +19,7 @@ from results.ledger.writers import leases
 from results.ledger.writers.errors import LeaseHeld, LeaseLost
 from results.ledger.writers.holder import UNKNOWN, Holder, here
 from results.ledger.writers.leases import Lease
+from results.ledger.writers.states import Standing
 from tests.support.holders import another_process, dead, killed, needs_proc
 from tests.support.leases import FAR, answer, change, content, expire, has_to_wait, tell, waits_for_nobody
 from tests.support.limits import HANGS
@@ -101,6 +102,25 @@ def test_the_lease_of_a_process_that_has_ended_is_free_at_once(store: Store, oth
         killed(child)
         assert other.acquire("demo", here()) == Lease("demo", 2)
     assert held(store).holder == here()
+
+
+@needs_proc
+def test_of_two_that_see_the_same_dead_one_the_first_has_it(
+    store: Store, other: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.acquire("demo", dead())
+    store.lease, standing, first = None, leases.standing, [other]
+
+    def overtaken(connection: Connection, name: str) -> Standing | None:
+        there = standing(connection, name)
+        if first:
+            assert first.pop().acquire("demo", FAR) == Lease("demo", 2)
+        return there
+
+    monkeypatch.setattr(leases, "standing", overtaken)
+    with pytest.raises(LeaseHeld) as caught:
+        store.acquire("demo", here())
+    assert caught.value.holder == FAR and not first
 
 
 @needs_proc

@@ -50,6 +50,7 @@ def put(store: Store, state: str) -> None:
 def test_the_table_knows_every_state() -> None:
     assert INTERRUPTED not in FOLLOWS and all(before <= set(FOLLOWS) for before in FOLLOWS.values())
     assert {state for state in FOLLOWS if not any(state in before for before in FOLLOWS.values())} == set(ENDED)
+    assert {state for state, before in FOLLOWS.items() if CANCELLING in before} == set(ENDED), "it goes on no more"
 
 
 @pytest.mark.parametrize(("before", "state"), [*product(FOLLOWS, repeat=2)])

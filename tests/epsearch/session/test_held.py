@@ -1,0 +1,151 @@
+"""A study that is held: how its end is kept in the ledger, whatever ended it, and what is done meanwhile."""
+
+import time
+from threading import Event
+
+import pytest
+
+from epsearch.events import Progress
+from epsearch.failures import stopping
+from epsearch.failures.errors import Interrupted, TimeSpent, TrainingFailed
+from epsearch.session import holding, recording
+from epsearch.session.holding import Held
+from results.ledger.errors import StoreGone
+from results.ledger.retry import Patience
+from results.ledger.store import Store
+from results.ledger.writers.holder import here
+from results.ledger.writers.states import CANCELLED, CANCELLING, FAILED, FINISHED, RUNNING
+from tests.support.events import Recorded
+from tests.support.limits import HANGS
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path / 'ledger.sqlite'}"
+
+
+@pytest.fixture
+def store(url, monkeypatch):
+    monkeypatch.setattr(holding, "TICK_SECONDS", 0.01)
+    monkeypatch.setattr(recording, "PROGRESS_SECONDS", float(HANGS))
+    with Store.open(url) as opened:
+        opened.acquire("mine", here(), begin=False)
+        yield opened
+
+
+def until(there):
+    deadline = time.monotonic() + HANGS
+    while not there():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+ENDS = {
+    "done": (None, False, FINISHED),
+    "an error": (ValueError("no"), False, FAILED),
+    "stopped by the listener": (Interrupted(), False, RUNNING),
+    "time": (TimeSpent("stopped"), False, RUNNING),
+    "Ctrl-C": (KeyboardInterrupt(), False, RUNNING),
+    "the system": (SystemExit(1), False, RUNNING),
+    "cancelled": (Interrupted(), True, CANCELLED),
+    "cancelled when all was done": (None, True, FINISHED),
+    "cancelled when it failed": (TrainingFailed("no"), True, FAILED),
+}
+
+
+@pytest.mark.parametrize(("error", "cancelled", "state"), ENDS.values(), ids=ENDS)
+def test_an_end_is_kept_and_the_study_is_free(store, error, cancelled, state):
+    held = Held(store, Recorded())
+    held.runs()
+    if cancelled:
+        store.cancel("mine")
+        until(held.events.stop_wanted)
+    for steps in range(3):  # of progress all but the last may be left out
+        held.events.progress(Progress("narrowing", 1, 4, "", steps, None, None, 1.0))
+    held.events.note("the last words")
+    held.end(error)
+    there = store.standing("mine")
+    assert (there.state, there.held, bool(there.reason)) == (state, False, state == FAILED)
+    events = store.events("mine")
+    assert "the last words" in [event.data.get("line") for event in events]
+    assert [event.data["member_steps"] for event in events if event.kind == "progress"][-1] == 2
+
+
+def test_what_ends_before_it_begins_leaves_the_state_as_it_was(store, url):
+    held = Held(store, Recorded())
+    held.runs()
+    held.end(None)
+    with Store.open(url) as again:
+        again.acquire("mine", here(), begin=False)
+        Held(again, Recorded()).end(ValueError("refused"))
+        there = again.standing("mine")
+    assert (there.state, there.reason, there.held) == (FINISHED, "", False)
+
+
+def test_why_it_failed_is_one_line_without_how_to_go_on(store, monkeypatch):
+    trains = Event()
+    trains.set()
+    monkeypatch.setattr(stopping, "TRAINS", trains)
+    held = Held(store, Recorded())
+    held.runs()
+    held.end(TrainingFailed("out of\nluck"))
+    assert store.standing("mine").reason == "out of luck"
+
+
+def test_events_wait_for_a_database_that_has_gone(store, monkeypatch):
+    """They are written later, in their order, and the lease is looked after meanwhile."""
+    note, failures = store.note, [StoreGone("gone")] * 3
+
+    def sometimes(rows):
+        if failures:
+            held.events.note(f"number {4 - len(failures)}")
+            raise failures.pop()
+        note(rows)
+
+    monkeypatch.setattr(store, "note", sometimes)
+    held = Held(store, Recorded())
+    held.events.note("number 0")
+    until(lambda: len([event for event in store.events("mine") if event.kind == "note"]) == 4)
+    held.end(None)
+    lines = [event.data["line"] for event in store.events("mine") if event.kind == "note"]
+    assert lines == [f"number {number}" for number in range(4)]
+
+
+def test_an_end_waits_for_no_database(store, monkeypatch):
+    """The lease is over by itself."""
+    held = Held(store, Recorded())
+    held.runs()
+    store.patience = Patience(HANGS, sleep=lambda seconds: pytest.fail("it waits"))
+
+    def gone(action):
+        raise StoreGone("gone")
+
+    with monkeypatch.context() as away:
+        away.setattr(store, "_transaction", gone)
+        held.end(None)
+    assert store.standing("mine").state == RUNNING
+
+
+def test_what_cannot_be_kept_of_an_end_keeps_nobody_from_releasing(store, monkeypatch):
+    held = Held(store, Recorded())
+    held.runs()
+
+    def gone(state, reason):
+        raise StoreGone("gone")
+
+    with monkeypatch.context() as away:
+        away.setattr(store, "enter", gone)
+        held.end(None)
+    assert not store.standing("mine").held
+
+
+def test_it_is_cancelled_from_outside_only_when_somebody_asks(store):
+    held = Held(store, Recorded())
+    held.runs()
+    for number in range(3):  # it has looked by then
+        held.events.note(str(number))
+        until(lambda number=number: str(number) in [event.data.get("line") for event in store.events("mine")])
+    assert not held.events.stop_wanted()
+    assert store.cancel("mine").state == CANCELLING
+    until(held.events.stop_wanted)
+    held.end(Interrupted())
