@@ -181,9 +181,10 @@ def _last(client: "Client", name: str) -> int:
     """The last event of a study that may not be there yet."""
     from epsearch.remote.client import quoted
 
-    if all(one.name != name for one in client.listed(search=name)):
+    try:
+        return int(client.get(f"/studies/{quoted(name)}/standing")["event"])
+    except UsageError:  # whatever else is wrong, the next call says
         return 0
-    return int(client.get(f"/studies/{quoted(name)}/standing")["event"])
 
 
 def _outcome(client: "Client", route: str, as_json: bool, **query: Any) -> None:
