@@ -5,20 +5,24 @@ import platform
 import sys
 import tempfile
 import traceback
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from epsearch.cache import cache_folder
 from results.ledger.url import LedgerUrl, without_passwords
 
+TOKENS = "EPSEARCH_TOKENS"
 
-def write(error: BaseException, workers: str = "") -> str:
+
+def write(error: BaseException, workers: str = "", urls: Sequence[LedgerUrl] = ()) -> str:
     """Writes the report of an error to the cache folder, or to that of temporary files; says where it lies.
 
-    workers: the traceback of another process, where the fault is there. Passwords of URLs on the command line and in
-    the environment are stars in it, wherever they stand. Where neither folder takes it, the words say that.
+    workers: the traceback of another process, where the fault is there. Passwords of `urls`, and of URLs on the
+    command line and in the environment, are stars in it, wherever they stand. Where neither folder takes it, the words
+    say that.
     """
-    text = without_passwords(report(error, workers), given_urls())
+    text = without_passwords(report(error, workers), [*given_urls(), *urls])
     name = f"crash-{datetime.now(UTC):%Y%m%d-%H%M%S}-{os.getpid()}.txt"
     for folder in (cache_folder() / "crashes", Path(tempfile.gettempdir())):
         try:
@@ -45,7 +49,7 @@ def report(error: BaseException, workers: str = "") -> str:
             *(f"  {argument}" for argument in sys.argv[1:]),
             f"folder: {_folder()}",
             # A database's URL that the environment gave stands nowhere else.
-            *(f"{name}={'a URL' if '://' in value else value}" for name, value in _ours().items()),
+            *(f"{name}={_said(name, value)}" for name, value in _ours().items()),
             f"Python {platform.python_version()} on {platform.platform()}",
             *(f"{name} {version}" for name, version in versions.items()),
             "",
@@ -69,6 +73,11 @@ def given_urls() -> list[LedgerUrl]:
 def _ours() -> dict[str, str]:
     """Variables of the environment that epsearch reads."""
     return {name: value for name, value in sorted(os.environ.items()) if name.startswith("EPSEARCH_")}
+
+
+def _said(name: str, value: str) -> str:
+    """What may be said of a variable: a service's tokens are secrets, and URLs may have passwords."""
+    return "tokens" if name == TOKENS else "a URL" if "://" in value else value
 
 
 def _folder() -> str:

@@ -167,7 +167,8 @@ def _listed(row: StudyRow, summary: Summary | None, there: Standing | None, stor
 
 def _waiting(one: Submission, there: Standing) -> Listed:
     """A line of a study of which there is only what was submitted."""
-    options = one.given.get("options", {})
+    found = one.given.get("options")
+    options = found if isinstance(found, dict) else {}
     created = datetime.fromtimestamp(one.submitted, UTC).isoformat()
     what = (str(one.given.get("kind", UNKNOWN)), str(options.get("dataset", UNKNOWN)))
     return Listed(one.study, *what, in_words(there, UNKNOWN), None, None, created, state=there.now)

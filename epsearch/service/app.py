@@ -30,6 +30,7 @@ from epsearch.service.work.scheduler import Scheduler
 from epsearch.session.session import make_folder, open_store
 from results.ledger.errors import StoreError
 from results.ledger.store import Store
+from results.ledger.url import without_passwords
 
 LAST_SECONDS = 2  # that answers on their way have when the service ends
 
@@ -63,9 +64,9 @@ def application(settings: Settings, store: Store, works: bool = True) -> FastAPI
     for router in (api, beside, pages.routes(service)):
         app.include_router(router)
     pages.mount(app)
-    _answer_errors(app)
+    bug = _answer_errors(app, settings)
     app.add_middleware(metrics.counting)
-    app.add_middleware(Guard, settings=settings)  # the last that is added is the first that is asked
+    app.add_middleware(Guard, settings=settings, bug=bug)  # the last that is added is the first that is asked
     return app
 
 
@@ -123,8 +124,8 @@ def _listening(settings: Settings) -> socket.socket:
     return listening
 
 
-def _answer_errors(app: FastAPI) -> None:
-    """Whatever is raised becomes one line, for programs as JSON and for people as a page."""
+def _answer_errors(app: FastAPI, settings: Settings) -> Callable[[Exception], Response]:
+    """Whatever is raised becomes one line, for programs as JSON and for people as a page; the answer to a bug."""
     statuses: dict[type[Exception], int] = {
         NoStudy: 404,
         Busy: 409,
@@ -135,7 +136,10 @@ def _answer_errors(app: FastAPI) -> None:
 
     def answer(request: Request, error: Exception) -> Response:
         status = next((number for kind, number in statuses.items() if isinstance(error, kind)), 500)
-        return _refusal(request, status, one_line(str(error)))
+        return _refusal(request, status, said(str(error)))
+
+    def said(words: str) -> str:
+        return one_line(without_passwords(words, [settings.storage]))
 
     for kind in statuses:
         app.add_exception_handler(kind, answer)
@@ -146,12 +150,14 @@ def _answer_errors(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def malformed(request: Request, error: RequestValidationError) -> Response:
-        said = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-        return _refusal(request, 422, one_line(said))
+        wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+        return _refusal(request, 422, said(wrong))
 
-    @app.exception_handler(Exception)
-    async def bug(request: Request, error: Exception) -> Response:
-        return _refusal(request, 500, one_line(f"a bug in epsearch: {type(error).__name__}; {write(error, '')}"))
+    def bug(error: Exception) -> Response:
+        where = write(error, urls=[settings.storage])
+        return JSONResponse({"detail": said(f"a bug in epsearch: {type(error).__name__}; {where}")}, 500)
+
+    return bug
 
 
 def _refusal(request: Request, status: int, why: str) -> Response:

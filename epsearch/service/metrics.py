@@ -13,6 +13,7 @@ from epsearch.service.studies import Studies
 from epsearch.service.work.scheduler import Scheduler
 from results.ledger.writers.states import CANCELLED, FAILED, FINISHED, INTERRUPTED, QUEUED, RUNNING
 
+METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
 STATES = (QUEUED, RUNNING, CANCELLED, FAILED, FINISHED, INTERRUPTED)
 
 
@@ -39,17 +40,22 @@ class Metrics(Collector):
 
     def collect(self) -> list[GaugeMetricFamily]:
         """What is looked at now."""
-        counts = dict.fromkeys(STATES, 0)
-        for there in self._studies.store.standings().values():
-            counts[there.now] = counts.get(there.now, 0) + 1
+        store, counts = self._studies.store, dict.fromkeys(STATES, 0)
+        there, submissions = {row.name for row in store.studies()}, store.submissions()
+        for name, standing in store.standings().items():
+            if name in there or name in submissions:  # the lease of one that was deleted stays
+                counts[standing.now] = counts.get(standing.now, 0) + 1
         studies = GaugeMetricFamily("epsearch_studies", "Studies of the ledger by their state.", labels=["state"])
         for state, count in counts.items():
             studies.add_metric([state], count)
-        submissions = self._studies.store.submissions().values()
         times = self._process.cpu_times()
         return [
             studies,
-            _one("epsearch_queue_open", "Submitted studies that have not ended.", sum(one.open for one in submissions)),
+            _one(
+                "epsearch_queue_open",
+                "Submitted studies that have not ended.",
+                sum(one.open for one in submissions.values()),
+            ),
             _one("epsearch_processes", "Studies' processes that this service has started.", len(self._scheduler.pids)),
             _one("epsearch_streams_open", "Streams of events.", self._streams.open),
             _one("epsearch_service_cpu_seconds", "Of the service itself.", times.user + times.system),
@@ -66,7 +72,7 @@ class Metrics(Collector):
                 nonlocal status
                 if message["type"] == "http.response.start":
                     status = message["status"]
-                    self._seconds.labels(scope["method"], _route(scope)).observe(time.monotonic() - begun)
+                    self._seconds.labels(_method(scope), _route(scope)).observe(time.monotonic() - begun)
                 await send(message)
 
             if scope["type"] != "http":
@@ -75,7 +81,7 @@ class Metrics(Collector):
             try:
                 await app(scope, receive, sent)
             finally:
-                self._requests.labels(scope["method"], _route(scope), str(status)).inc()
+                self._requests.labels(_method(scope), _route(scope), str(status or 500)).inc()
 
         return counted
 
@@ -84,6 +90,11 @@ def _route(scope: Scope) -> str:
     """Its pattern, not its path: of names that clients make up there may be any number."""
     route = scope.get("route")
     return str(getattr(route, "path", "other"))
+
+
+def _method(scope: Scope) -> str:
+    """The same: clients may send any word."""
+    return str(scope["method"]) if scope["method"] in METHODS else "other"
 
 
 def _one(name: str, what: str, value: float) -> GaugeMetricFamily:

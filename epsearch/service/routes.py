@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
-from fastapi import APIRouter, Body, Header, Path, Query, Request
+from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
@@ -256,7 +256,10 @@ def _events(api: APIRouter, service: Service) -> None:
         async for one in service.streams.of(None, _last(last_event_id, after)):
             yield answers.sent(one)
 
-    @api.get("/studies/{name}/events", response_class=EventSourceResponse)
+    def known(name: Name) -> None:
+        service.studies.described(name)
+
+    @api.get("/studies/{name}/events", response_class=EventSourceResponse, dependencies=[Depends(known)])
     async def events_of(
         name: Name, after: after_ = None, last_event_id: last_ = None
     ) -> AsyncIterator[ServerSentEvent]:

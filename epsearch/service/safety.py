@@ -5,11 +5,11 @@ and loopback is no defence against that. An origin that is not ours means a page
 """
 
 import http.cookies
-from collections.abc import Callable, MutableMapping
-from typing import Any
-from urllib.parse import quote, urlsplit
+from collections.abc import Callable
+from urllib.parse import quote
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -36,15 +36,18 @@ HEADERS = {
 }
 
 
-class TooLarge(Exception):
-    """A body of more than LARGEST_BODY."""
+TOO_LARGE = f"a body may have at most {LARGEST_BODY:,} bytes"
 
 
 class Guard:
-    """The outermost layer of the application."""
+    """The outermost layer of the application.
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
-        self._app, self._settings, self._hosts = app, settings, settings.hosts
+    bug: the answer to what nobody has expected; it is given here, so that it has HEADERS, too, and that no server
+    prints where it happened, with whatever stands there.
+    """
+
+    def __init__(self, app: ASGIApp, settings: Settings, bug: Callable[[Exception], Response]) -> None:
+        self._app, self._settings, self._hosts, self._bug = app, settings, settings.hosts, bug
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request, as ASGI has it."""
@@ -52,16 +55,20 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return  # there are no websockets
-        headers = Headers(scope=scope)
-        refusal = self._refusal(scope, headers)
-        sent = _with_headers(send)
-        if refusal is not None:
-            await refusal(scope, receive, sent)
-            return
+        headers, begun = Headers(scope=scope), False
+
+        async def sent(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(_with_headers(message))
+
         try:
-            await self._app(scope, _limited(receive), sent)
-        except TooLarge:
-            await _refused(413, f"a body may have at most {LARGEST_BODY:,} bytes")(scope, receive, sent)
+            answer: ASGIApp = self._refusal(scope, headers) or self._app
+            await answer(scope, _limited(receive), sent)
+        except Exception as error:  # noqa: BLE001  of whatever kind: somebody waits for an answer
+            answer = self._bug(error)
+            if not begun:
+                await answer(scope, receive, sent)
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         """The answer to what is not allowed; of what is, `scope["state"]` says whose it is."""
@@ -78,8 +85,8 @@ class Guard:
             if unsafe and not token.writes and path not in READS:
                 return _refused(403, f"the token {token.name!r} may only read")
         length = headers.get("content-length", "0")
-        if not length.isdigit() or int(length[:20]) > LARGEST_BODY:
-            return _refused(413, f"a body may have at most {LARGEST_BODY:,} bytes")
+        if not (length.isascii() and length.isdigit()) or int(length[:20]) > LARGEST_BODY:
+            return _refused(413, TOO_LARGE)
         return None
 
     def _token(self, headers: Headers) -> tuple[Token | None, bool]:
@@ -103,8 +110,8 @@ def _foreign(headers: Headers, by_cookie: bool) -> str:
         if by_cookie or headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             return "a request of a browser must say its origin"
         return ""
-    there = urlsplit(origin)
-    if there.scheme not in ("http", "https") or there.netloc.lower() != headers.get("host", "").lower():
+    scheme, _, there = origin.partition("://")
+    if scheme not in ("http", "https") or there.lower() != headers.get("host", "").lower():
         return f"a page of {origin[:100]!r} may not send this"
     return ""
 
@@ -156,20 +163,16 @@ def _limited(receive: Receive) -> Receive:
         message = await receive()
         seen += len(message.get("body", b""))
         if seen > LARGEST_BODY:
-            raise TooLarge
+            raise HTTPException(413, TOO_LARGE)
         return message
 
     return limited
 
 
-def _with_headers(send: Send) -> Callable[[MutableMapping[str, Any]], Any]:
-    """The same answer with HEADERS, but for those that it has of its own."""
-
-    async def sent(message: MutableMapping[str, Any]) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in HEADERS.items():
-                headers.setdefault(name, value)
-        await send(message)
-
-    return sent
+def _with_headers(message: Message) -> Message:
+    """The same message; the first of an answer with HEADERS, but for those that it has of its own."""
+    if message["type"] == "http.response.start":
+        headers = MutableHeaders(scope=message)
+        for name, value in HEADERS.items():
+            headers.setdefault(name, value)
+    return message

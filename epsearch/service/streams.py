@@ -1,7 +1,8 @@
 """Events as they happen, for many listeners: one thread looks into the ledger, however many listen.
 
 No listener holds a connection of the database. The number of an event is that of the change of the ledger, so whoever
-was cut off says which one it has seen last, and gets those behind it.
+was cut off says which one it has seen last, and gets those behind it. The thread knows from the start how far it has
+looked, also while nobody listens: whoever comes is told all that it finds from then on, and reads the rest itself.
 """
 
 import asyncio
@@ -15,22 +16,27 @@ from results.ledger.store import Store
 from results.ledger.writers.events import Event
 
 POLL_SECONDS = 0.5
-MOST_AT_ONCE = 1000  # events of one look
 MOST_WAITING = 500  # for a listener that is slow; one that has more is cut off, and comes again
+MOST_AT_ONCE = MOST_WAITING // 2  # events of one look: no listener that keeps up is cut off by them
+MOST_MISSED = 1000  # events that a listener reads at a time, which were there before it came
 PING_SECONDS = 15.0
 
 
 class _Listener:
     def __init__(self, study: str | None) -> None:
-        self.study, self.cut_off = study, False
-        self.queue: asyncio.Queue[Event] = asyncio.Queue(MOST_WAITING)
+        self._study, self.over = study, False
+        self.queue = asyncio.Queue[Event | None]()
 
     def take(self, event: Event) -> None:
-        if self.study in (None, event.study):
-            try:
+        if self._study in (None, event.study) and not self.over:
+            if self.queue.qsize() < MOST_WAITING:
                 self.queue.put_nowait(event)
-            except asyncio.QueueFull:
-                self.cut_off = True
+            else:
+                self.end()
+
+    def end(self) -> None:
+        self.over = True
+        self.queue.put_nowait(None)  # whoever waits for an event waits no longer
 
 
 class Streams:
@@ -38,21 +44,21 @@ class Streams:
 
     def __init__(self, store: Store) -> None:
         self._store, self._listeners = store, set[_Listener]()
-        self._over, self._wanted = threading.Event(), threading.Event()
+        self._over = threading.Event()
         self._thread = threading.Thread(target=self._look, name="events", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._stopped = asyncio.Event()
+        self._last = 0  # event up to which the thread has looked
 
     def start(self) -> None:
-        """From now on there may be listeners."""
-        self._loop = asyncio.get_running_loop()
+        """From now on there may be listeners. Raises StoreError."""
+        self._loop, self._last = asyncio.get_running_loop(), self._store.last_event()
         self._thread.start()
 
     def stop(self) -> None:
         """Ends every stream."""
         self._over.set()
-        self._wanted.set()
-        self._stopped.set()
+        for listener in self._listeners:
+            listener.end()
 
     @property
     def open(self) -> int:
@@ -66,59 +72,45 @@ class Streams:
         """
         listener = _Listener(study)
         self._listeners.add(listener)
-        self._wanted.set()
         try:
             last = after if after is not None else await run_in_threadpool(self._store.last_event)
             while after is not None and (missed := await run_in_threadpool(self._missed, study, last)):
                 for event in missed:
+                    if self._over.is_set():
+                        return
                     last = event.id
                     yield event
-            while not (self._stopped.is_set() or listener.cut_off):
-                new = await self._next(listener)
-                if new is None or new.id > last:
+            while not (listener.over or self._over.is_set()):
+                try:
+                    new = await asyncio.wait_for(listener.queue.get(), PING_SECONDS)
+                except TimeoutError:
+                    yield None
+                    continue
+                if new is not None and new.id > last:
                     yield new
         finally:
             self._listeners.discard(listener)
 
     def _missed(self, study: str | None, after: int) -> list[Event]:
         if study is None:
-            return self._store.events_behind(after, MOST_AT_ONCE)
-        return self._store.events(study, after, MOST_AT_ONCE)
-
-    async def _next(self, listener: _Listener) -> Event | None:
-        """The next event; None where there is none for a while, or the service ends."""
-        waiting = {asyncio.create_task(listener.queue.get()), asyncio.create_task(self._stopped.wait())}
-        try:
-            done, _ = await asyncio.wait(waiting, timeout=PING_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in waiting:
-                task.cancel()
-        results = [task.result() for task in done]
-        return next((one for one in results if isinstance(one, Event)), None)
+            return self._store.events_behind(after, MOST_MISSED)
+        return self._store.events(study, after, MOST_MISSED)
 
     def _look(self) -> None:
-        """In a thread: hands new events to the event loop, while anybody listens."""
-        last: int | None = None
-        while not self._over.is_set():
-            if not self._listeners:
-                last = None
-                self._wanted.clear()
-                if not self._listeners:  # one may have come in between
-                    self._wanted.wait()
-                continue
+        """In a thread: hands new events to the event loop."""
+        while not self._over.wait(POLL_SECONDS):
             try:
-                if last is None:
-                    last = max(0, self._store.last_event() - MOST_AT_ONCE)
-                for event in self._store.events_behind(last, MOST_AT_ONCE):
-                    last = event.id
+                new = self._store.events_behind(self._last, MOST_AT_ONCE)
+                if new:
+                    self._last = new[-1].id
                     assert self._loop is not None
-                    self._loop.call_soon_threadsafe(self._tell, event)
+                    self._loop.call_soon_threadsafe(self._tell, new)
             except StoreError:  # the next look finds it again, or does not
                 pass
             except RuntimeError:  # the event loop has ended
                 return
-            self._over.wait(POLL_SECONDS)
 
-    def _tell(self, event: Event) -> None:
+    def _tell(self, new: list[Event]) -> None:
         for listener in list(self._listeners):
-            listener.take(event)
+            for event in new:
+                listener.take(event)

@@ -14,7 +14,7 @@ from epsearch.control.cancelling import cancel
 from epsearch.control.named import known
 from epsearch.control.removing import Removal, delete
 from epsearch.control.resuming import stored
-from epsearch.failures.errors import Unavailable, UsageError, brief, unknown
+from epsearch.failures.errors import Unavailable, UsageError, brief, refused, unknown
 from epsearch.findings.listing import UNKNOWN, Listed, listed
 from epsearch.ledger.damage import Unreadable
 from epsearch.preparation import growth
@@ -28,6 +28,7 @@ from results.ledger.store import Store
 from results.ledger.writers.errors import LeaseHeld
 from results.ledger.writers.queue import Submission
 from results.ledger.writers.states import CANCELLED, CANCELLING, Standing
+from search_spaces.published.definition import UnknownDataset, load_definition
 
 OURS = ("out", "storage", "data_dir", "checkpoints", "address")
 """Options that say where things are: a client's would open places of this machine."""
@@ -141,8 +142,8 @@ class Studies:
         """Lets a stored search grow, and trains it on. Raises NoStudy, Busy and UsageError."""
         self.described(name)
         options = self._checked({str(key).replace("-", "_"): value for key, value in given.items()})
-        for fixed in ("name", "kind"):
-            if options.pop(fixed, name) not in (name, Search.kind):
+        for fixed, value in (("name", name), ("kind", Search.kind)):
+            if options.pop(fixed, value) != value:
                 raise UsageError(f"{fixed} cannot be changed by extend")
         study = grown({**options, **self._places(), "name": name, "data_dir": None})
         return self.submit(study, who, priority, extend=True, action="extend")
@@ -228,7 +229,8 @@ class Studies:
         """A registered name as it is, folder:NAME below the roots, a module only where that is allowed."""
         kind, colon, rest = dataset.partition(":")
         if not colon:
-            return dataset
+            with refused(UnknownDataset):  # before it is looked for among the folders of this machine
+                return load_definition(dataset).name
         if kind != "folder":
             if not self.settings.modules:
                 raise UsageError(
@@ -237,9 +239,10 @@ class Studies:
                 )
             return dataset
         for root in self.settings.roots:
-            place = (root / rest).resolve()
-            if place.is_relative_to(root.resolve()) and place.exists():
-                return f"folder:{place}"
+            with suppress(OSError, ValueError, RuntimeError):  # what cannot be a name, and links in a circle
+                place = (root / rest).resolve()
+                if place.is_relative_to(root.resolve()) and place.exists():
+                    return f"folder:{place}"
         roots = ", ".join(str(root) for root in self.settings.roots) or "none"
         raise UsageError(f"there is no {brief(rest)} below the folders of images of this service ({roots})")
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from epsearch.failures.crash_report import TOKENS
 from epsearch.failures.errors import UsageError
 
-VARIABLE = "EPSEARCH_TOKENS"
+VARIABLE = TOKENS
 READ, WRITE = "read", "write"
 ROLES = (READ, WRITE)
 SHORTEST = 16  # characters of a token that somebody has thought of

@@ -78,10 +78,12 @@ def submit(connection: Connection, name: str, given: Mapping[str, Any], priority
 
 
 def submissions(connection: Connection) -> dict[str, Submission]:
-    """Returns study -> its last submission, in the order in which they are to be trained."""
-    order = (queue.c.priority.desc(), queue.c.submitted, queue.c.study)
-    rows = connection.execute(select(queue).order_by(*order)).all()
-    return {row.study: _submission(row) for row in rows}
+    """Returns study -> its last submission, in the order in which they are to be trained.
+
+    What is damaged of one, which has no checksum, says nothing.
+    """
+    found = [_submission(row) for row in connection.execute(select(queue)).all() if isinstance(row.study, str)]
+    return {one.study: one for one in sorted(found, key=lambda one: (-one.priority, one.submitted, one.study))}
 
 
 def close(connection: Connection, name: str) -> None:
@@ -99,6 +101,8 @@ def leave(connection: Connection, name: str, state: str, reason: str = "") -> bo
 
     FAILED also closes its submission; reason: why, in one line.
     """
+    # In the order of `submit`, as two that wait for each other would both fail.
+    connection.execute(queue.update().where(queue.c.study == name).values(open=queue.c.open))
     connection.execute(leases.update().where(leases.c.name == name).values(token=leases.c.token))
     there = standing(connection, name)
     if there is None or there.held or there.state not in (QUEUED, RUNNING):
@@ -139,4 +143,9 @@ def _submission(row: Row[Any]) -> Submission:
         given = schema.json_object("given", row.given)
     except schema.Damaged:
         given = {}
-    return Submission(**values | {"open": bool(row.open), "given": given})
+    whole = {name: values[name] if type(values[name]) is int else 0 for name in ("open", "priority", "tries")}
+    submitted = row.submitted if schema.is_moment(row.submitted) else 0.0
+    submitter = row.submitter if isinstance(row.submitter, str) else ""
+    return Submission(
+        row.study, bool(whole["open"]), whole["priority"], submitted, submitter, given, tries=whole["tries"]
+    )

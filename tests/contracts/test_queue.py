@@ -1,0 +1,303 @@
+"""The queue: what was submitted is trained once, in order, by whoever comes, and everybody sees how it stands."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+from sqlalchemy import insert
+
+from results.ledger import schema
+from results.ledger.store import Store
+from results.ledger.writers.errors import LeaseHeld, LeaseLost
+from results.ledger.writers.holder import UNKNOWN, here
+from results.ledger.writers.queue import Submission, ended, waits
+from results.ledger.writers.states import CANCELLED, CANCELLING, FAILED, FINISHED, FOLLOWS, QUEUED, RUNNING
+from tests.support.holders import dead, needs_proc
+from tests.support.leases import FAR, change, content, expire
+from tests.support.synthetic import record
+
+GIVEN = {"kind": "run", "options": {"dataset": "digits", "seeds": [0, 1], "name": "é\udc80"}, "extend": False}
+
+
+def submission(store: Store, name: str = "demo") -> Submission:
+    return store.submissions()[name]
+
+
+def states(store: Store, name: str = "demo") -> list[tuple[str, str]]:
+    return [(one.data["state"], one.data["reason"]) for one in store.events(name) if one.kind == "state"]
+
+
+def now(store: Store, name: str = "demo") -> tuple[str, int, bool]:
+    there = store.standing(name)
+    assert there is not None
+    return there.state, there.token, there.held
+
+
+def put(store: Store, state: str) -> None:
+    """Lets a study of the queue be in a state that it was left in, whatever may follow what."""
+    store.submit("demo", GIVEN)
+    store.acquire("demo", FAR)
+    change(store, f"UPDATE epsearch_leases SET state = '{state}', reason = 'before'")
+    expire(store)
+
+
+def test_a_study_is_submitted(store: Store, other: Store) -> None:
+    assert store.submissions() == {} and store.last_event() == 0
+    store.submit("demo", GIVEN, 3, "ann")
+    one = submission(other)
+    assert one == Submission("demo", True, 3, one.submitted, "ann", GIVEN, 0) and one.submitted > 1.6e9
+    assert now(other) == (QUEUED, 0, False) and states(other) == [(QUEUED, "")]
+    there = other.standing("demo")
+    assert there is not None and there.now == QUEUED and there.holder == UNKNOWN and there.changed >= one.submitted
+    assert other.study("demo") is None, "it is no study of the ledger before it begins"
+    assert other.acquire("demo", here(), resume=False).token == 1
+
+
+def test_the_last_submission_counts(store: Store, other: Store) -> None:
+    store.submit("demo", GIVEN, 3, "ann")
+    store.started("demo", 4)
+    before = submission(store)
+    other.submit("demo", {"kind": "compare"}, -1, "bob")
+    after = submission(store)
+    assert (after.given, after.priority, after.submitter, after.tries) == ({"kind": "compare"}, -1, "bob", 0)
+    assert after.submitted >= before.submitted and [*store.submissions()] == ["demo"]
+    assert now(store) == (QUEUED, 1, False)
+
+
+@pytest.mark.parametrize("state", [state for state in FOLLOWS if state != QUEUED])
+def test_nothing_is_submitted_while_somebody_trains_it(store: Store, other: Store, state: str) -> None:
+    store.submit("demo", GIVEN)
+    store.acquire("demo", FAR)
+    change(store, f"UPDATE epsearch_leases SET state = '{state}'")
+    rows = content(store)
+    with pytest.raises(LeaseHeld, match="demo") as caught:
+        other.submit("demo", {"kind": "run"}, 9, "eve")
+    assert caught.value.holder == FAR and content(store) == rows
+    assert store.add([record()]) == 1
+
+
+@pytest.mark.parametrize("state", FOLLOWS)
+def test_what_has_ended_or_was_left_is_submitted_again_and_its_stopped_holder_writes_no_more(
+    store: Store, other: Store, state: str
+) -> None:
+    put(store, state)
+    other.submit("demo", GIVEN)
+    assert now(other) == (QUEUED, 2, False) and states(other)[-1] == (QUEUED, "") and submission(other).open
+    before = content(other)
+    for work in (lambda: store.add([record()]), lambda: store.enter(RUNNING), lambda: store.note([("note", {})])):
+        with pytest.raises(LeaseLost):
+            work()
+    assert not store.renew() and content(other) == before
+
+
+def test_one_that_holds_it_but_has_not_begun_is_stopped_by_another_submission(store: Store, other: Store) -> None:
+    store.submit("demo", GIVEN)
+    store.acquire("demo", FAR, begin=False)
+    other.submit("demo", GIVEN)
+    with pytest.raises(LeaseLost):
+        store.begin()
+    assert now(other) == (QUEUED, 2, False)
+
+
+@needs_proc
+def test_a_dead_holder_keeps_nothing_from_being_submitted(store: Store, other: Store) -> None:
+    store.acquire("demo", dead())
+    other.submit("demo", GIVEN)
+    assert now(other) == (QUEUED, 2, False)
+
+
+def test_of_several_the_highest_priority_is_first_then_the_oldest_then_the_name(store: Store) -> None:
+    for name, priority in [("b", 0), ("a", 0), ("low", -5), ("high", 7), ("c", 0)]:
+        store.submit(name, GIVEN, priority)
+    change(store, "UPDATE epsearch_queue SET submitted = 5 WHERE study IN ('a', 'b')")
+    assert [*store.submissions()] == ["high", "a", "b", "c", "low"]
+
+
+def test_a_submission_is_closed_and_stays(store: Store) -> None:
+    store.submit("demo", GIVEN, 0, "ann")
+    store.submit("another", GIVEN)
+    store.close_submission("demo")
+    store.close_submission("nothing")
+    assert not submission(store).open and submission(store).submitter == "ann" and submission(store, "another").open
+    store.submit("demo", GIVEN)
+    assert submission(store).open
+
+
+def test_starts_are_counted(store: Store) -> None:
+    store.submit("demo", GIVEN)
+    store.submit("another", GIVEN)
+    store.started("demo", 3)
+    assert (submission(store).tries, submission(store, "another").tries) == (3, 0)
+
+
+@pytest.mark.parametrize("state", FOLLOWS)
+@pytest.mark.parametrize("held", [True, False])
+def test_only_what_was_left_running_is_put_back(store: Store, other: Store, state: str, held: bool) -> None:
+    put(store, state)
+    if held:
+        change(store, "UPDATE epsearch_leases SET expires = expires + 3600")
+    rows, wanted = content(other), not held and state in (QUEUED, RUNNING)
+    assert other.put_back("demo") == wanted
+    if wanted:
+        assert now(other) == (QUEUED, 1, False) and states(other)[-1] == (QUEUED, "") and submission(other).open
+        there = other.standing("demo")
+        assert there is not None and there.reason == ""
+    else:
+        assert content(other) == rows
+
+
+@pytest.mark.parametrize("state", FOLLOWS)
+@pytest.mark.parametrize("held", [True, False])
+def test_only_what_nobody_trains_fails(store: Store, other: Store, state: str, held: bool) -> None:
+    put(store, state)
+    if held:
+        change(store, "UPDATE epsearch_leases SET expires = expires + 3600")
+    rows, wanted = content(other), not held and state in (QUEUED, RUNNING)
+    assert other.fail("demo", "what\nwas wrong: \x00\udc80") == wanted
+    if wanted:
+        there = other.standing("demo")
+        assert there is not None and (there.now, there.reason) == (FAILED, "what was wrong:   ")
+        assert states(other)[-1] == (FAILED, "what was wrong:   ") and not submission(other).open
+    else:
+        assert content(other) == rows
+
+
+def test_of_what_was_never_submitted_nothing_is_left(store: Store) -> None:
+    assert not store.put_back("demo") and not store.fail("demo", "why") and store.cancel("demo") is None
+    assert content(store)["epsearch_leases"] == content(store)["epsearch_events"] == []
+
+
+def test_a_queued_study_is_cancelled_at_once(store: Store, other: Store) -> None:
+    store.submit("demo", GIVEN)
+    there = other.cancel("demo")
+    assert there is not None and (there.state, there.token) == (CANCELLED, 1)
+    assert ended(there.state, there.held) and not waits(there.state, there.held)
+    assert states(store) == [(QUEUED, ""), (CANCELLED, "")] and submission(store).open
+    assert not store.put_back("demo"), "a process that was told to stop does not undo it"
+
+
+@pytest.mark.parametrize("state", FOLLOWS)
+def test_every_state_waits_or_has_ended_or_is_on_its_way(state: str) -> None:
+    assert not waits(state, True) and not ended(state, True)
+    assert waits(state, False) == (state in (QUEUED, RUNNING))
+    assert ended(state, False) == (state in (CANCELLED, FAILED, FINISHED))
+    assert waits(state, False) or ended(state, False) or state == CANCELLING
+
+
+def test_a_study_is_deleted_with_its_submission(store: Store, other: Store) -> None:
+    for name in ("demo", "another"):
+        store.submit(name, GIVEN)
+        store.audit("ann", "submit", name, {})
+    other.acquire("demo", here())
+    other.delete_study("demo", [])
+    other.release()
+    assert [*store.submissions()] == ["another"] and store.events("demo") == []
+    assert {one.study for one in store.audited(9)} == {"demo", "another"}, "who asked for what is never deleted"
+    store.submit("demo", GIVEN)
+    assert now(store) == (QUEUED, 2, False)
+
+
+def test_events_have_numbers_over_all_studies(store: Store, other: Store) -> None:
+    store.submit("demo", GIVEN)
+    other.submit("another", GIVEN)
+    other.acquire("another", here())
+    other.note([("progress", {"n": n}) for n in range(3)])
+    store.cancel("demo")
+    seen = store.events_behind(0, 100)
+    assert [one.id for one in seen] == sorted({one.id for one in seen}) and store.last_event() == seen[-1].id
+    assert [(one.study, one.kind) for one in seen] == [
+        *[("demo", "state"), ("another", "state"), ("another", "state")],
+        *[("another", "progress")] * 3,
+        ("demo", "state"),
+    ]
+    assert store.events_behind(seen[2].id, 2) == seen[3:5] and store.events_behind(seen[-1].id, 5) == []
+    assert store.events_behind(seen[2].id, 0) == []
+    assert store.newest_event("another", "progress") == seen[5]
+    assert store.newest_event("another", "progress", "state") == seen[5]
+    assert store.newest_event("another", "note") is None and store.newest_event("nothing", "state") is None
+    with pytest.raises(LeaseHeld):
+        store.submit("another", GIVEN)
+    assert store.last_event() == seen[-1].id
+
+
+def test_who_asked_for_what_is_kept(store: Store, other: Store) -> None:
+    detail = {"priority": 3, "options": {"name": "é\udc80"}}
+    store.audit("ann", "submit", "demo", detail)
+    other.audit("", "cancel", "another", {})
+    newest, oldest = store.audited(9)
+    assert (oldest.who, oldest.action, oldest.study, json.loads(oldest.detail)) == ("ann", "submit", "demo", detail)
+    assert newest.id > oldest.id and newest.time >= oldest.time > 1.6e9
+    assert store.audited(1) == [newest] and store.audited(9, "demo") == [oldest] and store.audited(9, "x") == []
+
+
+def test_who_only_reads_sees_the_queue(url: str, store: Store) -> None:
+    store.submit("demo", GIVEN)
+    store.audit("ann", "submit", "demo", {})
+    with Store.read(url) as reader:
+        assert reader.submissions() == store.submissions() and reader.last_event() == store.last_event()
+        assert reader.audited(9) == store.audited(9)
+        assert reader.newest_event("demo", "state") == store.newest_event("demo", "state")
+
+
+@pytest.mark.parametrize(
+    ("column", "junk"),
+    [("given", "'['"), ("given", "'[]'"), ("submitted", "-1e308"), ("submitted", "1e308")],
+)
+def test_what_is_damaged_of_a_submission_says_nothing(store: Store, column: str, junk: str) -> None:
+    store.submit("demo", GIVEN, 3, "ann")
+    store.submit("another", GIVEN)
+    change(store, f"UPDATE epsearch_queue SET {column} = {junk} WHERE study = 'demo'")
+    one = submission(store)
+    assert (one.study, one.open, one.priority, one.submitter) == ("demo", True, 3, "ann")
+    assert one.given == ({} if column == "given" else GIVEN) and 0 <= one.submitted < 1e11
+    assert [*store.submissions()] == ["demo", "another"]
+
+
+def test_what_is_no_number_says_nothing(store: Store) -> None:
+    if store._engine.name != "sqlite":
+        return  # has columns of one kind
+    store.submit("another", GIVEN, 1)
+    for column in ("open", "priority", "tries", "submitted", "submitter"):
+        store.submit("demo", GIVEN, 3, "ann")
+        change(store, f"UPDATE epsearch_queue SET {column} = CAST('x' AS BLOB) WHERE study = 'demo'")
+        one = submission(store)
+        assert getattr(one, column) in (False, 0, "") and [*sorted(store.submissions())] == ["another", "demo"]
+
+
+def test_of_many_who_submit_take_and_leave_at_once_nothing_is_lost(store: Store, other: Store) -> None:
+    """Whatever the order: every change is whole, the numbers of events grow, and nobody waits for ever."""
+    failures: list[BaseException] = []
+
+    def work(one: Store, turns: int) -> None:
+        try:
+            for turn in range(turns):
+                one.submit(f"study {turn % 3}", GIVEN, turn)
+                one.started(f"study {turn % 3}", turn)
+                one.fail(f"study {turn % 3}", "why") if turn % 2 else one.put_back(f"study {turn % 3}")
+                one.cancel(f"study {turn % 2}")
+        except BaseException as error:  # noqa: BLE001  told by the test
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(one, 8)) for one in (store, other, store, other)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    seen = store.events_behind(0, 1000)
+    assert [one.id for one in seen] == sorted({one.id for one in seen})
+    for name, there in store.standings().items():
+        assert states(store, name)[-1][0] == there.state, "the last event is the state"
+    for one in store.submissions().values():
+        assert one.given == GIVEN
+
+
+def test_an_event_that_cannot_be_read_is_left_out(store: Store) -> None:
+    store.submit("demo", GIVEN)
+    with store._transaction("write to") as connection:
+        row = {"study": "demo", "token": 0, "kind": "progress", "data": "[", "time": 1.0}
+        connection.execute(insert(schema.events).values(**row))
+    assert store.newest_event("demo", "progress") is None and len(store.events_behind(0, 9)) == 1
+    assert store.last_event() == store.events_behind(0, 9)[-1].id + 1
