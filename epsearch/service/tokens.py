@@ -50,7 +50,7 @@ class Tokens:
 
     def of_secret(self, secret: str) -> Token | None:
         """The token of a secret; all are compared, in the same time whichever it is."""
-        return self._of_digest(_digest(secret))
+        return self._of_digest(digest(secret))
 
     def session(self, token: Token, now: float | None = None) -> str:
         """What a browser's cookie says: whose it is and until when, which nobody else can write."""
@@ -90,7 +90,7 @@ def read(file: Path | None, environment: Mapping[str, str] = os.environ) -> Toke
             raise UsageError(f"{where} must be NAME:ROLE:SECRET, with the role {' or '.join(ROLES)}")
         if len(secret) < SHORTEST:
             raise UsageError(f"the secret in {where} has {len(secret)} characters, allowed are {SHORTEST} or more")
-        tokens.append(Token(name, role, _digest(secret)))
+        tokens.append(Token(name, role, digest(secret)))
     if twice := _twice(token.name for token in tokens):
         raise UsageError(f"there are two tokens of the name {twice!r}; each has a name of its own")
     return Tokens(tuple(tokens))
@@ -112,7 +112,7 @@ def make(name: str, role: str, file: Path) -> str:
     try:
         handle = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         with os.fdopen(handle, "a", encoding="utf-8") as stream:
-            stream.write(f"{name} {role} sha256:{_digest(secret)}\n")
+            stream.write(f"{name} {role} sha256:{digest(secret)}\n")
     except OSError as error:
         raise UsageError(f"cannot write to the file of tokens {file}: {error.strerror}") from error
     return secret
@@ -148,7 +148,8 @@ def _twice(names: Iterable[str]) -> str | None:
     return None
 
 
-def _digest(secret: str) -> str:
+def digest(secret: str) -> str:
+    """What is kept of a secret."""
     return hashlib.sha256(secret.encode(errors="surrogateescape")).hexdigest()
 
 
