@@ -120,7 +120,10 @@ def test_after_its_own_release_a_store_regains_nothing(store: Store, other: Stor
         store.add(MEMBERS)
     assert caught.value.released is not taken and clock.now == 0 and content(store) == before
     store.acquire("demo", FAR)
-    assert store.add(MEMBERS) == len(MEMBERS)
+    expire(store)
+    other.acquire("demo", here())
+    other.release()
+    assert store.add(MEMBERS) == len(MEMBERS), "another one that it acquires is regained again"
 
 
 def test_a_study_that_the_other_one_was_told_to_cancel_stays_cancelled(

@@ -135,6 +135,7 @@ def test_more_rows_than_a_query_has_values(tmp_path: Path) -> None:
     with Store.open(f"sqlite:///{tmp_path}/many.db") as store, Store.open(f"sqlite:///{tmp_path}/to.db") as target:
         store.add(runs)
         with Archive(exported(store, tmp_path / "many.zip")) as opened:
+            assert [len(group) for group in opened.rows(schema.runs)] == [KEYS_PER_QUERY, 2]
             assert target.adopt(opened.rows).runs == len(runs)
 
 
@@ -191,6 +192,10 @@ def doubled(parts: dict[str, bytes]) -> None:
     parts["runs.jsonl"] += parts["runs.jsonl"]
 
 
+def first_row_again(parts: dict[str, bytes]) -> None:
+    parts["runs.jsonl"] = parts["runs.jsonl"].splitlines(keepends=True)[0] + parts["runs.jsonl"]
+
+
 def put(name: str, data: bytes) -> Callable[[dict[str, bytes]], None]:
     return lambda parts: parts.update({name: data})
 
@@ -206,6 +211,7 @@ HOSTILE = {
     "no column": (changed_row(lambda row: row.pop("steps")), "its columns are"),
     "text for a number": (changed_row(lambda row: row.update(steps="many")), "steps must be a whole number, got text"),
     "twice": (doubled, "it is not behind the one before"),
+    "the first row twice": (first_row_again, "it is not behind the one before"),
     "no JSON": (put("runs.jsonl", b"{'a': 1}\n"), "is damaged"),
     "no object": (put("runs.jsonl", b"[1]\n"), "a row must be a JSON object"),
     "deep": (put("runs.jsonl", b"[" * 200_000 + b"\n"), "is damaged"),
@@ -227,6 +233,25 @@ def test_a_hostile_file_is_refused_in_one_line(file: Path, tmp_path: Path, chang
     with pytest.raises(ArchiveError) as caught:
         Archive(packed(tmp_path / "hostile.zip", parts))
     assert words in str(caught.value) and "\n" not in str(caught.value) and len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(("what", "words"), [("rows", "the hash of runs.jsonl is not"), ("bytes", "has another size")])
+def test_a_manifest_that_counts_wrong_is_refused(file: Path, tmp_path: Path, what: str, words: str) -> None:
+    """With the right hash."""
+    parts = parts_of(file)
+    manifest = json.loads(parts[MANIFEST])
+    manifest["parts"]["runs.jsonl"][what] += 1
+    parts[MANIFEST] = json.dumps(manifest).encode()
+    with pytest.raises(ArchiveError, match=words):
+        Archive(packed(tmp_path / "other.zip", parts, honest=False))
+
+
+def test_a_part_that_is_there_twice_is_refused(file: Path) -> None:
+    """Of two, readers of zip files take either."""
+    with zipfile.ZipFile(file, "a") as more, pytest.warns(UserWarning, match="Duplicate name"):
+        more.writestr("runs.jsonl", parts_of(file)["runs.jsonl"])
+    with pytest.raises(ArchiveError, match="each once"):
+        Archive(file)
 
 
 def test_a_hash_that_does_not_fit_is_refused(file: Path, tmp_path: Path) -> None:

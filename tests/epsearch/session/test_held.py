@@ -1,5 +1,6 @@
 """A study that is held: how its end is kept in the ledger, whatever ended it, and what is done meanwhile."""
 
+import math
 import time
 from threading import Event
 
@@ -9,7 +10,7 @@ from epsearch.events import Progress
 from epsearch.failures import stopping
 from epsearch.failures.errors import Interrupted, TimeSpent, TrainingFailed
 from epsearch.session import holding, recording
-from epsearch.session.holding import Held
+from epsearch.session.holding import Held, acquire
 from results.ledger.errors import StoreGone
 from results.ledger.retry import Patience
 from results.ledger.store import Store
@@ -27,7 +28,7 @@ def url(tmp_path):
 @pytest.fixture
 def store(url, monkeypatch):
     monkeypatch.setattr(holding, "TICK_SECONDS", 0.01)
-    monkeypatch.setattr(recording, "PROGRESS_SECONDS", float(HANGS))
+    monkeypatch.setattr(recording, "PROGRESS_SECONDS", math.inf)
     with Store.open(url) as opened:
         opened.acquire("mine", here(), begin=False)
         yield opened
@@ -71,15 +72,16 @@ def test_an_end_is_kept_and_the_study_is_free(store, error, cancelled, state):
     assert [event.data["member_steps"] for event in events if event.kind == "progress"][-1] == 2
 
 
-def test_what_ends_before_it_begins_leaves_the_state_as_it_was(store, url):
+@pytest.mark.parametrize(("before", "state"), [(None, FINISHED), (Interrupted(), RUNNING)])
+def test_what_ends_before_it_begins_leaves_the_state_as_it_was(store, url, before, state):
     held = Held(store, Recorded())
     held.runs()
-    held.end(None)
+    held.end(before)
     with Store.open(url) as again:
         again.acquire("mine", here(), begin=False)
         Held(again, Recorded()).end(ValueError("refused"))
         there = again.standing("mine")
-    assert (there.state, there.reason, there.held) == (FINISHED, "", False)
+    assert (there.state, there.reason, there.held) == (state, "", False)
 
 
 def test_why_it_failed_is_one_line_without_how_to_go_on(store, monkeypatch):
@@ -149,3 +151,20 @@ def test_it_is_cancelled_from_outside_only_when_somebody_asks(store):
     assert store.cancel("mine").state == CANCELLING
     until(held.events.stop_wanted)
     held.end(Interrupted())
+
+
+def test_whoever_waits_says_so_once(store, url, monkeypatch):
+    class Patient(Recorded):
+        looks = 0
+
+        def stop_wanted(self):
+            self.looks += 1
+            if self.looks == 3:
+                store.release()
+            return False
+
+    monkeypatch.setattr(holding, "POLL_SECONDS", 0.0)
+    events = Patient()
+    with Store.open(url) as other:
+        acquire(other, "mine", events, wait=True)
+        assert other.lease.token == 2 and events.looks == 3 and len(events.warnings) == 1
