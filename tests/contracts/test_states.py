@@ -194,6 +194,15 @@ def test_a_cancelled_writer_that_was_taken_over_cannot_write(store: Store, other
     assert content(store) == before and standing(store).state == RUNNING
 
 
+def test_only_the_one_that_trains_a_study_is_told_to_stop(store: Store, other: Store) -> None:
+    put(store, RUNNING)
+    assert not store.cancelling()
+    expire(store)
+    other.acquire("demo", here())
+    store.cancel("demo")
+    assert other.cancelling() and not store.cancelling()
+
+
 @pytest.mark.parametrize("end", ENDED)
 def test_a_study_that_has_ended_runs_again_by_another_acquisition_alone(store: Store, other: Store, end: str) -> None:
     store.acquire("demo", FAR)

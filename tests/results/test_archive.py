@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import sqlite3
 import zipfile
@@ -281,7 +282,8 @@ def test_what_is_no_such_file_is_refused(tmp_path: Path, content: bytes) -> None
     path.write_bytes(content)
     with pytest.raises(ArchiveError, match="is no file that `epsearch export` has written"):
         Archive(path)
-    for other in (tmp_path, tmp_path / "none"):
+    os.mkfifo(tmp_path / "pipe")
+    for other in (tmp_path, tmp_path / "none", tmp_path / "pipe"):
         with pytest.raises(ArchiveError):
             Archive(other)
 

@@ -22,6 +22,7 @@ child = subprocess.Popen(sleeps, start_new_session=True)
 code = "import subprocess, sys; print(subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL).pid, flush=True)"
 orphan = subprocess.run([sys.executable, "-c", code, *sleeps], stdout=subprocess.PIPE, text=True)
 print(child.pid, orphan.stdout.strip(), flush=True)
+print(input(), flush=True)
 input()
 """
 
@@ -35,7 +36,9 @@ def test_its_children_and_its_group_are_killed_with_it():
         family = [psutil.Process(int(number)) for number in process.stdout.readline().split()]
         assert len(family) == 2
         kill(replace(holder, started=holder.started - 1))  # another one had its number before
-        assert process.poll() is None and all(one.is_running() for one in family)
+        process.stdin.write("still there\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "still there\n" and all(one.is_running() for one in family)
         kill(holder)
         assert process.wait(HANGS) != 0
         for one in family:

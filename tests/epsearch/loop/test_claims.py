@@ -1,6 +1,7 @@
 """Two studies of one ledger with members in common: each member is trained by one of them, and both have it."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -76,6 +77,28 @@ def test_what_another_study_trains_is_waited_for_and_taken(two):
     assert other.reused > before
 
 
+def test_of_a_cohort_the_members_that_another_study_trains_are_left_out(two):
+    one, other = two
+    one.workers = 1
+    (job, *_) = one.upcoming(1)
+    first, *rest = job.runs
+    assert rest and other._store.claim([one._key(first)])
+    assert one.ask()[0].runs == rest and one.claims.elsewhere() == {"other": 1}
+
+
+def test_what_others_train_is_looked_for_now_and_then(two, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(claims, "LOOK_SECONDS", 1.0)
+    monkeypatch.setattr(claims, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    one, other = two
+    (job, *_), own = one.ask(), Claims(other._store, other._key)
+    assert not own.due(), "nothing is trained elsewhere"
+    for seconds, due in [(0.0, True), (0.9, False), (0.1, True)]:
+        assert own.of(({job.number: job},), 1) == []
+        now[0] += seconds
+        assert own.due() is due
+
+
 def test_what_a_dead_study_had_claimed_is_trained(two):
     one, other = two
     one.workers = other.workers = 100
@@ -139,7 +162,8 @@ def test_a_job_that_is_given_up_frees_its_place_and_is_not_claimed_again(two):
 def test_a_certificate_needs_no_claim(two):
     """Its member has been trained; that it is trained once more is its point."""
     one, _ = two
-    job = replace(one.ask()[0], certify=object())
-    pool = {job.number + 100: replace(job, number=job.number + 100)}
+    job = one.ask()[0]
+    one.tell([TRAIN(job)])
+    pool = {job.number + 100: replace(job, number=job.number + 100, certify=object())}
     other = Claims(one._store, one._key)
     assert other.of((pool,), 1) == list(pool.values())
