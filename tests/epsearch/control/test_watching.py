@@ -7,9 +7,9 @@ import pytest
 from epsearch import UsageError
 from epsearch.control import watching
 from epsearch.control.watching import watch
-from epsearch.ledger.location import LedgerUrl
 from results.ledger.record import Summary
 from results.ledger.store import Store
+from results.ledger.url import LedgerUrl
 from results.ledger.writers.holder import here
 from results.ledger.writers.states import CANCELLED, CANCELLING, FAILED, FINISHED, QUEUED, RUNNING
 from tests.support.events import Recorded
