@@ -1,7 +1,7 @@
 """Joins trainers, search_spaces and results: studies, from a command line to a report.
 
-In Python, `run(build(Search, {"points": 5}))` is `epsearch run --points 5`; the outcome has the results, and the report
-is written. Names are imported when they are first used: importing epsearch alone takes no time.
+In Python, `run(Search(points=5))` is `epsearch run --points 5`; what it returns has tables and figures, and the report
+is written (docs/python.md). Names are imported when they are first used: importing epsearch alone takes no time.
 
 ROOMS lists the modules and folders from the doors down; each imports only what stands behind it.
 
@@ -24,12 +24,16 @@ failures                          every exception in one line; signals
 machine, cache, titles            facts about this machine; the folder of what is kept; how names are printed
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from epsearch.study.filling import fill_with
 from epsearch.titles import tell_reports
 
 if TYPE_CHECKING:
     from epsearch.api import Outcome as Outcome
+    from epsearch.api import compare as compare
+    from epsearch.api import load as load
     from epsearch.api import run as run
     from epsearch.events import Events as Events
     from epsearch.events import Silent as Silent
@@ -64,7 +68,7 @@ ROOMS = (
 )
 
 _HOMES = {
-    "epsearch.api": ("Outcome", "run"),
+    "epsearch.api": ("Outcome", "compare", "load", "run"),
     "epsearch.events": ("Events", "Silent"),
     "epsearch.failures.errors": ("Interrupted", "UsageError"),
     "epsearch.preparation.build": ("build",),
@@ -84,4 +88,11 @@ def __getattr__(name: str) -> Any:
     return getattr(import_module(home), name)
 
 
+def _build(kind: type[Any], given: Mapping[str, Any]) -> Any:
+    from epsearch.preparation.build import build  # late: it brings torch along
+
+    return build(kind, given)
+
+
 tell_reports()
+fill_with(_build)

@@ -4,14 +4,16 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from epsearch.events import SILENT, Events
-from epsearch.failures.errors import UsageError, refused
+from epsearch.failures.errors import Unavailable, UsageError, refused
 from epsearch.failures.stopping import TRAINS
+from epsearch.findings import listing
 from epsearch.findings.facts import facts, verified
-from epsearch.findings.listing import load
-from epsearch.findings.reports import REPORTS, AnyResults
+from epsearch.findings.found import Found, SideBySide
+from epsearch.findings.reports import REPORTS
+from epsearch.ledger.location import ledger_url
 from epsearch.loop.base import Loop
 from epsearch.preparation import growth
 from epsearch.preparation.build import grow, places
@@ -19,23 +21,23 @@ from epsearch.session import aside
 from epsearch.session.session import Effort, make_folder, patience, train
 from epsearch.study.description import Study
 from epsearch.study.kinds import Search
+from epsearch.study.options import options
 from results.ledger.retry import Patience
 from results.ledger.url import LedgerUrl
 from results.search import SearchResults
 from search_spaces.published.definition import definitions, load_definition
 from trainers.streams import downloaded, present
 
+if TYPE_CHECKING:
+    from results.pages.writing import Figures
+
 SIDE_BY_SIDE = "strategies"  # the folder
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What came of a study."""
+class Outcome(Found):
+    """What came of a study, as it was trained: with a numeric path, and workers where they were left open."""
 
-    study: Study
-    """As it was trained: with a numeric path, and workers where they were left open."""
-    results: AnyResults
-    """What was found, in the shape that the report takes."""
     report: Path
     """Its first page."""
     effort: Effort
@@ -85,7 +87,7 @@ def grown(given: Mapping[str, Any], config: Path | None = None) -> Search:
     name, out, storage = places(given, config)
     if name is None:
         raise UsageError("extend needs --name, the study that is to grow")
-    before = load(name, storage, out).study
+    before = listing.load(name, storage, out).study
     if not before.grows:
         raise UsageError(f"extend lets searches grow, {before.name!r} is a study of `epsearch {before.kind}`")
     search = cast(Search, before)
@@ -94,31 +96,52 @@ def grown(given: Mapping[str, Any], config: Path | None = None) -> Search:
     return after
 
 
-def report(name: str | None, storage: LedgerUrl, out: Path) -> Outcome:
+def load(name: str | None = None, out: Path | str = "runs", storage: str | None = None) -> Found:
+    """What the ledger knows of a stored study, finished or not; without a name, of the newest. Nothing is written.
+
+    out: folder of the ledger; storage: its URL, where that is elsewhere. Raises UsageError where there is no such
+    study, it cannot be read, or its search has no finished round.
+    """
+    return _found(listing.load(name, *_ledger(out, storage)))
+
+
+def compare(*searches: str | Found, out: Path | str = "runs", storage: str | None = None) -> SideBySide:
+    """Sets several stored searches on one stream side by side, as `epsearch report A B` does. Nothing is written.
+
+    searches: their names in the ledger, or what `run` and `load` return; out, storage: as of `load`. Methods are
+    compared by `run(Comparison(…))`. Raises UsageError where they are no searches, or cannot be compared.
+    """
+    ledger = _ledger(out, storage)
+    return _side_by_side([one if isinstance(one, Found) else _found(listing.load(one, *ledger)) for one in searches])
+
+
+def report(name: str | None, storage: LedgerUrl, out: Path, figures: Sequence[str] = ()) -> Outcome:
     """Writes the report of a stored study again, from the ledger alone; without a name, of the newest study.
 
-    Raises UsageError where there is none of that name, it cannot be read, or its search has no finished round.
+    figures: formats, svg or pdf, in which each figure is also written for a paper. Raises UsageError where there is no
+    study of that name, it cannot be read, or its search has no finished round; Unavailable where no figure can be
+    drawn here.
     """
-    return _report(load(name, storage, out), None)
+    outcome = _report(listing.load(name, storage, out), None)
+    _write_figures(outcome.drawings, outcome.report, figures)
+    return outcome
 
 
-def side_by_side(names: Sequence[str], storage: LedgerUrl, out: Path) -> tuple[list[SearchResults], Path]:
-    """Sets several stored searches on one stream side by side; their results, and the path of the page.
+def side_by_side(
+    names: Sequence[str], storage: LedgerUrl, out: Path, figures: Sequence[str] = ()
+) -> tuple[SideBySide, Path]:
+    """Sets several stored searches on one stream side by side; what that shows, and the path of its page.
 
-    The page lies in OUT/strategies. Raises UsageError where they are no searches, or their scores cannot be compared.
+    The page lies in OUT/strategies; figures: as of `report`. Raises UsageError where they are no searches, or their
+    scores cannot be compared.
     """
     from results.pages.side_by_side import write_strategies
-    from results.pages.side_by_side_numbers import check_studies
 
-    loops = [load(name, storage, out) for name in names]
-    if others := [loop.study for loop in loops if loop.study.kind != Search.kind]:
-        what = f"a study of `epsearch {others[0].kind}`"
-        raise UsageError(f"only searches can be set side by side; {others[0].name!r} is {what}")
-    studies = [REPORTS[Search.kind].results(loop, {}, None) for loop in loops]
-    with refused(ValueError):
-        check_studies(studies)
+    shown = _side_by_side([_found(listing.load(name, storage, out)) for name in names])
     make_folder(out / SIDE_BY_SIDE, _elsewhere(storage))
-    return studies, write_strategies(studies, out / SIDE_BY_SIDE)
+    page = write_strategies(shown.searches, out / SIDE_BY_SIDE)
+    _write_figures(shown.drawings, page, figures)
+    return shown, page
 
 
 def list_datasets(data_dir: Path) -> list[Dataset]:
@@ -142,6 +165,43 @@ def _report(loop: Loop, effort: Effort | None, waiting: Patience | None = None) 
     path = kind.write(results, loop.study.folder)
     write_atomically(loop.study.folder / "study.yaml", loop.study.to_yaml().encode())
     return Outcome(loop.study, results, path, effort or Effort(0, len(loop.records), 0, 0, 0.0))
+
+
+def _found(loop: Loop) -> Found:
+    """What the ledger knows of a study."""
+    results = REPORTS[loop.study.kind].results(loop, facts(loop, None) | verified(loop), None)
+    return Found(loop.study, results)
+
+
+def _side_by_side(found: Sequence[Found]) -> SideBySide:
+    from results.pages.side_by_side_numbers import check_studies
+
+    if others := [one.study for one in found if one.study.kind != Search.kind]:
+        what = f"a study of `epsearch {others[0].kind}`"
+        raise UsageError(f"only searches can be set side by side; {others[0].name!r} is {what}")
+    searches = tuple(cast(SearchResults, one.results) for one in found)
+    with refused(ValueError):
+        check_studies(searches)
+    return SideBySide(searches)
+
+
+def _write_figures(drawings: "Figures", page: Path, formats: Sequence[str]) -> None:
+    """Beside the tables of the figures. Raises Unavailable where this machine cannot draw them."""
+    if not formats:
+        return
+    from results.pages.vector import CannotDraw, write_vectors
+
+    try:
+        write_vectors(drawings, page.parent / "figures", formats)
+    except CannotDraw as error:
+        raise Unavailable(f"{error}; the report is {page}") from error
+
+
+def _ledger(out: Path | str, storage: str | None) -> tuple[LedgerUrl, Path]:
+    """The ledger and the folder that arguments mean, as those of commands do."""
+    known = options()
+    folder = known["out"].parse(out)
+    return ledger_url(folder, None if storage is None else known["storage"].parse(storage)), folder
 
 
 def _elsewhere(storage: LedgerUrl) -> str:

@@ -37,7 +37,9 @@ from epsearch.ledger.location import kept_within
 from epsearch.study.description import Study
 from epsearch.study.kinds import KINDS, Comparison, MemoryStudy, Search
 from epsearch.study.limits import SIDE
+from epsearch.study.parsers import some_of
 from epsearch.terminal.consoles import facts
+from results.figures import FORMATS
 
 app = Commands(
     name="epsearch",
@@ -142,6 +144,9 @@ app.command("plan", help="What a run with these options would take; nothing is t
 @app.command()
 def report(
     names: Names = None,
+    figures: Annotated[
+        str, typer.Option(metavar=",".join(FORMATS), help="Also write each figure for a paper, in these formats.")
+    ] = "",
     folder: Out = OUT.default,
     storage: Storage = None,
     server: Server = None,
@@ -154,12 +159,12 @@ def report(
     from epsearch import api
     from epsearch.terminal import outcome
 
-    ledger = url_of(folder, storage)
+    ledger, formats = url_of(folder, storage), some_of(figures, "figures", FORMATS) if figures else ()
     if names is not None and len(names) > 1:
-        several, page = api.side_by_side(names, ledger, folder)
+        several, page = api.side_by_side(names, ledger, folder, formats)
         printed(outcome.side_by_side(several, page), outcome.side_by_side_as_json(several, page), as_json)
         return
-    result = api.report(names[0] if names else None, ledger, folder)
+    result = api.report(names[0] if names else None, ledger, folder, formats)
     printed(outcome.shown(result), outcome.as_json(result), as_json)
 
 

@@ -28,6 +28,7 @@ ALLOWED = {
 # Numba comes in through one module, which engines/__init__.py imports late, so that a GPU machine can do without.
 ALLOWED_ALONE = {"trainers/engines/compiled/kernels.py": {"numba"}}
 AT_CALL_TIME = {
+    "results/pages/vector.py": {"fontTools", "kaleido"},
     "trainers/kept/places.py": {"fsspec"},
     "trainers/streams/images/decoder.py": {"PIL"},
     "trainers/streams/pixels/digits.py": {"sklearn"},

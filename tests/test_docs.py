@@ -62,9 +62,19 @@ def test_the_page_on_adding_a_stream_runs_and_its_stream_keeps_the_contract(caps
     assert not list(tmp_path.iterdir())
 
 
+def test_the_page_on_python_runs_and_prints_what_it_promises(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path / "cache"))
+    page = ROOT / "docs" / "python.md"
+    code = blocks(page, "python")
+    exec(compile("\n".join(code), page.name, "exec"), {})
+    assert len(promises(code)) == 13
+    assert capsys.readouterr().out.splitlines() == promises(code)
+
+
 def promises(code):
     """What the lines that print say that they print."""
-    lines = [line for block in code for line in block.splitlines() if line.startswith("print(")]
+    lines = [line.strip() for block in code for line in block.splitlines() if line.strip().startswith("print(")]
     return [re.search(r"^print\(.*\)  # ([^:\n]+):", line)[1] for line in lines]
 
 

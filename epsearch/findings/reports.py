@@ -1,7 +1,8 @@
 """What the kinds of study do not share once they are trained: what was found, and the pages that say it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from epsearch.findings.facts import unfinished
@@ -14,7 +15,9 @@ from results.search import SearchResults
 from results.table import ComparedRow, ComparisonResults, MemoryResults, MemoryRow
 from search_spaces.published.definition import load_definition
 
-if TYPE_CHECKING:  # pages bring pandas along, which `epsearch list` can do without
+if TYPE_CHECKING:
+    import pandas as pd
+
     from results.pages.writing import Figures
 
 UNTUNED = "Every candidate of the tuning lost a seed; trained with the definition's values."
@@ -27,10 +30,30 @@ class Reporting(NamedTuple):
 
     results: Callable[[Any, Mapping[str, str], Patience | None], Any]
     """What a loop knows, in the shape that its pages take; facts of the small print; how long to wait for a ledger."""
-    write: Callable[[Any, Path], Path]
-    """Writes the pages and tables into a folder; the path of the first page."""
-    figures: Callable[[Any], "Figures"]
-    """The figures of the results, by name; there may be none yet."""
+    records: Callable[[Any], Iterable[RunRecord]]
+    """The members of what was found, each once."""
+    pages: Callable[[], ModuleType]
+    """The module of its pages."""
+    writer: str
+    """The name of its function that writes them."""
+
+    answer: Callable[[Any], str] = lambda results: ""
+    """What was found in a sentence or two; "" where nothing is searched."""
+
+    def write(self, results: Any, folder: Path) -> Path:
+        """Writes the pages and tables into a folder; the path of the first page."""
+        path: Path = getattr(self.pages(), self.writer)(results, folder)
+        return path
+
+    def tables(self, results: Any) -> "dict[str, pd.DataFrame]":
+        """Every table of the pages by the name of its file, the main one first."""
+        found: dict[str, pd.DataFrame] = self.pages().tables(results)
+        return found
+
+    def figures(self, results: Any) -> "Figures":
+        """Every figure of the pages by its name: its module, and its numbers."""
+        found: Figures = self.pages().figures(results)
+        return found
 
 
 def comparison(loop: TableLoop, facts: Mapping[str, str], waiting: Patience | None = None) -> ComparisonResults:
@@ -79,45 +102,41 @@ def _notes(loop: TableLoop) -> tuple[str, ...]:
 
 
 # Pages bring pandas along, which `epsearch list` can do without.
-def _search_page(results: SearchResults, folder: Path) -> Path:
-    from results.pages.search.report import write_report
+def _search_pages() -> ModuleType:
+    from results.pages.search import report
 
-    return write_report(results, folder)
-
-
-def _comparison_page(results: ComparisonResults, folder: Path) -> Path:
-    from results.pages.comparison import write_comparison
-
-    return write_comparison(results, folder)
+    return report
 
 
-def _memory_page(results: MemoryResults, folder: Path) -> Path:
-    from results.pages.memory import write_memory_study
+def _comparison_pages() -> ModuleType:
+    from results.pages import comparison
 
-    return write_memory_study(results, folder)
-
-
-def _search_figures(results: SearchResults) -> "Figures":
-    from results.pages.search.report import search_figures
-
-    return search_figures(results)
+    return comparison
 
 
-def _comparison_figures(results: ComparisonResults) -> "Figures":
-    from results.pages.comparison import comparison_figures
-    from results.pages.comparison_numbers import comparison_table
+def _memory_pages() -> ModuleType:
+    from results.pages import memory
 
-    return comparison_figures(results, comparison_table(results)) if results.records else {}
+    return memory
 
 
-def _memory_figures(results: MemoryResults) -> "Figures":
-    from results.pages.memory import memory_figures, memory_table
+def _answer(results: SearchResults) -> str:
+    from results.verdict.answer import answer
 
-    return memory_figures(memory_table(results)) if results.records else {}
+    return answer(results)
+
+
+def _of_search(results: SearchResults) -> Iterable[RunRecord]:
+    # With --score-on eval the members of the evaluation are also members of the search.
+    return {record.key: record for record in (*results.search, *results.evaluation)}.values()
+
+
+def _of_table(results: ComparisonResults | MemoryResults) -> Iterable[RunRecord]:
+    return {record.key: record for record in results.records}.values()
 
 
 REPORTS: dict[str, Reporting] = {
-    Search.kind: Reporting(search_results, _search_page, _search_figures),
-    Comparison.kind: Reporting(comparison, _comparison_page, _comparison_figures),
-    MemoryStudy.kind: Reporting(memory_study, _memory_page, _memory_figures),
+    Search.kind: Reporting(search_results, _of_search, _search_pages, "write_report", _answer),
+    Comparison.kind: Reporting(comparison, _of_table, _comparison_pages, "write_comparison"),
+    MemoryStudy.kind: Reporting(memory_study, _of_table, _memory_pages, "write_memory_study"),
 }

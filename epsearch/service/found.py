@@ -109,7 +109,7 @@ def _figures(loop: Loop, results: AnyResults | None) -> Mapping[str, Any]:
     if loop.study.kind == Search.kind and results is None:
         shown = search_so_far(loop)  # type: ignore[arg-type]
     figures: Mapping[str, Any] = {}
-    if shown is not None:
+    if shown is not None and [*REPORTS[loop.study.kind].records(shown)]:
         with suppress(ValueError):  # too little for statistics, which say so
             figures = REPORTS[loop.study.kind].figures(shown)
     return figures

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import yaml
 
 from epsearch.cache import image_cache
+from epsearch.study import filling
 from epsearch.study.option import Option
 from epsearch.study.options import options
 from epsearch.study.published import published
@@ -34,12 +35,22 @@ class Disjointness(NamedTuple):
     """About it; "" where there is nothing to prove."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Study:
     """What every command that trains is told: the stream, how members are trained, and where that happens.
 
     Fields are options; `options.py` says what each means and allows. So are all hyperparameters that the kind takes.
     """
+
+    def __init__(self, **given: Any) -> None:
+        """Takes options by their names; those that are left out get their values as on the command line.
+
+        Values may be written as there, too. Raises UsageError, one line, for what cannot be. With every field, which is
+        what `of` and `dataclasses.replace` give, nothing is filled in or checked.
+        """
+        complete = given.keys() == {field.name for field in fields(self)}
+        for name, value in (given if complete else vars(filling.filled(type(self), given))).items():
+            object.__setattr__(self, name, value)
 
     kind: ClassVar[str]
     """The command that trains it."""

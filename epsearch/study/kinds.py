@@ -14,7 +14,7 @@ from trainers.methods.rules import SAMPLED
 ASKED = ("certify",)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Search(Study):
     """A search for the best point of a space, its evaluation, and that of a baseline: `epsearch run`."""
 
@@ -112,7 +112,7 @@ class Search(Study):
         return Learner.of(self.method, seed, **own | dict(zip(self.space.names, point, strict=True)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Table(Study):
     """Methods × sizes of the episodic memory on the evaluation stream, beside a printed table."""
 
@@ -122,7 +122,7 @@ class Table(Study):
     """(method, hyperparameter, value) of what a method has a value of its own for."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Comparison(Table):
     """Every method, with memories of one size: `epsearch compare`."""
 
@@ -146,7 +146,7 @@ class Comparison(Table):
         return self.tune
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class MemoryStudy(Table):
     """Methods with an episodic memory, at several sizes of it: `epsearch memory`."""
 

@@ -51,6 +51,15 @@ def one_of(value: Any, name: str, allowed: Collection[str]) -> str:
     return str(value)
 
 
+def some_of(value: Any, name: str, allowed: Collection[str]) -> tuple[str, ...]:
+    """Some of these words, each once, with commas between.
+
+    >>> some_of("pdf, svg", "figures", ("svg", "pdf"))
+    ('pdf', 'svg')
+    """
+    return tuple(dict.fromkeys(one_of(str(part).strip(), name, allowed) for part in listed(value)))
+
+
 @refused(UnknownDataset)
 def dataset(value: Any, name: str) -> str:
     """A dataset's name, folder:/path (made absolute) or module:factory."""

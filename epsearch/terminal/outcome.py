@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from epsearch.api import Outcome
+from epsearch.findings.found import SideBySide
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from epsearch.terminal.consoles import Fitting, table
 from results.labels import count_text, duration_text, mean_std_text
@@ -21,7 +22,6 @@ from results.pages.memory import memory_sheet, memory_table
 from results.pages.search.sections import warnings
 from results.pages.sheet import Line, Sheet
 from results.pages.side_by_side import strategies_sheet
-from results.pages.side_by_side_numbers import strategies_table
 from results.search import SearchResults
 from results.search_tables import evaluation_table
 from results.table import ComparisonResults
@@ -143,14 +143,14 @@ def _search_as_json(results: SearchResults) -> dict[str, Any]:
     }
 
 
-def side_by_side(found: Sequence[SearchResults], page: Path) -> RenderableType:
+def side_by_side(found: SideBySide, page: Path) -> RenderableType:
     """Several searches, a line each, and where the page that compares them lies."""
-    return Group(printed(strategies_sheet(found, strategies_table(found))), Text(""), _report(page))
+    return Group(printed(strategies_sheet(found.searches, found.table)), Text(""), _report(page))
 
 
-def side_by_side_as_json(found: Sequence[SearchResults], page: Path) -> dict[str, Any]:
+def side_by_side_as_json(found: SideBySide, page: Path) -> dict[str, Any]:
     """The same as one JSON object."""
-    studies = [{"name": one.name, **_search_as_json(one), "notes": warnings(one)} for one in found]
+    studies = [{"name": one.name, **_search_as_json(one), "notes": warnings(one)} for one in found.searches]
     return {"studies": studies, "report": str(page)}
 
 

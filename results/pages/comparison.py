@@ -25,26 +25,29 @@ def write_comparison(comparison: ComparisonResults, folder: Path) -> Path:
     runs, as `write_page` writes them.
     """
     table, ranked = comparison_table(comparison), ranking(comparison)
-    sheet, figures = comparison_sheet(comparison, table), comparison_figures(comparison, table)
-    tables = {"comparison": table, "ranking": ranked.table}
-    alone = sheet.alone(comparison.notes)
+    sheet, shown = comparison_sheet(comparison, table), figures(comparison)
     return write_page(
         folder / "comparison.html",
-        partial(_page, comparison, table, ranked, sheet, figures),
-        tables,
-        figures,
-        alone,
+        partial(_page, comparison, table, ranked, sheet, shown),
+        {"comparison": table, "ranking": ranked.table},
+        shown,
+        sheet.alone(comparison.notes),
         comparison.records,
     )
 
 
-def comparison_figures(comparison: ComparisonResults, table: pd.DataFrame) -> Figures:
-    """Returns every figure of a comparison, from the `comparison_table`. A new figure is one line here."""
+def tables(comparison: ComparisonResults) -> dict[str, pd.DataFrame]:
+    """Returns every table, by the name of its file; the first is the comparison."""
+    return {"comparison": comparison_table(comparison), "ranking": ranking(comparison).table}
+
+
+def figures(comparison: ComparisonResults) -> Figures:
+    """Returns every figure. A new figure is one line here."""
     rows = [(row.label, row.records) for row in comparison.rows]
     return {
         "accuracy_curve": (over_tasks, over_tasks.numbers(rows, "A_k")),
         "forgetting_curve": (over_tasks, over_tasks.numbers(rows, "F_k")),
-        "transfer": (transfer, transfer.numbers(table)),
+        "transfer": (transfer, transfer.numbers(comparison_table(comparison))),
     }
 
 
@@ -54,10 +57,10 @@ def comparison_sheet(comparison: ComparisonResults, table: pd.DataFrame) -> Shee
     return beside_print(comparison, table, title, row_notes(comparison), tuple(METRICS), "the paper's main table")
 
 
-def _page(comparison: ComparisonResults, table: pd.DataFrame, ranked: Ranking, sheet: Sheet, figures: Figures) -> str:
+def _page(comparison: ComparisonResults, table: pd.DataFrame, ranked: Ranking, sheet: Sheet, shown: Figures) -> str:
     # Without a member the figures would be empty axes. Their numbers are still in the files.
     learning = (
-        drawn(figures).values() if (table["n"] > 0).any() else [page.paragraphs("No member has been measured yet.")]
+        drawn(shown).values() if (table["n"] > 0).any() else [page.paragraphs("No member has been measured yet.")]
     )
     body = [
         page.tiles(_headlines(table, ranked)) + page.notes(warnings(table, comparison.comparable, comparison.notes)),

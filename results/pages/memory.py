@@ -27,15 +27,20 @@ def write_memory_study(study: MemoryResults, folder: Path) -> Path:
     """
     table = memory_table(study)
     sheet = memory_sheet(study, table)
-    figures = memory_figures(table)
-    html = partial(_page, study, table, sheet, figures)
+    shown = figures(study)
+    html = partial(_page, study, table, sheet, shown)
     alone = sheet.alone(study.notes)
-    return write_page(folder / "memory.html", html, {"memory": table}, figures, alone, study.records)
+    return write_page(folder / "memory.html", html, {"memory": table}, shown, alone, study.records)
 
 
-def memory_figures(table: pd.DataFrame) -> Figures:
-    """Returns every figure of a memory study, from the `memory_table`."""
-    return {"memory_panels": (memory_panels, memory_panels.numbers(table))}
+def tables(study: MemoryResults) -> dict[str, pd.DataFrame]:
+    """Returns the table, by the name of its file."""
+    return {"memory": memory_table(study)}
+
+
+def figures(study: MemoryResults) -> Figures:
+    """Returns every figure."""
+    return {"memory_panels": (memory_panels, memory_panels.numbers(memory_table(study)))}
 
 
 def memory_table(study: MemoryResults) -> pd.DataFrame:
@@ -67,10 +72,10 @@ def memory_sheet(study: MemoryResults, table: pd.DataFrame) -> Sheet:
     return beside_print(study, table, title, memory_notes(study), PRINTED_METRICS, printed, sizes)
 
 
-def _page(study: MemoryResults, table: pd.DataFrame, sheet: Sheet, figures: Figures) -> str:
+def _page(study: MemoryResults, table: pd.DataFrame, sheet: Sheet, drawings: Figures) -> str:
     # Without a point the figure would be empty axes.
-    shown = len(figures["memory_panels"][1].points)
-    panels = drawn(figures).values() if shown else [page.paragraphs("No member has been measured yet.")]
+    shown = len(drawings["memory_panels"][1].points)
+    panels = drawn(drawings).values() if shown else [page.paragraphs("No member has been measured yet.")]
     body = [
         page.notes(warnings(table, study.comparable, study.notes)),
         page.section("Metrics against the memory", *panels),

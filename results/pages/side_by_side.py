@@ -42,14 +42,21 @@ def write_strategies(studies: Sequence[SearchResults], folder: Path) -> Path:
     `side_by_side_numbers.check_studies`.
     """
     check_studies(studies)
-    table, labelled = strategies_table(studies), list(zip(row_labels(studies), studies, strict=True))
-    figures: Figures = {
-        "tried": (tried, tried.numbers(labelled)),
-        "best_so_far": (races, races.numbers(labelled)),
-    }
+    table, shown = strategies_table(studies), figures(studies)
     sheet, notes = strategies_sheet(studies, table), _warnings(studies)
-    html = partial(_page, studies, sheet, notes, figures)
-    return write_page(folder / "strategies.html", html, {"strategies": table}, figures, sheet.alone(notes))
+    html = partial(_page, studies, sheet, notes, shown)
+    return write_page(folder / "strategies.html", html, {"strategies": table}, shown, sheet.alone(notes))
+
+
+def tables(studies: Sequence[SearchResults]) -> dict[str, pd.DataFrame]:
+    """Returns the table, by the name of its file."""
+    return {"strategies": strategies_table(studies)}
+
+
+def figures(studies: Sequence[SearchResults]) -> Figures:
+    """Returns every figure."""
+    labelled = list(zip(row_labels(studies), studies, strict=True))
+    return {"tried": (tried, tried.numbers(labelled)), "best_so_far": (races, races.numbers(labelled))}
 
 
 def strategies_sheet(studies: Sequence[SearchResults], table: pd.DataFrame) -> Sheet:
@@ -97,8 +104,8 @@ def _cells(label: str, study: SearchResults, row: pd.Series) -> tuple[Cell, ...]
     )
 
 
-def _page(studies: Sequence[SearchResults], sheet: Sheet, notes: Sequence[str], figures: Figures) -> str:
-    shown = drawn(figures)
+def _page(studies: Sequence[SearchResults], sheet: Sheet, notes: Sequence[str], drawings: Figures) -> str:
+    shown = drawn(drawings)
     first = studies[0]
     verdicts = [(label, trust(s).verdict) for label, s in zip(row_labels(studies), studies, strict=True)]
     body = [

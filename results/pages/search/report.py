@@ -24,20 +24,23 @@ def write_report(results: SearchResults, folder: Path) -> Path:
     """
     if not results.rounds:
         raise ValueError(f"study {results.name!r} has no finished round to report; allowed: at least one")
-    figures = search_figures(results)
-    tables = {
-        "search": search_table(results),
+    shown, runs = figures(results), (*results.search, *results.evaluation)
+    return write_page(folder / "report.html", partial(_page, results, shown), tables(results), shown, runs=runs)
+
+
+def tables(results: SearchResults) -> dict[str, pd.DataFrame]:
+    """Returns every table, by the name of its file; the first is the evaluation."""
+    return {
         "evaluation": evaluation_table(results),
+        "search": search_table(results),
         "evaluation_difference": difference_table(results),
         "certificates": certificates_table(results),
         "trust": pd.DataFrame(trust_rows(trust(results))),
     }
-    runs = (*results.search, *results.evaluation)
-    return write_page(folder / "report.html", partial(_page, results, figures), tables, figures, runs=runs)
 
 
-def search_figures(results: SearchResults) -> Figures:
-    """Returns every figure of a search. A new figure is one line here and one in `_page`."""
+def figures(results: SearchResults) -> Figures:
+    """Returns every figure. A new figure is one line here and one in `_page`."""
     # One number has a curve; several, or choices, have no axis in common.
     name = results.parameters[0]
     of_points: Figures = (
@@ -53,11 +56,11 @@ def search_figures(results: SearchResults) -> Figures:
     }
 
 
-def _page(results: SearchResults, figures: Figures) -> str:
-    shown = drawn(figures)
+def _page(results: SearchResults, drawings: Figures) -> str:
+    shown = drawn(drawings)
     # Taken out one by one: what remains are those over the parameters, whose names depend on the search.
     learning = shown.pop("accuracy_curve")
-    if not figures["accuracy_curve"][1].curves:
+    if not drawings["accuracy_curve"][1].curves:
         learning = page.paragraphs("No evaluation to show yet.")
     spent, shrunk = shown.pop("best_so_far"), shown.pop("shrinking", "")
     metrics, what = "Accuracy and forgetting" if results.is_curve else "Accuracy", wording.searched(results)

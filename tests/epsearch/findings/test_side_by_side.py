@@ -80,3 +80,13 @@ def test_what_is_no_finished_search_is_refused_in_one_line(run, epsearch, store,
     refused(epsearch("report", "whole", "begun"), "study 'begun' has no finished round yet; run it again to go on")
     refused(epsearch("report", "whole", "whole"), "must be different ones, got whole, whole")
     refused(epsearch("report", "whole", "whale"), "no study 'whale'", "did you mean 'whole'?")
+
+
+def test_figures_that_cannot_be_drawn_leave_the_report(run, epsearch, tmp_path, monkeypatch):
+    run("one")
+    monkeypatch.setenv("BROWSER_PATH", str(tmp_path / "none"))
+    answer = epsearch("report", "one", "--figures", "pdf,svg")
+    assert answer.status == 1 and answer.err.count("\n") == 1
+    assert "there is none at BROWSER_PATH; the report is runs/one/report.html" in answer.err
+    assert (tmp_path / "runs" / "one" / "report.html").exists()
+    refused(epsearch("report", "one", "--figures", "png"), "no figures 'png'; known: svg, pdf")
