@@ -12,6 +12,7 @@ service                           the same over HTTP: an API, pages, a queue
 api                               the functions behind every door
 control                           studies cancelled, watched, resumed, deleted from outside
 stored                            what is done with studies that are stored: verified, written down, moved
+publishing                        studies in Optuna, MLflow, TensorBoard, at the end and while they train
 findings                          what stands in a ledger, as reports take it
 session                           one training: ledger, runner, progress; the plan of what is ahead
 preparation                       from options to a study that can begin: built, checked, data and arithmetic there
@@ -34,12 +35,15 @@ if TYPE_CHECKING:
     from epsearch.api import Outcome as Outcome
     from epsearch.api import compare as compare
     from epsearch.api import load as load
+    from epsearch.api import publish as publish
     from epsearch.api import run as run
     from epsearch.events import Events as Events
     from epsearch.events import Silent as Silent
+    from epsearch.events import Together as Together
     from epsearch.failures.errors import Interrupted as Interrupted
     from epsearch.failures.errors import UsageError as UsageError
     from epsearch.preparation.build import build as build
+    from epsearch.publishing.targets import live as live
     from epsearch.study.description import Study as Study
     from epsearch.study.kinds import Comparison as Comparison
     from epsearch.study.kinds import MemoryStudy as MemoryStudy
@@ -58,6 +62,7 @@ ROOMS = (
         "api",
         "control",
         "stored",
+        "publishing",
         "findings",
         "session",
         "preparation",
@@ -68,10 +73,11 @@ ROOMS = (
 )
 
 _HOMES = {
-    "epsearch.api": ("Outcome", "compare", "load", "run"),
-    "epsearch.events": ("Events", "Silent"),
+    "epsearch.api": ("Outcome", "compare", "load", "publish", "run"),
+    "epsearch.events": ("Events", "Silent", "Together"),
     "epsearch.failures.errors": ("Interrupted", "UsageError"),
     "epsearch.preparation.build": ("build",),
+    "epsearch.publishing.targets": ("live",),
     "epsearch.study.description": ("Study",),
     "epsearch.study.kinds": ("Comparison", "MemoryStudy", "Search"),
 }

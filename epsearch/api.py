@@ -17,6 +17,9 @@ from epsearch.ledger.location import ledger_url
 from epsearch.loop.base import Loop
 from epsearch.preparation import growth
 from epsearch.preparation.build import grow, places
+from epsearch.publishing import targets
+from epsearch.publishing.targets import live as live
+from epsearch.publishing.told import Told
 from epsearch.session import aside
 from epsearch.session.session import Effort, make_folder, patience, train
 from epsearch.study.description import Study
@@ -115,6 +118,23 @@ def compare(*searches: str | Found, out: Path | str = "runs", storage: str | Non
     return _side_by_side([one if isinstance(one, Found) else _found(listing.load(one, *ledger)) for one in searches])
 
 
+def publish(
+    name: str,
+    tool: str,
+    where: str,
+    out: Path | str = "runs",
+    storage: LedgerUrl | str | None = None,
+    artifacts: Path | None = None,
+) -> Told:
+    """Publishes a stored study, finished or not, in a tool of others; what is there already is not written again.
+
+    tool, where: "optuna" and the URL of a storage, "mlflow" and a tracking URI, "tensorboard" and a folder; out,
+    storage: as of `load`; artifacts: folder of Optuna's artifact store, by default OUT/artifacts. Raises UsageError.
+    """
+    ledger, folder = _ledger(out, storage)
+    return targets.publish(listing.load(name, ledger, folder), tool, where, artifacts or folder / "artifacts")
+
+
 def report(name: str | None, storage: LedgerUrl, out: Path, figures: Sequence[str] = ()) -> Outcome:
     """Writes the report of a stored study again, from the ledger alone; without a name, of the newest study.
 
@@ -197,7 +217,7 @@ def _write_figures(drawings: "Figures", page: Path, formats: Sequence[str]) -> N
         raise Unavailable(f"{error}; the report is {page}") from error
 
 
-def _ledger(out: Path | str, storage: str | None) -> tuple[LedgerUrl, Path]:
+def _ledger(out: Path | str, storage: LedgerUrl | str | None) -> tuple[LedgerUrl, Path]:
     """The ledger and the folder that arguments mean, as those of commands do."""
     known = options()
     folder = known["out"].parse(out)

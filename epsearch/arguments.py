@@ -31,6 +31,15 @@ Out = Annotated[
     Path,
     typer.Option("--out", help="Folder of the ledger and the reports.", parser=OUT.parse, metavar="DIRECTORY"),
 ]
+Live = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--live",
+        help="Log members as they are trained, to mlflow:URI or tensorboard:FOLDER; may be given several times.",
+        metavar="TOOL:WHERE",
+        rich_help_panel=OUTPUT,
+    ),
+]
 DataDir = Annotated[Path, typer.Option(help="Folder of datasets.", parser=DATA.parse, metavar="DIRECTORY")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 Dataset = Annotated[str, typer.Argument(help="Name of a dataset of images, or folder:PATH.")]
@@ -210,5 +219,6 @@ def besides(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON on standard output.", rich_help_panel=OUTPUT)
     ] = False,
+    live: Live = None,
 ) -> None:
     """The options of a command that takes a study besides the study's own; `extend` is of searches alone."""

@@ -5,6 +5,7 @@ unheard: what a training returns and stores depends on none of it.
 """
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import NamedTuple, Protocol
 
 from epsearch.loop.ahead import Plan
@@ -98,6 +99,53 @@ class Silent:
     def stop_wanted(self) -> bool:
         """Never."""
         return False
+
+
+class Together:
+    """Several listeners as one: all of them hear everything, and each may stop the training."""
+
+    def __init__(self, *listeners: Events) -> None:
+        self._listeners = listeners
+
+    def note(self, line: str) -> None:
+        """Tells all of them."""
+        for one in self._listeners:
+            one.note(line)
+
+    def warning(self, line: str) -> None:
+        """Tells all of them."""
+        for one in self._listeners:
+            one.warning(line)
+
+    def decoded(self, done: int, total: int) -> None:
+        """Tells all of them."""
+        for one in self._listeners:
+            one.decoded(done, total)
+
+    def plan(self, make: Callable[[], Plan]) -> None:
+        """Offers it to all of them; it is made once."""
+        made = cache(make)
+        for one in self._listeners:
+            one.plan(made)
+
+    def begin(self, study: Study, heading: str) -> None:
+        """Tells all of them."""
+        for one in self._listeners:
+            one.begin(study, heading)
+
+    def progress(self, now: Progress) -> None:
+        """Tells all of them."""
+        for one in self._listeners:
+            one.progress(now)
+
+    def records(self, stored: Sequence[RunRecord]) -> None:
+        """Tells all of them."""
+        for one in self._listeners:
+            one.records(stored)
+
+    def stop_wanted(self) -> bool:
+        """Whether any of them wants it."""
+        return any([one.stop_wanted() for one in self._listeners])
 
 
 SILENT: Events = Silent()

@@ -1,15 +1,16 @@
 """Commands that train, and those for studies that are there: cancel, watch, resume, delete, clean."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.text import Text
 
-from epsearch.arguments import OUT, Commands, Json, Out, Server, Storage, parameter
+from epsearch.arguments import OUT, Commands, Json, Live, Out, Server, Storage, parameter
 from epsearch.commands import printing, remote
 from epsearch.commands.printing import ask, listener, printed, url_of
 from epsearch.failures.errors import Cancelled, UsageError
@@ -18,6 +19,9 @@ from epsearch.study.options import options
 from epsearch.study.parsers import duration
 from results.labels import count_text
 
+if TYPE_CHECKING:
+    from epsearch.events import Events
+
 Named = Annotated[str, typer.Argument(help="Name of the study, see `epsearch list`.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 # Of `resume`: what says where and how a stored study runs.
@@ -25,14 +29,26 @@ PLACED = ("runner", "workers", "time_budget", "address", "checkpoints", "data_di
 
 
 def train(
-    study: Study, quiet: bool, as_json: bool, extend: bool = False, wait: bool = False, resume: bool = False
+    study: Study,
+    quiet: bool,
+    as_json: bool,
+    extend: bool = False,
+    wait: bool = False,
+    resume: bool = False,
+    live: Sequence[str] | None = None,
 ) -> None:
     """Trains what is missing, writes the report, and prints the outcome; a cancelled study is asked about."""
     from epsearch import api
+    from epsearch.events import Together
 
     def run(resume: bool) -> "api.Outcome":
-        with listener(quiet or as_json) as events:
-            return api.run(study, events, extend, wait, resume)
+        with listener(quiet or as_json) as terminal:
+            with ExitStack() as stack:
+                loggers = [stack.enter_context(api.live(one, terminal.warning)) for one in live or ()]
+                result = api.run(study, Together(terminal, *loggers), extend, wait, resume)
+            for one in live or ():
+                _publish_rest(result.study, one, terminal)
+            return result
 
     try:
         result = run(resume)
@@ -43,6 +59,17 @@ def train(
     from epsearch.terminal import outcome  # imports pandas, which can wait
 
     printed(outcome.shown(result), outcome.as_json(result), as_json)
+
+
+def _publish_rest(study: Study, target: str, terminal: "Events") -> None:
+    """Publishes what no logger hears: means, evaluation, report. The training has ended well, whatever fails here."""
+    from epsearch import api
+
+    tool, _, where = target.partition(":")
+    try:
+        api.publish(study.name, tool, where, study.out, study.storage)
+    except UsageError as error:
+        terminal.warning(str(error))
 
 
 def cancel(
@@ -94,7 +121,7 @@ def resume(
     for one in resuming.failed(ledger) if failed else [name]:
         wait = bool(given.get("wait"))
         placed = {option: given[option] for option in PLACED}
-        train(resuming.stored(one, ledger, out, placed), quiet, as_json, wait=wait, resume=True)
+        train(resuming.stored(one, ledger, out, placed), quiet, as_json, wait=wait, resume=True, live=given["live"])
     return 0
 
 
@@ -160,8 +187,9 @@ def _with_options(act: Callable[..., int], names: tuple[str, ...]) -> Callable[.
         "server": Server,
         "quiet": Annotated[bool, typer.Option("--quiet", help="No progress, only the summary.")],
         "as_json": Json,
+        "live": Live,
     }
-    defaults = {"name": None, "storage": None, "server": None, "out": OUT.default}
+    defaults = {"name": None, "storage": None, "server": None, "out": OUT.default, "live": None}
     keyword = inspect.Parameter.KEYWORD_ONLY
     taken = [
         *(inspect.Parameter(one, keyword, default=defaults.get(one, False), annotation=own[one]) for one in own),

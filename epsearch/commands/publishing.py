@@ -1,0 +1,46 @@
+"""The command that publishes a study in tools of others."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from epsearch.arguments import OUT, Commands, Json, Out, Storage
+from epsearch.commands.printing import printed
+from epsearch.study import parsers as of
+from results.labels import count_text
+
+
+def add_to(app: Commands) -> None:
+    """Adds the command."""
+    app.command("publish")(publish)
+
+
+def publish(
+    name: Annotated[str, typer.Argument(help="Name of the study, see `epsearch list`.")],
+    to: Annotated[
+        tuple[str, str],
+        typer.Option(help="optuna URL, mlflow URI or tensorboard FOLDER.", metavar="TOOL WHERE", show_default=False),
+    ],
+    artifacts: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of Optuna's artifact store. \\[default: OUT/artifacts]",
+            parser=lambda value: of.path(value, "artifacts"),
+            metavar="DIRECTORY",
+        ),
+    ] = None,
+    folder: Out = OUT.default,
+    storage: Storage = None,
+    as_json: Json = False,
+) -> None:
+    """Publish a study in Optuna, MLflow or TensorBoard; what is there already is not written again."""
+    from epsearch import api
+
+    told = api.publish(name, *to, out=folder, storage=storage, artifacts=artifacts)
+    files = f", {count_text(told.files, 'file')} uploaded" if told.files else ""
+    text = (
+        f"published {name}: {count_text(told.places, 'point')}, {told.added} of them new or changed{files}; {told.look}"
+    )
+    printed(Text(text), {"name": name, "to": to[0], **told._asdict()}, as_json, soft_wrap=True)

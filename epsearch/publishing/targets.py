@@ -1,0 +1,68 @@
+"""Which tools a study is published to, and which are logged to while it trains."""
+
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from epsearch.failures.errors import UsageError, unknown
+from epsearch.findings.facts import facts, verified
+from epsearch.findings.reports import REPORTS
+from epsearch.loop.base import Loop
+from epsearch.publishing.live import Live
+from epsearch.publishing.points import published
+from epsearch.publishing.told import Told
+from results.files import write_atomically
+
+OPTUNA, MLFLOW, TENSORBOARD = TOOLS = ("optuna", "mlflow", "tensorboard")
+LIVE = (MLFLOW, TENSORBOARD)
+
+
+def publish(loop: Loop, tool: str, where: str, artifacts: Path) -> Told:
+    """Publishes a study, finished or not; what is there already is not written again.
+
+    tool: of TOOLS; where: URL, URI or folder; artifacts: folder of Optuna's artifact store. Each tool is imported only
+    when it is used. Raises UsageError.
+    """
+    if tool not in TOOLS:
+        raise UsageError(unknown("tool", tool, TOOLS))
+    found = published(loop)
+    if tool == TENSORBOARD:
+        from epsearch.publishing import tensorboard
+
+        return tensorboard.publish(found, Path(where))
+    with tempfile.TemporaryDirectory() as folder:
+        files = _report(loop, Path(folder) / loop.study.name)
+        if tool == MLFLOW:
+            from epsearch.publishing import mlflow
+
+            return mlflow.publish(found, where, files)
+        from epsearch.publishing import optuna
+
+        return optuna.publish(found, where, files, artifacts)
+
+
+def live(target: str, tell: Callable[[str], None] = lambda line: None) -> Live:
+    """A listener that logs to mlflow:URI or tensorboard:FOLDER while a study trains; used as a context, which ends it.
+
+    tell: takes the line that is said where logging fails. Raises UsageError for another target, or a missing package.
+    """
+    tool, _, where = target.partition(":")
+    if tool not in LIVE or not where:
+        raise UsageError(f"live must be mlflow:URI or tensorboard:FOLDER, got {target!r}")
+    if tool == MLFLOW:
+        from epsearch.publishing.mlflow import MlflowLive
+
+        return MlflowLive(where, tell)
+    from epsearch.publishing.tensorboard import TensorBoardLive
+
+    return TensorBoardLive(Path(where), tell)
+
+
+def _report(loop: Loop, folder: Path) -> Path:
+    """The report as the ledger has it now, in a folder; before the first round is finished there is none."""
+    reporting = REPORTS[loop.study.kind]
+    with suppress(UsageError):
+        reporting.write(reporting.results(loop, facts(loop, None) | verified(loop), None), folder)
+    write_atomically(folder / "study.yaml", loop.study.to_yaml().encode())
+    return folder
