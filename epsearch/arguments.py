@@ -182,7 +182,7 @@ def takes(option: Option) -> str:
     return words if words and len(words) <= WIDEST else TAKES.get(parse, "NAME" if words else "TEXT")
 
 
-def besides(
+def besides(  # noqa: PLR0913  one each for what may be said
     *,
     extend: Annotated[
         bool,

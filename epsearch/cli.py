@@ -99,6 +99,7 @@ def _command(kind: type[Study], act: Callable[..., None]) -> Callable[..., int]:
         given, config = {name: values.pop(name) for name in kind.options()}, values.pop("config")
         if (server := values.pop("server", None)) is not None and not values["print_config"]:
             extend, quiet, as_json = bool(values.get("extend")), values["quiet"], values["as_json"]
+            remote.only_here({**given, **values})
             return remote.run(server, kind.kind, given, config, extend, quiet, as_json)
         study = _grown(given, config) if values.get("extend") else build(kind, given, config)
         if values.pop("print_config"):

@@ -11,7 +11,6 @@ from rich.text import Text
 from epsearch.commands import printing
 from epsearch.commands.printing import err, listener, out, printed
 from epsearch.failures.errors import Interrupted, UsageError
-from epsearch.study.option import Option
 from results.ledger.writers.states import CANCELLED, CANCELLING, FAILED, FINISHED, QUEUED, RUNNING
 
 if TYPE_CHECKING:
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
     from epsearch.remote.client import Client
     from results.ledger.writers.events import Event
 
-PLACES = ("out", "storage")
-"""Options that a service chooses; here they say where a report is downloaded to."""
+OURS = ("storage", "data_dir", "checkpoints", "address")
+"""Options that a service has chosen; --out says where a report is downloaded to."""
 POLL_SECONDS = 0.5
 AFTER_A_KILL = 15.0  # seconds beyond the deadline until a cancelled study is cancelled
 
@@ -57,7 +56,7 @@ def run(
     from epsearch.study import file
 
     written = {} if config is None else file.read(config)
-    options = {name: _plain(value) for name, value in (written | _given(given)).items() if name not in PLACES}
+    options = {name: _plain(value) for name, value in (written | _given(given)).items() if name != "out"}
     with Client(server) as client:
         name, last = str(options.get("name") or ""), 0
         if name:
@@ -206,7 +205,8 @@ def _plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
-def only_here(options: Mapping[str, Option], given: Mapping[str, Any]) -> None:
-    """Raises UsageError for options that say how this machine does it."""
-    if named := [options[name].flag for name in given if given[name] and name in options]:
-        raise UsageError(f"{named[0]} says how this machine does it; with --server the service does, leave it out")
+def only_here(given: Mapping[str, Any], names: Sequence[str] = OURS) -> None:
+    """Raises UsageError for options that say what this machine does, where a service has chosen that for itself."""
+    for name in ("live", "wait", *names):
+        if given.get(name):
+            raise UsageError(f"--{name.replace('_', '-')} is not of a service; with --server leave it out")

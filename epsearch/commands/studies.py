@@ -111,7 +111,7 @@ def resume(
 ) -> int:
     """Train a stored study on, also one that was cancelled or has failed; its options need not be typed again."""
     if (server := given.pop("server")) is not None:
-        remote.only_here(options(), given)
+        remote.only_here(given, PLACED)
         return remote.resume(server, name, failed, out, quiet, as_json)
     from epsearch.control import resuming
 

@@ -5,6 +5,7 @@ Each run is one event file, whose name has a hash of what is in it: written whol
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -81,11 +82,10 @@ def _write(run: Path, key: str, events: Iterator[tuple[Any, int, RunRecord | Non
     event_pb2, writer = _tensorboard("proto.event_pb2"), _tensorboard("event_file_writer").EventsWriter
     try:
         with tempfile.TemporaryDirectory() as folder:
-            made = writer(f"{folder}/events")
-            for summary, step, record in events:
-                seconds = 0.0 if record is None else datetime.fromisoformat(record.created).timestamp()
-                made.write_event(event_pb2.Event(summary=summary, step=step, wall_time=seconds))
-            made.close()
+            with closing(writer(f"{folder}/events")) as made:
+                for summary, step, record in events:
+                    seconds = 0.0 if record is None else datetime.fromisoformat(record.created).timestamp()
+                    made.write_event(event_pb2.Event(summary=summary, step=step, wall_time=seconds))
             (file,) = Path(folder).iterdir()
             write_atomically(path, file.read_bytes())
         for other in run.glob(f"{EVENTS}*"):
