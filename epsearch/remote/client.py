@@ -36,7 +36,7 @@ class Client:
 
     def get(self, path: str, /, **query: Any) -> Any:
         """What a route answers, read as JSON."""
-        return self._asked("GET", path, query).json()
+        return self._read(self._asked("GET", path, query))
 
     def text(self, path: str, /, **query: Any) -> str:
         """What a route answers, as text."""
@@ -48,7 +48,7 @@ class Client:
 
     def post(self, path: str, /, body: Mapping[str, Any] | None = None, **query: Any) -> Any:
         """What a route answers that changes something."""
-        return self._asked("POST", path, query, body).json()
+        return self._read(self._asked("POST", path, query, body))
 
     def listed(self, **query: Any) -> list[Listed]:
         """The service's studies as `epsearch list` has them, oldest first."""
@@ -72,6 +72,12 @@ class Client:
         """The events of a study behind one, the oldest first."""
         rows = self.get(f"/studies/{quoted(name)}/log", after=after)
         return [Event(**row, token=0) for row in rows]
+
+    def _read(self, answer: httpx.Response) -> Any:
+        try:
+            return answer.json()
+        except ValueError as error:
+            raise Unavailable(f"{self._url} is no service of epsearch: its answer is no JSON") from error
 
     def _asked(
         self, method: str, path: str, query: Mapping[str, Any], body: Mapping[str, Any] | None = None
