@@ -68,7 +68,7 @@ def test_the_page_on_python_runs_and_prints_what_it_promises(capsys, tmp_path, m
     page = ROOT / "docs" / "python.md"
     code = blocks(page, "python")
     exec(compile("\n".join(code), page.name, "exec"), {})
-    assert len(promises(code)) == 13
+    assert len(promises(code)) == 14
     assert capsys.readouterr().out.splitlines() == promises(code)
 
 

@@ -1,14 +1,18 @@
 """How anything is printed: as it is. Names and paths come from outside, and none of our own text is markup."""
 
 import io
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
+
+CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")  # but for the end of a line
 
 
 class PlainConsole(Console):
@@ -16,6 +20,14 @@ class PlainConsole(Console):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(markup=False, emoji=False, **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """As rich's, but what would steer a terminal is shown as an escape: names and messages come from outside."""
+        for segment in super().render(renderable, options):
+            if segment.control or not CONTROLS.search(segment.text):
+                yield segment
+            else:
+                yield Segment(CONTROLS.sub(lambda found: ascii(found[0])[1:-1], segment.text), segment.style)
 
     def on_broken_pipe(self) -> None:
         """Nobody reads any longer: BrokenPipeError instead of rich's silent end of the program."""

@@ -1,8 +1,17 @@
 """Names and paths that look like rich's markup, or its emoji codes, are printed as they are."""
 
 import ast
+import contextlib
 import errno
+import fcntl
 import io
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -98,3 +107,50 @@ def test_a_printed_table_folds_its_labels_before_it_leaves_out_figures():
     text = console.file.getvalue()
     assert "84.28" in text and "0.1" in text and "no room" not in text
     assert "".join(line[:20].strip() for line in text.splitlines()[1:]).replace(" ", "") == label.replace(" ", "")
+
+
+@pytest.mark.parametrize("shown", ["a\x1b[31mb\x9b2J", Text("a\x1b[31mb\x9b2J"), facts({"name": "a\x1b[31mb\x9b2J"})])
+def test_what_would_steer_a_terminal_is_shown_as_an_escape(shown):
+    console = PlainConsole(file=io.StringIO(), width=200)
+    console.print(shown)
+    text = console.file.getvalue()
+    assert r"a\x1b[31" in text and text.replace("\n", "").isprintable()
+
+
+def on_a_terminal(folder, *arguments, **environment):
+    """What a command writes on a terminal of 80 columns."""
+    main, other = pty.openpty()
+    fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    plain = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR", "FORCE_COLOR")}
+    command = [sys.executable, "-m", "epsearch", *map(str, arguments)]
+    surroundings = plain | {"TERM": "xterm-256color", "PYTHONPATH": str(ROOT)} | environment
+    with subprocess.Popen(command, cwd=folder, env=surroundings, stdin=other, stdout=other, stderr=other) as program:
+        os.close(other)
+        written = b""
+        with contextlib.suppress(OSError):  # the other end is closed
+            while part := os.read(main, 65536):
+                written += part
+    os.close(main)
+    return program.returncode, written.decode()
+
+
+@pytest.mark.slow
+def test_a_training_fits_a_terminal_of_80_columns_without_colours(small_options, tmp_path):
+    status, text = on_a_terminal(tmp_path, "run", *small_options, NO_COLOR="1")
+    assert status == 0 and "members" in text
+    assert not re.search(r"\x1b\[[0-9;]*\b[349]\d[0-9;]*m", text)  # bold is no colour
+    lines = re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text))
+    assert max(map(len, lines)) <= 80
+    assert all(line.isprintable() for line in lines)
+    status, text = on_a_terminal(tmp_path, "list")
+    assert status == 0 and "\x1b[1m" in text
+    assert max(len(re.sub(r"\x1b\[[0-9;]*m", "", line)) for line in text.splitlines()) <= 80
+
+
+def test_a_log_has_no_control_characters(epsearch, small_options, monkeypatch):
+    """Neither of the training nor of the tables, however a terminal would show them."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    answer = epsearch("run", *small_options, "--repeats", "1", "--seeds", "1", "--certify", "0")
+    assert answer.status == 0 and "members" in answer.err
+    for text in (answer.out, answer.err, epsearch("list").out, epsearch("show").out, epsearch("report").out):
+        assert text and all(line.isprintable() for line in text.splitlines())
