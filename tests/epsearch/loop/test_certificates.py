@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from epsearch import api
 from epsearch.events import SILENT
 from epsearch.findings import listing
 from epsearch.findings.facts import unfinished
@@ -46,7 +45,7 @@ def run():
 def states(study, summed_up=True):
     """What show and report say of the one study, and list, where it is summed up."""
     (listed,) = listing.list_studies(study.storage, study.out)
-    loop = api.load("mine", study.storage, study.out)
+    loop = listing.load("mine", study.storage, study.out)
     assert listed.status == (loop.state() if summed_up else listing.UNKNOWN)
     assert loop.study.certify == lists.study_as_json(loop)["config"]["certify"]
     return loop.state(), loop.done, unfinished(loop)
@@ -67,7 +66,7 @@ def test_a_study_is_finished_with_as_many_as_it_asked_for(one, run, count):
     study = one(certify=count)
     assert len(run(study).certificates) == count
     assert states(study) == FINISHED
-    assert api.load("mine", study.storage, study.out).study.certify == count
+    assert listing.load("mine", study.storage, study.out).study.certify == count
 
 
 def test_a_run_that_asks_for_more_or_fewer_is_the_same_study(one, run):
@@ -75,7 +74,7 @@ def test_a_run_that_asks_for_more_or_fewer_is_the_same_study(one, run):
     assert [len(loop.certificates) for loop in loops] == [0, 3, 1]
     assert loops[0].trained > 0 and [loop.trained for loop in loops[1:]] == [0, 0]
     assert states(one()) == FINISHED
-    assert api.load("mine", one().storage, one().out).study.certify == 1
+    assert listing.load("mine", one().storage, one().out).study.certify == 1
 
 
 def test_what_is_still_to_be_certified_is_said(one, run):
@@ -89,13 +88,13 @@ def test_what_is_still_to_be_certified_is_said(one, run):
 
 def test_a_study_that_grows_keeps_it(one, run):
     run(one(certify=0))
-    before = api.load("mine", one().storage, one().out).study
+    before = listing.load("mine", one().storage, one().out).study
     run(grow(before, {"points": 5}), extend=True)
     assert states(before) == FINISHED
-    assert api.load("mine", before.storage, before.out).study.certify == 0
+    assert listing.load("mine", before.storage, before.out).study.certify == 0
     run(grow(before, {"points": 5, "repeats": 2, "certify": 1}), extend=True)
     assert states(before) == FINISHED
-    assert api.load("mine", before.storage, before.out).study.certify == 1
+    assert listing.load("mine", before.storage, before.out).study.certify == 1
 
 
 def test_it_identifies_no_study():

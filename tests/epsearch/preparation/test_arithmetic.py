@@ -6,6 +6,7 @@ import pytest
 
 from epsearch import api
 from epsearch.failures.errors import UsageError
+from epsearch.findings import listing
 from epsearch.preparation import arithmetic
 from epsearch.preparation.arithmetic import fastest_here
 from epsearch.preparation.data import open_evaluation
@@ -183,7 +184,7 @@ def test_a_study_keeps_the_path_it_began_with(small_study, epsearch, tmp_path):
     again = api.run(small_study(numeric_path=None, name="mine"))
     assert first.effort.trained > 0 and again.effort.trained == 0
     assert again.results.config["numeric_path"] == "cpu-float32-mkl-sparse"
-    loop = api.load("mine", study.storage, study.out)
+    loop = listing.load("mine", study.storage, study.out)
     assert loop.done and loop.study.numeric_path == "cpu-float32-mkl-sparse"
 
 

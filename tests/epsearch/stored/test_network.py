@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from epsearch import api
+from epsearch.findings import listing
 from results.ledger.store import Store
 from results.ledger.url import LedgerUrl
 from tests.support import ledgers
@@ -33,7 +33,7 @@ def test_a_plain_sequential_scores_what_is_stored(epsearch, runs, arguments, pha
 
     network = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10))
     network.load_state_dict(torch.load("model.pt", weights_only=True))
-    study = api.load(NAME, LedgerUrl(f"sqlite:///{runs}/epsearch.sqlite"), runs).study
+    study = listing.load(NAME, LedgerUrl(f"sqlite:///{runs}/epsearch.sqlite"), runs).study
     stream = study.request(phase).open()
     scored = []
     for task in stream.tasks:

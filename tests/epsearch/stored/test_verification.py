@@ -8,6 +8,7 @@ import pytest
 
 from epsearch import api
 from epsearch.failures.errors import UsageError
+from epsearch.findings import listing
 from epsearch.loop import jobs
 from epsearch.loop.content import run_of
 from epsearch.preparation.build import build
@@ -117,7 +118,7 @@ def test_a_damaged_run_is_no_agreement(epsearch, runs, store):
 
 
 def test_a_run_knows_the_learner_that_it_is_of(runs, store):
-    loop = api.load(NAME, session.LedgerUrl(f"sqlite:///{runs}/epsearch.sqlite"), runs)
+    loop = listing.load(NAME, session.LedgerUrl(f"sqlite:///{runs}/epsearch.sqlite"), runs)
     assert loop.records
     for key, record in loop.records.items():
         assert loop._key(run_of(record)) == key
