@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from epsearch.commands import printing
-from epsearch.commands.printing import err, listener, out, printed
+from epsearch.commands.printing import listener, printed
 from epsearch.failures.errors import Interrupted, UsageError
 from results.ledger.writers.states import CANCELLED, CANCELLING, FAILED, FINISHED, QUEUED, RUNNING
 
@@ -94,7 +94,9 @@ def _follow(client: "Client", name: str, folder: Path, quiet: bool, as_json: boo
     from epsearch.remote.client import quoted
 
     if not quiet and not as_json:
-        err.print(f"submitted {name}; Ctrl-C ends the watching, not the study", soft_wrap=True, highlight=False)
+        printing.err.print(
+            f"submitted {name}; Ctrl-C ends the watching, not the study", soft_wrap=True, highlight=False
+        )
     with listener(quiet or as_json) as events:
         seen = follow(_Followed(client, name), events, last)
     if seen.state != FINISHED:
@@ -191,7 +193,11 @@ def _outcome(client: "Client", route: str, as_json: bool, **query: Any) -> None:
     if as_json:
         printed("", client.get(route, format="json", **query), as_json)
     else:
-        sys.stdout.write(client.text(route, width=out.width, colours=out.is_terminal and not out.no_color, **query))
+        sys.stdout.write(
+            client.text(
+                route, width=printing.out.width, colours=printing.out.is_terminal and not printing.out.no_color, **query
+            )
+        )
 
 
 def _given(given: Mapping[str, Any]) -> dict[str, Any]:

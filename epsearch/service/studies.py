@@ -26,7 +26,7 @@ from epsearch.study.parsers import one_of, whole
 from results.ledger.errors import StoreError, conflict
 from results.ledger.store import Store
 from results.ledger.writers.errors import LeaseHeld
-from results.ledger.writers.queue import Submission
+from results.ledger.writers.queue import Submission, waits
 from results.ledger.writers.states import CANCELLED, CANCELLING, Standing
 from search_spaces.published.definition import UnknownDataset, load_definition
 
@@ -102,7 +102,7 @@ class Studies:
             state=UNKNOWN if there is None else there.now,
             reason="" if there is None else there.reason,
             summary="" if summary is None else summary.status,
-            waits=submission is not None and submission.open,
+            waits=submission is not None and submission.open and there is not None and waits(there.state, there.held),
             event=0 if last is None else last.id,
         )
 
