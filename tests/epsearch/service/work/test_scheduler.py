@@ -1,0 +1,262 @@
+"""The queue's worker: how many at a time, in which order, and what becomes of what fails, is killed, or is refused."""
+
+import pytest
+
+from epsearch.failures.errors import Unavailable
+from epsearch.service.work import scheduler
+from epsearch.service.work.scheduler import MOST_TRIES, Scheduler
+from results.ledger.store import Store, StoreError
+from results.ledger.writers.holder import here
+from results.ledger.writers.states import CANCELLED, CANCELLING, FAILED, FINISHED, QUEUED, RUNNING
+from tests.support.leases import FAR, change, expire
+from tests.support.limits import HANGS
+from tests.support.service import settings, until
+
+GIVEN = {"kind": "run", "options": {"dataset": "permuted_digits"}}
+
+
+class Fake:
+    """A process that does what a test says."""
+
+    made: list["Fake"] = []
+    """All that were started, in their order."""
+
+    def __init__(self, name, settings):
+        self.name, self.pid, self.ended, self.words, self.interrupted = name, 1, None, "", 0
+        Fake.made.append(self)
+
+    def status(self):
+        return self.ended
+
+    def interrupt(self):
+        self.interrupted += 1
+
+    def last_words(self):
+        return self.words
+
+
+@pytest.fixture(autouse=True)
+def fake(monkeypatch):
+    monkeypatch.setattr(scheduler, "Process", Fake)
+    monkeypatch.setattr(Fake, "made", [])
+
+
+@pytest.fixture
+def own(tmp_path):
+    return settings(tmp_path / "runs", parallel=2)
+
+
+@pytest.fixture
+def store(own):
+    with Store.open(own.storage) as opened:
+        yield opened
+
+
+@pytest.fixture
+def worker(own, store):
+    return Scheduler(own, store)
+
+
+@pytest.fixture
+def holder(own):
+    """The ledger as a study's process has it."""
+    with Store.open(own.storage) as opened:
+        yield opened
+
+
+def submit(store, *names):
+    for name in names:
+        store.submit(name, GIVEN)
+
+
+def started():
+    return [one.name for one in Fake.made]
+
+
+def looked(worker):
+    """A look that finds what has ended, and one that begins what may begin then."""
+    worker.step()
+    worker.step()
+
+
+def state(store, name="a"):
+    there = store.standing(name)
+    return there.state, there.reason
+
+
+def test_so_many_at_a_time_by_priority_and_age(worker, store):
+    submit(store, "a", "b")
+    store.submit("urgent", GIVEN, priority=5)
+    worker.step()
+    assert started() == ["urgent", "a"] and worker.pids == {"urgent": 1, "a": 1}
+    worker.step()
+    assert started() == ["urgent", "a"]
+    store.submit("more", GIVEN, priority=9)
+    Fake.made[1].ended = -9
+    worker.step()
+    assert started() == ["urgent", "a", "more"], "a waits again, behind what is more urgent"
+    assert [store.submissions()[name].tries for name in ("urgent", "a", "b", "more")] == [1, 1, 0, 1]
+
+
+def test_what_others_train_counts_and_is_left_alone(own, worker, store, holder):
+    submit(store, "a", "b", "c")
+    holder.acquire("a", FAR)
+    worker.step()
+    assert started() == ["b"]
+    holder.release()
+    worker.step()
+    assert started() == ["b", "a"], "it was left running"
+
+
+def test_one_that_another_service_is_about_to_train_is_not_started_twice(worker, store, holder):
+    submit(store, "a")
+    holder.acquire("a", FAR, begin=False)
+    worker.step()
+    assert started() == []
+
+
+@pytest.mark.parametrize("end", [FINISHED, FAILED, CANCELLED])
+def test_what_has_ended_is_closed(worker, store, holder, end):
+    submit(store, "a")
+    worker.step()
+    holder.acquire("a", here())
+    if end == CANCELLED:
+        store.cancel("a")
+    holder.enter(end, "why")
+    worker.step()
+    assert store.submissions()["a"].open, "its process still writes the report, and holds it"
+    holder.release()
+    Fake.made[0].ended = 0 if end == FINISHED else 1
+    worker.step()
+    worker.step()
+    assert not store.submissions()["a"].open and state(store)[0] == end and started() == ["a"] and not worker.pids
+
+
+def test_a_study_that_is_refused_fails_with_the_line_that_says_why(worker, store):
+    submit(store, "a", "b")
+    worker.step()
+    Fake.made[0].ended, Fake.made[0].words = 2, "cv-tasks must be at least 1"
+    Fake.made[1].ended = 2
+    worker.step()
+    assert state(store, "a") == (FAILED, "cv-tasks must be at least 1")
+    assert state(store, "b") == (FAILED, "it was refused")
+    worker.step()
+    assert started() == ["a", "b"] and not any(one.open for one in store.submissions().values())
+
+
+def test_a_process_that_is_killed_again_and_again_is_given_up(worker, store):
+    submit(store, "a")
+    for number in range(MOST_TRIES):
+        looked(worker)
+        assert len(Fake.made) == number + 1 and state(store)[0] == QUEUED
+        Fake.made[-1].ended = -9
+    looked(worker)
+    assert len(Fake.made) == MOST_TRIES == 5
+    assert state(store) == (FAILED, "its process ended 5 times without a word")
+    store.submit("a", GIVEN)
+    looked(worker)
+    assert len(Fake.made) == 6, "whoever submits it once more has it tried again"
+
+
+def test_one_that_fails_for_another_reason_says_it_when_it_is_given_up(worker, store):
+    submit(store, "a")
+    for _ in range(MOST_TRIES):
+        looked(worker)
+        Fake.made[-1].ended, Fake.made[-1].words = 1, "no space left"
+    looked(worker)
+    assert state(store) == (FAILED, "no space left") and len(Fake.made) == MOST_TRIES
+
+
+def test_one_that_goes_on_is_never_given_up(worker, store, holder):
+    submit(store, "a")
+    for number in range(3 * MOST_TRIES):
+        looked(worker)
+        assert len(Fake.made) == number + 1
+        holder.acquire("a", here())
+        if number % 2:
+            store.started("a", 0)  # as a process does that has stored a member
+        expire(store)
+        change(store, "UPDATE epsearch_leases SET expires = 0")
+        Fake.made[-1].ended = -9
+    assert state(store)[0] == RUNNING
+
+
+def test_a_cancelled_study_whose_process_was_killed_is_cancelled(worker, store, holder):
+    submit(store, "a")
+    holder.acquire("a", here())
+    assert store.cancel("a").state == CANCELLING
+    expire(store)
+    worker.step()
+    worker.step()
+    assert state(store)[0] == CANCELLED and not store.submissions()["a"].open and started() == []
+
+
+def test_one_that_was_deleted_is_forgotten(worker, store, holder):
+    submit(store, "a")
+    holder.acquire("a", here())
+    holder.delete_study("a", [])
+    holder.release()
+    worker.step()
+    assert started() == []
+
+
+def test_one_whose_process_cannot_be_started_fails(worker, store, monkeypatch):
+    def none_left(name, settings):
+        raise OSError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(scheduler, "Process", none_left)
+    submit(store, "a")
+    worker.step()
+    assert state(store) == (FAILED, "no process could be started for it: Resource temporarily unavailable")
+
+
+def test_a_service_that_ends_starts_nothing_more_and_interrupts_what_it_has_started(worker, store, monkeypatch):
+    monkeypatch.setattr(scheduler, "POLL_SECONDS", 0.01)
+    with pytest.raises(Unavailable, match="the queue has ended"):
+        worker.check()
+    submit(store, "a", "b")
+    worker.start()
+    until(lambda: len(Fake.made) == 2)
+    worker.check()
+    worker.stop()
+    assert [one.interrupted for one in Fake.made] == [1, 1]
+    submit(store, "c")
+    worker._thread.join(HANGS)
+    assert started() == ["a", "b"]
+    with pytest.raises(Unavailable, match="the queue has ended"):
+        worker.check()
+
+
+def test_another_service_takes_over_what_one_has_left(own, worker, store, holder):
+    submit(store, "a", "b")
+    worker.step()
+    holder.acquire("a", here())
+    after = Scheduler(own, store)  # of a service that was killed nothing but the ledger is left
+    after.step()
+    assert started() == ["a", "b", "b"], "b had not begun: whichever of its processes is first has it"
+    holder.enter(FINISHED)
+    holder.release()
+    after.step()
+    assert not store.submissions()["a"].open and started().count("a") == 1
+
+
+def test_a_database_that_is_gone_is_told_and_found_again(worker, store, monkeypatch):
+    monkeypatch.setattr(scheduler, "POLL_SECONDS", 0.01)
+    real, gone = store.standings, [True]
+
+    def standings():
+        if gone:
+            raise StoreError("cannot read from the ledger: gone")
+        return real()
+
+    monkeypatch.setattr(store, "standings", standings)
+    worker.start()
+    try:
+        until(lambda: worker.problem)
+        with pytest.raises(Unavailable, match="gone"):
+            worker.check()
+        gone.clear()
+        until(lambda: not worker.problem)
+        worker.check()
+    finally:
+        worker.stop()
