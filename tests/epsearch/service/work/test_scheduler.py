@@ -1,5 +1,7 @@
 """The queue's worker: how many at a time, in which order, and what becomes of what fails, is killed, or is refused."""
 
+from typing import ClassVar
+
 import pytest
 
 from epsearch.failures.errors import Unavailable
@@ -18,7 +20,7 @@ GIVEN = {"kind": "run", "options": {"dataset": "permuted_digits"}}
 class Fake:
     """A process that does what a test says."""
 
-    made: list["Fake"] = []
+    made: ClassVar[list["Fake"]] = []
     """All that were started, in their order."""
 
     def __init__(self, name, settings):

@@ -1,0 +1,319 @@
+"""A study's life over HTTP: submitted, trained, read in every form, cancelled, resumed, extended, compared, deleted."""
+
+import base64
+import hashlib
+import io
+import json
+import re
+
+import pandas as pd
+import pytest
+
+from epsearch.service import studies as of_studies
+from epsearch.service.reporting import policy
+from epsearch.service.work.job import main as job
+from tests.support import ledgers
+from tests.support.service import STUDY, asked, settings, with_a_finished_study
+
+API = "/api/v1"
+NAME = ledgers.NAME
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    """Of a service that has a finished study, a queued one, a cancelled one, and one that cannot be read."""
+    own = with_a_finished_study(tmp_path_factory.mktemp("service") / "runs")
+    with asked(own) as made:
+        for name in ("waiting", "cancelled"):
+            assert made.post(f"{API}/studies", json=STUDY | {"name": name}).status_code == 201
+        assert made.post(f"{API}/studies/cancelled/cancel").status_code == 200
+        yield made
+
+
+def get(client, path, **query):
+    answer = client.get(f"{API}/{path}", params=query)
+    assert answer.status_code == 200, answer.text
+    return answer
+
+
+def test_lists_are_filtered_and_paged(client):
+    every = get(client, "studies").json()
+    assert every["total"] == 3 and [one["name"] for one in every["studies"]] == ["cancelled", "waiting", NAME]
+    assert [one["state"] for one in every["studies"]] == ["cancelled", "queued", "finished"]
+
+    def names(**query):
+        return [one["name"] for one in get(client, "studies", **query).json()["studies"]]
+
+    assert names(state="queued") == ["waiting"] and names(state="nothing") == names(kind="compare") == []
+    assert names(dataset="permuted_digits", search="AIT") == ["waiting"] and names(search="") == names()
+    assert names(per_page=2) + names(per_page=2, page=2) == names() and names(page=9) == []
+    assert names(kind="run") == names()
+
+
+def test_one_study_is_shown_with_what_it_found(client, epsearch):
+    shown = get(client, f"studies/{NAME}").json()
+    assert shown["state"] == "finished" and shown["members"] == get(client, "ledger").json()["runs"] > 0
+    assert shown["chosen"]["epsilon"] >= 0 and 0 < shown["score"] < 1 and shown["answer"] and shown["verdict"]["text"]
+    assert shown["priority"] is shown["submitter"] is shown["progress"] is None
+    assert not {*of_studies.OURS} & {*shown["config"]} and shown["config"]["points"] == 3
+    waiting = get(client, "studies/waiting").json()
+    assert (waiting["state"], waiting["members"], waiting["found"], waiting["priority"]) == ("queued", 0, "–", 0)
+    assert waiting["submitter"] == "" and waiting["config"]["points"] == 3
+
+
+@pytest.mark.parametrize("width", [60, pytest.param(120, marks=pytest.mark.slow)])
+def test_the_outcome_is_what_the_command_line_prints(client, epsearch, width, monkeypatch):
+    from epsearch import cli
+    from epsearch.commands import printing
+    from epsearch.terminal.consoles import PlainConsole
+
+    out = client.app.state.service.settings.out
+    for module in (cli, printing):
+        monkeypatch.setattr(module, "out", PlainConsole(width=width))
+    printed = epsearch("report", NAME, "--out", out)
+    assert printed.status == 0
+    assert get(client, f"studies/{NAME}/outcome", width=width).text == printed.out
+    assert "\x1b[" in get(client, f"studies/{NAME}/outcome", width=width, colours=True).text
+    shown = epsearch("show", NAME, "--out", out)
+    assert get(client, f"studies/{NAME}/shown", width=width).text == shown.out
+    as_json = epsearch("show", NAME, "--out", out, "--json")
+    assert get(client, f"studies/{NAME}/shown", format="json").json() == as_json.json
+    outcome = epsearch("report", NAME, "--out", out, "--json")
+    assert get(client, f"studies/{NAME}/outcome", format="json").json() == outcome.json
+
+
+def test_runs_are_the_same_in_every_form(client):
+    tables = {
+        "json": pd.DataFrame(get(client, f"studies/{NAME}/runs").json()),
+        "csv": pd.read_csv(io.StringIO(get(client, f"studies/{NAME}/runs", format="csv").text)),
+        "parquet": pd.read_parquet(io.BytesIO(get(client, f"studies/{NAME}/runs", format="parquet").content)),
+    }
+    first = tables["parquet"]
+    assert len(first) == get(client, f"studies/{NAME}").json()["members"] > 0
+    for name, table in tables.items():
+        assert [*table.columns] == [*first.columns], name
+        for column in first.columns:
+            if pd.api.types.is_float_dtype(first[column]):
+                pd.testing.assert_series_equal(
+                    table[column].astype(float), first[column].astype(float), check_exact=False, rtol=1e-14
+                )
+            else:
+                assert [*table[column].astype(str)] == [*first[column].astype(str)], (name, column)
+
+
+def test_figures_have_their_data(client):
+    figures = get(client, f"studies/{NAME}/figures").json()
+    assert len({one["name"] for one in figures}) == len(figures) > 2
+    for one in figures:
+        assert one["caption"] and one["drawing"]["data"] and one["tables"]
+        assert get(client, f"studies/{NAME}/figures/{one['name']}").json() == one
+    answer = client.get(f"{API}/studies/{NAME}/figures/nothing")
+    assert answer.status_code == 404 and "has no figure 'nothing'; there are: " in answer.json()["detail"]
+
+
+def test_the_report_may_run_the_scripts_that_stand_in_it_alone(client):
+    report = get(client, f"studies/{NAME}/report")
+    said = report.headers["content-security-policy"]
+    assert said == policy(report.content) and said.startswith("sandbox allow-scripts; default-src 'none'")
+    allowed = set(re.findall(r"'sha256-([^']+)'", said))
+    scripts = re.findall(r"<script([^>]*)>(.*?)</script>", report.text, re.DOTALL)
+    run = [text for attributes, text in scripts if "type=" not in attributes or "javascript" in attributes]
+    assert run and allowed == {base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in run}
+    assert not any("src=" in attributes for attributes, _ in scripts)
+    assert not re.search(r"<[^>]+\son\w+=", re.sub(r"<script.*?</script>", "", report.text, flags=re.DOTALL))
+
+
+def test_what_has_not_begun_has_nothing_to_report(client):
+    for path in ("runs", "figures", "figures/x", "report", "outcome"):
+        answer = client.get(f"{API}/studies/waiting/{path}")
+        assert answer.status_code == 404 and "has not begun" in answer.json()["detail"], path
+    assert "waiting" in get(client, "studies/waiting/shown").text
+    assert [one["data"]["state"] for one in get(client, "studies/waiting/log").json()] == ["queued"]
+
+
+def test_what_is_not_there_is_told_with_what_is_meant(client):
+    for method, path in [("GET", ""), ("GET", "/log"), ("POST", "/cancel"), ("POST", "/resume"), ("GET", "/report")]:
+        answer = client.request(method, f"{API}/studies/waitin{path}")
+        assert answer.status_code == 404 and "did you mean 'waiting'?" in answer.json()["detail"]
+    assert client.get(f"{API}/compare", params={"study": [NAME, "nothing"]}).status_code == 404
+
+
+def test_the_ledger_is_counted(client):
+    found = get(client, "ledger").json()
+    assert found["studies"] == {NAME: found["runs"]} and found["shared"] == [] and found["unused"] == 0
+
+
+def test_the_same_name_is_the_same_study(client):
+    answer = client.post(f"{API}/studies", json=STUDY | {"name": NAME, "points": 4})
+    assert answer.status_code == 422 and "points" in answer.json()["detail"]
+    answer = client.post(f"{API}/studies", json={"kind": "compare", "name": NAME})
+    assert answer.status_code == 422 and "is a study of `epsearch run`" in answer.json()["detail"]
+    assert get(client, f"studies/{NAME}").json()["state"] == "finished"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"kind": "walk"}, "no kind 'walk'; known: run, compare, memory"),
+        ({"seedz": 3}, "no option 'seedz'"),
+        ({"seeds": -1}, "seeds"),
+        ({"cv_tasks": 5, "tasks": 4}, "tasks"),
+        ({"priority": 3}, "no option 'priority'"),
+    ],
+)
+def test_bad_input_is_one_line(client, given, words):
+    for path in ("studies", "plan"):
+        answer = client.post(f"{API}/{path}", json=given)
+        assert answer.status_code == 422 and words in answer.json()["detail"] and "\n" not in answer.text
+
+
+@pytest.mark.parametrize("priority", [-1001, 1001, "x", 10**30])
+def test_a_priority_is_bounded(client, priority):
+    answer = client.post(f"{API}/studies?priority={priority}", json=STUDY | {"name": "another"})
+    assert answer.status_code == 422 and "priority" in answer.json()["detail"]
+
+
+def test_only_searches_are_planned(client):
+    answer = client.post(f"{API}/plan", json={"kind": "compare"})
+    assert answer.status_code == 422 and "a plan is made of searches alone" in answer.json()["detail"]
+
+
+@pytest.mark.slow  # it measures the machine
+def test_a_plan_is_that_of_the_command_line(client):
+    answer = client.post(f"{API}/plan", json=STUDY | {"name": "planned"})
+    assert answer.status_code == 200 and answer.json()["study"], answer.text
+
+
+@pytest.mark.slow
+def test_a_whole_life(tmp_path, monkeypatch):
+    """Trained in this process, as the study's own would be; the queue's processes are tried elsewhere."""
+    own = settings(tmp_path / "runs")
+    study = STUDY | {"name": "mine"}
+
+    def work():
+        monkeypatch.setattr("sys.argv", ["job", "mine", "--out", str(own.out), "--data-dir", str(own.data_dir)])
+        with pytest.raises(SystemExit) as stop:
+            job()
+        return stop.value.code
+
+    with asked(own) as client:
+
+        def now():
+            return get(client, "studies/mine").json()
+
+        def post(path, status=200, **query):
+            answer = client.post(f"{API}/studies/{path}", params=query, json=query.pop("given", None))
+            assert answer.status_code == status, answer.text
+            return answer.json()
+
+        submitted = client.post(f"{API}/studies", params={"priority": 3}, json=study)
+        assert (submitted.status_code, submitted.json()["state"], submitted.json()["priority"]) == (201, "queued", 3)
+        assert client.post(f"{API}/studies", json=study).status_code == 201, "once more is the same"
+        assert post("mine/cancel")["state"] == "cancelled"
+        assert post("mine/cancel")["state"] == "cancelled", "once more changes nothing"
+        assert post("mine/resume", priority=-2)["state"] == "queued" and now()["priority"] == -2
+        assert work() == 0 and now()["state"] == "finished" and now()["members"] > 0
+        trained = now()["members"]
+        log = get(client, "studies/mine/log").json()
+        assert {"begin", "state", "records", "progress"} <= {one["kind"] for one in log}
+        assert [one["id"] for one in log] == sorted(one["id"] for one in log)
+        assert get(client, "studies/mine/log", after=log[2]["id"], most=2).json() == log[3:5]
+        assert client.post(f"{API}/studies/mine/cancel").status_code == 409, "it has ended"
+        assert client.post(f"{API}/studies", json=study).json()["state"] == "queued"
+        assert work() == 0 and now()["members"] == trained, "nothing is trained twice"
+
+        wrong = client.post(f"{API}/studies/mine/extend", json={"lr": 0.5})
+        assert wrong.status_code == 422, wrong.text
+        for fixed in ({"name": "other"}, {"kind": "compare"}, {"name": "run"}):
+            answer = client.post(f"{API}/studies/mine/extend", json=fixed)
+            assert answer.status_code == 422 and "cannot be changed" in answer.json()["detail"]
+        grown = client.post(f"{API}/studies/mine/extend", json={"seeds": 3, "name": "mine"})
+        assert (grown.status_code, grown.json()["state"]) == (200, "queued"), grown.text
+        assert work() == 0 and now()["members"] > trained and now()["config"]["seeds"] == [0, 1, 2]
+        assert client.post(f"{API}/studies/mine/resume").status_code == 200 and work() == 0
+
+        other = client.post(f"{API}/studies", json=study | {"name": "yours", "strategy": "grid"})
+        assert other.status_code == 201
+        assert client.get(f"{API}/compare", params={"study": ["mine", "yours"]}).status_code in (404, 422)
+
+        for confirm in ("", "yours", "Mine"):
+            answer = client.delete(f"{API}/studies/mine", params={"confirm": confirm})
+            assert answer.status_code == 422 and "confirm must be the study's name" in answer.json()["detail"]
+        assert client.delete(f"{API}/studies/mine").status_code == 422
+        members = now()["members"]
+        gone = client.delete(f"{API}/studies/mine", params={"confirm": "mine"})
+        assert gone.json() == {"name": "mine", "members": members, "shared": 0}
+        assert client.get(f"{API}/studies/mine").status_code == 404 and get(client, "ledger").json()["studies"] == {}
+        assert (own.out / "mine" / "report.html").exists(), "reports stay"
+
+        audit = [(one["action"], one["study"]) for one in reversed(get(client, "audit").json())]
+        actions = ["submit", "submit", "cancel", "cancel", "resume", "submit", "extend", "resume", "submit", "delete"]
+        assert [action for action, _ in audit] == actions
+        assert json.loads(get(client, "audit", most=1).json()[0]["detail"]) == {"members": members}
+
+
+def test_a_study_that_is_trained_is_not_submitted_extended_resumed_or_deleted(tmp_path):
+    from tests.support.leases import FAR
+
+    with asked(with_a_finished_study(tmp_path / "runs")) as client:
+        store = client.app.state.service.studies.store
+        store.acquire(NAME, FAR)
+        asks = [
+            ("POST", "studies", STUDY | {"name": NAME}),
+            ("POST", f"studies/{NAME}/extend", {"seeds": 3}),
+            ("POST", f"studies/{NAME}/resume", None),
+            ("DELETE", f"studies/{NAME}?confirm={NAME}", None),
+        ]
+        for method, path, body in asks:
+            answer = client.request(method, f"{API}/{path}", json=body)
+            detail = answer.json()["detail"]
+            assert answer.status_code == 409 and ("far" in detail or "is being trained" in detail)
+        assert get(client, f"studies/{NAME}").json()["state"] == "running"
+        assert client.post(f"{API}/studies/{NAME}/cancel?deadline=0").json()["state"] == "cancelling"
+        assert [one["action"] for one in get(client, "audit").json()] == ["cancel"]
+
+
+@pytest.mark.slow
+def test_two_searches_side_by_side(tmp_path):
+    from epsearch import api
+    from epsearch.preparation.build import build
+    from epsearch.study.kinds import Search
+
+    own = with_a_finished_study(tmp_path / "runs")
+    given = {name: value for name, value in STUDY.items() if name != "kind"}
+    api.run(build(Search, given | {"out": own.out, "name": "other", "strategy": "random"}))
+    with asked(own) as client:
+        page = client.get(f"{API}/compare", params={"study": [NAME, "other"]})
+        assert page.status_code == 200 and "other" in page.text
+        assert page.headers["content-security-policy"] == policy(page.content)
+        assert client.get(f"{API}/compare", params={"study": [NAME]}).status_code == 422
+        shared = get(client, "ledger").json()
+        assert shared["shared"] and shared["shared"][0]["studies"] == sorted([NAME, "other"])
+
+
+def test_what_is_damaged_in_the_ledger_is_told_and_ends_nothing(tmp_path):
+    own = with_a_finished_study(tmp_path / "runs")
+    ledgers.execute(own.out, "UPDATE epsearch_studies SET config = '['")
+    with asked(own, raises=False) as client:
+        client.post(f"{API}/studies", json=STUDY | {"name": "waiting"})
+        ledgers.execute(own.out, "UPDATE epsearch_queue SET given = '{\"options\": 3}'")
+        lines = {one["name"]: one for one in get(client, "studies").json()["studies"]}
+        assert {*lines} == {NAME, "waiting"} and lines[NAME]["kind"] == "–"
+        for path in ("", "/runs", "/report", "/figures", "/shown", "/outcome"):
+            answer = client.get(f"{API}/studies/{NAME}{path}")
+            assert answer.status_code == 422 and "\n" not in answer.json()["detail"], (path, answer.text)
+        answer = client.get(f"{API}/studies/waiting")
+        assert answer.status_code == 422 and "submit it again" in answer.json()["detail"]
+        assert get(client, "ledger").status_code == 200
+
+
+def test_what_is_kept_of_a_study_is_made_again_where_something_is_new(tmp_path):
+    with asked(with_a_finished_study(tmp_path / "runs")) as client:
+        findings = client.app.state.service.findings
+        first = findings.get(NAME)
+        assert findings.get(NAME) is first
+        store = client.app.state.service.studies.store
+        store.submit(NAME, {})
+        again = findings.get(NAME)
+        assert again is not first and [one.key for one in again.records] == [one.key for one in first.records]
+        assert findings.get("nothing") is None
