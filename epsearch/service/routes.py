@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from collections.abc import AsyncIterator, Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -35,20 +36,26 @@ Given = Annotated[
 ]
 Priority = Annotated[int, Query(description="Of two studies that wait, the one of the higher priority is first.")]
 PER_PAGE = 50
-REFUSED: dict[int | str, dict[str, Any]] = {
-    400: {"model": answers.Refusal, "description": "The request cannot be read."},
-    401: {"model": answers.Refusal, "description": "A token is needed."},
-    403: {"model": answers.Refusal, "description": "The token, or the page that sent this, may not."},
-    404: {"model": answers.Refusal, "description": "There is no such study."},
-    409: {"model": answers.Refusal, "description": "The study is in a state in which this cannot be done."},
-    413: {"model": answers.Refusal, "description": "The body is too large."},
-    421: {"model": answers.Refusal, "description": "The service has another name."},
-    422: {
-        "model": answers.Refusal,
-        "description": "Bad input: one line with the condition, the value, what is allowed.",
-    },
-    503: {"model": answers.Refusal, "description": "The ledger, or a process, cannot be had now."},
+REFUSALS = {
+    400: "The request cannot be read.",
+    401: "A token is needed.",
+    403: "The token, or the page that sent this, may not.",
+    404: "There is no such study.",
+    409: "The study is in a state in which this cannot be done.",
+    413: "The body is too large.",
+    421: "The service has another name.",
+    422: "Bad input: one line with the condition, the value, what is allowed.",
+    503: "The ledger, or a process, cannot be had now.",
 }
+# Not as models: of a route that answers with a page, FastAPI would say that its refusals are pages, too.
+IN_JSON = {"application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}}
+REFUSED: dict[int | str, dict[str, Any]] = {
+    code: {"description": why, "content": IN_JSON} for code, why in REFUSALS.items()
+}
+TABLES: dict[int | str, dict[str, Any]] = {
+    200: {"content": {kind: {} for kind in ("application/json", "text/csv", "application/vnd.apache.parquet")}}
+}
+IN_WORDS: dict[int | str, dict[str, Any]] = {200: {"content": {"application/json": {}}}}
 
 
 class Service(NamedTuple):
@@ -129,17 +136,19 @@ def _reading(api: APIRouter, service: Service) -> None:
 def _results(api: APIRouter, service: Service) -> None:
     reporter = service.reporter
 
-    @api.get("/studies/{name}/runs", response_class=Response)
+    @api.get("/studies/{name}/runs", response_class=Response, responses=TABLES)
     def runs(name: Name, format: Literal["json", "csv", "parquet"] = "json") -> Response:
         """Every member that is in the ledger, one row each, with its metrics."""
         found = reporter.found(name)
         table = runs_table(found.records)
+        headers = {"Content-Disposition": f'attachment; filename="{re.sub(r"[^a-zA-Z0-9.-]", "_", name)}.{format}"'}
         if format == "csv":
-            return PlainTextResponse(table.to_csv(index=False, lineterminator="\n"), media_type="text/csv")
+            text = table.to_csv(index=False, lineterminator="\n")
+            return PlainTextResponse(text, media_type="text/csv", headers=headers)
         if format == "parquet":
             buffer = io.BytesIO()
             table.to_parquet(buffer, index=False)
-            return Response(buffer.getvalue(), media_type="application/vnd.apache.parquet")
+            return Response(buffer.getvalue(), media_type="application/vnd.apache.parquet", headers=headers)
         return Response(table.to_json(orient="records", double_precision=15), media_type="application/json")
 
     @api.get("/studies/{name}/figures")
@@ -165,7 +174,7 @@ def _reports(api: APIRouter, service: Service) -> None:
         page, headers = reporter.report(name)
         return HTMLResponse(page, headers=headers)
 
-    @api.get("/studies/{name}/outcome", response_class=PlainTextResponse)
+    @api.get("/studies/{name}/outcome", response_class=PlainTextResponse, responses=IN_WORDS)
     def outcome(
         name: Name,
         width: Annotated[int, Query(ge=20, le=1000)] = 80,
@@ -179,7 +188,7 @@ def _reports(api: APIRouter, service: Service) -> None:
             return _json(data)
         return PlainTextResponse(as_text(shown, width, colours))
 
-    @api.get("/studies/{name}/shown", response_class=PlainTextResponse)
+    @api.get("/studies/{name}/shown", response_class=PlainTextResponse, responses=IN_WORDS)
     def shown(
         name: Name,
         width: Annotated[int, Query(ge=20, le=1000)] = 80,

@@ -22,6 +22,7 @@ from epsearch.preparation.build import build
 from epsearch.service.settings import Settings
 from epsearch.study.description import Study
 from epsearch.study.kinds import KINDS, Search
+from epsearch.study.options import options
 from epsearch.study.parsers import one_of, whole
 from results.ledger.errors import StoreError, conflict
 from results.ledger.store import Store
@@ -121,16 +122,16 @@ class Studies:
 
     def build(self, given: Mapping[str, Any]) -> Study:
         """The study that a client describes: `kind`, and options by name as a YAML file has them. Raises UsageError."""
-        options = {str(name).replace("-", "_"): value for name, value in given.items()}
-        kind = KINDS[one_of(options.pop("kind", Search.kind), "kind", KINDS)]
-        return build(kind, self._checked(options) | self._places())
+        written = {str(name).replace("-", "_"): value for name, value in given.items()}
+        kind = KINDS[one_of(written.pop("kind", Search.kind), "kind", KINDS)]
+        return build(kind, self._checked(written) | self._places())
 
     def submit(self, study: Study, who: str, priority: int = 0, extend: bool = False, action: str = "submit") -> str:
         """Puts a study into the queue; its name. Raises UsageError, Busy while it is being trained."""
         if not extend:
             self._check_name(study)
-        options = {name: value for name, value in study.shown().items() if name not in OURS}
-        given = {"kind": study.kind, "options": options, "extend": extend}
+        shown = {name: value for name, value in study.shown().items() if name not in OURS}
+        given = {"kind": study.kind, "options": shown, "extend": extend}
         try:
             self.store.submit(study.name, given, priority, who)
         except LeaseHeld as error:
@@ -141,17 +142,17 @@ class Studies:
     def extend(self, name: str, given: Mapping[str, Any], who: str, priority: int = 0) -> str:
         """Lets a stored search grow, and trains it on. Raises NoStudy, Busy and UsageError."""
         self.described(name)
-        options = self._checked({str(key).replace("-", "_"): value for key, value in given.items()})
+        wanted = self._checked({str(key).replace("-", "_"): value for key, value in given.items()})
         for fixed, value in (("name", name), ("kind", Search.kind)):
-            if options.pop(fixed, value) != value:
+            if wanted.pop(fixed, value) != value:
                 raise UsageError(f"{fixed} cannot be changed by extend")
-        study = grown({**options, **self._places(), "name": name, "data_dir": None})
+        study = grown({**self._ways(name), **wanted, **self._places(), "name": name, "data_dir": None})
         return self.submit(study, who, priority, extend=True, action="extend")
 
     def resume(self, name: str, who: str, priority: int = 0) -> str:
         """Trains a study on that was cancelled, has failed or was left. Raises NoStudy, Busy and UsageError."""
-        row = growth.find(self.store, name)
-        study = self.study(name) if row is None else stored(name, self.settings.storage, self.settings.out, {})
+        row, own = growth.find(self.store, name), self.settings
+        study = self.study(name) if row is None else stored(name, own.storage, own.out, self._ways(name))
         earlier = self.store.submissions().get(name)
         extend = earlier is not None and bool(earlier.given.get("extend"))
         return self.submit(study, who, priority, extend, action="resume")
@@ -203,6 +204,13 @@ class Studies:
         if (old := row.config["study"]) != (new := study.identity()):
             raise UsageError(str(conflict(study.name, old, new)))
 
+    def _ways(self, name: str) -> dict[str, Any]:
+        """How a study was to be run when it was submitted last: by which runner, with how many workers."""
+        earlier = self.store.submissions().get(name)
+        given = None if earlier is None else earlier.given.get("options")
+        known = {one for one, option in options().items() if not option.identifies} - {*OURS, "name"}
+        return {one: value for one, value in given.items() if one in known} if isinstance(given, dict) else {}
+
     def _places(self) -> dict[str, Any]:
         own = self.settings
         return {
@@ -252,6 +260,8 @@ def of_submission(submission: Submission, settings: Settings) -> Study:
     given = submission.given
     if not isinstance(options := given.get("options"), dict):
         raise UsageError(f"what was submitted as {submission.study!r} cannot be read; submit it again")
+    if options.get("search") is not None:  # which goes over the interval; a client could not have given both
+        options = {name: value for name, value in options.items() if name != "interval"}
     kind = KINDS[one_of(given.get("kind", Search.kind), "kind", KINDS)]
     places = {"out": settings.out, "storage": settings.storage, "data_dir": settings.data_dir}
     own = {"checkpoints": settings.checkpoints, "address": settings.address}

@@ -230,6 +230,7 @@ def test_a_whole_life(tmp_path, monkeypatch):
         grown = client.post(f"{API}/studies/mine/extend", json={"seeds": 3, "name": "mine"})
         assert (grown.status_code, grown.json()["state"]) == (200, "queued"), grown.text
         assert work() == 0 and now()["members"] > trained and now()["config"]["seeds"] == [0, 1, 2]
+        assert client.app.state.service.studies.store.submissions()["mine"].given["options"]["runner"] == "local"
         assert client.post(f"{API}/studies/mine/resume").status_code == 200 and work() == 0
 
         other = client.post(f"{API}/studies", json=study | {"name": "yours", "strategy": "grid"})
