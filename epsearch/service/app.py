@@ -117,6 +117,7 @@ def _listening(settings: Settings) -> socket.socket:
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((settings.host, settings.port))
+        listening.listen()  # from now on whoever comes waits, and is answered
     except OSError as error:
         listening.close()
         where = f"{settings.host}:{settings.port}"

@@ -16,6 +16,21 @@ LONG = STUDY | {"examples_per_task": 1000, "tasks": 5, "workers": 1, "repeats": 
 """Takes seconds on any machine, in many cohorts."""
 
 
+@pytest.fixture
+def serving(tmp_path):
+    """A function that starts the service; whatever becomes of the test, none is left."""
+    made = []
+
+    def start(**environment):
+        made.append(Process(tmp_path / "service", environment=environment))
+        return made[-1]
+
+    yield start
+    for one in made:
+        if one.process.poll() is None:
+            one.end()
+
+
 def submitted(service, names, **options):
     for number, name in enumerate(names):
         # A rate of its own, or the ledger would have its members already.
@@ -38,11 +53,11 @@ def finished(service, names):
 
 
 @pytest.mark.parametrize("kills", [pytest.param(1, marks=pytest.mark.slow), pytest.param(10, marks=pytest.mark.fuzz)])
-def test_a_service_that_is_killed_loses_and_repeats_nothing(tmp_path, kills, capsys):
+def test_a_service_that_is_killed_loses_and_repeats_nothing(tmp_path, serving, kills, capsys):
     """Its studies' processes live on; the next service finds them by their leases."""
     names, trainings = ["one", "two", "three", "four"], tmp_path / "trainings"
     environment = log.environment(trainings)
-    service = Process(tmp_path / "service", environment=environment)
+    service = serving(**environment)
     submitted(service, names)
     seen = []
     for number in range(kills):
@@ -51,7 +66,7 @@ def test_a_service_that_is_killed_loses_and_repeats_nothing(tmp_path, kills, cap
         states = service.states()
         seen.append(Counter(states.values()))
         service.end(signal.SIGKILL)
-        service = Process(tmp_path / "service", environment=environment)
+        service = serving(**environment)
         if "running" not in states.values() and "queued" not in states.values():
             break
         assert number < kills
@@ -67,9 +82,9 @@ def test_a_service_that_is_killed_loses_and_repeats_nothing(tmp_path, kills, cap
 
 
 @pytest.mark.slow
-def test_a_study_whose_process_is_killed_goes_on(tmp_path):
+def test_a_study_whose_process_is_killed_goes_on(tmp_path, serving):
     trainings = tmp_path / "trainings"
-    service = Process(tmp_path / "service", environment=log.environment(trainings))
+    service = serving(**log.environment(trainings))
     submitted(service, ["one"])
     for count in (1, 3):
         until(lambda count=count: trained(trainings)["end"].total() >= count)
@@ -77,16 +92,15 @@ def test_a_study_whose_process_is_killed_goes_on(tmp_path):
         os.kill(pid, signal.SIGKILL)
         until(lambda pid=pid: [one for one in log.read(trainings)[-1:] if one.pid != pid])
     finished(service, ["one"])
-    service.end()
 
 
 @pytest.mark.slow
-def test_told_to_end_it_ends_at_once_and_its_study_goes_on_with_the_next(tmp_path, capsys):
+def test_told_to_end_it_ends_at_once_and_its_study_goes_on_with_the_next(tmp_path, serving, capsys):
     """With streams open, one of which takes nothing that it is sent."""
     trainings = tmp_path / "trainings"
     environment = log.environment(trainings)
-    service = Process(tmp_path / "service", environment=environment)
-    submitted(service, ["one"], examples_per_task="all", tasks=20, seeds=4)
+    service = serving(**environment)
+    submitted(service, ["one"], tasks=12, seeds=6, repeats=5)
     until(lambda: trained(trainings)["end"].total() > 0)
     host, _, port = service.url.removeprefix("http://").rpartition(":")
     listeners = []
@@ -104,7 +118,7 @@ def test_told_to_end_it_ends_at_once_and_its_study_goes_on_with_the_next(tmp_pat
     assert "Traceback" not in service.said
     for one in listeners:
         one.close()
-    service = Process(tmp_path / "service", environment=environment)
+    service = serving(**environment)
     until(lambda: service.states()["one"] != "interrupted")
     assert service.states()["one"] in ("queued", "running"), "its study had not ended when the service did"
     before = trained(trainings)["end"].total()
@@ -114,4 +128,3 @@ def test_told_to_end_it_ends_at_once_and_its_study_goes_on_with_the_next(tmp_pat
     assert not [run for run, times in trained(trainings)["end"].items() if times > 1]
     assert json.dumps(service.ask("POST", "/api/v1/studies/one/cancel"))
     until(lambda: service.states()["one"] == "cancelled")
-    service.end()

@@ -167,7 +167,7 @@ def test_odd_values_of_each_option_are_refused_in_one_line(client, value):
     try:
         odd = yaml.safe_load(value)
         text = json.dumps(odd)
-    except (yaml.YAMLError, ValueError, TypeError, AttributeError):
+    except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError):
         odd = text = value
     for option in ("dataset", "seeds", "search", "settings", "name", "kind", "pretrained", "runner"):
         body = json.dumps({"kind": "run", option: odd})

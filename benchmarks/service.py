@@ -1,0 +1,141 @@
+"""How a service answers many clients while it trains, and what that takes from the training.
+
+    uv run python benchmarks/service.py [--clients 200] [--streams 100] [--seconds 60]
+
+Clients ask for the list of studies every 5 s, and streams are open, while two studies are trained. Writes
+results/service.json: milliseconds until an answer was there (median, 99 %, longest), errors, the service's own seconds
+of processor time beside those of the studies, and events that the streams have heard.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import httpx
+import numpy as np
+import psutil
+from machine import save
+
+EVERY = 5.0  # seconds between two requests of a client
+STUDY = {"kind": "run", "dataset": "permuted_digits", "runner": "local", "workers": 1, "device": "cpu", "seeds": 5}
+POLLED = "/api/v1/studies"
+
+
+def started(out: Path, storage: str | None) -> tuple[subprocess.Popen[bytes], str]:
+    """The service, with what it prints in the file `err` of its folder; and its URL."""
+    out.mkdir(parents=True, exist_ok=True)
+    environment = os.environ | {"EPSEARCH_CACHE": str(out / "cache"), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "epsearch", "serve", "--port", "0", "--parallel", "2", "--out", str(out)]
+    command += ["--storage", storage] if storage else []
+    with (out / "err").open("wb") as err:
+        process = subprocess.Popen(command, stderr=err, env=environment)
+    while not (found := re.search(r"http://\S+(?=/)", (out / "err").read_text(encoding="utf-8"))):
+        if process.poll() is not None:
+            raise RuntimeError((out / "err").read_text(encoding="utf-8"))
+        time.sleep(0.05)
+    return process, found[0]
+
+
+def submit(url: str) -> None:
+    """Two studies that share nothing and take longer than the measurement."""
+    for number in range(2):
+        body = json.dumps(STUDY | {"name": f"study-{number}", "lr": 0.05 + 0.01 * number, "repeats": 50}).encode()
+        urlopen(Request(f"{url}{POLLED}", body, {"Content-Type": "application/json"})).close()
+    while True:
+        with urlopen(f"{url}{POLLED}") as answer:
+            states = {one["state"] for one in json.load(answer)["studies"]}
+        if states == {"running"}:
+            return
+        time.sleep(0.2)
+
+
+def spent(process: psutil.Process) -> float:
+    """Its seconds of processor time."""
+    times = process.cpu_times()
+    return times.user + times.system
+
+
+async def polls(
+    client: httpx.AsyncClient, number: int, clients: int, end: float, found: dict[str, list[float]]
+) -> None:
+    """One client, which begins at its own moment of EVERY."""
+    await asyncio.sleep(EVERY * number / clients)
+    while time.monotonic() < end:
+        begun = time.monotonic()
+        try:
+            answer = await client.get(POLLED)
+            found["answers" if answer.status_code == 200 else "errors"].append(time.monotonic() - begun)
+        except httpx.HTTPError:
+            found["errors"].append(time.monotonic() - begun)
+        await asyncio.sleep(max(0.0, EVERY - (time.monotonic() - begun)))
+
+
+async def listens(client: httpx.AsyncClient, end: float, heard: list[int]) -> None:
+    """One stream, until the end."""
+    async with client.stream("GET", "/api/v1/events?after=0") as answer:
+        async for line in answer.aiter_lines():
+            heard[0] += line.startswith("id:")
+            if time.monotonic() > end:
+                return
+
+
+async def load(url: str, clients: int, streams: int, seconds: float) -> tuple[dict[str, list[float]], int]:
+    """(seconds of every answer and error, events that were heard)."""
+    end, found, heard = time.monotonic() + seconds, {"answers": [], "errors": []}, [0]
+    limits = httpx.Limits(max_connections=None)
+    async with httpx.AsyncClient(base_url=url, timeout=60, limits=limits) as client:
+        listening = [asyncio.create_task(listens(client, end, heard)) for _ in range(streams)]
+        await asyncio.gather(*(polls(client, number, clients, end, found) for number in range(clients)))
+        for one in listening:
+            one.cancel()
+        await asyncio.gather(*listening, return_exceptions=True)
+    return found, heard[0]
+
+
+def measured(clients: int, streams: int, seconds: float, out: Path, storage: str | None = None) -> dict[str, float]:
+    """The figures of one run of the service in a folder."""
+    process, url = started(out, storage)
+    try:
+        submit(url)
+        service, studies = psutil.Process(process.pid), {one.pid: one for one in psutil.Process(process.pid).children()}
+        before = spent(service), sum(map(spent, studies.values()))
+        begun = time.monotonic()
+        found, heard = asyncio.run(load(url, clients, streams, seconds))
+        took = time.monotonic() - begun
+        own, theirs = spent(service) - before[0], sum(map(spent, studies.values())) - before[1]
+    finally:
+        process.terminate()
+        process.wait()
+    answers = 1000 * np.array(found["answers"])
+    p50, p99 = (float(value) for value in np.percentile(answers, [50, 99]))
+    return {
+        **{"clients": clients, "streams": streams, "seconds": took, "answers": len(answers)},
+        **{"errors": len(found["errors"]), "p50_ms": p50, "p99_ms": p99, "longest_ms": float(answers.max())},
+        **{"service_cpu_s": own, "studies_cpu_s": theirs, "share": own / theirs, "events": heard},
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--clients", type=int, default=200)
+    parser.add_argument("--streams", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--storage", help="URL of a PostgreSQL ledger")
+    parser.add_argument("--result", type=Path, help="file, in place of results/service.json")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        row = measured(given.clients, given.streams, given.seconds, Path(folder, "runs"), given.storage)
+    save("service", {"rows": [row | {"database": "PostgreSQL" if given.storage else "SQLite"}]}, given.result)
+    print(json.dumps(row, indent=1))
+
+
+if __name__ == "__main__":
+    main()
