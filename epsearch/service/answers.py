@@ -17,6 +17,27 @@ from results.search import SearchResults
 from results.verdict.answer import answer as in_words
 from results.verdict.assessment import trust
 
+REFUSALS = {
+    400: "The request cannot be read.",
+    401: "A token is needed.",
+    403: "The token, or the page that sent this, may not.",
+    404: "There is no such study.",
+    409: "The study is in a state in which this cannot be done.",
+    413: "The body is too large.",
+    421: "The service has another name.",
+    422: "Bad input: one line with the condition, the value, what is allowed.",
+    503: "The ledger, or a process, cannot be had now.",
+}
+# Not as models: of a route that answers with a page, FastAPI would say that its refusals are pages, too.
+IN_JSON = {"application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}}
+REFUSED: dict[int | str, dict[str, Any]] = {
+    code: {"description": why, "content": IN_JSON} for code, why in REFUSALS.items()
+}
+TABLES: dict[int | str, dict[str, Any]] = {
+    200: {"content": {kind: {} for kind in ("application/json", "text/csv", "application/vnd.apache.parquet")}}
+}
+IN_WORDS: dict[int | str, dict[str, Any]] = {200: {"content": {"application/json": {}}}}
+
 
 class Refusal(BaseModel):
     """Why something was not done."""

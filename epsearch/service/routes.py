@@ -36,26 +36,6 @@ Given = Annotated[
 ]
 Priority = Annotated[int, Query(description="Of two studies that wait, the one of the higher priority is first.")]
 PER_PAGE = 50
-REFUSALS = {
-    400: "The request cannot be read.",
-    401: "A token is needed.",
-    403: "The token, or the page that sent this, may not.",
-    404: "There is no such study.",
-    409: "The study is in a state in which this cannot be done.",
-    413: "The body is too large.",
-    421: "The service has another name.",
-    422: "Bad input: one line with the condition, the value, what is allowed.",
-    503: "The ledger, or a process, cannot be had now.",
-}
-# Not as models: of a route that answers with a page, FastAPI would say that its refusals are pages, too.
-IN_JSON = {"application/json": {"schema": {"$ref": "#/components/schemas/Refusal"}}}
-REFUSED: dict[int | str, dict[str, Any]] = {
-    code: {"description": why, "content": IN_JSON} for code, why in REFUSALS.items()
-}
-TABLES: dict[int | str, dict[str, Any]] = {
-    200: {"content": {kind: {} for kind in ("application/json", "text/csv", "application/vnd.apache.parquet")}}
-}
-IN_WORDS: dict[int | str, dict[str, Any]] = {200: {"content": {"application/json": {}}}}
 
 
 class Service(NamedTuple):
@@ -72,7 +52,7 @@ class Service(NamedTuple):
 
 def routes(service: Service) -> tuple[APIRouter, APIRouter]:
     """(those below /api/v1, those beside it)."""
-    api = APIRouter(prefix="/api/v1", responses=REFUSED)
+    api = APIRouter(prefix="/api/v1", responses=answers.REFUSED)
     for add in (_reading, _results, _reports, _changing, _events):
         add(api, service)
     beside = APIRouter()
@@ -136,7 +116,7 @@ def _reading(api: APIRouter, service: Service) -> None:
 def _results(api: APIRouter, service: Service) -> None:
     reporter = service.reporter
 
-    @api.get("/studies/{name}/runs", response_class=Response, responses=TABLES)
+    @api.get("/studies/{name}/runs", response_class=Response, responses=answers.TABLES)
     def runs(name: Name, format: Literal["json", "csv", "parquet"] = "json") -> Response:
         """Every member that is in the ledger, one row each, with its metrics."""
         found = reporter.found(name)
@@ -174,7 +154,7 @@ def _reports(api: APIRouter, service: Service) -> None:
         page, headers = reporter.report(name)
         return HTMLResponse(page, headers=headers)
 
-    @api.get("/studies/{name}/outcome", response_class=PlainTextResponse, responses=IN_WORDS)
+    @api.get("/studies/{name}/outcome", response_class=PlainTextResponse, responses=answers.IN_WORDS)
     def outcome(
         name: Name,
         width: Annotated[int, Query(ge=20, le=1000)] = 80,
@@ -188,7 +168,7 @@ def _reports(api: APIRouter, service: Service) -> None:
             return _json(data)
         return PlainTextResponse(as_text(shown, width, colours))
 
-    @api.get("/studies/{name}/shown", response_class=PlainTextResponse, responses=IN_WORDS)
+    @api.get("/studies/{name}/shown", response_class=PlainTextResponse, responses=answers.IN_WORDS)
     def shown(
         name: Name,
         width: Annotated[int, Query(ge=20, le=1000)] = 80,
