@@ -78,7 +78,7 @@ def _reading(api: APIRouter, service: Service) -> None:
         per_page: Annotated[int, Query(ge=1, le=1000)] = PER_PAGE,
     ) -> answers.Studies:
         """The studies of the ledger and of the queue, newest first."""
-        found = answers.chosen(studies.all(), state, dataset, kind, search)
+        found = answers.chosen(studies.recent(), state, dataset, kind, search)
         part = found[(page - 1) * per_page : page * per_page]
         return answers.Studies(studies=[answers.line(one) for one in part], total=len(found), page=page)
 

@@ -5,6 +5,7 @@ chosen: where the ledger, the reports and the data are, and which code of this m
 """
 
 import threading
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -34,6 +35,7 @@ from search_spaces.published.definition import UnknownDataset, load_definition
 OURS = ("out", "storage", "data_dir", "checkpoints", "address")
 """Options that say where things are: a client's would open places of this machine."""
 PRIORITIES = (-1000, 1000)
+RECENT = 0.5  # seconds: of many who ask for the list, one has it made
 DEADLINE = 30.0  # seconds that a cancelled study's process has to stop by itself
 
 
@@ -78,10 +80,26 @@ class Studies:
 
     def __init__(self, settings: Settings, store: Store) -> None:
         self.settings, self.store = settings, store
+        self._listing, self._recent, self._until = threading.Lock(), list[Listed](), 0.0
 
     def all(self) -> list[Listed]:
         """The studies of the ledger and its queue, oldest first."""
         return listed(self.store, self.settings.storage, self.settings.out)
+
+    def recent(self) -> list[Listed]:
+        """The same, at most RECENT seconds old: made once for all who ask at a time. A change of ours is in it."""
+        with self._listing:
+            if time.monotonic() > self._until:
+                self._until = (
+                    time.monotonic() + RECENT
+                )  # before it is made: what is changed meanwhile has it made again
+                self._recent = self.all()
+            return self._recent
+
+    def _changed(self, who: str, action: str, name: str, detail: Mapping[str, Any]) -> None:
+        """Keeps who has changed what; the next list has it."""
+        self._until = 0.0
+        self.store.audit(who, action, name, detail)
 
     def described(self, name: str) -> Described:
         """One study. Raises NoStudy."""
@@ -136,7 +154,7 @@ class Studies:
             self.store.submit(study.name, given, priority, who)
         except LeaseHeld as error:
             raise Busy(f"{error}; cancel it, or wait for its end") from error
-        self.store.audit(who, action, study.name, given | {"priority": priority})
+        self._changed(who, action, study.name, given | {"priority": priority})
         return study.name
 
     def extend(self, name: str, given: Mapping[str, Any], who: str, priority: int = 0) -> str:
@@ -166,7 +184,7 @@ class Studies:
         there = self.store.cancel(name)
         if there is None or there.state not in (CANCELLING, CANCELLED):
             raise Busy(f"study {name!r} is {UNKNOWN if there is None else there.now}: there is nothing to cancel")
-        self.store.audit(who, "cancel", name, {})
+        self._changed(who, "cancel", name, {})
         if there.state == CANCELLED:
             self.store.close_submission(name)
         else:
@@ -190,7 +208,7 @@ class Studies:
         if there is not None and there.held:
             raise Busy(f"study {name!r} is being trained; cancel it first")
         removal = delete(name, self.settings.storage, self.settings.out, lambda removal: True)
-        self.store.audit(who, "delete", name, {"members": len(removal.runs)})
+        self._changed(who, "delete", name, {"members": len(removal.runs)})
         return removal
 
     def _check_name(self, study: Study) -> None:
