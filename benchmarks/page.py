@@ -12,6 +12,7 @@ from textwrap import fill
 from typing import Any
 
 import cluster_page
+import service_page
 import strategies_page
 from charts import Range, bars, number, panels, table
 
@@ -237,30 +238,6 @@ def image_steps(found: Found) -> tuple[str, dict[str, str]]:
     return f"{table(head, rows)}\n\n{load}", {}
 
 
-def service(found: Found) -> tuple[str, dict[str, str]]:
-    """How long clients wait, and what they take from the studies."""
-    head = (
-        "ledger",
-        "clients",
-        "streams",
-        "answers",
-        "errors",
-        "p50, ms",
-        "p99, ms",
-        "service's share of the studies'",
-    )
-    rows = [
-        (
-            row["database"],
-            *(f"{row[key]:,}" for key in ("clients", "streams", "answers", "errors")),
-            *(number(row[key]) for key in ("p50_ms", "p99_ms")),
-            f"{100 * row['share']:.1f} %",
-        )
-        for row in found["rows"]
-    ]
-    return table(head, rows), {}
-
-
 GPU_RUNS = ("one member alone", "evaluation, ε = 0.07185 and A-GEM", "whole search")
 GPU_COLUMNS = ("members", "tasks", "steps a task", "seconds", "member-steps/s")
 GPU_COLUMNS += ("TFLOP/s", "of float32 product", "GB/s", "of a copy")
@@ -306,7 +283,7 @@ SECTIONS: dict[str, tuple[Callable[[Found], tuple[str, dict[str, str]]], str]] =
     "decoding": (decoding, "uv run python benchmarks/decoding.py"),
     "plans": (plans, "uv run python benchmarks/plans.py FOLDER"),
     "cluster": (cluster_page.section, "uv run python benchmarks/cluster.py"),
-    "service": (service, "uv run python benchmarks/service.py"),
+    "service": (service_page.section, "uv run python benchmarks/service.py"),
     "image_steps": (image_steps, "uv run python benchmarks/image_steps.py"),
     "image_steps_gpu": (image_steps, "python benchmarks/image_steps.py --device cuda"),
     "gpu": (gpu, "python benchmarks/gpu.py"),

@@ -1,0 +1,29 @@
+"""The section of docs/performance.md about the service."""
+
+from typing import Any
+
+from charts import number, table
+
+
+def section(found: dict[str, Any]) -> tuple[str, dict[str, str]]:
+    """How long clients wait, and what they take from the studies."""
+    head = (
+        "ledger",
+        "clients",
+        "streams",
+        "answers",
+        "errors",
+        "p50, ms",
+        "p99, ms",
+        "service's share of the studies'",
+    )
+    rows = [
+        (
+            row["database"],
+            *(f"{row[key]:,}" for key in ("clients", "streams", "answers", "errors")),
+            *(number(row[key]) for key in ("p50_ms", "p99_ms")),
+            f"{100 * row['share']:.1f} %",
+        )
+        for row in found["rows"]
+    ]
+    return table(head, rows), {}
