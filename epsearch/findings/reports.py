@@ -9,8 +9,10 @@ from epsearch.findings.facts import unfinished
 from epsearch.findings.search import search_results
 from epsearch.loop.table import Row, TableLoop
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
+from results.labels import method_label, settings_text
 from results.ledger.record import RunRecord
 from results.ledger.retry import Patience
+from results.points import Point, point_of, point_text, value
 from results.search import SearchResults
 from results.table import ComparedRow, ComparisonResults, MemoryResults, MemoryRow
 from search_spaces.published.definition import load_definition
@@ -18,10 +20,13 @@ from search_spaces.published.definition import load_definition
 if TYPE_CHECKING:
     import pandas as pd
 
+    from epsearch.loop.search import SearchLoop
     from results.pages.writing import Figures
 
 UNTUNED = "Every candidate of the tuning lost a seed; trained with the definition's values."
 
+Groups: TypeAlias = dict[Point, tuple[RunRecord, ...]]
+"""(stream: "cv" or "eval"; the point or row in words) -> its members, which differ in their seeds."""
 AnyResults: TypeAlias = SearchResults | ComparisonResults | MemoryResults
 
 
@@ -36,7 +41,8 @@ class Reporting(NamedTuple):
     """The module of its pages."""
     writer: str
     """The name of its function that writes them."""
-
+    groups: Callable[[Any], "Groups"]
+    """The members of a loop that are in the ledger, those that differ in their seeds alone together."""
     answer: Callable[[Any], str] = lambda results: ""
     """What was found in a sentence or two; "" where nothing is searched."""
 
@@ -54,6 +60,10 @@ class Reporting(NamedTuple):
         """Every figure of the pages by its name: its module, and its numbers."""
         found: Figures = self.pages().figures(results)
         return found
+
+    def overview(self, results: Any) -> str:
+        """What a reader sees first of the results, as HTML."""
+        return str(self.pages().overview(results))
 
 
 def comparison(loop: TableLoop, facts: Mapping[str, str], waiting: Patience | None = None) -> ComparisonResults:
@@ -135,8 +145,36 @@ def _of_table(results: ComparisonResults | MemoryResults) -> Iterable[RunRecord]
     return {record.key: record for record in results.records}.values()
 
 
+def _points(loop: "SearchLoop") -> Groups:
+    """Points, those of the search first, each in the order of its values."""
+    names = loop.study.space.names
+    by_point: dict[tuple[str, tuple[Any, ...]], list[RunRecord]] = {}
+    for record in loop.records.values():
+        by_point.setdefault((record.phase, point_of(record, names)), []).append(record)
+    ordered = sorted(by_point, key=lambda key: (key[0], [(isinstance(v, str), v is None, v or 0) for v in key[1]]))
+    return {(phase, point_text(names, point)): tuple(by_point[phase, point]) for phase, point in ordered}
+
+
+def _rows(loop: TableLoop) -> Groups:
+    """Rows, then what was trained to tune them."""
+    found = {("eval", ", ".join(map(str, _named(loop, row)))): loop.found(loop.runs(row)) for row in loop.rows}
+    known = {record.key for members in found.values() for record in members}
+    tuning: dict[tuple[str, str], list[RunRecord]] = {}
+    for record in loop.records.values():
+        if record.key not in known:
+            values = {name: value(record, name) for name in ("lr", "strength")}
+            chosen = settings_text({name: one for name, one in values.items() if one is not None})
+            tuning.setdefault((record.phase, f"{method_label(record.method)}, {chosen}"), []).append(record)
+    return {key: members for key, members in (found | {k: tuple(v) for k, v in tuning.items()}).items() if members}
+
+
+def _named(loop: TableLoop, row: Row) -> tuple[object, ...]:
+    several = len({one.label for one in loop.rows}) < len(loop.rows)
+    return (row.label, f"memory {row.hyperparameters.memory}") if several else (row.label,)
+
+
 REPORTS: dict[str, Reporting] = {
-    Search.kind: Reporting(search_results, _of_search, _search_pages, "write_report", _answer),
-    Comparison.kind: Reporting(comparison, _of_table, _comparison_pages, "write_comparison"),
-    MemoryStudy.kind: Reporting(memory_study, _of_table, _memory_pages, "write_memory_study"),
+    Search.kind: Reporting(search_results, _of_search, _search_pages, "write_report", _points, _answer),
+    Comparison.kind: Reporting(comparison, _of_table, _comparison_pages, "write_comparison", _rows),
+    MemoryStudy.kind: Reporting(memory_study, _of_table, _memory_pages, "write_memory_study", _rows),
 }

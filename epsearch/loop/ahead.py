@@ -1,8 +1,9 @@
 """What is ahead of a study: members that it may yet want, and what they take."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from epsearch.study.description import Study
 from results.statistics.power import Resolution
@@ -111,3 +112,20 @@ class Plan:
                 for one in self.resolutions
             ],
         }
+
+    @classmethod
+    def from_json(cls, study: Study, data: Mapping[str, Any]) -> Self:
+        """The inverse of `as_json`, which says less of the study."""
+        missing: dict[str, float] = {"noise": math.nan, "half_width": math.inf}
+        resolutions: list[dict[str, Any]] = [
+            {name: missing.get(name) if one[name] is None else one[name] for name in Resolution._fields}
+            for one in data["resolution"]
+        ]
+        return cls(
+            study=study,
+            ahead=Outlook(*(data["ahead"][name] for name in Outlook._fields)),
+            eta=None if data["eta_seconds"] is None else Eta(**data["eta_seconds"]),
+            usable=data["usable_workers"],
+            resolutions=tuple(Resolution(**one) for one in resolutions),
+            **{name: data[name] for name in ("steps", "flop", "at_once", "bytes_needed", "bytes_free", "unmeasured")},
+        )

@@ -25,7 +25,7 @@ from epsearch.service.safety import Guard
 from epsearch.service.settings import MOST_CONNECTIONS, Settings, check
 from epsearch.service.streams import Streams
 from epsearch.service.studies import Busy, NoStudy, Studies
-from epsearch.service.web import pages
+from epsearch.service.web import pages, rendering
 from epsearch.service.work.scheduler import Scheduler
 from epsearch.session.session import make_folder, open_store
 from results.ledger.errors import StoreError
@@ -63,7 +63,7 @@ def application(settings: Settings, store: Store, works: bool = True) -> FastAPI
     api, beside = routes(service)
     for router in (api, beside, pages.routes(service)):
         app.include_router(router)
-    pages.mount(app)
+    rendering.mount(app)
     bug = _answer_errors(app, settings)
     app.add_middleware(metrics.counting)
     app.add_middleware(Guard, settings=settings, bug=bug)  # the last that is added is the first that is asked
@@ -164,4 +164,4 @@ def _answer_errors(app: FastAPI, settings: Settings) -> Callable[[Exception], Re
 def _refusal(request: Request, status: int, why: str) -> Response:
     if request.url.path.startswith("/api/") or "text/html" not in request.headers.get("accept", ""):
         return JSONResponse({"detail": why}, status)
-    return pages.refusal(request, status, why)
+    return rendering.refusal(request, status, why)

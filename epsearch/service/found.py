@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from epsearch.failures.errors import UsageError
-from epsearch.findings.reports import REPORTS, AnyResults
+from epsearch.findings.reports import REPORTS, AnyResults, Groups
 from epsearch.findings.search import search_so_far
 from epsearch.loop.base import Loop
 from epsearch.preparation import growth
@@ -41,6 +41,8 @@ class Found:
     """Why there are none."""
     records: tuple[RunRecord, ...]
     """Its members that are in the ledger, in the order in which they were stored."""
+    groups: Groups
+    """The same by stream and point, or row: their seeds are averaged as one thing."""
     figures: Mapping[str, Any]
     """As `results.pages` has them: also of what no report can say yet."""
     made: float
@@ -89,7 +91,8 @@ class Findings:
         except UsageError as error:  # nothing is there to report yet
             why = str(error)
         records = tuple(sorted(loop.records.values(), key=lambda record: (record.created, record.key)))
-        return Found(loop.state(), loop.headline(), results, why, records, _figures(loop, results), time.time())
+        groups, figures = REPORTS[loop.study.kind].groups(loop), _figures(loop, results)
+        return Found(loop.state(), loop.headline(), results, why, records, groups, figures, time.time())
 
     def _of(self, name: str) -> _Kept:
         with self._lock:

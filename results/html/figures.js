@@ -1,5 +1,5 @@
-/* Draws the page's figures: unpacks plotly.js, which is in the page itself, and fits colours and panels to the reader.
-Tables that are wider than the page show where they go on.
+/* Draws the page's figures and fits colours and panels to the reader; unpacks plotly.js where it is in the page itself.
+Tables that are wider than the page show where they go on. A page whose content changes tells it by the event "fresh".
 
 Every figure is drawn for a wide, light page. Here its colours follow the reader's scheme, and on a narrow page its
 legend goes above the panels and panels side by side go below each other. Without this script, or in a browser that
@@ -77,10 +77,16 @@ cannot unpack, the data tables of the figures stay open in their place. */
     layout.height += ENTRY * entries * 0.5;
   }
 
+  /* Those that have changed since they were drawn; their zoom, and what is hidden in their legends, stay. */
   function draw() {
     document.querySelectorAll("script.drawing").forEach(function (source) {
       var place = document.getElementById(source.dataset.place);
-      var figure = JSON.parse(recoloured(source.textContent));
+      var text = recoloured(source.textContent), look = NARROW.matches + text;
+      if (place.drawn === look) { return; }
+      var figure = JSON.parse(text), data = place.parentElement.querySelector("details.data");
+      if (!place.drawn && data) { data.open = false; }
+      place.drawn = look;
+      figure.layout.uirevision = "kept";
       if (NARROW.matches) { narrowed(figure); }
       place.style.height = figure.layout.height + "px";
       Plotly.react(place, figure.data, figure.layout, JSON.parse(source.dataset.config)).then(function () {
@@ -90,12 +96,18 @@ cannot unpack, the data tables of the figures stay open in their place. */
     });
   }
 
-  Promise.resolve("plotly").then(unpacked).then(function (code) {
-    var script = document.createElement("script");
-    script.textContent = code;
-    document.head.appendChild(script);
+  function ready() {
+    if (window.Plotly) { return Promise.resolve(); }
+    return unpacked("plotly").then(function (code) {
+      var script = document.createElement("script");
+      script.textContent = code;
+      document.head.appendChild(script);
+    });
+  }
+
+  Promise.resolve().then(ready).then(function () {
     draw();
-    document.querySelectorAll("details.data").forEach(function (data) { data.open = false; });
+    document.addEventListener("fresh", draw);
     DARK.addEventListener("change", draw);
     NARROW.addEventListener("change", draw);
   }).catch(function () { document.documentElement.classList.add("undrawn"); });
@@ -106,24 +118,28 @@ cannot unpack, the data tables of the figures stay open in their place. */
     region.classList.toggle("right", region.scrollLeft + region.clientWidth < region.scrollWidth - 1);
   }
   var resized = new ResizeObserver(function (entries) { entries.forEach(function (entry) { look(entry.target); }); });
-  document.querySelectorAll(".scroll").forEach(function (region) {
-    region.addEventListener("scroll", function () { look(region); }, { passive: true });
-    resized.observe(region);
-    var folded = region.closest("details");
-    if (folded) { folded.addEventListener("toggle", function () { look(region); }); }
-  });
+  function watch() {
+    document.querySelectorAll(".scroll").forEach(function (region) { look(region); resized.observe(region); });
+  }
+  // Neither event bubbles.
+  document.addEventListener("scroll", function (event) {
+    if (event.target !== document && event.target.classList.contains("scroll")) { look(event.target); }
+  }, { passive: true, capture: true });
+  document.addEventListener("toggle", function (event) { event.target.querySelectorAll(".scroll").forEach(look); }, true);
+  document.addEventListener("fresh", watch);
+  watch();
 
-  document.querySelectorAll("button[data-copy]").forEach(function (button) {
-    button.addEventListener("click", function () {
-      var range = document.createRange();
-      range.selectNodeContents(document.getElementById(button.dataset.copy));
-      var selection = window.getSelection();
-      selection.removeAllRanges();
-      selection.addRange(range);
-      if (document.execCommand("copy")) {
-        button.textContent = "Copied";
-        button.parentElement.querySelector("[role=status]").textContent = "Copied to the clipboard";
-      }
-    });
+  document.addEventListener("click", function (event) {
+    var button = event.target.closest("button[data-copy]");
+    if (!button) { return; }
+    var range = document.createRange();
+    range.selectNodeContents(document.getElementById(button.dataset.copy));
+    var selection = window.getSelection();
+    selection.removeAllRanges();
+    selection.addRange(range);
+    if (document.execCommand("copy")) {
+      button.textContent = "Copied";
+      button.parentElement.querySelector("[role=status]").textContent = "Copied to the clipboard";
+    }
   });
 })();

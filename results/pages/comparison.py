@@ -51,6 +51,12 @@ def figures(comparison: ComparisonResults) -> Figures:
     }
 
 
+def overview(comparison: ComparisonResults) -> str:
+    """Returns what a reader sees first of a comparison, also while it goes on: headlines, warnings, the table."""
+    table = comparison_table(comparison)
+    return _overview(comparison, table, ranking(comparison)) + as_html(comparison_sheet(comparison, table))
+
+
 def comparison_sheet(comparison: ComparisonResults, table: pd.DataFrame) -> Sheet:
     """Returns the table for people, from the `comparison_table`: all metrics, with footnotes on the rows."""
     title = f"Methods on the evaluation stream of {dataset_label(comparison.dataset)}"
@@ -63,7 +69,7 @@ def _page(comparison: ComparisonResults, table: pd.DataFrame, ranked: Ranking, s
         drawn(shown).values() if (table["n"] > 0).any() else [page.paragraphs("No member has been measured yet.")]
     )
     body = [
-        page.tiles(_headlines(table, ranked)) + page.notes(warnings(table, comparison.comparable, comparison.notes)),
+        _overview(comparison, table, ranked),
         page.section("Results beside the printed table", as_html(sheet)),
         _ranking_section(ranked),
         page.section("While learning, and transfer", *learning),
@@ -76,6 +82,11 @@ def _page(comparison: ComparisonResults, table: pd.DataFrame, ranked: Ranking, s
     lead = f"{count_text(len(table), 'row')} on {stream}, our results beside the paper's printed table."
     title = f"{heading} — {comparison.name}"
     return page.page(title, comparison.name, heading, lead, "\n".join(body), "Comparison of methods ·")
+
+
+def _overview(comparison: ComparisonResults, table: pd.DataFrame, ranked: Ranking) -> str:
+    noted = page.notes(warnings(table, comparison.comparable, comparison.notes))
+    return page.tiles(_headlines(table, ranked)) + noted
 
 
 def _headlines(table: pd.DataFrame, ranked: Ranking) -> Iterator[tuple[str, str, str]]:

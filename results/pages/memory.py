@@ -43,6 +43,12 @@ def figures(study: MemoryResults) -> Figures:
     return {"memory_panels": (memory_panels, memory_panels.numbers(memory_table(study)))}
 
 
+def overview(study: MemoryResults) -> str:
+    """Returns what a reader sees first of a memory study, also while it goes on: warnings and the table."""
+    table = memory_table(study)
+    return page.notes(warnings(table, study.comparable, study.notes)) + as_html(memory_sheet(study, table))
+
+
 def memory_table(study: MemoryResults) -> pd.DataFrame:
     """Returns one row a `MemoryRow`, beside tables 9 and 10 of the paper.
 

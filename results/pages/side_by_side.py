@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -59,6 +60,24 @@ def figures(studies: Sequence[SearchResults]) -> Figures:
     return {"tried": (tried, tried.numbers(labelled)), "best_so_far": (races, races.numbers(labelled))}
 
 
+class Shown(NamedTuple):
+    """The comparison as a page has it."""
+
+    heading: str
+    """Plain text."""
+    lead: str
+    """Plain text."""
+    body: str
+    """HTML."""
+
+
+def strategies_shown(studies: Sequence[SearchResults]) -> Shown:
+    """Returns the comparison for a page that is none of ours. Raises ValueError as `write_strategies` does."""
+    check_studies(studies)
+    sheet = strategies_sheet(studies, strategies_table(studies))
+    return _shown(studies, sheet, _warnings(studies), figures(studies))
+
+
 def strategies_sheet(studies: Sequence[SearchResults], table: pd.DataFrame) -> Sheet:
     """Returns the table for people, from the `strategies_table`: one row a study, the first is what others differ from.
 
@@ -105,6 +124,12 @@ def _cells(label: str, study: SearchResults, row: pd.Series) -> tuple[Cell, ...]
 
 
 def _page(studies: Sequence[SearchResults], sheet: Sheet, notes: Sequence[str], drawings: Figures) -> str:
+    heading, lead, body = _shown(studies, sheet, notes, drawings)
+    names = ", ".join(s.name for s in studies)
+    return page.page(heading, names, heading, lead, body, "Comparison of strategies ·")
+
+
+def _shown(studies: Sequence[SearchResults], sheet: Sheet, notes: Sequence[str], drawings: Figures) -> Shown:
     shown = drawn(drawings)
     first = studies[0]
     verdicts = [(label, trust(s).verdict) for label, s in zip(row_labels(studies), studies, strict=True)]
@@ -123,8 +148,7 @@ def _page(studies: Sequence[SearchResults], sheet: Sheet, notes: Sequence[str], 
     methods = " and ".join(dict.fromkeys(method_label(s.method) for s in studies))
     heading = f"{wording.heading(what)} for {methods} on {dataset_label(first.dataset)}: strategies compared"
     lead = f"{count_text(len(studies), 'search')}, scored by A_T on the {STREAM_LABELS[first.score_on]}."
-    names = ", ".join(s.name for s in studies)
-    return page.page(heading, names, heading, lead, "\n".join(body), "Comparison of strategies ·")
+    return Shown(heading, lead, "\n".join(body))
 
 
 def _warnings(studies: Sequence[SearchResults]) -> list[str]:

@@ -34,12 +34,16 @@ def how_far(results: SearchResults) -> str:
     The members of the search are its only data; A_T is in percent.
     """
     trusted = trust(results)
-    verdict = trusted.verdict
-    banner = page.banner(verdict.kind, KIND_LABELS[verdict.kind], verdict.text, verdict.advice)
     heading = f"Every tried {'value' if len(trusted.parameters) == 1 else 'point'}"
     table = page.table(_header(trusted), (_row(trusted, one) for one in trusted.points), heading)
     folded = page.folded(heading, table + page.small(_remark(trusted)), len(trusted.points) <= MOST_OPEN)
-    return page.section("How far to trust it", banner, page.facts(dict(_facts(results, trusted))), folded)
+    return page.section("How far to trust it", verdict(results), page.facts(dict(_facts(results, trusted))), folded)
+
+
+def verdict(results: SearchResults) -> str:
+    """Returns the banner with the verdict."""
+    said = trust(results).verdict
+    return page.banner(said.kind, KIND_LABELS[said.kind], said.text, said.advice)
 
 
 def looks_notes(looks: Sequence[Evaluated], this: int = 0) -> Iterator[str]:

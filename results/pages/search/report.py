@@ -56,6 +56,11 @@ def figures(results: SearchResults) -> Figures:
     }
 
 
+def overview(results: SearchResults) -> str:
+    """Returns what a reader sees first of a search, also while it goes on: headlines, warnings, answer, verdict."""
+    return sections.overview(results) + confidence.verdict(results)
+
+
 def _page(results: SearchResults, drawings: Figures) -> str:
     shown = drawn(drawings)
     # Taken out one by one: what remains are those over the parameters, whose names depend on the search.

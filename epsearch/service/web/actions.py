@@ -1,0 +1,148 @@
+"""What pages ask for: studies submitted, cancelled, resumed, extended, deleted; signing in and out.
+
+Forms can only GET and POST, so each is a POST below the page's own path.
+"""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Form, Request
+from fastapi.responses import RedirectResponse, Response
+
+from epsearch.failures.errors import Unavailable, UsageError
+from epsearch.service.routes import Name, Service, who
+from epsearch.service.studies import NoStudy, priority
+from epsearch.service.tokens import COOKIE, SESSION_SECONDS
+from epsearch.service.web import forms
+from epsearch.service.web.rendering import rendered
+from epsearch.service.work.planning import plan
+from epsearch.service.work.processes import environment
+from epsearch.session.plan_text import in_words
+from epsearch.study.kinds import KINDS, Search
+from epsearch.study.parsers import one_of
+
+Typed = Annotated[dict[str, str], Depends(forms.typed)]
+
+
+def routes(pages: APIRouter, service: Service) -> None:
+    """Adds all of them."""
+    for add in (_new, _states, _growth, _sessions):
+        add(pages, service)
+
+
+def new_page(request: Request, kind: str, values: dict[str, str], code: int = 200, **more: Any) -> Response:
+    """The form for a new study; more: `error`, the line about it; `plan`, subject -> text."""
+    own = {"error": "", "plan": None, "kind": kind, "kinds": tuple(KINDS), "values": values} | more
+    return rendered(request, "new.html", code, groups=forms.of_new(kind, values, str(own["error"])), **own)
+
+
+def _new(pages: APIRouter, service: Service) -> None:
+    @pages.post("/new")
+    def new(request: Request, typed: Typed) -> Response:
+        values = {name: value for name, value in typed.items() if name not in ("do", "kind", "priority")}
+        kind = one_of(typed.get("kind", Search.kind), "kind", KINDS)
+        try:
+            study = service.studies.build({**values, "kind": kind})
+            if typed.get("do") == "plan":
+                words = in_words(planned(service, study))
+                return new_page(request, kind, typed, plan=words, planned=study.name)
+            name = service.studies.submit(study, who(request).name, priority(typed.get("priority")))
+        except (UsageError, Unavailable) as error:
+            return new_page(request, kind, typed, 503 if isinstance(error, Unavailable) else 422, error=str(error))
+        return RedirectResponse(f"/studies/{name}", status_code=303)
+
+
+def planned(service: Service, study: Any) -> Any:
+    """The plan of a study. Raises UsageError, Unavailable."""
+    from epsearch.loop.ahead import Plan
+
+    return Plan.from_json(study, plan(study, environment(service.settings)))
+
+
+def _states(pages: APIRouter, service: Service) -> None:
+    studies = service.studies
+
+    @pages.post("/studies/{name}/cancel")
+    def cancel(request: Request, name: Name) -> Response:
+        studies.cancel(name, who(request).name)
+        return _back(name)
+
+    @pages.post("/studies/{name}/resume")
+    def resume(request: Request, name: Name) -> Response:
+        studies.resume(name, who(request).name)
+        return _back(name)
+
+    @pages.post("/studies/{name}/delete")
+    def delete(request: Request, name: Name, confirm: Annotated[str, Form()] = "") -> Response:
+        try:
+            studies.delete(name, confirm.strip(), who(request).name)
+        except NoStudy:
+            raise
+        except UsageError as error:
+            return change_page(request, service, name, {}, code=422, not_deleted=str(error))
+        return RedirectResponse("/", status_code=303)
+
+
+def change_page(request: Request, service: Service, name: str, typed: dict[str, str], **more: Any) -> Response:
+    """The forms that extend and delete a study. Raises NoStudy."""
+    code = int(more.pop("code", 200))
+    own = {"error": "", "not_deleted": ""} | more
+    described, study = service.studies.described(name), service.studies.study(name)
+    fields = forms.of_growth(study, typed, str(own["error"])) if study.grows else []
+    return rendered(request, "change.html", code, name=name, listed=described.listed, fields=fields, **own)
+
+
+def _growth(pages: APIRouter, service: Service) -> None:
+    @pages.get("/studies/{name}/change")
+    def change(request: Request, name: Name) -> Response:
+        return change_page(request, service, name, {})
+
+    @pages.post("/studies/{name}/extend")
+    def extend(request: Request, name: Name, typed: Typed) -> Response:
+        try:
+            asked = forms.changed(service.studies.study(name), typed)
+            if not asked:
+                raise UsageError("nothing differs from what the study has; change a field")
+            service.studies.extend(name, asked, who(request).name)
+        except NoStudy:
+            raise
+        except UsageError as error:
+            return change_page(request, service, name, typed, code=422, error=str(error))
+        return _back(name)
+
+
+def _sessions(pages: APIRouter, service: Service) -> None:
+    @pages.get("/sign-in")
+    def sign_in(request: Request, next: str = "/") -> Response:
+        return rendered(request, "sign-in.html", next=_own(next), wrong=False)
+
+    @pages.post("/sign-in")
+    def signed_in(request: Request, token: Annotated[str, Form()] = "", next: Annotated[str, Form()] = "/") -> Response:
+        known = service.settings.tokens.of_secret(token)
+        if known is None:
+            return rendered(request, "sign-in.html", 401, next=_own(next), wrong=True)
+        answer = RedirectResponse(_own(next), status_code=303)
+        answer.set_cookie(
+            COOKIE,
+            service.settings.tokens.session(known),
+            max_age=int(SESSION_SECONDS),
+            httponly=True,
+            samesite="strict",
+            secure=request.url.scheme == "https",
+        )
+        return answer
+
+    @pages.post("/sign-out")
+    def sign_out() -> Response:
+        answer = RedirectResponse("/sign-in", status_code=303)
+        answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        return answer
+
+
+def _back(name: str) -> Response:
+    return RedirectResponse(f"/studies/{name}", status_code=303)
+
+
+def _own(path: str) -> str:
+    """A path of this service, whatever somebody has written into a link."""
+    inside = path.startswith("/") and not path.startswith("//") and "\\" not in path and path.isprintable()
+    return path if inside else "/"

@@ -1,0 +1,96 @@
+"""How pages are rendered: templates, what all of them know, and the files that they load."""
+
+import hashlib
+import html
+from functools import cache
+from importlib import resources
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.responses import HTMLResponse, Response
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from epsearch.service.routes import who
+from results.html import page
+from results.labels import MISSING, dataset_label, duration_text
+from results.points import point_text
+
+STATIC = {
+    "htmx.js": (__package__, "text/javascript"),
+    "plotly.js": (__package__, "text/javascript"),
+    "live.js": (__package__, "text/javascript"),
+    "stream.js": (__package__, "text/javascript"),
+    "tables.js": (__package__, "text/javascript"),
+    "service.css": (__package__, "text/css"),
+    "icon.svg": (__package__, "image/svg+xml"),
+    "page.css": (page.__package__, "text/css"),
+    "figures.js": (page.__package__, "text/javascript"),
+}
+"""File -> (the package it lies in, its type); look and figures are those of the reports."""
+PACKED = ("plotly.js",)
+"""Files that lie here compressed, as they are sent."""
+A_YEAR = 365 * 24 * 3600
+KINDS = {"run": "search", "compare": "comparison", "memory": "memory study"}
+"""Kind of study -> what people call it."""
+
+
+def rendered(request: Request, template: str, code: int = 200, **values: Any) -> HTMLResponse:
+    """A page; code: its status."""
+    own: dict[str, Any] = {"version": version("epsearch"), "who": who(request), "path": request.url.path}
+    return HTMLResponse(_templates().get_template(template).render(**own | values), code)
+
+
+def refusal(request: Request, status: int, why: str) -> Response:
+    """The page that says why something was not done."""
+    titles = {404: "Not found", 409: "Not now", 422: "That cannot be", 503: "Not to be had now"}
+    return rendered(request, "refusal.html", status, title=titles.get(status, "Refused"), why=why)
+
+
+def mount(app: FastAPI) -> None:
+    """Adds the files that pages load."""
+
+    @app.get("/static/{name}", include_in_schema=False)
+    def static(request: Request, name: str, v: str = "") -> Response:
+        if name not in STATIC:
+            return refusal(request, 404, f"there is no file {name!r}")
+        # Under the hash of its content a file never changes.
+        age = f"max-age={A_YEAR}, immutable" if v == _hash(name) else "no-cache"
+        headers = {"Cache-Control": age} | ({"Content-Encoding": "gzip"} if name in PACKED else {})
+        return Response(_content(name), media_type=STATIC[name][1], headers=headers)
+
+
+@cache
+def _content(name: str) -> bytes:
+    return resources.files(STATIC[name][0]).joinpath(_folder(name)).read_bytes()
+
+
+def _folder(name: str) -> str:
+    own = STATIC[name][0] == __package__
+    return f"{'static/' if own else ''}{name}{'.gz' if name in PACKED else ''}"
+
+
+@cache
+def _hash(name: str) -> str:
+    return hashlib.sha256(_content(name)).hexdigest()[:8]
+
+
+@cache
+def _templates() -> Environment:
+    templates = Environment(
+        loader=PackageLoader(__package__),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.globals |= {"static": lambda name: f"/static/{name}?v={_hash(name)}", "KINDS": KINDS, "MISSING": MISSING}
+    templates.filters |= {
+        "prose": lambda text: Markup(page.prose(html.unescape(str(text)))),
+        "duration": lambda seconds: MISSING if seconds is None else duration_text(seconds),
+        "dataset": dataset_label,
+        "moment": lambda text: str(text)[:16].replace("T", " "),
+        "point": lambda values: point_text(tuple(values), tuple(values.values())),
+    }
+    return templates

@@ -1,0 +1,114 @@
+/* Keeps a page up to date: hears of events, shows progress at once, and lets htmx fetch what else has changed.
+
+Without this script every page is as it was when it was loaded. */
+(function () {
+  "use strict";
+  var PAUSE = 2000; // ms between two looks at the server
+  var LATEST = 20000; // ms after which a page of something that goes on looks again, whatever it has heard
+  var SILENCE = 10000; // ms between two messages for screen readers
+  var here = document.currentScript;
+  var live = function () { return document.querySelector("[data-live]"); };
+  var due = 0, last = 0, asking = false, said = 0, toSay = "";
+
+  function clock(seconds) {
+    if (seconds === null || seconds === undefined) { return "–"; }
+    var whole = Math.round(seconds), two = function (n) { return String(n).padStart(2, "0"); };
+    var hours = Math.floor(whole / 3600), minutes = Math.floor(whole / 60) % 60;
+    return hours ? hours + ":" + two(minutes) + ":" + two(whole % 60) : minutes + ":" + two(whole % 60);
+  }
+
+  var TEXTS = {
+    stage: function (p) { return p.stage; },
+    known: function (p) { return p.known; },
+    wanted: function (p) { return p.wanted; },
+    headline: function (p) { return p.headline; },
+    eta: function (p) { return clock(p.eta); },
+    span: function (p) { return p.eta_low === null || p.eta_low === undefined ? "" : "(" + clock(p.eta_low) + " to " + clock(p.eta_high) + ")"; },
+    seconds: function (p) { return clock(p.seconds); },
+    speed: function (p) { return p.speed === null ? "–" : Math.round(p.speed).toLocaleString("en-US"); }
+  };
+
+  function progress(study, now) {
+    document.querySelectorAll("[data-progress]").forEach(function (part) {
+      if (part.dataset.progress !== study) { return; }
+      part.querySelectorAll("[data-of]").forEach(function (one) {
+        var text = String(TEXTS[one.dataset.of](now));
+        if (one.textContent !== text) { one.textContent = text; }
+      });
+      var bar = part.querySelector("progress");
+      if (bar) { bar.max = now.wanted || 1; bar.value = now.known; }
+    });
+    if (live().dataset.study && !live().querySelector("section.progress")) { later(); }
+    if (live().dataset.study) { toSay = now.stage + ": " + now.known + " of " + now.wanted + " members"; }
+  }
+
+  /* One message in SILENCE at most, and none that says the same. */
+  function say() {
+    var told = document.getElementById("told");
+    if (told && toSay && toSay !== told.textContent && Date.now() - said >= SILENCE) {
+      told.textContent = toSay;
+      said = Date.now();
+    }
+  }
+
+  function later() {
+    if (!due) { due = Math.max(Date.now() + 150, last + PAUSE); }
+  }
+
+  function look() {
+    var goesOn = live().querySelector(".state.running, .state.cancelling, .state.queued");
+    if (goesOn && Date.now() - last >= LATEST) { later(); }
+    if (!due || Date.now() < due || document.hidden || asking) { return; }
+    due = 0;
+    asking = true;
+    htmx.ajax("GET", location.pathname + location.search, { target: "#live", select: "#live", swap: "outerMorph" })
+      .catch(function () { /* the next look finds the service again, or does not */ })
+      .then(function () { asking = false; last = Date.now(); document.dispatchEvent(new Event("fresh")); });
+  }
+
+  function hear(event) {
+    var own = live().dataset.study;
+    if (event.kind !== "open" && own && event.study !== own) { return; }
+    if (event.kind === "progress") { progress(event.study, event.data); return; }
+    if (event.kind === "state" && own) { toSay = own + " is " + event.data.state; }
+    later(); // also after the stream was opened again: something may have been missed
+  }
+
+  function listen() {
+    if (window.SharedWorker) {
+      var worker = new SharedWorker(here.dataset.stream);
+      worker.port.onmessage = function (message) { hear(message.data); };
+      window.addEventListener("pagehide", function () { worker.port.postMessage("bye"); });
+      window.addEventListener("pageshow", function (event) { if (event.persisted) { location.reload(); } });
+      return;
+    }
+    var source = null; // a stream of its own, while somebody looks
+    function toggle() {
+      if (document.hidden && source) { source.close(); source = null; }
+      if (document.hidden || source) { return; }
+      source = new EventSource("/api/v1/events");
+      Object.keys({ begin: 1, plan: 1, note: 1, warning: 1, records: 1, state: 1, progress: 1 }).forEach(function (kind) {
+        source.addEventListener(kind, function (event) { hear(JSON.parse(event.data)); });
+      });
+      later();
+    }
+    document.addEventListener("visibilitychange", toggle);
+    toggle();
+  }
+
+  /* An answer that is no such page: somebody has signed out, or the study is gone. */
+  document.addEventListener("htmx:before:swap", function (event) {
+    var response = event.detail.ctx.response;
+    if (event.detail.ctx.target && event.detail.ctx.target.id === "live" && (response.raw.redirected || response.status >= 400)) {
+      event.preventDefault();
+      if (response.raw.redirected || response.status === 404) { location.reload(); }
+    }
+  });
+
+  if (live()) {
+    last = Date.now();
+    listen();
+    setInterval(function () { look(); say(); }, 250);
+    document.addEventListener("visibilitychange", look);
+  }
+})();
