@@ -104,7 +104,9 @@ def drawn(figures: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _has_data(module: Any, numbers: Any) -> bool:
-    return any(not table.empty for table in module.tables(numbers).values())
+    """Whether anything is to be seen but axes: a trace without points is an entry of the legend."""
+    traces = module.draw(numbers).data
+    return any(any(one is not None for one in trace.x) for trace in traces if trace.x is not None)
 
 
 def _rows(found: Found) -> tuple[Averaged, ...]:

@@ -145,4 +145,6 @@ def _text(value: Any) -> str:
         return separator.join(map(_text, value))
     if value is None:
         return ""
+    if isinstance(value, float):
+        return f"{value:.10g}"
     return str(value).lower() if isinstance(value, bool) else str(value)

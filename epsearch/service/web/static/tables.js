@@ -1,6 +1,7 @@
 /* Tables of the class "sortable": headers sort, a field above filters. They stay so when new rows come in. */
 (function () {
   "use strict";
+  var FEW = 6; // rows that need no filter
   function text(row, column) { return row.cells[column].textContent.trim(); }
   function number(word) { return parseFloat(word.replace("−", "-").replace(/,/g, "")); }
 
@@ -57,6 +58,7 @@
     table.fresh = function () {
       sort(table);
       var shown = filter(table, input.value);
+      box.hidden = table.tBodies[0].rows.length < FEW && !input.value;
       var words = input.value.trim() ? shown + " of " + table.tBodies[0].rows.length : "";
       if (count.textContent !== words) { count.textContent = words; }
     };

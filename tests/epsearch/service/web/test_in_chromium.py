@@ -1,0 +1,265 @@
+"""The pages in a browser: studies submitted, watched, cancelled, extended, compared; live, in reach of everybody."""
+
+import os
+import re
+import time
+from unittest.mock import patch
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from epsearch.service.settings import Settings
+from results.ledger.url import LedgerUrl
+from tests.epsearch.conftest import SMALL
+from tests.epsearch.service.web.conftest import serving
+from tests.support import chromium
+from tests.support.limits import HANGS
+
+pytestmark = [
+    pytest.mark.service,
+    pytest.mark.skipif(chromium.program() is None, reason="no Chromium is installed"),
+]
+WIDE, NARROW = 1200, 390
+TINY = SMALL | {"points": 3, "dataset": "permuted_digits"}
+LONG = TINY | {"points": 40, "seeds": 9, "examples_per_task": 1000}
+FIRST = "[id='figure-epsilon_A_T']"
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory):
+    """A service that trains, with two finished searches and a comparison."""
+    out = tmp_path_factory.mktemp("runs")
+    settings = Settings(LedgerUrl(f"sqlite:///{out / 'epsearch.sqlite'}"), out, out / "data", parallel=2)
+    with patch.dict(os.environ, {"EPSEARCH_CACHE": str(out / "cache")}), serving(settings, works=True) as url:
+        given = {name: one for name, one in TINY.items() if name not in ("points", "repeats")}
+        post(url, "studies", TINY | {"name": "narrowed"})
+        post(url, "studies", TINY | {"name": "random", "strategy": "random"})
+        post(url, "studies", given | {"name": "table", "kind": "compare", "methods": ["van", "er", "agem"]})
+        for name in ("narrowed", "random", "table"):
+            ended(url, name)
+        yield url
+
+
+@pytest.fixture(scope="module")
+def chrome():
+    with chromium.browser() as one:
+        yield one
+
+
+@pytest.fixture
+def visitor(chrome, url):
+    """Opens pages in contexts of their own; none may say anything to the console, or ask another host."""
+    contexts, said, asked = [], [], []
+
+    def enter(width=WIDE, scheme="light", scripts=True):
+        context = chrome.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, java_script_enabled=scripts, base_url=url
+        )
+        context.set_default_timeout(1000 * HANGS)
+        context.on("console", lambda message: said.append(message.text))
+        context.on("weberror", lambda error: said.append(str(error.error)))
+        context.on("request", lambda request: asked.append(request.url))
+        contexts.append(context)
+        return context
+
+    yield enter
+    for context in contexts:
+        context.close()
+    assert said == []
+    assert {urlsplit(one).netloc for one in asked if not one.startswith(("data:", "blob:"))} == {urlsplit(url).netloc}
+
+
+def post(url, path, given):
+    answer = httpx.post(f"{url}/api/v1/{path}", json=given, timeout=HANGS)
+    assert answer.status_code in (200, 201), answer.text
+
+
+def ended(url, name):
+    """Waits for the end of a study."""
+    while (state := httpx.get(f"{url}/api/v1/studies/{name}", timeout=HANGS).json()["state"]) in ("queued", "running"):
+        time.sleep(0.1)
+    assert state == "finished"
+
+
+def becomes(page, state):
+    """Waits until a page says so by itself."""
+    page.wait_for_selector(f"#live[data-state={state}]")
+
+
+def drawn(page):
+    page.wait_for_function(
+        "document.querySelectorAll('.plot').length && document.querySelectorAll("
+        "'.plot .main-svg[aria-hidden]').length >= document.querySelectorAll('.plot').length"
+    )
+
+
+def fill(page, given):
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    for name, value in given.items():
+        field = page.locator(f"[name={name}]")
+        if field.evaluate("one => one.tagName") == "SELECT":
+            field.select_option(str(value))
+        else:
+            field.fill(str(value))
+
+
+def test_a_study_is_planned_submitted_watched_to_its_end_and_reported(visitor):
+    page = visitor().new_page()
+    page.goto("/")
+    page.click("text=New study >> nth=0")
+    fill(page, TINY | {"name": "mine", "seeds": 3})
+    page.click("button:text('Plan')")
+    page.wait_for_selector("#answer dl")
+    plan = page.inner_text("#answer")
+    assert re.search(r"\d+ to \d+ to train", plan) and "3 seeds cannot reach p < 0.05" in plan and "time" in plan
+    assert page.input_value("[name=seeds]") == "3" and page.input_value("[name=runner]") == "local"
+    page.click("button:text('Submit')")
+    page.wait_for_url("**/studies/mine")
+    page.evaluate("window.loaded = 1")
+    becomes(page, "running")
+    page.wait_for_selector("section.progress")
+    page.wait_for_function("document.querySelector('[data-of=known]').textContent !== '0'")
+    becomes(page, "finished")
+    drawn(page)
+    assert page.evaluate("window.loaded") == 1  # it was never loaded again
+    assert page.locator("section.progress").count() == 0
+    assert page.locator("#table-runs tbody tr").count() >= 4
+    assert page.inner_text(".tile.main .value").strip()
+    assert page.locator(".banner .label").count() == 1
+    page.click("a:text('Report')")
+    drawn(page)
+    assert "mine" in page.inner_text("header")
+
+
+def test_a_study_is_cancelled_and_resumed(visitor, url):
+    post(url, "studies", LONG | {"name": "long"})
+    page = visitor().new_page()
+    page.goto("/studies/long")
+    becomes(page, "running")
+    page.click("button:text('Cancel')")
+    becomes(page, "cancelled")
+    page.click("button:text('Resume')")
+    becomes(page, "running")
+    page.click("button:text('Cancel')")
+    becomes(page, "cancelled")
+    assert page.locator("button:text('Cancel')").count() == 0
+
+
+def test_a_study_grows_and_an_open_page_keeps_its_zoom_and_its_tables(visitor, url):
+    context = visitor()
+    page, form = context.new_page(), context.new_page()
+    page.goto("/studies/narrowed")
+    drawn(page)
+    shown = 'JSON.stringify(document.querySelector("' + FIRST + '")._fullLayout.xaxis.range)'
+    box = page.locator(f"{FIRST} .nsewdrag").first.bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + box["height"] * 0.3)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.7, box["y"] + box["height"] * 0.7, steps=5)
+    page.mouse.up()
+    whole = page.evaluate(shown)
+    page.wait_for_function(f"{shown} !== '{whole}'")
+    zoomed = page.evaluate(shown)
+    page.click("summary:text('Every member')")
+    page.locator("#table-members thead button").nth(2).focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Enter")
+    page.fill("[aria-label='Filter the members']", "evaluation")
+    before = page.evaluate(f'document.querySelector("{FIRST}").drawn')
+
+    form.goto("/studies/narrowed/change")
+    form.fill("[name=seeds]", "0,1,2")
+    form.click("button:text('Extend')")
+    becomes(form, "finished")
+    page.wait_for_function(f'before => document.querySelector("{FIRST}").drawn !== before', arg=before)
+    becomes(page, "finished")
+    seeds = page.locator("#table-runs tbody tr:first-child td").nth(5)
+    assert seeds.inner_text() == "3"
+    assert page.evaluate(shown) == zoomed
+    assert page.locator("#members").get_attribute("open") is not None
+    rows = page.locator("#table-members tbody tr:visible")
+    assert 0 < rows.count() < page.locator("#table-members tbody tr").count()
+    order = [int(rows.nth(i).locator("td").nth(1).inner_text()) for i in range(rows.count())]
+    assert order == sorted(order, reverse=True) and set(order) == {0, 1, 2}
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Filter the members"
+
+
+def test_two_are_chosen_on_the_list_and_compared(visitor):
+    page = visitor().new_page()
+    page.goto("/")
+    page.check("[aria-label='Compare narrowed']")
+    page.check("[aria-label='Compare random']")
+    page.click("button:text('Compare the chosen')")
+    drawn(page)
+    assert sorted(re.findall(r"study=(\w+)", page.url)) == ["narrowed", "random"]
+    assert page.locator("table.sheet tbody tr").count() == 2 and page.locator(".plot").count() == 2
+
+
+def test_without_scripts_studies_are_submitted_and_read(visitor, url):
+    page = visitor(scripts=False).new_page()
+    page.goto("/new")
+    for group in page.locator("details.group:not([open]) > summary").all():
+        group.click()
+    for name, value in (TINY | {"name": "plain"}).items():
+        field = page.locator(f"[name={name}]")
+        field.select_option(value) if name in ("runner", "device") else field.fill(str(value))
+    page.click("button:text('Submit')")
+    page.wait_for_url("**/studies/plain")
+    ended(url, "plain")
+    page.reload()
+    assert page.locator("h1 .state").inner_text() == "finished"
+    assert not page.locator(".plot").first.is_visible() and page.locator("details.data table").first.is_visible()
+    assert page.locator("#table-runs tbody tr").count() >= 4
+    page.goto("/?search=plain")
+    assert page.locator("table.studies tbody tr").count() == 1
+
+
+def test_eight_tabs_stay_live(visitor, url):
+    context = visitor()
+    tabs = [context.new_page() for _ in range(8)]
+    for tab in tabs:
+        tab.goto("/?search=eight")
+        tab.evaluate("window.loaded = 1")
+    post(url, "studies", TINY | {"name": "eight"})
+    for tab in tabs:
+        tab.wait_for_selector("#study-eight .state.finished")
+        assert tab.evaluate("window.loaded") == 1
+    metrics = httpx.get(f"{url}/metrics", timeout=HANGS).text
+    assert "epsearch_streams_open 1.0" in metrics
+
+
+PAGES = (
+    *("/", "/studies/narrowed", "/studies/table", "/studies/narrowed/change", "/new", "/new?kind=compare"),
+    *("/new?kind=memory", "/compare", "/compare?study=narrowed&study=random", "/ledger", "/changes", "/sign-in"),
+    "/studies/narrowed/report",
+)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.parametrize("path", PAGES)
+def test_nothing_stands_in_a_readers_way(visitor, path, width, scheme):
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = visitor(width, scheme).new_page()
+    page.goto(path)
+    if page.locator(".plot").count():
+        drawn(page)
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    violations = Axe().run(page).response["violations"]
+    assert [(v["id"], [n["html"][:120] for n in v["nodes"]][:3]) for v in violations] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_page_is_used_by_keyboard_alone(visitor):
+    page = visitor().new_page()
+    page.goto("/studies/narrowed")
+    drawn(page)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    reached = set()
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.textContent.trim().split('\\n')[0]"))
+    assert {"Studies", "Report", "Extend or delete", "Data of this figure"} <= reached
+    assert any(one.startswith("Every member") for one in reached)
