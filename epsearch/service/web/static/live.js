@@ -28,12 +28,23 @@ Without this script every page is as it was when it was loaded. */
     speed: function (p) { return p.speed === null ? "–" : Math.round(p.speed).toLocaleString("en-US"); }
   };
 
+  /* With the metric's name as a symbol, as the server writes it. */
+  function write(place, text) {
+    if (place.textContent === text.replace("A_T", "AT")) { return; }
+    place.textContent = "";
+    text.split(/(A_T)/).forEach(function (part) {
+      if (part !== "A_T") { place.append(part); return; }
+      var index = document.createElement("sub");
+      index.textContent = "T";
+      place.append("A", index);
+    });
+  }
+
   function progress(study, now) {
     document.querySelectorAll("[data-progress]").forEach(function (part) {
       if (part.dataset.progress !== study) { return; }
       part.querySelectorAll("[data-of]").forEach(function (one) {
-        var text = String(TEXTS[one.dataset.of](now));
-        if (one.textContent !== text) { one.textContent = text; }
+        write(one, String(TEXTS[one.dataset.of](now)));
       });
       var bar = part.querySelector("progress");
       if (bar) { bar.max = now.wanted || 1; bar.value = now.known; }

@@ -87,11 +87,15 @@ def becomes(page, state):
     page.wait_for_selector(f"#live[data-state={state}]")
 
 
+def until(page, expression, *values):
+    """Waits for JavaScript to be true, asked from outside: Playwright's own way evals, which our pages forbid."""
+    while not page.evaluate(expression, *values):
+        page.wait_for_timeout(50)
+
+
 def drawn(page):
-    page.wait_for_function(
-        "document.querySelectorAll('.plot').length && document.querySelectorAll("
-        "'.plot .main-svg[aria-hidden]').length >= document.querySelectorAll('.plot').length"
-    )
+    """Waits for all figures."""
+    until(page, "() => !document.querySelector('.plot:not(:has(.main-svg[aria-hidden]))')")
 
 
 def fill(page, given):
@@ -113,13 +117,11 @@ def test_a_study_is_planned_submitted_watched_to_its_end_and_reported(visitor):
     page.wait_for_selector("#answer dl")
     plan = page.inner_text("#answer")
     assert re.search(r"\d+ to \d+ to train", plan) and "3 seeds cannot reach p < 0.05" in plan and "time" in plan
+    assert page.evaluate("document.activeElement.id") == "answer"  # what was asked for is in sight
     assert page.input_value("[name=seeds]") == "3" and page.input_value("[name=runner]") == "local"
     page.click("button:text('Submit')")
     page.wait_for_url("**/studies/mine")
     page.evaluate("window.loaded = 1")
-    becomes(page, "running")
-    page.wait_for_selector("section.progress")
-    page.wait_for_function("document.querySelector('[data-of=known]').textContent !== '0'")
     becomes(page, "finished")
     drawn(page)
     assert page.evaluate("window.loaded") == 1  # it was never loaded again
@@ -137,6 +139,11 @@ def test_a_study_is_cancelled_and_resumed(visitor, url):
     page = visitor().new_page()
     page.goto("/studies/long")
     becomes(page, "running")
+    page.evaluate("window.loaded = 1")
+    until(page, "Number(document.querySelector('[data-of=known]')?.textContent) > 0")
+    page.wait_for_selector(f"{FIRST} .main-svg")  # a curve of what is there so far
+    assert "no verdict can stand on it yet" in page.inner_text("#live")
+    assert page.evaluate("window.loaded") == 1
     page.click("button:text('Cancel')")
     becomes(page, "cancelled")
     page.click("button:text('Resume')")
@@ -152,13 +159,15 @@ def test_a_study_grows_and_an_open_page_keeps_its_zoom_and_its_tables(visitor, u
     page.goto("/studies/narrowed")
     drawn(page)
     shown = 'JSON.stringify(document.querySelector("' + FIRST + '")._fullLayout.xaxis.range)'
+    whole = page.evaluate(shown)
+    page.locator(FIRST).scroll_into_view_if_needed()
     box = page.locator(f"{FIRST} .nsewdrag").first.bounding_box()
     page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + box["height"] * 0.3)
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] * 0.7, box["y"] + box["height"] * 0.7, steps=5)
     page.mouse.up()
-    whole = page.evaluate(shown)
-    page.wait_for_function(f"{shown} !== '{whole}'")
+    until(page, f"{shown} !== '{whole}'")
+    page.wait_for_timeout(500)  # the zoom is animated
     zoomed = page.evaluate(shown)
     page.click("summary:text('Every member')")
     page.locator("#table-members thead button").nth(2).focus()
@@ -171,7 +180,7 @@ def test_a_study_grows_and_an_open_page_keeps_its_zoom_and_its_tables(visitor, u
     form.fill("[name=seeds]", "0,1,2")
     form.click("button:text('Extend')")
     becomes(form, "finished")
-    page.wait_for_function(f'before => document.querySelector("{FIRST}").drawn !== before', arg=before)
+    until(page, f'before => document.querySelector("{FIRST}").drawn !== before', arg=before)
     becomes(page, "finished")
     seeds = page.locator("#table-runs tbody tr:first-child td").nth(5)
     assert seeds.inner_text() == "3"
