@@ -180,7 +180,7 @@ def test_a_study_grows_and_an_open_page_keeps_its_zoom_and_its_tables(visitor, u
     form.fill("[name=seeds]", "0,1,2")
     form.click("button:text('Extend')")
     becomes(form, "finished")
-    until(page, f'before => document.querySelector("{FIRST}").drawn !== before', arg=before)
+    until(page, f'before => document.querySelector("{FIRST}").drawn !== before', before)
     becomes(page, "finished")
     seeds = page.locator("#table-runs tbody tr:first-child td").nth(5)
     assert seeds.inner_text() == "3"
@@ -207,8 +207,9 @@ def test_two_are_chosen_on_the_list_and_compared(visitor):
 def test_without_scripts_studies_are_submitted_and_read(visitor, url):
     page = visitor(scripts=False).new_page()
     page.goto("/new")
-    for group in page.locator("details.group:not([open]) > summary").all():
-        group.click()
+    folded = page.locator("details.group:not([open]) > summary")
+    while folded.count():
+        folded.first.click()
     for name, value in (TINY | {"name": "plain"}).items():
         field = page.locator(f"[name={name}]")
         field.select_option(value) if name in ("runner", "device") else field.fill(str(value))
