@@ -301,7 +301,7 @@ def by_http(compose: Compose, options: Sequence[str]) -> None:
     compose.forget("service")
     compose.start("service")
     followed = compose.prepare("study")
-    followed.run(["run", "--name", "by-http", *options])
+    followed.run(["watch", "by-http"])
     followed.wait()
     print(followed.log.read_text())
 

@@ -153,6 +153,9 @@ class Studies:
         try:
             self.store.submit(study.name, given, priority, who)
         except LeaseHeld as error:
+            there = self.store.submissions().get(study.name)
+            if there is not None and there.open and there.given == given:
+                return study.name  # the same once more: it is being trained
             raise Busy(f"{error}; cancel it, or wait for its end") from error
         self._changed(who, action, study.name, given | {"priority": priority})
         return study.name
