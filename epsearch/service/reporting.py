@@ -7,6 +7,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -18,7 +19,6 @@ from rich.console import RenderableType
 from epsearch import api
 from epsearch.failures.errors import UsageError
 from epsearch.failures.lines import one_line
-from epsearch.ledger.damage import Unreadable
 from epsearch.preparation import growth
 from epsearch.service.answers import Figure, Ledger, Sharing
 from epsearch.service.found import Findings, Found
@@ -38,6 +38,8 @@ class Reporter:
     def __init__(self, studies: Studies, findings: Findings) -> None:
         self._studies, self._findings = studies, findings
         self._writing = threading.Lock()  # two would write the same files
+        self._looking = threading.Lock()
+        self._known: dict[str, tuple[object, frozenset[str]]] = {}
 
     def found(self, name: str) -> Found:
         """What is known of a study. Raises NoStudy, also for one that has not begun."""
@@ -95,7 +97,8 @@ class Reporter:
 
     def ledger(self) -> Ledger:
         """How many runs there are, and which studies share them."""
-        keys = self._keys()
+        with self._looking:
+            keys = self._keys()
         pairs = Counter[tuple[str, str]]()
         users: dict[str, list[str]] = {}
         for study, own in keys.items():
@@ -111,16 +114,20 @@ class Reporter:
             unused=max(0, runs - len(users)),
         )
 
-    def _keys(self) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = {}
-        for row in self._studies.store.studies():
-            try:
-                known = self._findings.get(row.name)
-            except (Unreadable, UsageError):
-                continue
-            if known is not None:
-                found[row.name] = {record.key for record in known.records}
-        return found
+    def _keys(self) -> dict[str, frozenset[str]]:
+        """Study -> keys of its members that are there; looked for again where something has been stored since."""
+        own, store = self._studies.settings, self._studies.store
+        for row in store.studies():
+            last = store.newest_event(row.name, "records", "state")
+            version = (row.checksum, last and last.id)
+            if version != self._known.get(row.name, (None, None))[0]:
+                keys: frozenset[str] = frozenset()
+                with suppress(UsageError):  # it cannot be read
+                    keys = frozenset(stored_loop(row, store, own.storage, own.out).records)
+                self._known[row.name] = (version, keys)
+        there = {row.name for row in store.studies()}
+        self._known = {name: one for name, one in self._known.items() if name in there}
+        return {name: keys for name, (_, keys) in self._known.items()}
 
     def _written(self, name: str) -> api.Outcome:
         self._studies.described(name)

@@ -48,8 +48,7 @@ def results(folder: Path) -> list[tuple]:
     return query(folder, f"SELECT {columns} FROM epsearch_runs ORDER BY key")
 
 
-def of_version_5(folder: Path) -> None:
+def of_version_6(folder: Path) -> None:
     """Makes the ledger of an out folder one of the schema before today's."""
-    tables = ("DROP TABLE epsearch_reruns", "DROP TABLE epsearch_events")
-    columns = (f"ALTER TABLE epsearch_leases DROP COLUMN {name}" for name in ("state", "reason", "changed"))
-    execute(folder, *tables, *columns, "UPDATE epsearch_schema SET version = 5")
+    tables = ("DROP TABLE epsearch_queue", "DROP TABLE epsearch_audit")
+    execute(folder, *tables, "UPDATE epsearch_schema SET version = 6")

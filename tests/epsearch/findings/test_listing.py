@@ -24,7 +24,7 @@ from results.ledger.store import Store
 from search_spaces import STRATEGIES
 from tests.epsearch.conftest import TINY
 from tests.support.drive import fake, make
-from tests.support.ledgers import ARGUMENTS, NAME, execute, finished, of_version_5, query
+from tests.support.ledgers import ARGUMENTS, NAME, execute, finished, of_version_6, query
 from tests.support.limits import HANGS
 
 PEAK = fake(lambda one: 0.9 - 0.4 * (getattr(one, "epsilon", 0.0) - 0.4) ** 2 + 0.001 * one.seed)
@@ -170,7 +170,7 @@ def test_a_run_mends_a_summary_that_is_wrong(epsearch, out):
 def test_the_command_sums_up_what_is_not(epsearch, out):
     before = epsearch("list", "--json").json
     execute(out, "DELETE FROM epsearch_summaries")
-    of_version_5(out)
+    of_version_6(out)
     assert [row["status"] for row in epsearch("list", "--json").json] == [UNKNOWN]
     assert epsearch("db", "upgrade", "--json").json["summed_up"] == 1
     assert epsearch("list", "--json").json == before
@@ -272,5 +272,5 @@ def test_a_list_needs_no_arrays(out):
 
 def test_json_of_the_list_is_what_it_was(epsearch, out):
     (row,) = json.loads(epsearch("list", "--json").out)
-    assert list(row) == ["name", "command", "dataset", "status", "chosen", "score", "created", "inert"]
+    assert list(row) == ["name", "command", "dataset", "status", "chosen", "score", "created", "inert", "state"]
     assert listing.Listed(**row)._asdict() == row

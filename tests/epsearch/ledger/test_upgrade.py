@@ -5,7 +5,7 @@ import shutil
 import pytest
 
 from results.ledger.schema import VERSION
-from tests.support.ledgers import ARGUMENTS, NAME, execute, finished, of_version_5, query, results
+from tests.support.ledgers import ARGUMENTS, NAME, execute, finished, of_version_6, query, results
 
 RUN = ["run", *ARGUMENTS, "--name", NAME, "--quiet"]
 
@@ -14,7 +14,7 @@ RUN = ["run", *ARGUMENTS, "--name", NAME, "--quiet"]
 def out(tmp_path):
     """A finished ledger of the version before, where the commands look for it."""
     shutil.copytree(finished(), tmp_path / "runs")
-    of_version_5(tmp_path / "runs")
+    of_version_6(tmp_path / "runs")
     return tmp_path / "runs"
 
 
@@ -35,20 +35,20 @@ def test_a_run_brings_it_up_to_date_and_says_where_the_copy_is(epsearch, out):
     before = results(out)
     answer = epsearch(*RUN, "--json")
     assert answer.status == 0 and answer.json["effort"]["trained"] == 0
-    copy = f"{out}/epsearch.sqlite.v5"
-    done = f"the ledger had schema version 5 and was brought up to {VERSION}"
+    copy = f"{out}/epsearch.sqlite.v6"
+    done = f"the ledger had schema version 6 and was brought up to {VERSION}"
     assert answer.err == f"{done}; the ledger as it was before is kept in {copy}\n"
     assert version(out) == [(VERSION,)] and results(out) == before
     assert epsearch(*RUN).err == ""
     shutil.move(copy, out / "epsearch.sqlite")
-    assert version(out) == [(5,)] and results(out) == before
+    assert version(out) == [(6,)] and results(out) == before
 
 
 def test_the_command_brings_it_up_to_date(epsearch, out):
     before = results(out)
     answer = epsearch("db", "upgrade", "--json")
     assert answer.status == 0 and answer.err == answer.json["told"] + "\n"
-    assert answer.json["version"] == VERSION and answer.json["told"].endswith(f"is kept in {out}/epsearch.sqlite.v5")
+    assert answer.json["version"] == VERSION and answer.json["told"].endswith(f"is kept in {out}/epsearch.sqlite.v6")
     assert version(out) == [(VERSION,)] and results(out) == before
     assert epsearch("db", "upgrade", "--json").json["told"] == ""
     assert epsearch("db", "upgrade").err == ""
