@@ -58,7 +58,8 @@ def test_a_service_that_is_killed_loses_and_repeats_nothing(tmp_path, serving, k
     names, trainings = ["one", "two", "three", "four"], tmp_path / "trainings"
     environment = log.environment(trainings)
     service = serving(**environment)
-    submitted(service, names, repeats=2 if kills == 1 else 4)
+    longer = {} if kills == 1 else {"strategy": "random", "points": 5, "repeats": 3}  # which does not end early
+    submitted(service, names, **longer)
     seen = []
     for _ in range(kills):
         counted = trained(trainings)["begin"].total()
