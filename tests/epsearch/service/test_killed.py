@@ -58,14 +58,20 @@ def test_a_service_that_is_killed_loses_and_repeats_nothing(tmp_path, serving, k
     names, trainings = ["one", "two", "three", "four"], tmp_path / "trainings"
     environment = log.environment(trainings)
     service = serving(**environment)
-    longer = {} if kills == 1 else {"strategy": "random", "points": 5, "repeats": 3}  # which does not end early
-    submitted(service, names, **longer)
+    submitted(service, names)
     seen = []
-    for _ in range(kills):
+    for number in range(kills):
+        if not {"running", "queued"} & {*service.states().values()}:  # they were faster than the kills
+            more = [f"{name} {number}" for name in names]
+            submitted(service, more, batch_size=11 + number)
+            names += more
         counted = trained(trainings)["begin"].total()
-        until(lambda counted=counted: trained(trainings)["begin"].total() > counted)  # in the middle of something new
-        states = service.states()
-        seen.append(Counter(states.values()))
+        until(  # in the middle of something new
+            lambda counted=counted: (
+                trained(trainings)["begin"].total() > counted or {*service.states().values()} == {"finished"}
+            )
+        )
+        seen.append(Counter(service.states().values()))
         service.end(signal.SIGKILL)
         service = serving(**environment)
     assert seen[0]["queued"] == 3, seen
