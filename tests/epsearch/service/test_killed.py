@@ -62,12 +62,12 @@ def test_a_service_that_is_killed_loses_and_repeats_nothing(tmp_path, serving, k
     seen = []
     for number in range(kills):
         if not {"running", "queued"} & {*service.states().values()}:  # they were faster than the kills
-            more = [f"{name} {number}" for name in names]
+            more = [f"{name}-{number}" for name in names[:4]]
             submitted(service, more, batch_size=11 + number)
             names += more
         counted = trained(trainings)["begin"].total()
         until(  # in the middle of something new
-            lambda counted=counted: (
+            lambda counted=counted, service=service: (
                 trained(trainings)["begin"].total() > counted or {*service.states().values()} == {"finished"}
             )
         )
