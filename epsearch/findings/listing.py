@@ -161,6 +161,8 @@ def _listed(row: StudyRow, summary: Summary | None, there: Standing | None, stor
         return Listed(row.name, UNKNOWN, UNKNOWN, error.why, None, None, row.created, state=state)
     known = summary or Summary(row.name, row.checksum, UNKNOWN, None, None, False)
     status = in_words(there, known.status)
+    if there is None and known.status.startswith(FINISHED):  # moved here from another ledger
+        state = FINISHED
     found = (known.chosen, known.score, row.created, known.inert, state)
     return Listed(study.name, study.kind, study.dataset, status, *found)
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, cast
 
+from fastapi.responses import Response
 from fastapi.sse import ServerSentEvent
 from pydantic import BaseModel, Field
 
@@ -191,6 +192,25 @@ def chosen(
     ]
 
 
+class Lists:
+    """Pages of a list as they are sent: many who poll ask for the same one."""
+
+    def __init__(self) -> None:
+        self._lines: list[Listed] = []
+        self._made: dict[object, bytes] = {}
+
+    def of(self, lines: list[Listed], wanted: tuple[str | None, ...], page: int, per_page: int) -> Response:
+        """A page of the lines that fit; lines: the same list as long as it is the same."""
+        if lines is not self._lines or len(self._made) > MOST_SENT:
+            self._lines, self._made = lines, {}
+        made, key = self._made, (wanted, page, per_page)
+        if key not in made:
+            found = chosen(lines, *wanted)
+            part = [line(one) for one in found[(page - 1) * per_page : page * per_page]]
+            made[key] = Studies(studies=part, total=len(found), page=page).model_dump_json().encode()
+        return Response(made[key], media_type="application/json")
+
+
 def line(one: Listed) -> Line:
     """One line of a list."""
     values = one._asdict()
@@ -231,10 +251,21 @@ def event(one: events.Event) -> Event:
 
 
 def sent(one: events.Event | None) -> ServerSentEvent:
-    """An event as a stream has it; None is a sign of life."""
+    """An event as a stream has it, made once for all streams; None is a sign of life."""
     if one is None:
-        return ServerSentEvent(comment="still here")
-    return ServerSentEvent(data=event(one).model_dump(), event=one.kind, id=str(one.id))
+        return ALIVE
+    key = (one.id, one.study, one.time)  # a process may serve two ledgers
+    if (known := _sent.get(key)) is None:
+        text = event(one).model_dump_json()
+        known = _sent[key] = ServerSentEvent(raw_data=text, event=one.kind, id=str(one.id))
+        while len(_sent) > MOST_SENT:
+            _sent.pop(next(iter(_sent)), None)
+    return known
+
+
+ALIVE = ServerSentEvent(comment="still here")
+MOST_SENT = 100  # events that are kept as streams have them
+_sent: dict[tuple[int, str, float], ServerSentEvent] = {}
 
 
 def change(one: queue.Audited) -> Change:

@@ -68,7 +68,9 @@ def who(request: Request) -> Token:
 def _reading(api: APIRouter, service: Service) -> None:
     studies = service.studies
 
-    @api.get("/studies")
+    lists = answers.Lists()
+
+    @api.get("/studies", response_model=answers.Studies)
     def list_studies(
         state: Annotated[str | None, Query(description="One word, such as running.")] = None,
         dataset: str | None = None,
@@ -76,11 +78,9 @@ def _reading(api: APIRouter, service: Service) -> None:
         search: Annotated[str | None, Query(description="A part of the name.")] = None,
         page: Annotated[int, Query(ge=1, le=10**6)] = 1,
         per_page: Annotated[int, Query(ge=1, le=1000)] = PER_PAGE,
-    ) -> answers.Studies:
+    ) -> Response:
         """The studies of the ledger and of the queue, newest first."""
-        found = answers.chosen(studies.recent(), state, dataset, kind, search)
-        part = found[(page - 1) * per_page : page * per_page]
-        return answers.Studies(studies=[answers.line(one) for one in part], total=len(found), page=page)
+        return lists.of(studies.recent(), (state, dataset, kind, search), page, per_page)
 
     @api.get("/studies/{name}")
     def show(name: Name) -> answers.Study:

@@ -73,7 +73,7 @@ def test_it_ends_with_the_training(store, watched):
         lambda: None,
         cancelled,
     )
-    assert (seen.standing.state, seen.summary) == (CANCELLED, "")
+    assert (seen.state, seen.summary) == (CANCELLED, "")
     states = [f"mine is {state}" for state in (RUNNING, CANCELLING, CANCELLED)]
     assert events.notes[:2] == ["mine is running", "mine is queued"]
     assert events.notes[2:] == ["mine · all of it; cpu, local runner", "first", states[0], "second", *states[1:]]
@@ -88,7 +88,7 @@ def test_of_what_is_over_the_last_run_is_told(store, watched):
         store.sum_up(Summary("mine", store.study("mine").checksum, "1 of 4 members trained", None, None, False))
         store.release()
     seen, events = watched()
-    assert (seen.standing.state, seen.summary) == (FAILED, "1 of 4 members trained")
+    assert (seen.state, seen.summary) == (FAILED, "1 of 4 members trained")
     assert events.notes == ["mine · all of it; cpu, local runner", "run 1", "mine is failed: no luck 1"]
     assert [now.member_steps for now in events.seen] == [11]
 
@@ -114,7 +114,7 @@ def test_a_training_whose_process_is_gone_is_over(store, watched):
     store.acquire("mine", FAR)
     expire(store)
     seen, _ = watched()
-    assert seen.standing.now == "interrupted"
+    assert seen.state == "interrupted"
 
 
 def test_what_is_not_there_or_was_never_trained_cannot_be_watched(store, url, watched):

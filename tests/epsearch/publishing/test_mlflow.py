@@ -148,6 +148,7 @@ def test_a_missing_client_is_one_line(studies, epsearch, monkeypatch):
     assert answer.status == 2 and "pip install 'epsearch[mlflow]'" in answer.err and answer.err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_a_server_that_is_gone_ends_no_training_and_its_password_is_not_shown(epsearch, small_options, monkeypatch):
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     gone = f"mlflow:http://me:s3cretive@127.0.0.1:{free_port()}"

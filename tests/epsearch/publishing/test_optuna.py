@@ -64,6 +64,7 @@ def test_publishing_again_changes_nothing(studies, publish, tmp_path):
     assert {"report.html", "study.yaml", "evaluation.csv"} <= set(names) and len(set(names)) == len(names)
 
 
+@pytest.mark.slow
 def test_an_unfinished_study_is_published_as_far_as_it_is_and_then_to_its_end(studies, publish):
     studies.trained(name="one", jobs=1)
     told, found = publish("one")
@@ -77,6 +78,7 @@ def test_an_unfinished_study_is_published_as_far_as_it_is_and_then_to_its_end(st
     assert len(set(names)) == len(names)
 
 
+@pytest.mark.slow
 def test_a_study_with_more_seeds_is_written_anew(studies, publish):
     loop = studies.trained(name="one")
     publish("one")
@@ -87,6 +89,7 @@ def test_a_study_with_more_seeds_is_written_anew(studies, publish):
     assert len(set(points)) == len(points) == told.places
 
 
+@pytest.mark.slow
 def test_points_that_diverge_or_lose_a_race_are_no_results(studies, publish):
     diverges = fake(lambda one: float("nan") if getattr(one, "epsilon", 0.0) == 1 else 0.5)
     studies.trained(name="lost", train=diverges)
@@ -99,6 +102,7 @@ def test_points_that_diverge_or_lose_a_race_are_no_results(studies, publish):
     assert seeds[TrialState.COMPLETE] == 4 and seeds[TrialState.PRUNED] < 4
 
 
+@pytest.mark.slow
 def test_several_hyperparameters_and_choices(studies, publish):
     search = "epsilon=0..1 lr=log:0.01..0.1 memory=2,3 trigger=zero,epsilon"
     studies.trained(name="many", strategy="random", search=search)
@@ -113,6 +117,7 @@ def test_several_hyperparameters_and_choices(studies, publish):
     assert found.trials[0].distributions["lr"].log
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "options", "names"),
     [("compare", {"methods": "van,agem,er"}, {"row"}), ("memory", {"sizes": "2,3"}, {"row", "memory"})],

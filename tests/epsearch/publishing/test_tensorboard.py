@@ -39,6 +39,7 @@ def test_a_point_is_a_run_with_a_run_for_each_seed_and_is_written_once(studies, 
     assert len({path.parent for path in files(tmp_path / "logs")}) == len(files(tmp_path / "logs"))  # one file a run
 
 
+@pytest.mark.slow
 def test_rows_of_tables_are_runs(studies, publish, tmp_path):
     studies.trained("memory", name="sizes", sizes="2,3", methods="agem")
     publish("sizes")

@@ -353,6 +353,7 @@ def test_a_listener_can_stop_a_run_which_then_goes_on_from_there(small_study, tm
     assert evaluation_table(again.results).equals(evaluation_table(straight.results))
 
 
+@pytest.mark.slow
 def test_workers_of_ray_have_their_share_of_a_busy_machine(ray_address):
     """Ray would give them a niceness of 15, with which one busy process beside leaves them a thirtieth of a core."""
     code = f"""import os, ray

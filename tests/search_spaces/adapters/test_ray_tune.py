@@ -59,6 +59,7 @@ def searcher_of(batches):
     )
 
 
+@pytest.mark.slow
 def test_tuner_fit_takes_the_same_rounds_as_a_plain_loop(ray_address):
     command = [sys.executable, "-m", "tests.support.tune_run", ray_address]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=HANGS, check=True)
