@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any, cast
 
 from fastapi.responses import Response
-from fastapi.sse import ServerSentEvent
+from fastapi.sse import format_sse_event
 from pydantic import BaseModel, Field
 
 from epsearch.findings.listing import UNKNOWN, Listed
@@ -37,6 +37,7 @@ REFUSED: dict[int | str, dict[str, Any]] = {
 TABLES: dict[int | str, dict[str, Any]] = {
     200: {"content": {kind: {} for kind in ("application/json", "text/csv", "application/vnd.apache.parquet")}}
 }
+STREAMED: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-stream": {}}}}
 IN_WORDS: dict[int | str, dict[str, Any]] = {200: {"content": {"application/json": {}}}}
 
 
@@ -250,22 +251,22 @@ def event(one: events.Event) -> Event:
     return Event(**{name: value for name, value in one._asdict().items() if name != "token"})
 
 
-def sent(one: events.Event | None) -> ServerSentEvent:
+def sent(one: events.Event | None) -> bytes:
     """An event as a stream has it, made once for all streams; None is a sign of life."""
     if one is None:
         return ALIVE
     key = (one.id, one.study, one.time)  # a process may serve two ledgers
     if (known := _sent.get(key)) is None:
         text = event(one).model_dump_json()
-        known = _sent[key] = ServerSentEvent(raw_data=text, event=one.kind, id=str(one.id))
+        known = _sent[key] = format_sse_event(data_str=text, event=one.kind, id=str(one.id))
         while len(_sent) > MOST_SENT:
             _sent.pop(next(iter(_sent)), None)
     return known
 
 
-ALIVE = ServerSentEvent(comment="still here")
+ALIVE = format_sse_event(comment="still here")
 MOST_SENT = 100  # events that are kept as streams have them
-_sent: dict[tuple[int, str, float], ServerSentEvent] = {}
+_sent: dict[tuple[int, str, float], bytes] = {}
 
 
 def change(one: queue.Audited) -> Change:

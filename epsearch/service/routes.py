@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request
-from fastapi.responses import HTMLResponse, PlainTextResponse, Response
-from fastapi.sse import EventSourceResponse, ServerSentEvent
+from fastapi.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 
 from epsearch.service import answers
 from epsearch.service.answers import Answer
@@ -239,22 +238,28 @@ def _events(api: APIRouter, service: Service) -> None:
     after_ = Annotated[int | None, Query(ge=0, le=2**62, description="Number of the last event that is known.")]
     last_ = Annotated[str | None, Header(max_length=30)]
 
-    @api.get("/events", response_class=EventSourceResponse)
-    async def events(after: after_ = None, last_event_id: last_ = None) -> AsyncIterator[ServerSentEvent]:
-        """Events of all studies as they happen."""
-        async for one in service.streams.of(None, _last(last_event_id, after)):
+    async def told(study: str | None, last: int | None) -> AsyncIterator[bytes]:
+        async for one in service.streams.of(study, last):
             yield answers.sent(one)
+
+    # Not FastAPI's own way to stream events: it makes each of them anew for every listener.
+    streamed: dict[str, Any] = {"response_class": StreamingResponse, "responses": answers.STREAMED}
+
+    def stream(study: str | None, last: int | None) -> Response:
+        return StreamingResponse(told(study, last), media_type="text/event-stream")
+
+    @api.get("/events", **streamed)
+    async def events(after: after_ = None, last_event_id: last_ = None) -> Response:
+        """Events of all studies as they happen."""
+        return stream(None, _last(last_event_id, after))
 
     def known(name: Name) -> None:
         service.studies.described(name)
 
-    @api.get("/studies/{name}/events", response_class=EventSourceResponse, dependencies=[Depends(known)])
-    async def events_of(
-        name: Name, after: after_ = None, last_event_id: last_ = None
-    ) -> AsyncIterator[ServerSentEvent]:
+    @api.get("/studies/{name}/events", dependencies=[Depends(known)], **streamed)
+    async def events_of(name: Name, after: after_ = None, last_event_id: last_ = None) -> Response:
         """Events of one study as they happen; the number of each is that of the change of the ledger."""
-        async for one in service.streams.of(name, _last(last_event_id, after)):
-            yield answers.sent(one)
+        return stream(name, _last(last_event_id, after))
 
 
 def _last(header: str | None, after: int | None) -> int | None:

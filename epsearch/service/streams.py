@@ -82,7 +82,8 @@ class Streams:
                     yield event
             while not (listener.over or self._over.is_set()):
                 try:
-                    new = await asyncio.wait_for(listener.queue.get(), PING_SECONDS)
+                    async with asyncio.timeout(PING_SECONDS):
+                        new = await listener.queue.get()
                 except TimeoutError:
                     yield None
                     continue

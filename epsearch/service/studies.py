@@ -35,7 +35,7 @@ from search_spaces.published.definition import UnknownDataset, load_definition
 OURS = ("out", "storage", "data_dir", "checkpoints", "address")
 """Options that say where things are: a client's would open places of this machine."""
 PRIORITIES = (-1000, 1000)
-RECENT = 0.5  # seconds: of many who ask for the list, one has it made
+RECENT = 1.0  # seconds: of many who ask for the list, one has it made
 DEADLINE = 30.0  # seconds that a cancelled study's process has to stop by itself
 
 
@@ -90,9 +90,7 @@ class Studies:
         """The same, at most RECENT seconds old: made once for all who ask at a time. A change of ours is in it."""
         with self._listing:
             if time.monotonic() > self._until:
-                self._until = (
-                    time.monotonic() + RECENT
-                )  # before it is made: what is changed meanwhile has it made again
+                self._until = time.monotonic() + RECENT  # first: what is changed meanwhile has it made again
                 self._recent = self.all()
             return self._recent
 

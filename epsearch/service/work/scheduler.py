@@ -15,7 +15,7 @@ from results.ledger.store import Store
 from results.ledger.writers.queue import Submission, ended, waits
 from results.ledger.writers.states import CANCELLING, QUEUED, RUNNING, Standing
 
-POLL_SECONDS = 0.5
+POLL_SECONDS = 1.0
 MOST_TRIES = 5  # processes in a row that end without a word, and without a member that was stored
 REFUSED = 2  # exit status of a study that cannot be trained as it is
 
