@@ -85,8 +85,12 @@ def test_beside_a_study_that_cannot_be_read_all_members_stay(two):
 def test_members_that_no_study_has_are_cleaned_away(two, epsearch):
     first, second, *_ = two
     removed = delete("first", first.storage, first.out, yes).runs
-    execute(first.out, "DELETE FROM epsearch_studies WHERE name = 'second'")  # as a study that was lost
     time.sleep(1.1)  # times of creation are whole seconds
+    asked = []
+    with pytest.raises(Interrupted):
+        clean(first.storage, first.out, 1.0, asked.append)
+    assert asked[0].events and not asked[0].runs, "old runs that a study has stay"
+    execute(first.out, "DELETE FROM epsearch_studies WHERE name = 'second'")  # as a study that was lost
     assert epsearch("clean", "--older-than", "30d", "--yes").out == "there is nothing to remove\n"
     assert keys(second) and not keys(second) & removed
     kept = list((cache_folder() / LEARNERS).rglob("*"))
