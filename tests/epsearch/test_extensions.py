@@ -75,6 +75,7 @@ def test_what_does_not_fit_a_hyperparameter_of_ones_own_is_one_line(extended):
         assert line in text and text.count("\n") == 1, text
 
 
+@pytest.mark.slow
 def test_a_stream_a_strategy_and_a_metric(extended, tmp_path):
     told = ["run", "--strategy", "from-the-ends", *SMALL, *SEARCH, "--json"]
     found, digits, datasets = extended(

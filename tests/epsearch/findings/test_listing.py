@@ -225,12 +225,12 @@ main()
 @pytest.mark.parametrize(
     ("place", "count"),
     [
-        ("store._sum_up", 1),
+        pytest.param("store._sum_up", 1, marks=pytest.mark.slow),
         ("store._sum_up", 5),
-        ("Store.add", 1),
+        pytest.param("Store.add", 1, marks=pytest.mark.slow),
         ("Store.add", 6),
-        ("Store.certify", 1),
-        ("SearchLoop._advance", 2),
+        pytest.param("Store.certify", 1, marks=pytest.mark.slow),
+        pytest.param("SearchLoop._advance", 2, marks=pytest.mark.slow),
     ],
 )
 def test_a_kill_leaves_what_the_records_have(epsearch, tmp_path, place, count):

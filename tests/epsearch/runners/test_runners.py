@@ -179,6 +179,7 @@ def factory(tasks, examples_per_task):
 """
 
 
+@pytest.mark.slow
 def test_an_error_in_a_worker_is_one_line(small_study, tmp_path, capfd, monkeypatch, ray_address):
     """The driver has the data of a user's own stream; the workers, to which its module travels, have not."""
     monkeypatch.chdir(tmp_path)
