@@ -107,3 +107,5 @@ class Scheduler:
                 self.problem = ""
             except StoreError as error:  # the next step finds the database again, or does not
                 self.problem = str(error)
+            except Exception as error:  # noqa: BLE001  a queue that stopped would say nothing to those who wait
+                self.problem = f"a bug in epsearch: {type(error).__name__}: {error}"
