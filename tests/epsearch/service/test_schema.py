@@ -25,7 +25,7 @@ CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance,
 MEASURES = r"/plan$"  # seconds of the machine for every study that could be trained
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # no longer: the queues of all services of this process stand still
 def schema(tmp_path_factory):
     """Of a service that listens: its ledger has a finished, a queued and a cancelled study; nothing is trained."""
     own = with_a_finished_study(tmp_path_factory.mktemp("service") / "runs")
