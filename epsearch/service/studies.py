@@ -140,7 +140,7 @@ class Studies:
         """The study that a client describes: `kind`, and options by name as a YAML file has them. Raises UsageError."""
         written = {str(name).replace("-", "_"): value for name, value in given.items()}
         kind = KINDS[one_of(written.pop("kind", Search.kind), "kind", KINDS)]
-        return build(kind, self._checked(written) | self._places())
+        return build(kind, self._checked(written) | _places(self.settings))
 
     def submit(self, study: Study, who: str, priority: int = 0, extend: bool = False, action: str = "submit") -> str:
         """Puts a study into the queue; its name. Raises UsageError, Busy while it is being trained."""
@@ -165,7 +165,7 @@ class Studies:
         for fixed, value in (("name", name), ("kind", Search.kind)):
             if wanted.pop(fixed, value) != value:
                 raise UsageError(f"{fixed} cannot be changed by extend")
-        study = grown({**self._ways(name), **wanted, **self._places(), "name": name, "data_dir": None})
+        study = grown({**self._ways(name), **wanted, **_places(self.settings), "name": name, "data_dir": None})
         return self.submit(study, who, priority, extend=True, action="extend")
 
     def resume(self, name: str, who: str, priority: int = 0) -> str:
@@ -230,16 +230,6 @@ class Studies:
         known = {one for one, option in options().items() if not option.identifies} - {*OURS, "name"}
         return {one: value for one, value in given.items() if one in known} if isinstance(given, dict) else {}
 
-    def _places(self) -> dict[str, Any]:
-        own = self.settings
-        return {
-            "out": own.out,
-            "storage": own.storage,
-            "data_dir": own.data_dir,
-            "checkpoints": own.checkpoints,
-            "address": own.address,
-        }
-
     def _checked(self, options: Mapping[str, Any]) -> dict[str, Any]:
         """Options of a client, without those that open places of this machine. Raises UsageError."""
         for name in OURS:
@@ -282,11 +272,14 @@ def of_submission(submission: Submission, settings: Settings) -> Study:
     if options.get("search") is not None:  # which goes over the interval; a client could not have given both
         options = {name: value for name, value in options.items() if name != "interval"}
     kind = KINDS[one_of(given.get("kind", Search.kind), "kind", KINDS)]
-    places = {"out": settings.out, "storage": settings.storage, "data_dir": settings.data_dir}
-    own = {"checkpoints": settings.checkpoints, "address": settings.address}
-    if not given.get("extend"):
-        return build(kind, {**options, **places, **own})
-    return grown({**options, "out": settings.out, "storage": settings.storage, **own})
+    placed = {**options, **_places(settings)}
+    # A search that grows keeps its folder of datasets.
+    return grown(placed | {"data_dir": None}) if given.get("extend") else build(kind, placed)
+
+
+def _places(settings: Settings) -> dict[str, Any]:
+    """Values of OURS."""
+    return {name: getattr(settings, name) for name in OURS}
 
 
 def priority(value: Any) -> int:

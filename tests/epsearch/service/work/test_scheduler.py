@@ -262,3 +262,28 @@ def test_a_database_that_is_gone_is_told_and_found_again(worker, store, monkeypa
         worker.check()
     finally:
         worker.stop()
+
+
+def test_a_fault_of_ours_is_told_and_ends_no_queue(worker, store, monkeypatch):
+    faults = [ZeroDivisionError("by nothing")]
+    sound = worker.step
+    monkeypatch.setattr(scheduler, "POLL_SECONDS", 0.02)
+
+    def step():
+        if faults:
+            raise faults[0]
+        sound()
+
+    monkeypatch.setattr(worker, "step", step)
+    submit(store, "a")
+    worker.start()
+    try:
+        until(lambda: worker.problem)
+        with pytest.raises(Unavailable, match=r"^a bug in epsearch: ZeroDivisionError: by nothing$"):
+            worker.check()
+        faults.clear()
+        until(started)
+        until(lambda: not worker.problem)
+        worker.check()
+    finally:
+        worker.stop()
