@@ -1,6 +1,6 @@
 """How a service answers many clients while it trains, and what that takes from the training.
 
-    uv run python benchmarks/service.py [--clients 200] [--streams 100] [--seconds 60]
+    uv run python benchmarks/service.py [--clients 200] [--streams 100] [--seconds 60] [--storage URL]
 
 Clients ask for the list of studies every 5 s, and streams are open, while two studies are trained. Writes
 results/service.json: milliseconds until an answer was there (median, 99 %, longest), errors, the service's own seconds
@@ -128,13 +128,16 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--streams", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--storage", help="URL of a PostgreSQL ledger")
+    parser.add_argument("--storage", help="URL of a PostgreSQL database, measured behind SQLite")
     parser.add_argument("--result", type=Path, help="file, in place of results/service.json")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        row = measured(given.clients, given.streams, given.seconds, Path(folder, "runs"), given.storage)
-    save("service", {"rows": [row | {"database": "PostgreSQL" if given.storage else "SQLite"}]}, given.result)
-    print(json.dumps(row, indent=1))
+    rows = []
+    for database, storage in {"SQLite": None, **({"PostgreSQL": given.storage} if given.storage else {})}.items():
+        with tempfile.TemporaryDirectory() as folder:
+            row = measured(given.clients, given.streams, given.seconds, Path(folder, "runs"), storage)
+        rows.append({"database": database, **row})
+    save("service", {"rows": rows}, given.result)
+    print(json.dumps(rows, indent=1))
 
 
 if __name__ == "__main__":
