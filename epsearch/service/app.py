@@ -22,7 +22,7 @@ from epsearch.service.metrics import Metrics
 from epsearch.service.reporting import Reporter
 from epsearch.service.routes import Service, routes
 from epsearch.service.safety import Guard
-from epsearch.service.settings import MOST_CONNECTIONS, Settings, check
+from epsearch.service.settings import IDLE_SECONDS, MOST_CONNECTIONS, Settings, check
 from epsearch.service.streams import Streams
 from epsearch.service.studies import Busy, NoStudy, Studies
 from epsearch.service.web import pages, rendering
@@ -90,6 +90,7 @@ def serve(settings: Settings, tell: Callable[[str], None]) -> None:
             access_log=False,
             timeout_graceful_shutdown=LAST_SECONDS,
             limit_concurrency=MOST_CONNECTIONS,
+            timeout_keep_alive=IDLE_SECONDS,
             server_header=False,
             proxy_headers=False,
         )

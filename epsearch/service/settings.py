@@ -11,6 +11,8 @@ from results.ledger.url import LedgerUrl
 
 LARGEST_BODY = 2**20  # bytes: as of a study's file
 MOST_CONNECTIONS = 1000  # that uvicorn serves at a time; the next ones are answered 503
+# For which an idle connection is kept: longer than the pauses of those who poll, who would meet its end now and then.
+IDLE_SECONDS = 75
 MOST_AT_ONCE = 256
 NOBODY = Tokens()
 

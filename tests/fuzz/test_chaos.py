@@ -46,6 +46,7 @@ EARLIER = {
 }
 
 
+@pytest.mark.slow
 def test_a_small_campaign_goes_on_where_another_was_interrupted(tmp_path):
     """A process of its own, whose runs are forks of it: those that run these tests have threads."""
     kept = tmp_path / "log"

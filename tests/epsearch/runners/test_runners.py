@@ -99,7 +99,9 @@ def rows(out):
         return connection.execute("select count(*) from epsearch_runs").fetchone()[0]
 
 
-@on_both_runners
+@pytest.mark.parametrize(
+    "runner", [pytest.param("local", marks=pytest.mark.slow), pytest.param("tune", marks=pytest.mark.cluster)]
+)
 def test_a_killed_run_goes_on_to_the_same_table(runner, undisturbed, tmp_path):
     process, go_on = halting.start(4, *arguments(tmp_path, runner))
     process.send_signal(signal.SIGKILL)

@@ -6,9 +6,12 @@ import signal
 import socket
 import time
 from collections import Counter
+from contextlib import closing
+from http.client import HTTPConnection
 
 import pytest
 
+from tests.support.limits import HANGS
 from tests.support.service import STUDY, Process, until
 from tests.support.trainings import log
 
@@ -132,3 +135,17 @@ def test_told_to_end_it_ends_at_once_and_its_study_goes_on_with_the_next(tmp_pat
     assert not [run for run, times in trained(trainings)["end"].items() if times > 1]
     assert json.dumps(service.ask("POST", "/api/v1/studies/one/cancel"))
     until(lambda: service.states()["one"] == "cancelled")
+
+
+@pytest.mark.slow
+def test_a_connection_outlives_the_pauses_of_those_who_poll(serving):
+    """Those who ask every five seconds would else meet its end now and then, which is an error to them."""
+    service = serving()
+    with closing(HTTPConnection(service.url.removeprefix("http://"), timeout=HANGS)) as connection:
+        connection.connect()
+        connection.auto_open = 0  # another connection would hide the end of this one
+        for pause in (0, 6):
+            time.sleep(pause)
+            connection.request("GET", "/health")
+            answer = connection.getresponse()
+            assert answer.status == 200 and answer.read()
