@@ -20,6 +20,7 @@ runners                           where jobs are trained: threads, Ray Tune; how
 events                            what a training tells whoever listens, and that it asks whether to stop
 loop                              which members a study wants, and what came of them
 study                             what a study is: its kinds, options and their parsers
+plugins                           code of others: named, loaded, made known
 ledger                            where the ledger is, and what cannot be read of it
 failures                          every exception in one line; signals
 machine, cache, titles            facts about this machine; the folder of what is kept; how names are printed
@@ -69,7 +70,7 @@ ROOMS = (
         "runners",
         "events",
     ),
-    *("loop", "study", "ledger", "failures", "machine", "cache", "titles"),
+    *("loop", "study", "plugins", "ledger", "failures", "machine", "cache", "titles"),
 )
 
 _HOMES = {

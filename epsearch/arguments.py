@@ -11,10 +11,12 @@ from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
 from epsearch.ledger.location import storage
+from epsearch.study import names as named
 from epsearch.study import parsers as of
-from epsearch.study.hyperparameters import space
+from epsearch.study.groups import HELP_GROUPS, OF_METHODS
+from epsearch.study.hyperparameters import own_values, space
 from epsearch.study.option import Option
-from epsearch.study.options import HELP_GROUPS, OF_METHODS, options
+from epsearch.study.options import options
 
 SEARCHED, *_, RUNS, OUTPUT = HELP_GROUPS
 # Of commands that take no study: read and shown as the options of studies are.
@@ -56,14 +58,17 @@ WIDEST = 14  # choices that the help can list in a column of its own
 TAKES: dict[Callable[..., Any], str] = {
     of.whole: "INT",
     of.whole_or_all: "INT|all",
-    of.dataset: "DATASET",
-    of.method: "METHOD",
-    of.methods: "METHOD,…|all",
+    named.dataset: "DATASET",
+    named.method: "METHOD",
+    named.plugin: "NAME",
+    named.plugins: "NAME,…",
+    own_values: "NAME=VALUE …",
+    named.methods: "METHOD,…|all",
     of.sizes: "INT,…",
     of.duration: "TIME",
     of.seeds: "SEEDS",
     of.interval: "LOW HIGH",
-    of.settings: "VALUES",
+    named.settings: "VALUES",
     of.pretrained: "NAME|PATH",
     of.numeric_path: "NAME",
     of.study_name: "NAME",
@@ -106,10 +111,13 @@ class Commands(typer.Typer):
         return super().command(name, cls=_Command, **told)
 
 
+SEVERAL = ("--search", "--set")  # flags that take several words
+
+
 def joined(arguments: Sequence[str]) -> list[str]:
     """Arguments as the parser takes them: other names of a flag as its own, and `--search A=… B=…` as one argument.
 
-    Given several times, all parts of it count.
+    So with each flag of SEVERAL; given several times, all parts of it count.
 
     >>> joined(["run", "--search", "lr=0.1..1", "memory=10,25", "--race"])
     ['run', '--search', 'lr=0.1..1 memory=10,25', '--race']
@@ -120,22 +128,23 @@ def joined(arguments: Sequence[str]) -> list[str]:
     """
     own = {alias: option.flag for option in options().values() for alias in option.aliases}
     others: list[str] = []
-    spaces: list[str] = []
+    words: dict[str, list[str]] = {flag: [] for flag in SEVERAL}
     target = others
     for argument in arguments:
         flag, equals, value = argument.partition("=")
         flag = own.get(flag, flag)
-        if flag == "--search":
+        if flag in words:
             if flag not in others:  # all parts stand where the first one did
                 others.append(flag)
+            target = words[flag]
             if equals:
-                spaces.append(value)
-            target = spaces
+                target.append(value)
         else:
             target = others if argument.startswith("--") else target
             target.append(flag + equals + value)
-    if spaces:
-        others.insert(others.index("--search") + 1, " ".join(spaces))
+    for flag, parts in words.items():
+        if parts:
+            others.insert(others.index(flag) + 1, " ".join(parts))
     return others
 
 

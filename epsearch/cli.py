@@ -267,6 +267,16 @@ def check(dataset: Dataset, data_dir: DataDir = DATA.default, as_json: Json = Fa
 
 
 @app.command()
+def plugins(as_json: Json = False) -> None:
+    """List what installed packages provide: methods, networks, streams, strategies, metrics, figures, trainers."""
+    from epsearch.plugins.naming import everything
+    from epsearch.terminal import lists
+
+    rows = everything()
+    printed(lists.plugins(rows), [row._asdict() for row in rows], as_json)
+
+
+@app.command()
 def doctor(folder: Out = OUT.default, data_dir: DataDir = DATA.default, as_json: Json = False) -> int:
     """Check versions, GPU, torchvision, Ray and disk; exit status 1 when something is broken."""
     from epsearch.doctor import diagnose

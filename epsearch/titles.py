@@ -7,9 +7,10 @@ from results.labels import entitle
 
 
 def _method(name: str) -> str | None:
-    from trainers.methods import METHODS
+    from trainers.methods import METHODS, PLUGGED
 
-    return METHODS[name].title if name in METHODS else None
+    known = PLUGGED | METHODS
+    return known[name].title if name in known else None
 
 
 def _dataset(name: str) -> str | None:
@@ -19,15 +20,16 @@ def _dataset(name: str) -> str | None:
 
 
 def _strategy(name: str) -> str | None:
-    from search_spaces.strategies import STRATEGIES
+    from search_spaces.strategies import PLUGGED, STRATEGIES
 
-    return STRATEGIES[name].title if name in STRATEGIES else None
+    known = PLUGGED | STRATEGIES
+    return known[name].title if name in known else None
 
 
 def _hyperparameter(name: str) -> str | None:
-    from trainers.methods import hyperparameters
+    from trainers.methods import PLUGGED, hyperparameters
 
-    known = hyperparameters()
+    known = {one.name: one for method in PLUGGED.values() for one in method.own} | hyperparameters()
     return known[name].title if name in known else name.replace("_", " ")
 
 

@@ -8,7 +8,9 @@ Lopez-Paz & Ranzato 2017, "Gradient Episodic Memory" (BWT, FWT).
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -221,13 +223,47 @@ def _tasks(a: Array) -> int:
     return int(a.shape[-1])
 
 
-METRICS: dict[str, Metric] = {
-    "A_T": Metric(lambda run: average_accuracy(run.accuracies), 2, PERCENT),
-    "F_T": Metric(lambda run: forgetting(run.accuracies), 3, needs=TWO_TASKS),
-    "a_1": Metric(lambda run: first_task_accuracy(run.accuracies), 2, PERCENT),
-    "a_t": Metric(lambda run: last_task_accuracy(run.accuracies), 2, PERCENT),
-    "LCA_10": Metric(lambda run: learning_curve_area(run.within), 3, needs="ten mini-batches in every task"),
-    "BWT": Metric(lambda run: backward_transfer(run.accuracies), 2, PERCENT, needs=TWO_TASKS),
-    "FWT": Metric(lambda run: forward_transfer(run.accuracies, run.initial), 2, PERCENT, needs=TWO_TASKS),
-}
+class Metrics(MutableMapping[str, Metric]):
+    """Metrics by name: ours, and behind them those that a study adds."""
+
+    def __init__(self, own: Mapping[str, Metric]) -> None:
+        self._own = dict(own)
+        self._added: ContextVar[Mapping[str, Metric]] = ContextVar("added")
+
+    @contextmanager
+    def with_others(self, others: Mapping[str, Metric]) -> Iterator[None]:
+        """Within it, and for whom it calls, others are there, too, which have other names than ours."""
+        token = self._added.set(others)
+        try:
+            yield
+        finally:
+            self._added.reset(token)
+
+    def __getitem__(self, name: str) -> Metric:
+        return self._own[name] if name in self._own else self._added.get({})[name]
+
+    def __setitem__(self, name: str, metric: Metric) -> None:
+        self._own[name] = metric
+
+    def __delitem__(self, name: str) -> None:
+        del self._own[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter((*self._own, *self._added.get({})))
+
+    def __len__(self) -> int:
+        return len(self._own) + len(self._added.get({}))
+
+
+METRICS = Metrics(
+    {
+        "A_T": Metric(lambda run: average_accuracy(run.accuracies), 2, PERCENT),
+        "F_T": Metric(lambda run: forgetting(run.accuracies), 3, needs=TWO_TASKS),
+        "a_1": Metric(lambda run: first_task_accuracy(run.accuracies), 2, PERCENT),
+        "a_t": Metric(lambda run: last_task_accuracy(run.accuracies), 2, PERCENT),
+        "LCA_10": Metric(lambda run: learning_curve_area(run.within), 3, needs="ten mini-batches in every task"),
+        "BWT": Metric(lambda run: backward_transfer(run.accuracies), 2, PERCENT, needs=TWO_TASKS),
+        "FWT": Metric(lambda run: forward_transfer(run.accuracies, run.initial), 2, PERCENT, needs=TWO_TASKS),
+    }
+)
 """The metrics of `summarize`, in the order of tables."""

@@ -87,3 +87,11 @@ STRATEGIES: dict[str, StrategyKind] = {
     "cmaes": StrategyKind("CMA-ES", partial(_sampled, "cmaes"), has_choices=False),
 }
 """Name -> declaration. The contract suite runs for every entry."""
+
+PLUGGED: dict[str, StrategyKind] = {}
+"""Strategies of others, by module:attribute, which this process has loaded."""
+
+
+def strategy(name: str) -> StrategyKind:
+    """The declaration of a strategy, ours or plugged. Raises KeyError where there is none."""
+    return PLUGGED[name] if name in PLUGGED else STRATEGIES[name]

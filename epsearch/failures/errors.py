@@ -14,6 +14,10 @@ class UsageError(Exception):
     """
 
 
+class CodeOfOthers(UsageError):
+    """A plug-in that cannot be had, or fails."""
+
+
 class Cancelled(UsageError):
     """A study that was cancelled was to be trained, without a word that it is to be resumed."""
 
@@ -47,10 +51,12 @@ class TrainingFailed(Exception):
 
 
 @contextmanager
-def refused(*errors: type[Exception], but: type[Exception] | tuple[()] = ()) -> Iterator[None]:
+def refused(
+    *errors: type[Exception], but: type[Exception] | tuple[()] = (), by: type[UsageError] = UsageError
+) -> Iterator[None]:
     """Within it, or within a function that it decorates, errors that are one line for the user become UsageError.
 
-    but: a kind of these that passes as it is, since other input would not help.
+    but: a kind of these that passes as it is, since other input would not help; by: the kind that they become.
 
     >>> with refused(ValueError):
     ...     raise ValueError("no numeric path 'gpu'")
@@ -62,7 +68,7 @@ def refused(*errors: type[Exception], but: type[Exception] | tuple[()] = ()) -> 
     except but:
         raise
     except errors as error:
-        raise UsageError(str(error)) from error
+        raise by(str(error)) from error
 
 
 class _Brief(reprlib.Repr):

@@ -8,7 +8,7 @@ from epsearch.loop.search import SearchLoop
 from results.labels import settings_text
 from results.ledger.store import Store
 from results.search import Evaluated
-from trainers.methods import METHODS, hyperparameters
+from trainers.methods import method as declared
 
 NOT_A_CHOICE = ("seed", "numeric_path", "transfer", "protocol", "stream")
 
@@ -27,7 +27,7 @@ def looks(loop: SearchLoop, store: Store) -> tuple[Evaluated, ...]:
     method, choices = loop.study.method, dict[str, Evaluated]()
     for content, created in store.described("eval"):
         same_stream = content.get("stream") == mine["stream"]
-        if same_stream and content.get("method") in (method, METHODS[method].at_zero or method):
+        if same_stream and content.get("method") in (method, declared(method).at_zero or method):
             choice, is_mine = _choice(content), _choice(content) == _choice(mine)
             if is_mine or (content["method"] == method and choice != _choice(baseline)):
                 # The first time counts: with other seeds a choice is the same one.
@@ -49,8 +49,8 @@ def _flat(content: Mapping[str, Any], at_zero: str) -> dict[str, Any]:
 
 def _text(content: Mapping[str, Any], mine: Mapping[str, Any], loop: SearchLoop) -> str:
     """What is searched, and whatever else is not as in this study."""
-    there, here = (_flat(one, METHODS[loop.study.method].at_zero) for one in (content, mine))
-    known = hyperparameters()
+    there, here = (_flat(one, declared(loop.study.method).at_zero) for one in (content, mine))
+    known = {one.name: one for one in declared(loop.study.method).hyperparameters}
     searched = {known[name].key for name in loop.study.space.names}
     short = {one.key: one.short for one in known.values()}
     shown = {name: value for name, value in there.items() if name in searched or value != here.get(name)}

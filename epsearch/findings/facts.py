@@ -6,6 +6,7 @@ from epsearch.findings.listing import opened
 from epsearch.ledger.damage import unused_in_words
 from epsearch.loop.base import Loop
 from epsearch.machine import describe_machine
+from epsearch.plugins.loading import all_parts
 from epsearch.session.session import Effort
 from results.labels import count_text, duration_text, points_text
 from results.ledger.record import RERUN
@@ -33,6 +34,8 @@ def facts(loop: Loop, effort: Effort | None) -> dict[str, str]:
                 f"{effort.member_steps:,} taken, {effort.saved:,} saved: members of a seed share the first task"
             ),
         }
+    for name, parts in all_parts(loop.study.dataset, loop.images).items():
+        told[f"code of {name}"] = ", ".join(f"{part} {which}" for part, which in parts.items())
     return told | describe_machine() | {"epsearch": version("epsearch")}
 
 

@@ -7,6 +7,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from epsearch.findings.reports import REPORTS, AnyResults
+from epsearch.plugins.adding import added
 from epsearch.study.description import Study
 from results.search import SearchResults
 
@@ -75,7 +76,8 @@ class Found(_Shown):
         """One row a member that was trained, with metrics and hyperparameters, as in the report's runs.csv."""
         from results.export import runs_table
 
-        return runs_table(REPORTS[self.study.kind].records(self.results))
+        with added(self.study.shown()):
+            return runs_table(REPORTS[self.study.kind].records(self.results))
 
     @property
     def accuracies(self) -> "pd.DataFrame":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from epsearch.findings.facts import unfinished
 from epsearch.findings.search import search_results
 from epsearch.loop.table import Row, TableLoop
+from epsearch.plugins.adding import added
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from results.labels import method_label, settings_text
 from results.ledger.record import RunRecord
@@ -48,22 +49,26 @@ class Reporting(NamedTuple):
 
     def write(self, results: Any, folder: Path) -> Path:
         """Writes the pages and tables into a folder; the path of the first page."""
-        path: Path = getattr(self.pages(), self.writer)(results, folder)
+        with added(results.config):
+            path: Path = getattr(self.pages(), self.writer)(results, folder)
         return path
 
     def tables(self, results: Any) -> "dict[str, pd.DataFrame]":
         """Every table of the pages by the name of its file, the main one first."""
-        found: dict[str, pd.DataFrame] = self.pages().tables(results)
+        with added(results.config):
+            found: dict[str, pd.DataFrame] = self.pages().tables(results)
         return found
 
     def figures(self, results: Any) -> "Figures":
         """Every figure of the pages by its name: its module, and its numbers."""
-        found: Figures = self.pages().figures(results)
+        with added(results.config):
+            found: Figures = self.pages().figures(results)
         return found
 
     def overview(self, results: Any) -> str:
         """What a reader sees first of the results, as HTML."""
-        return str(self.pages().overview(results))
+        with added(results.config):
+            return str(self.pages().overview(results))
 
 
 def comparison(loop: TableLoop, facts: Mapping[str, str], waiting: Patience | None = None) -> ComparisonResults:

@@ -18,6 +18,7 @@ from epsearch.loop.cohorts import Order, cut
 from epsearch.loop.content import NOTHING, Known, content, measures_transfer, records, run_key
 from epsearch.loop.jobs import Job, JobResult, Run, forget
 from epsearch.loop.work import Work
+from epsearch.plugins.loading import of_workers
 from epsearch.study.description import Disjointness, Study
 from results.ledger.record import RunRecord, Summary
 from search_spaces.space import Value
@@ -54,11 +55,11 @@ class Loop(ABC):
         self.damaged: dict[str, str] = dict(known.damaged)  # records that could not be used; some trained again since
         self.proof = Disjointness()  # that the search has seen nothing of the evaluation, as the ledger keeps it
         self.row = ""  # checksum of the study's row in the ledger; with one, its summary there is kept up to date
-        self._images, self._store = dict(images), store
+        self.images, self._store = dict(images), store
         self._jobs: dict[int, Job] = {}
         self._numbers = itertools.count()
         self._members = lru_cache(1)(self._find_members)  # asked for several times whenever a cohort comes back
-        self._key = cache(partial(run_key, study, self._images))  # asked for at every report, and a hash of much JSON
+        self._key = cache(partial(run_key, study, self.images))  # asked for at every report, and a hash of much JSON
         self.claims = Claims(store, self._key)
         self._counted = Work(study, self._request)
         self._work = self._counted.of
@@ -242,7 +243,7 @@ class Loop(ABC):
 
     def _keep(self, job: Job, result: JobResult) -> None:
         """Puts the records of a job into the ledger, with the summary of the study that follows from them."""
-        fresh = records(job, result, [content(self.study, self._images, run) for run in job.runs])
+        fresh = records(job, result, [content(self.study, self.images, run) for run in job.runs])
         # Before the ledger, as the summary that goes into it with these records counts them.
         self.records.update((record.key, record) for record in fresh)
         self._store.add(fresh, self.summary())
@@ -290,9 +291,10 @@ class Loop(ABC):
             weight=self._counted.a_step(first),
             at_once=workers,
             checkpoints=study.checkpoints,
+            plugins=of_workers(study.plugged(), self.images),
             certify=certify,
         )
 
     def _request(self, phase: str) -> StreamRequest:
         """What opens the stream of a phase, also in another process."""
-        return self.study.request(phase, self._images.get(SOURCE))
+        return self.study.request(phase, self.images.get(SOURCE))

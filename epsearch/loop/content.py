@@ -8,6 +8,7 @@ from uuid import uuid4
 
 from epsearch.failures.errors import UsageError, unknown
 from epsearch.loop.jobs import Job, JobResult, Run
+from epsearch.plugins.loading import PLUGINS
 from epsearch.study.description import Study
 from results.ledger.record import RunRecord, content_key
 from trainers import methods
@@ -15,6 +16,7 @@ from trainers.cohort import PROTOCOL_VERSION, Learner
 from trainers.hyperparameters import OF_EVERY_METHOD, Hyperparameters
 from trainers.plugins.source import SOURCE, digest
 
+PARTS = "method_parts"  # of a method of others: a hash of what it is made of
 EPSILON, STRENGTH = "epsilon", "strength"  # stand beside the configuration, not in it
 # As in the first ledgers: named in every configuration, as null where the method has none.
 ALWAYS_NAMED = ("memory", "memory_batch", "trigger", "scale", "satisfied")
@@ -47,6 +49,8 @@ def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]
     }
     if study.network == "mlp":  # others the stream's description names, with a hash of pretrained weights
         config["hidden"] = study.architecture.hidden
+    # What the method is made of alone: a strategy trains nothing.
+    source = images.get(PLUGINS, {}).get(learner.method)
     tasks = study.stream_tasks(run.phase)
     return {
         "protocol": PROTOCOL_VERSION,
@@ -58,6 +62,7 @@ def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]
         "numeric_path": study.numeric_path,
         "transfer": measures_transfer(run.phase),
         **({STRENGTH: values[STRENGTH]} if STRENGTH in values else {}),
+        **({PARTS: digest(source)} if source else {}),
     }
 
 
@@ -93,7 +98,8 @@ def _determining(images: Mapping[str, Any]) -> dict[str, Any]:
 
     The files of a user's own stream are one hash.
     """
-    kept = {name: value for name, value in images.items() if name != "examples_per_task" or "at_most" not in images}
+    left_out = {PLUGINS} | ({"examples_per_task"} if "at_most" in images else set())
+    kept = {name: value for name, value in images.items() if name not in left_out}
     return kept | ({SOURCE: digest(kept[SOURCE])} if SOURCE in kept else {})
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from epsearch.cache import cache_folder
 from epsearch.machine import rounding, usable_cores
+from epsearch.plugins.loading import Plugin, at_fault, load_expected
 from trainers.cohort import Architecture, Cohort, CohortResult, Learner
 from trainers.notes import heard_by
 from trainers.numeric_path import NumericPath
@@ -56,6 +57,8 @@ class Job:
     """Jobs trained at a time."""
     checkpoints: str | None = None
     """Where runs are kept on their way: a folder or a URL that this process can reach, too; None for the cache."""
+    plugins: tuple[Plugin, ...] = ()
+    """Code of others that it needs."""
     certify: "Certify | None" = None
     """With what its one learner is compared, where it is trained once more, alone."""
 
@@ -118,7 +121,8 @@ def execute(job: Job, progress: Callable[[int], None] | None = None, place: Plac
     place: where that is. Raises what goes wrong, as it is: the runners make lines of that.
     """
     told: list[str] = []
-    with heard_by(told.append):
+    plugins = [load_expected(one, job.stream.beside) for one in job.plugins]
+    with heard_by(told.append), at_fault(plugins):
         result = _trained(job, progress, place)
     assert result.value is not None
     note = "\n".join(line for line in (result.value.note, *told) if line)

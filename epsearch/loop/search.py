@@ -18,7 +18,7 @@ from results.labels import count_text
 from results.ledger.record import Certificate, RunRecord
 from results.points import point_text
 from search_spaces.space import Point, Value
-from search_spaces.strategies import STRATEGIES
+from search_spaces.strategies import strategy
 from search_spaces.strategy import Best, Round
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class SearchLoop(Loop):
         A strategy that rules points out, however high their means are, decides alone where it searches now.
         """
         own = self.strategy.best
-        if STRATEGIES[self.study.strategy].decides_alone and own is not None:
+        if strategy(self.study.strategy).decides_alone and own is not None:
             return own
         found = [one.best for one in self.earlier if one.study.seeds == self.study.seeds]
         return max((best for best in (own, *found) if best is not None), key=lambda best: best.value, default=None)
@@ -177,7 +177,7 @@ class SearchLoop(Loop):
 
     def evaluated_content(self, point: Point) -> dict[str, Any]:
         """What determines the evaluation of a point, as `content` has it, with the first of its seeds."""
-        return content(self.study, self._images, self._run("eval", point, self.study.final_seeds[0]))
+        return content(self.study, self.images, self._run("eval", point, self.study.final_seeds[0]))
 
     def rounds(self) -> tuple[Round, ...]:
         """Those of this search, after those of earlier ones that it does not go through again.

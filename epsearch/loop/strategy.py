@@ -10,7 +10,7 @@ from epsearch.loop.race import Found, Scores
 from epsearch.study.kinds import Search
 from results.statistics.racing import adjusted_means
 from search_spaces.space import Point
-from search_spaces.strategies import STRATEGIES
+from search_spaces.strategies import strategy
 from search_spaces.strategy import Budget, Observation, Strategy
 
 
@@ -23,7 +23,7 @@ class Strategist:
 
     def __init__(self, study: Search, found: Found) -> None:
         self.strategy = make_strategy(study)
-        self._study, self._found, self._kind = study, found, STRATEGIES[study.strategy]
+        self._study, self._found, self._kind = study, found, strategy(study.strategy)
         self._planned = self._kind.planned(study.space, _budget(study)) if self._kind.planned else 0
 
     @property
@@ -105,7 +105,7 @@ class Strategist:
 
 def make_strategy(study: Search) -> Strategy:
     """A study's strategy, before its first round. Raises ValueError where it cannot search the space."""
-    kind = STRATEGIES[study.strategy]
+    kind = strategy(study.strategy)
     if kind.fits_with_torch:
         import torch
 

@@ -79,7 +79,7 @@ def table_rows(study: Table) -> tuple[Row, ...]:
 def _row(study: Table, name: str, own: dict[str, Value]) -> Row:
     """The study's settings name what each method has a value of its own for, unless that is to be tuned."""
     method = methods.method(name)
-    values = of_methods(study.dataset)[name] | vars(study.hyperparameters)
+    values = of_methods(study.dataset).get(name, {}) | vars(study.hyperparameters)
     values |= {field: value for one, field, value in study.settings if one == name}
     values |= own  # what makes the row another one wins over all
     given = {one.name: values[one.name] for one in method.hyperparameters if one.name in values}

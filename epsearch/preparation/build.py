@@ -20,6 +20,7 @@ from results.ledger.url import LedgerUrl
 from search_spaces.published.definition import load_definition
 from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
 from trainers.hyperparameters import Value
+from trainers.methods import own_hyperparameters
 
 AnyStudy = TypeVar("AnyStudy", bound=Study)
 
@@ -38,6 +39,8 @@ def build(kind: type[AnyStudy], given: Mapping[str, Any], config: Path | None = 
     values = usual | parsed
     if values["network"] != "resnet18" and "pretrained" not in parsed:
         values["pretrained"] = None  # the definition's are another network's
+    if "set" in values:
+        values["set"] = _own(values)
     if "settings" in values:
         values["settings"] = _settings(values, "settings" in parsed)
     # Now, so that the study says where its members were trained; its identity has the device, too.
@@ -55,7 +58,11 @@ def build(kind: type[AnyStudy], given: Mapping[str, Any], config: Path | None = 
 
 def places(given: Mapping[str, Any], config: Path | None = None) -> tuple[str | None, Path, LedgerUrl]:
     """(name, out folder, URL of the ledger) of a search; the name is None where none is given. Raises UsageError."""
-    parsed = {"out": options()["out"].default} | _parsed(Search, given, config)
+    named = ("name", "out", "storage")  # the others are read in the light of what the study is
+    written = ({} if config is None else file.read(config)) | {
+        name: one for name, one in given.items() if one is not None
+    }
+    parsed = {"out": options()["out"].default} | _values(Search, {one: written[one] for one in named if one in written})
     return parsed.get("name"), parsed["out"], ledger_url(parsed["out"], parsed.get("storage"))
 
 
@@ -64,7 +71,7 @@ def grow(stored: Search, given: Mapping[str, Any], config: Path | None = None) -
 
     Where it lies is not changed by what is given: it has been found there. Raises UsageError.
     """
-    parsed = _parsed(Search, given, config)
+    parsed = _parsed(Search, given, config, stored.method)
     # An interval that is given is to be searched, not what was searched before.
     parsed.setdefault("search", None if given.get("interval") is not None else stored.search)
     parsed["device"] = _device(parsed.get("device", stored.device))
@@ -100,13 +107,18 @@ def _name(dataset: str) -> str:
     return re.sub(r"[^\w.-]+", "-", own if colon else dataset)
 
 
-def _parsed(kind: type[Study], given: Mapping[str, Any], config: Path | None) -> dict[str, Any]:
-    """What the command line and the YAML file say, as fields have it, by name. Raises UsageError."""
+def _parsed(
+    kind: type[Study], given: Mapping[str, Any], config: Path | None, method: str | None = None
+) -> dict[str, Any]:
+    """What the command line and the YAML file say, as fields have it, by name; method: where they name none.
+
+    Raises UsageError.
+    """
     written = {} if config is None else file.read(config)
     for key in written:
         if key not in (allowed := kind.options()):
             raise UsageError(f"{config}: {unknown('option', key, allowed)}")
-    parsed = _values(kind, {**written, **{name: value for name, value in given.items() if value is not None}})
+    parsed = _values(kind, {**written, **{name: value for name, value in given.items() if value is not None}}, method)
     if given.get("interval") is not None:
         if given.get("search") is not None:
             raise UsageError("interval is that of ε alone; give it within --search, like epsilon=0..0.5")
@@ -114,11 +126,17 @@ def _parsed(kind: type[Study], given: Mapping[str, Any], config: Path | None) ->
     return parsed
 
 
-def _values(kind: type[Study], written: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields' values of options as they are written; None is not given."""
+def _values(kind: type[Study], written: Mapping[str, Any], method: str | None = None) -> dict[str, Any]:
+    """The fields' values of options as they are written; None is not given. method: where none is."""
     known = kind.options()
+    usual = known["method"].default if "method" in known else None
+    method = method or usual
+    if usual and written.get("method") is not None:
+        method = known["method"].parse(written["method"])  # before what is read in its light, wherever that stands
     return {
-        name: known[one_of(name, "option", known)].parse(value) for name, value in written.items() if value is not None
+        name: known[one_of(name, "option", known)].parse(value, method)
+        for name, value in written.items()
+        if value is not None
     }
 
 
@@ -145,6 +163,12 @@ def _settings(values: Mapping[str, Any], given: bool) -> tuple[tuple[str, str, V
     own = {(name, field): value for name in values["methods"] for field, value in known.get(name, {}).items()}
     own |= {(name, field): value for name, field, value in values["settings"]}
     return tuple((name, field, value) for (name, field), value in own.items())
+
+
+def _own(values: Mapping[str, Any]) -> tuple[tuple[str, Value], ...]:
+    """Of the hyperparameters that the method alone has, the values that are given, else the declared ones."""
+    given = dict(values["set"])
+    return tuple((one.name, given.get(one.name, one.default)) for one in own_hyperparameters(values["method"]).values())
 
 
 def _device(wanted: str) -> str:

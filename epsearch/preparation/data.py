@@ -4,6 +4,8 @@ from typing import Any, NamedTuple, cast
 
 from epsearch.events import Events
 from epsearch.failures.errors import UsageError, refused
+from epsearch.plugins.loading import PLUGINS, loaded
+from epsearch.plugins.naming import shadowed
 from epsearch.preparation.checks import CHECKS
 from epsearch.preparation.images import decode_for, look_for
 from epsearch.study.description import Disjointness, Study
@@ -38,7 +40,22 @@ def prepare(study: Study, events: Events) -> Prepared:
     say_size(study, events)
     decode_for(study, events)
     stream, proof = open_evaluation(study)
-    return Prepared(stream, stream.describe() | network, proof)
+    return Prepared(stream, stream.describe() | network | plugins(study, events), proof)
+
+
+def plugins(study: Study, events: Events) -> dict[str, Any]:
+    """What code of others is made of, as it is now, for the description of the stream; what only shows is tried, too.
+
+    Raises UsageError where some cannot be loaded.
+    """
+    for kind, names in (("metric", study.add_metrics), ("figure", study.add_figures)):
+        for name in names:
+            loaded(kind, name)
+    for name, kind in study.code().items():
+        if (other := shadowed(kind, name)) is not None:
+            events.warning(f"{kind} {name} is epsearch's own; that of {other.package} is {other.reference}")
+    found = {name: dict(loaded(kind, name).parts) for name, kind in study.plugged().items()}
+    return {PLUGINS: found} if found else {}
 
 
 def say_size(study: Study, events: Events) -> None:

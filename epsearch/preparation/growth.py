@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, cast
 
 from epsearch.failures.errors import UsageError, refused
 from epsearch.ledger.damage import Unreadable, reading
+from epsearch.plugins.loading import all_parts
 from epsearch.preparation.build import restore
 from epsearch.study.description import Disjointness, Study
 from epsearch.study.kinds import ASKED, Search
@@ -15,7 +16,7 @@ from results.ledger.errors import StoreUnavailable, conflict
 from results.ledger.store import Store, StoreError, StudyRow
 from results.ledger.url import LedgerUrl
 from trainers.plugins.calls import listed
-from trainers.plugins.source import SOURCE, changed
+from trainers.plugins.source import changed
 
 # What may change when a search grows; everything else would make its runs another study's.
 GROWS = ("strategy", "strategy_seed", "search", "interval", "race", "repeats", "points", "seeds", "eval_seeds")
@@ -72,8 +73,8 @@ def keep(
     """
     described = _described(study, images, proof)
     # Apart from what identifies the study: it may change with every run.
-    asked = {name: getattr(study, name) for name in ASKED if hasattr(study, name)}
     row = find(store, study.name)
+    asked = _asked(study, {} if row is None else row.config)
     if row is None:
         if write:
             store.save_study(study.name, described | asked)
@@ -97,6 +98,13 @@ def keep(
     if write:
         store.change_study(row, described)
     return read(StudyRow(row.name, described, row.created), study.storage, study.out).earlier
+
+
+def _asked(study: Study, before: Mapping[str, Any]) -> dict[str, Any]:
+    """What a ledger keeps of the newest run; a list that is empty only where it was not before."""
+    known = study.options()
+    shown = {name: known[name].show(study.value(name)) for name in ASKED if name in known}
+    return {name: value for name, value in shown.items() if value != [] or name in before}
 
 
 def _described(study: Study, images: Mapping[str, Any], proof: Disjointness) -> dict[str, Any]:
@@ -131,13 +139,18 @@ def check_growth(old: Search, new: Search) -> None:
 
 def _check_source(store: Store, name: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:
     """A user's own code that has changed would make the study another one. Raises UsageError."""
-    files = changed(there.get(SOURCE, {}), here.get(SOURCE, {}))
-    if files and SOURCE in here:
+    files = changed(_parts(there), _parts(here))
+    if files and _parts(here):
         free = next(f"{name}-{number}" for number in itertools.count(2) if store.study(f"{name}-{number}") is None)
         raise UsageError(
             f"study {name!r} was made with another {listed(files)}; it can be shown and reported, but not gone on "
             f"with: put the source back, or choose another --name, such as --name {free}"
         )
+
+
+def _parts(images: Mapping[str, Any]) -> dict[str, str]:
+    """All that code of others is made of, by name, in the description of a stream."""
+    return {name: part for parts in all_parts("", images).values() for name, part in parts.items()}
 
 
 def _grows(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:

@@ -9,6 +9,7 @@ from epsearch.failures.errors import UsageError, unknown
 from epsearch.findings.facts import facts, verified
 from epsearch.findings.reports import REPORTS
 from epsearch.loop.base import Loop
+from epsearch.plugins.adding import added
 from epsearch.publishing.live import Live
 from epsearch.publishing.points import published
 from epsearch.publishing.told import Told
@@ -26,20 +27,21 @@ def publish(loop: Loop, tool: str, where: str, artifacts: Path) -> Told:
     """
     if tool not in TOOLS:
         raise UsageError(unknown("tool", tool, TOOLS))
-    found = published(loop)
-    if tool == TENSORBOARD:
-        from epsearch.publishing import tensorboard
+    with added(loop.study.shown()):
+        found = published(loop)
+        if tool == TENSORBOARD:
+            from epsearch.publishing import tensorboard
 
-        return tensorboard.publish(found, Path(where))
-    with tempfile.TemporaryDirectory() as folder:
-        files = _report(loop, Path(folder) / loop.study.name)
-        if tool == MLFLOW:
-            from epsearch.publishing import mlflow
+            return tensorboard.publish(found, Path(where))
+        with tempfile.TemporaryDirectory() as folder:
+            files = _report(loop, Path(folder) / loop.study.name)
+            if tool == MLFLOW:
+                from epsearch.publishing import mlflow
 
-            return mlflow.publish(found, where, files)
-        from epsearch.publishing import optuna
+                return mlflow.publish(found, where, files)
+            from epsearch.publishing import optuna
 
-        return optuna.publish(found, where, files, artifacts)
+            return optuna.publish(found, where, files, artifacts)
 
 
 def live(target: str, tell: Callable[[str], None] = lambda line: None) -> Live:

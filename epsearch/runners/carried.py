@@ -55,8 +55,8 @@ def received(carried: Carried, pretrained: str | None) -> None:
 
 def runtime_env(study: "Study", folder: Path) -> dict[str, Any]:
     """Ray's runtime environment of workers; a user's own module is put together in `folder`. Raises OSError."""
-    module, own, _ = study.dataset.partition(":")
-    places = [] if not own or study.dataset.startswith("folder:") else _places(module)
+    named = [name for name in (study.dataset, *study.plugged()) if ":" in name and not name.startswith("folder:")]
+    places = dict.fromkeys(place for name in named for place in _places(name.partition(":")[0]))
     for place in places:
         target = folder / MODULES / place.name
         if place.is_dir():

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 
+from epsearch.plugins.adding import added
 from epsearch.service import answers
 from epsearch.service.answers import Answer
 from epsearch.service.found import Findings
@@ -119,7 +120,8 @@ def _results(api: APIRouter, service: Service) -> None:
     def runs(name: Name, format: Literal["json", "csv", "parquet"] = "json") -> Response:
         """Every member that is in the ledger, one row each, with its metrics."""
         found = reporter.found(name)
-        table = runs_table(found.records)
+        with added({} if found.results is None else found.results.config):
+            table = runs_table(found.records)
         headers = {"Content-Disposition": f'attachment; filename="{re.sub(r"[^a-zA-Z0-9.-]", "_", name)}.{format}"'}
         if format == "csv":
             text = table.to_csv(index=False, lineterminator="\n")

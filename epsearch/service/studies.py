@@ -18,6 +18,7 @@ from epsearch.control.resuming import stored
 from epsearch.failures.errors import Unavailable, UsageError, brief, refused, unknown
 from epsearch.findings.listing import UNKNOWN, Listed, listed
 from epsearch.ledger.damage import Unreadable
+from epsearch.plugins.kinds import NAMING
 from epsearch.preparation import growth
 from epsearch.preparation.build import build
 from epsearch.service.settings import Settings
@@ -238,9 +239,20 @@ class Studies:
         checked = dict(options)
         if (dataset := checked.get("dataset")) is not None:
             checked["dataset"] = self._dataset(str(dataset))
+        for option in NAMING:
+            if ":" in str(checked.get(option, "")):
+                self._allow_modules(option, checked[option])
         if checked.get("pretrained") not in (None, "none", "imagenet"):
             raise UsageError(f"pretrained must be none or imagenet here, got {brief(checked['pretrained'])}")
         return checked
+
+    def _allow_modules(self, option: str, value: Any) -> None:
+        """Raises UsageError where this service was not started to allow code that a client names."""
+        if not self.settings.modules:
+            raise UsageError(
+                f"{option.replace('_', '-')} {brief(value)} runs code of this machine, which this service was not "
+                "started to allow (--allow-modules)"
+            )
 
     def _dataset(self, dataset: str) -> str:
         """A registered name as it is, folder:NAME below the roots, a module only where that is allowed."""
@@ -249,11 +261,7 @@ class Studies:
             with refused(UnknownDataset):  # before it is looked for among the folders of this machine
                 return load_definition(dataset).name
         if kind != "folder":
-            if not self.settings.modules:
-                raise UsageError(
-                    f"dataset {brief(dataset)} runs code of this machine, which this service was not started to allow "
-                    "(--allow-modules)"
-                )
+            self._allow_modules("dataset", dataset)
             return dataset
         for root in self.settings.roots:
             with suppress(OSError, ValueError, RuntimeError):  # what cannot be a name, and links in a circle

@@ -95,7 +95,7 @@ class Reruns(Loop):
         return [([run], Certify((), before.get(self._key(run), ""))) for run in runs]
 
     def _keep(self, job: Job, result: JobResult) -> None:
-        (record,) = records(job, result, [content(self.study, self._images, run) for run in job.runs])
+        (record,) = records(job, result, [content(self.study, self.images, run) for run in job.runs])
         self.records[record.key], self.results[record.key] = record, result
         if record.key in self._before:
             self.certificates[record.key] = compare(self._before[record.key], result, RERUN)

@@ -17,7 +17,7 @@ from epsearch.study.published import published
 from results.ledger.url import LedgerUrl
 from trainers.cohort import Architecture
 from trainers.hyperparameters import Hyperparameters
-from trainers.methods import METHODS, hyperparameters
+from trainers.methods import METHODS, PLUGGED, hyperparameters
 
 if TYPE_CHECKING:
     from trainers.streams import StreamRequest
@@ -107,6 +107,10 @@ class Study:
     """Folder of the datasets."""
     checkpoints: str | None
     """Absolute path of a folder, or a URL without credentials; None for the cache folder."""
+    add_metrics: tuple[str, ...]
+    """Metrics of others, module:attribute, that tables show behind ours."""
+    add_figures: tuple[str, ...]
+    """Figures of others, module:attribute, that reports show."""
     hyperparameters: Hyperparameters
     """Values for all methods that have them, where they are not searched or given for one method.
 
@@ -151,8 +155,8 @@ class Study:
 
     @classmethod
     def trainable(cls) -> tuple[str, ...]:
-        """Names of the methods that it may train."""
-        return tuple(METHODS)
+        """Names of the methods that it may train, of others those that are loaded."""
+        return (*METHODS, *PLUGGED)
 
     def identity(self) -> dict[str, Any]:
         """What makes the study this one, JSON-able: everything that can change a figure, nothing that cannot.
@@ -187,6 +191,14 @@ class Study:
     def to_yaml(self) -> str:
         """The study as a file that the same command reads back with `--config`."""
         return str(yaml.safe_dump(self.shown(), sort_keys=False, allow_unicode=True, default_flow_style=None))
+
+    def code(self) -> dict[str, str]:
+        """What its figures depend on besides the stream that may be a plug-in: name -> kind of plug-in."""
+        return {self.network: "network"}
+
+    def plugged(self) -> dict[str, str]:
+        """That of it which is: module:attribute -> kind."""
+        return {name: kind for name, kind in self.code().items() if ":" in name}
 
     def stream_tasks(self, phase: str) -> range:
         """Tasks of D^CV ("cv") or D^EV ("eval"), numbered in the whole stream."""

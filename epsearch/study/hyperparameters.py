@@ -4,23 +4,26 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from epsearch.failures.errors import UsageError, brief, refused
+from epsearch.failures.errors import UsageError, brief, refused, unknown
 from epsearch.study import limits
-from epsearch.study.parsers import listed, one_of
+from epsearch.study.parsers import hyperparameter, listed, one_of
 from search_spaces.space import Parameter, Space, Value
 from trainers.hyperparameters import Hyperparameter
-from trainers.methods import hyperparameters
+from trainers.hyperparameters import Value as Given
+from trainers.methods import hyperparameters, own_hyperparameters
 
 EPSILON = "epsilon"
 FORMS = "LOW..HIGH, log:LOW..HIGH or A,B,…"
+MOST = 32  # hyperparameters that a study gives values to: far more than anybody searches
 
 
-def searched(name: str) -> Hyperparameter:
+def searched(name: str, method: str | None = None) -> Hyperparameter:
     """The declaration as a search may try it: `all` is no number, and what switches a method off is no value of it.
 
-    Raises UsageError, with the nearest name, where no method has such a hyperparameter.
+    method: whose own hyperparameters are known, too, where it is not ours. Raises UsageError, with the nearest name,
+    where no method has such a hyperparameter.
     """
-    known = hyperparameters()
+    known = hyperparameters() | ({} if method is None else own_hyperparameters(method))
     one = known[one_of(name, "hyperparameter", known)]
     return replace(one, low=one.low if one.search_low is None else one.search_low, all_for_none=False)
 
@@ -35,19 +38,19 @@ def _allowed(one: Hyperparameter) -> str:
 
 
 @refused(ValueError)
-def space(value: Any, name: str) -> Space:
+def space(value: Any, name: str, method: str | None = None) -> Space:
     """What is searched, from `lr=log:0.003..0.3 memory=10,25` or a list of such.
 
-    name: as messages call the option. Raises UsageError for a part that is not NAME=VALUES, a hyperparameter that is
-    unknown or stands there twice, and a value that it cannot have.
+    name: as messages call the option; method: the study's. Raises UsageError for a part that is not NAME=VALUES, a
+    hyperparameter that is unknown or stands there twice, and a value that it cannot have.
 
     >>> str(space("epsilon=0..0.5", "search").parameters[0])
     'epsilon=0..0.5'
     """
     parts = listed(value, separator=None)
-    if len(parts) > (most := len(hyperparameters())):
-        raise UsageError(f"{name} takes each of {most} hyperparameters once, got {len(parts)} parts")
-    return Space(tuple(_parameter(str(part)) for part in parts))
+    if len(parts) > MOST:
+        raise UsageError(f"{name} takes at most {MOST} hyperparameters, each once, got {len(parts)} parts")
+    return Space(tuple(_parameter(str(part), method) for part in parts))
 
 
 def space_shown(value: Space) -> list[str]:
@@ -55,13 +58,42 @@ def space_shown(value: Space) -> list[str]:
     return [str(parameter) for parameter in value.parameters]
 
 
-def _parameter(text: str) -> Parameter:
+@refused(ValueError)
+def own_values(value: Any, name: str, method: str | None = None) -> tuple[tuple[str, Given], ...]:
+    """Values of a method's own hyperparameters, from `pull=0.5 when=odd` or a YAML mapping of the same.
+
+    name: as messages call the option; method: the study's. Raises UsageError for what is not NAME=VALUE, unknown, given
+    twice or cannot be.
+    """
+    pairs = value.items() if isinstance(value, dict) else [str(one).split("=", 1) for one in listed(value, None)]
+    own, found = {} if method is None else own_hyperparameters(method), dict[str, Given]()
+    for pair in pairs:
+        if len(pair) != 2:
+            raise UsageError(f"{name} takes NAME=VALUE, got {brief('='.join(pair))}")
+        one = str(pair[0]).strip().replace("-", "_")
+        if one not in own and one in hyperparameters():
+            raise UsageError(f"{name} is for what a method of others has alone; {one} is --{one.replace('_', '-')}")
+        if one not in own:
+            none = f"{method} has no hyperparameter that is no option"
+            raise UsageError(f"{name}: {unknown('hyperparameter', one, own) if own else none}, got {one}")
+        if one in found:
+            raise UsageError(f"{name} gives {one} twice")
+        found[one] = hyperparameter(pair[1], one, own[one])
+    return tuple(found.items())
+
+
+def own_shown(value: tuple[tuple[str, Given], ...]) -> dict[str, Given]:
+    """The inverse of `own_values`."""
+    return dict(value)
+
+
+def _parameter(text: str, method: str | None) -> Parameter:
     """One part of a space, NAME=VALUES. Raises UsageError; ValueError where the ends or choices do not make a space."""
     name, _, values = text.partition("=")
     name = name.strip().replace("-", "_")
     if not values:
         raise UsageError(f"search takes NAME={FORMS}, got {brief(text)}")
-    one = searched(name)
+    one = searched(name, method)
     # Of words there is no interval.
     if (ends := re.fullmatch(r"(log:)?(.+)\.\.(.+)", values)) and not one.choices:
         low, high = (_value(one, part) for part in ends.groups()[1:])

@@ -1,6 +1,7 @@
 """What is asked for: frozen descriptions of a search, a comparison of methods, and a study of the memory."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from epsearch.study.description import OF_FIRST_LEDGERS, Study
 from epsearch.study.hyperparameters import EPSILON
@@ -11,7 +12,7 @@ from trainers.methods import METHODS, hyperparameters, method
 from trainers.methods.rules import SAMPLED
 
 # No figure depends on it, but whether a study is finished does: a ledger keeps what the newest run asked for.
-ASKED = ("certify",)
+ASKED = ("certify", "add_metrics", "add_figures")
 
 
 @dataclass(frozen=True, init=False)
@@ -30,6 +31,8 @@ class Search(Study):
     """A name of `search_spaces.strategies.STRATEGIES`."""
     search: Space | None
     """What is searched; None for ε over `interval`."""
+    set: tuple[tuple[str, Value], ...]
+    """(name, value) of hyperparameters that the method alone has, being one of others: all of them."""
     strategy_seed: int
     """Of strategies that draw at random."""
     race: bool
@@ -57,13 +60,22 @@ class Search(Study):
         """What is searched. ε = 0 of ε-SOFT-GEM stands apart: it is A-GEM, another formula."""
         # Apart, as a curve over ε must not be fitted through a point of another formula.
         asked = self.search or Space((Parameter(EPSILON, *self.interval),))
-        apart = (0.0,) if self.method in METHODS and METHODS[self.method].at_zero else ()
+        apart = (0.0,) if method(self.method).at_zero else ()
         return Space(tuple(replace(one, apart=apart) if one.name == EPSILON else one for one in asked.parameters))
 
     @property
     def final_seeds(self) -> tuple[int, ...]:
         """Seeds of the evaluation."""
         return self.seeds if self.eval_seeds is None else self.eval_seeds
+
+    def code(self) -> dict[str, str]:
+        """Also its method and its strategy."""
+        return super().code() | {self.method: "method", self.strategy: "strategy"}
+
+    def value(self, name: str) -> Any:
+        """Also of a hyperparameter that the method alone has."""
+        own = dict(self.set)
+        return own[name] if name in own else super().value(name)
 
     def stream_seeds(self, phase: str) -> tuple[int, ...]:
         """Seeds that may be trained on D^CV ("cv") or D^EV ("eval"): of "eval", the search's only where that scores."""
@@ -121,6 +133,10 @@ class Table(Study):
     settings: tuple[tuple[str, str, Value], ...]
     """(method, hyperparameter, value) of what a method has a value of its own for."""
 
+    def code(self) -> dict[str, str]:
+        """Also its methods."""
+        return super().code() | dict.fromkeys(self.methods, "method")
+
 
 @dataclass(frozen=True, init=False)
 class Comparison(Table):
@@ -159,13 +175,13 @@ class MemoryStudy(Table):
     @classmethod
     def takes(cls) -> tuple[str, ...]:
         """Those of its methods; not what each has a value of its own for, nor the memory, which is compared."""
-        own = {one.name for name in cls.trainable() for one in METHODS[name].hyperparameters if not one.per_method}
+        own = {one.name for name in cls.trainable() for one in method(name).hyperparameters if not one.per_method}
         return tuple(name for name in hyperparameters() if name in own - {"memory"})
 
     @classmethod
     def trainable(cls) -> tuple[str, ...]:
         """Methods that draw from a memory of so many examples per class and task: those of the paper's memory study."""
-        return tuple(name for name, one in METHODS.items() if one.memory == SAMPLED)
+        return tuple(name for name in super().trainable() if method(name).memory == SAMPLED)
 
 
 KINDS: dict[str, type[Study]] = {kind.kind: kind for kind in (Search, Comparison, MemoryStudy)}

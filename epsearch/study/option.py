@@ -19,8 +19,10 @@ class Option:
     """With underscores, as the field of the description has it."""
     default: Any
     """The field's value where neither the user nor the dataset's definition gives one."""
-    convert: Callable[[Any, str], Any]
-    """From `study/parsers.py`: (text or YAML value, the name that messages use) -> the field's value, or UsageError."""
+    convert: Callable[..., Any]
+    """From `study/parsers.py`: (text or YAML value, the name that messages use) -> the field's value, or UsageError;
+    `of_method`: also handed the name of the study's method.
+    """
     help: str
     identifies: bool = True
     """Whether it can change a study's figures; the others say how and where it runs."""
@@ -35,16 +37,22 @@ class Option:
     studies keep their identity.
     """
 
+    of_method: bool = False
+    """Whether what it may be depends on the study's method."""
+
     @property
     def flag(self) -> str:
         """The option on the command line, with hyphens."""
         return "--" + self.name.replace("_", "-")
 
-    def parse(self, value: Any) -> Any:
-        """Returns the field's value of a text or a YAML value. Raises UsageError, one line."""
+    def parse(self, value: Any, method: str | None = None) -> Any:
+        """Returns the field's value of a text or a YAML value. Raises UsageError, one line.
+
+        method: the study's, None where there is none or it is not known.
+        """
         name = self.flag.removeprefix("--")
         try:
-            return self.convert(value, name)
+            return self.convert(value, name, method) if self.of_method else self.convert(value, name)
         except (ValueError, OverflowError):  # a file's number of more digits than Python turns into a text
             raise UsageError(f"{name} cannot be {brief(value)}") from None
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from epsearch.cache import cache_folder
 from epsearch.ledger.location import storage
 from epsearch.study import limits
+from epsearch.study import names as named
 from epsearch.study import parsers as of
-from epsearch.study.hyperparameters import space, space_shown
+from epsearch.study.hyperparameters import own_shown, own_values, space, space_shown
 from epsearch.study.option import Option
 from search_spaces.strategies import STRATEGIES
 from trainers.cohort import NETWORKS
@@ -21,15 +22,20 @@ FIRST: tuple[Option, ...] = (
     Option(
         "dataset",
         "permuted_digits",
-        of.dataset,
+        named.dataset,
         "Stream of tasks: a name of `epsearch datasets`; folder:PATH, class folders or a zip of them; module:factory.",
     ),
-    Option("method", "soft_agem", of.method, f"Method whose hyperparameter is searched: {', '.join(METHODS)}."),
+    Option(
+        "method",
+        "soft_agem",
+        named.method,
+        f"Method whose hyperparameter is searched: {', '.join(METHODS)}; or module:attribute.",
+    ),
     Option(
         "strategy",
         "narrowing",
-        partial(of.one_of, allowed=STRATEGIES),
-        f"How the search chooses the values of the next round: {', '.join(STRATEGIES)}.",
+        partial(named.plugin, kind="strategy", known=STRATEGIES),
+        f"How the search chooses the values of the next round: {', '.join(STRATEGIES)}; or module:attribute.",
         later=True,
     ),
     Option(
@@ -39,6 +45,16 @@ FIRST: tuple[Option, ...] = (
         "What is searched, like epsilon=0..1 or lr=log:0.003..0.3 memory=10,25,50. [default: ε over --interval]",
         write=space_shown,
         later=True,
+        of_method=True,
+    ),
+    Option(
+        "set",
+        (),
+        own_values,
+        "Values of hyperparameters that a method of others alone has, like pull=0.5 when=odd. [default: as it says]",
+        write=own_shown,
+        later=True,
+        of_method=True,
     ),
     Option(
         "strategy_seed",
@@ -57,7 +73,7 @@ FIRST: tuple[Option, ...] = (
     Option(
         "methods",
         None,
-        of.methods,
+        named.methods,
         "Methods with commas between, or all. [default: all that have published settings on the dataset]",
         write=list,
     ),
@@ -143,9 +159,9 @@ OTHERS: tuple[Option, ...] = (
     Option(
         "settings",
         (),
-        of.settings,
+        named.settings,
         "Learning rates and λ of methods, like ewc.lr=0.01,ewc.strength=100. [default: the dataset's]",
-        write=of.settings_shown,
+        write=named.settings_shown,
     ),
     Option(
         "tune",
@@ -223,12 +239,7 @@ OTHERS: tuple[Option, ...] = (
         identifies=False,
     ),
     Option(
-        "out",
-        Path("runs"),
-        of.path,
-        "Folder for the ledger and the reports.",
-        identifies=False,
-        write=of.path_shown,
+        "out", Path("runs"), of.path, "Folder for the ledger and the reports.", identifies=False, write=of.path_shown
     ),
     Option(
         "storage",
@@ -247,6 +258,22 @@ OTHERS: tuple[Option, ...] = (
         write=of.path_shown,
     ),
     Option(
+        "add_metrics",
+        (),
+        partial(named.plugins, kind="metric"),
+        "Metrics of others that tables show behind ours: module:attribute, with commas between. [default: none]",
+        identifies=False,
+        write=list,
+    ),
+    Option(
+        "add_figures",
+        (),
+        partial(named.plugins, kind="figure"),
+        "Figures of others that the report shows: module:attribute, with commas between. [default: none]",
+        identifies=False,
+        write=list,
+    ),
+    Option(
         "checkpoints",
         None,
         of.place,
@@ -254,26 +281,6 @@ OTHERS: tuple[Option, ...] = (
         identifies=False,
     ),
 )
-
-
-HELP_GROUPS = {
-    "What is searched": (
-        *("search", "interval", "strategy", "strategy_seed", "repeats", "points"),
-        *("race", "score_on"),
-    ),
-    "Stream": (
-        *("dataset", "data_dir", "tasks", "cv_tasks", "classes_per_task", "image_size", "examples_per_task"),
-        "skip_corrupt",
-    ),
-    "Seeds and evaluation": ("seeds", "eval_seeds", "certify"),
-    "Where and how it runs": (
-        *("runner", "workers", "time_budget", "address", "task_timeout", "device", "precision", "numeric_path"),
-        "checkpoints",
-    ),
-    "Output": ("name", "out", "storage"),
-}
-"""How `--help` groups options by subject; all others, hyperparameters among them, are of `OF_METHODS`."""
-OF_METHODS = "Method and training"
 
 
 def options() -> dict[str, Option]:

@@ -13,13 +13,9 @@ from typing import Any
 from epsearch.failures.errors import UsageError, brief, refused, unknown
 from epsearch.study import limits
 from results.ledger.url import LedgerUrl
-from search_spaces.published.definition import UnknownDataset, load_definition
 from trainers.hyperparameters import Hyperparameter, Value
-from trainers.methods import METHODS, hyperparameters
 from trainers.numeric_path import NumericPath
 
-# By the methods of a comparison, which is paired: they see the same mini-batches, and keep as many examples.
-SHARED = ("batch_size", "memory")
 UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 DURATION = re.compile("".join(rf"(?:(?P<{unit}>[0-9]{{1,9}}){unit})?" for unit in UNITS))
 
@@ -60,22 +56,6 @@ def some_of(value: Any, name: str, allowed: Collection[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one_of(str(part).strip(), name, allowed) for part in listed(value)))
 
 
-@refused(UnknownDataset)
-def dataset(value: Any, name: str) -> str:
-    """A dataset's name, folder:/path (made absolute) or module:factory."""
-    kind, colon, rest = str(value).partition(":")
-    if colon and not (kind and rest):
-        raise UsageError(f"{name} must be a name, folder:PATH or module:factory, got {value!r}")
-    if kind == "folder":
-        return f"folder:{path(rest, name).absolute()}"
-    try:
-        return load_definition(str(value)).name
-    except UnknownDataset as error:
-        if os.path.isdir(str(value)):  # unlike Path's, it answers for what cannot be a name, too
-            raise UsageError(f"no dataset {value!r}; the images of the folder {value} are folder:{value}") from error
-        raise
-
-
 def pretrained(value: Any, name: str) -> str | None:
     """Weights: imagenet, none (which is None), or a file's path (made absolute, as workers have other folders)."""
     known = {"none": None, "imagenet": "imagenet"}
@@ -105,21 +85,6 @@ def duration_shown(seconds: float) -> str:
             parts.append(f"{left // size}{unit}")
             left %= size
     return "".join(parts)
-
-
-def method(value: Any, name: str = "method") -> str:
-    """A method's name, in which '-' and '_' are the same."""
-    return one_of(str(value).replace("-", "_"), name, METHODS)
-
-
-def methods(value: Any, name: str) -> tuple[str, ...]:
-    """Some methods, each once: a list, names with commas between, or all."""
-    if value == "all":
-        return tuple(METHODS)
-    names = [method(str(part).strip()) for part in listed(value)]
-    if not names or len(set(names)) < len(names):
-        raise UsageError(f"{name} must be different names with commas between, or all; got {value!r}")
-    return tuple(names)
 
 
 def listed(value: Any, separator: str | None = ",") -> list[Any]:
@@ -155,37 +120,6 @@ def hyperparameter(value: Any, name: str, one: Hyperparameter) -> Value:
         allowed = f"<= {limits.FLOAT:g}" if number > one.high == limits.FLOAT else one.allowed
         raise UsageError(f"{name} must be a number {allowed}, got {brief(value)}")
     return number
-
-
-def settings(value: Any, name: str) -> tuple[tuple[str, str, Value], ...]:
-    """(method, hyperparameter, value) from ewc.lr=0.01,ewc.strength=100 or a YAML mapping of the same.
-
-    Raises UsageError for what is unknown or given twice, and for what the methods of a comparison share: they would not
-    see the same mini-batches and memories.
-    """
-    pairs = list(value.items()) if isinstance(value, dict) else [part.split("=") for part in str(value).split(",")]
-    parsed: dict[tuple[str, str], Value] = {}
-    for pair in pairs:
-        target, dot, field = str(pair[0]).strip().rpartition(".")
-        if len(pair) != 2 or not dot:
-            raise UsageError(
-                f"{name} takes METHOD.HYPERPARAMETER with a value, like ewc.strength=100; "
-                f"got {'='.join(map(str, pair))!r}"
-            )
-        of, field = method(target.strip()), field.replace("-", "_")
-        # All but what the steps and the memories of all methods share.
-        allowed = [one.name for one in METHODS[of].hyperparameters if one.name not in SHARED]
-        if field not in allowed:
-            raise UsageError(f"method {of!r}: {unknown('hyperparameter', field, allowed)} ({name})")
-        if (of, field) in parsed:
-            raise UsageError(f"{name} name {of}.{field} twice: {value!r}")
-        parsed[of, field] = hyperparameter(pair[1], f"{of}.{field}", hyperparameters()[field])
-    return tuple((of, field, one) for (of, field), one in parsed.items())
-
-
-def settings_shown(value: tuple[tuple[str, str, Value], ...]) -> dict[str, Value]:
-    """The inverse of `settings`."""
-    return {f"{name}.{field}": number for name, field, number in value}
 
 
 def seeds(value: Any, name: str) -> tuple[int, ...]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from search_spaces.published.definition import load_definition
 from trainers.hyperparameters import Value
-from trainers.methods import hyperparameters
+from trainers.methods import PLUGGED, hyperparameters
 
 
 def published(dataset: str, method: str | None = None) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def _hyperparameters(dataset: str, method: str | None) -> dict[str, Value]:
     definition = load_definition(dataset)
     of_all = {one: getattr(definition, one.published, None) for one in hyperparameters().values() if one.published}
     values = {one.name: one.default if value is None else value for one, value in of_all.items()}
-    if method is not None:
+    if method is not None and method not in PLUGGED:  # nothing is published of methods of others
         definition.method(method)  # raises where the sources give none
         values |= of_methods(dataset)[method]
     return values

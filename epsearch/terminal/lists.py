@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # a list of studies is printed without what other commands ne
     from epsearch.api import Dataset
     from epsearch.doctor import Check
     from epsearch.loop.base import Loop
+    from epsearch.plugins.naming import Provided
     from epsearch.preparation.images import Prepared
     from epsearch.study.description import Study
     from trainers.streams.images.inspection import Inspection
@@ -94,6 +95,13 @@ def _line(row: Listed) -> tuple[str, ...]:
 def datasets(rows: "Sequence[Dataset]") -> RenderableType:
     """One line a dataset: name, title, whether it is there, and where."""
     return table(rows, "dataset", "what it is", "status", "where")
+
+
+def plugins(rows: "Sequence[Provided]") -> RenderableType:
+    """One line a plug-in: what it is, its name, what that stands for, and whose it is."""
+    if not rows:
+        return Text("no installed package provides a plug-in; module:attribute names one of your own")
+    return table(rows, "kind", "name", "stands for", "package", "note")
 
 
 def prepared(found: "Prepared") -> RenderableType:

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from epsearch.api import Outcome
 from epsearch.findings.found import SideBySide
+from epsearch.plugins.adding import added
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
 from epsearch.terminal.consoles import Fitting, table
 from results.labels import count_text, duration_text, mean_std_text
@@ -49,18 +50,20 @@ def shown(result: Outcome) -> RenderableType:
     trained = f"{count_text(effort.trained, 'member')} trained, {effort.reused} from the ledger"
     kind = SHOWN[result.study.kind]
     notes = (Text(note, style="yellow") for note in kind.notes(result.results))
-    return Group(
-        *kind.parts(result.results), *notes, _report(result.report, f"   ({trained}, {duration_text(effort.seconds)})")
-    )
+    with added(result.results.config):
+        parts = kind.parts(result.results)
+    return Group(*parts, *notes, _report(result.report, f"   ({trained}, {duration_text(effort.seconds)})"))
 
 
 def as_json(result: Outcome) -> dict[str, Any]:
     """The same as one JSON object; metrics in the paper's units, missing values null."""
     results, kind = result.results, SHOWN[result.study.kind]
+    with added(results.config):
+        told = kind.as_json(results)
     return {
         "name": results.name,
         "dataset": results.dataset,
-        **kind.as_json(results),
+        **told,
         "notes": list(kind.notes(results)),
         "config": results.config,
         "report": str(result.report),

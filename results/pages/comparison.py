@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from results.figures import over_tasks, transfer
+from results.figures import added, over_tasks, transfer
 from results.html import appendix, page
 from results.labels import count_text, dataset_label, number_text
 from results.metrics import METRICS
@@ -48,6 +48,7 @@ def figures(comparison: ComparisonResults) -> Figures:
         "accuracy_curve": (over_tasks, over_tasks.numbers(rows, "A_k")),
         "forgetting_curve": (over_tasks, over_tasks.numbers(rows, "F_k")),
         "transfer": (transfer, transfer.numbers(comparison_table(comparison))),
+        **added.numbers(comparison),
     }
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from results.figures import memory_panels
+from results.figures import added, memory_panels
 from results.html import appendix, page
 from results.labels import count_text, dataset_label, settings_text
 from results.pages.cells import beside_print, warnings
@@ -40,7 +40,7 @@ def tables(study: MemoryResults) -> dict[str, pd.DataFrame]:
 
 def figures(study: MemoryResults) -> Figures:
     """Returns every figure."""
-    return {"memory_panels": (memory_panels, memory_panels.numbers(memory_table(study)))}
+    return {"memory_panels": (memory_panels, memory_panels.numbers(memory_table(study))), **added.numbers(study)}
 
 
 def overview(study: MemoryResults) -> str:

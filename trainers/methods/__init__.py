@@ -22,8 +22,14 @@ METHODS: dict[str, Method] = {
 }
 
 
+PLUGGED: dict[str, Method] = {}
+"""Methods of others, by module:attribute, which this process has loaded."""
+
+
 def method(name: str) -> Method:
-    """The method of a name. Raises ValueError, in one line, where there is none."""
+    """The method of a name, ours or plugged. Raises ValueError, in one line, where there is none."""
+    if name in PLUGGED:
+        return PLUGGED[name]
     if name not in METHODS:
         near = difflib.get_close_matches(name, METHODS, n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
@@ -31,14 +37,36 @@ def method(name: str) -> Method:
     return METHODS[name]
 
 
+def plug(name: str, method: Method) -> None:
+    """Makes a method of others known to this process. Raises ValueError where a hyperparameter is ours, and another.
+
+    Those that it shares with our methods are options of every study; its own ones are known by its name alone.
+    """
+    known = hyperparameters()
+    for one in method.own:
+        if known.get(one.name, one) != one:
+            raise ValueError(
+                f"method {name!r} declares {one.name!r} otherwise than epsearch does; import that declaration from "
+                "trainers.methods.rules, or give yours another name"
+            )
+    PLUGGED[name] = method
+
+
 def hyperparameters() -> dict[str, Hyperparameter]:
-    """Every hyperparameter of any method, by name."""
+    """Every hyperparameter of any method of ours, by name: those that are options."""
     return {one.name: one for one in (*OF_EVERY_METHOD, *(own for method in METHODS.values() for own in method.own))}
+
+
+def own_hyperparameters(name: str) -> dict[str, Hyperparameter]:
+    """Those of a method that are no options, by name; none of a method of ours."""
+    known = hyperparameters()
+    return {one.name: one for one in method(name).own if one.name not in known}
 
 
 __all__ = [
     "METHODS",
     "PER_TASK",
+    "PLUGGED",
     "RESERVOIR",
     "Columns",
     "Method",
@@ -48,4 +76,6 @@ __all__ = [
     "Projection",
     "hyperparameters",
     "method",
+    "own_hyperparameters",
+    "plug",
 ]

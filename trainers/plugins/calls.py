@@ -104,7 +104,7 @@ def blamed(
                     raise one from None
             if missing and isinstance(error, AttributeError) and error.name in (missing, None):
                 raise
-            raise ForeignError(f"{subject} {in_one_line(error)}{_place(error, source)}") from error
+            raise ForeignError(f"{subject} {in_one_line(error)}{place(error, source)}") from error
 
 
 @contextmanager
@@ -159,7 +159,7 @@ def in_one_line(error: BaseException) -> str:
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
-def _place(error: BaseException, source: Source) -> str:
+def place(error: BaseException, source: Source) -> str:
     """The last line of the source that led to the error; "" where none did."""
     frames = [(one.f_code.co_filename, number, one.f_globals) for one, number in traceback.walk_tb(error.__traceback__)]
     if isinstance(error, SyntaxError) and error.filename:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from results.figures import best_so_far, over_tasks, parameter_curve, shrinking, slices
+from results.figures import added, best_so_far, over_tasks, parameter_curve, shrinking, slices
 from results.html import appendix, page
 from results.labels import STREAM_LABELS, dataset_label, method_label, strategy_label
 from results.pages.search import confidence, evaluation, sections
@@ -53,6 +53,7 @@ def figures(results: SearchResults) -> Figures:
         **({"shrinking": (shrinking, shrinking.numbers(results))} if results.has_spans else {}),
         "best_so_far": (best_so_far, best_so_far.numbers(results)),
         "accuracy_curve": (over_tasks, over_tasks.numbers(evaluated_rows(results), "A_k")),
+        **added.numbers(results),
     }
 
 
@@ -67,6 +68,7 @@ def _page(results: SearchResults, drawings: Figures) -> str:
     learning = shown.pop("accuracy_curve")
     if not drawings["accuracy_curve"][1].curves:
         learning = page.paragraphs("No evaluation to show yet.")
+    others = [shown.pop(name) for name in added.names()]
     spent, shrunk = shown.pop("best_so_far"), shown.pop("shrinking", "")
     metrics, what = "Accuracy and forgetting" if results.is_curve else "Accuracy", wording.searched(results)
     body = [
@@ -78,6 +80,7 @@ def _page(results: SearchResults, drawings: Figures) -> str:
         confidence.how_far(results),
         evaluation.evaluation(results),
         page.section("Accuracy while learning", learning),
+        page.section("Figures of this study's own", *others) if others else "",
         sections.search(results),
         appendix.configuration(results.config),
         sections.certificates(results),

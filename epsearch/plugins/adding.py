@@ -1,0 +1,71 @@
+"""Metrics and figures of others, known while the results of a study that names them are shown."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from epsearch.failures.errors import CodeOfOthers, UsageError, refused
+from epsearch.plugins.kinds import KINDS
+from epsearch.plugins.loading import Loaded, loaded
+from trainers.plugins.calls import ForeignError, blamed
+
+if TYPE_CHECKING:
+    from results.metrics import Metric
+
+METRICS, FIGURES = KINDS["metric"].option, KINDS["figure"].option
+
+
+@contextmanager
+def added(options: Mapping[str, Any]) -> Iterator[None]:
+    """Within it, tables and pages have what a study adds to ours.
+
+    options: of the study, by name. Raises UsageError, also for what the code of others raises meanwhile.
+    """
+    if not (options.get(METRICS) or options.get(FIGURES)):
+        yield  # nothing is imported that is not needed
+        return
+    from results.figures import added as figures
+    from results.metrics import METRICS as KNOWN
+
+    metrics = {name: _metric(reference, one) for name, (reference, one) in _loaded("metric", options).items()}
+    drawn = {name: _Figure(reference, one) for name, (reference, one) in _loaded("figure", options).items()}
+    if taken := [name for name in metrics if name in KNOWN]:
+        raise UsageError(f"metric {taken[0]!r} is epsearch's; give yours another name")
+    with refused(ForeignError, by=CodeOfOthers), KNOWN.with_others(metrics), figures.with_others(drawn):
+        yield
+
+
+def _loaded(kind: str, options: Mapping[str, Any]) -> dict[str, tuple[str, Loaded]]:
+    """Name, which is the attribute's, -> (reference, plug-in)."""
+    found: dict[str, tuple[str, Loaded]] = {}
+    for reference in options.get(KINDS[kind].option) or ():
+        name = reference.partition(":")[2]
+        if name in found:
+            raise UsageError(f"{kind}s must have different names, got {found[name][0]} and {reference}")
+        found[name] = (reference, loaded(kind, reference))
+    return found
+
+
+def _metric(reference: str, one: Loaded) -> "Metric":
+    """The metric, whose faults are its own."""
+    from dataclasses import replace
+
+    def measure(record: Any) -> Any:
+        with blamed(f"metric {reference} failed with", one.source):
+            return float(one.made.measure(record))
+
+    return replace(one.made, measure=measure)  # type: ignore[no-any-return]
+
+
+class _Figure:
+    """A figure whose faults are its own."""
+
+    def __init__(self, reference: str, one: Loaded) -> None:
+        self._reference, self._one = reference, one
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def call(*given: Any) -> Any:
+            with blamed(f"{name} of figure {self._reference} failed with", self._one.source):
+                return getattr(self._one.made, name)(*given)
+
+        return call

@@ -1,0 +1,110 @@
+"""What can be plugged in: what its attribute must be, and who is told of it."""
+
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple
+
+Plug = Callable[[str, Any], bool]
+
+
+class Kind(NamedTuple):
+    """Of plug-ins."""
+
+    option: str
+    """The option that names one."""
+    group: str
+    """Of entry points of installed packages."""
+    what: str
+    """What the attribute must be, in words."""
+    ours: Callable[[], Collection[str]]
+    """Names of our own, which no package can take."""
+    plug: Plug
+    """plug(reference, attribute): makes it known to this process; False where it is something else. Raises ValueError
+    for one that cannot be.
+    """
+
+
+def _method(name: str, made: Any) -> bool:
+    from trainers.methods import plug
+    from trainers.methods.rules import Method
+
+    if isinstance(made, Method):
+        plug(name, made)
+    return isinstance(made, Method)
+
+
+def _strategy(name: str, made: Any) -> bool:
+    from search_spaces.strategies import PLUGGED, StrategyKind
+
+    if isinstance(made, StrategyKind):
+        PLUGGED[name] = made
+    return isinstance(made, StrategyKind)
+
+
+def _network(name: str, made: Any) -> bool:
+    from trainers.networks.plugged import plug
+
+    if callable(made):
+        plug(name, made)
+    return callable(made)
+
+
+def _metric(name: str, made: Any) -> bool:
+    from results.metrics import Metric
+
+    return isinstance(made, Metric)
+
+
+def _figure(name: str, made: Any) -> bool:
+    from results.figures.added import PARTS
+
+    return all(callable(getattr(made, part, None)) for part in PARTS)
+
+
+def _called(name: str, made: Any) -> bool:
+    return callable(made)
+
+
+def _methods() -> Collection[str]:
+    from trainers.methods import METHODS
+
+    return METHODS
+
+
+def _networks() -> Collection[str]:
+    from trainers.cohort import NETWORKS
+
+    return NETWORKS
+
+
+def _streams() -> Collection[str]:
+    from search_spaces.published.definition import definitions
+
+    return definitions()
+
+
+def _strategies() -> Collection[str]:
+    from search_spaces.strategies import STRATEGIES
+
+    return STRATEGIES
+
+
+def _none() -> Collection[str]:
+    return ()
+
+
+def _kind(option: str, kind: str, what: str, ours: Callable[[], Collection[str]], plug: Plug) -> Kind:
+    return Kind(option, f"epsearch.{kind}", what, ours, plug)
+
+
+KINDS: dict[str, Kind] = {
+    "method": _kind("method", "methods", "a Method of trainers.methods.rules", _methods, _method),
+    "network": _kind("network", "networks", "a function (inputs, outputs) -> torch.nn.Module", _networks, _network),
+    "stream": _kind("dataset", "streams", "a function (tasks, examples_per_task) -> stream", _streams, _called),
+    "strategy": _kind("strategy", "strategies", "a StrategyKind of search_spaces.strategies", _strategies, _strategy),
+    "metric": _kind("add_metrics", "metrics", "a Metric of results.metrics", _none, _metric),
+    "figure": _kind("add_figures", "figures", "an object with numbers, draw, caption and tables", _none, _figure),
+    "trainer": _kind("trainer", "trainers", "a function (values, stream, seed, report)", _none, _called),
+}
+
+# Options besides `dataset` that name code; those of `compare` are several methods.
+NAMING = ("methods", *(kind.option for kind in KINDS.values() if kind.option != "dataset"))

@@ -1,0 +1,256 @@
+"""Methods, strategies, metrics and figures of others, by module:attribute: searched, keyed, checked and labelled."""
+
+import json
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from epsearch.failures.errors import CodeOfOthers
+from epsearch.loop.content import PARTS
+from epsearch.plugins import naming
+from epsearch.plugins.loading import Plugin, load_expected, loaded
+from epsearch.session.session import open_store, train
+from tests.epsearch.test_cli import one_line
+from tests.support import others
+from trainers.plugins.calls import ForeignError
+
+OTHERS = Path(others.__file__).read_text(encoding="utf-8")
+SEARCH = {"method": "mine:PULLED", "search": "pull=0..1", "repeats": 1, "points": 3, "certify": 0, "name": "one"}
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """A function that writes the user's module, as it is or changed."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(text=OTHERS):
+        (tmp_path / "mine.py").write_text(text, encoding="utf-8")
+
+    write()
+    return write
+
+
+def contents(study):
+    """What determines each stored member."""
+    with open_store(study.storage) as store:
+        return [content for phase in ("cv", "eval") for content, _ in store.described(phase)]
+
+
+class TestMethod:
+    def test_its_hyperparameters_are_searched_set_and_keyed(self, mine, small_study):
+        study = small_study(**SEARCH, set="pull_when=odd")
+        assert dict(study.set) == {"pull": 0.5, "pull_when": "odd"}, "declared defaults, too"
+        loop, effort = train(study)
+        assert effort.trained == 6 + 4 - 2 * (loop.best.point == (0.5,))
+        found = contents(study)
+        assert {one["method"] for one in found} == {"mine:PULLED"}
+        assert {one["config"]["pull_when"] for one in found} == {"odd"}
+        assert {one["config"]["pull"] for one in found} >= {0.0, 0.5, 1.0}
+        assert len({one[PARTS] for one in found}) == 1
+        assert train(study)[1].trained == 0
+        assert train(small_study(**SEARCH | {"name": "two"}))[1].trained > 0, "pull_when is part of the keys"
+
+    def test_the_report_names_it_its_values_and_its_files(self, mine, epsearch, small_options, tmp_path):
+        told = ["run", *small_options, "--method", "mine:PULLED", "--search", "pull=0..1", "--set", "pull=0.25"]
+        shown = epsearch(*told, "--points", 3, "--repeats", 1, "--name", "one", "--out", tmp_path)
+        assert shown.status == 0, shown.err
+        assert "PULLED with κ = " in shown.out
+        report = (tmp_path / "one" / "report.html").read_text(encoding="utf-8")
+        (part,) = loaded("method", "mine:PULLED").parts.values()
+        assert "PULLED" in report and f"mine.py {part}" in report
+        again = epsearch("run", "--config", tmp_path / "one" / "study.yaml", "--json")
+        assert again.json["effort"]["trained"] == 0 and again.json["config"]["set"] == {
+            "pull": 0.25,
+            "pull_when": "always",
+        }
+
+    def test_one_that_was_edited_is_another_one(self, mine, small_study, epsearch):
+        study = small_study(**SEARCH)
+        train(study)
+        before = {one[PARTS] for one in contents(study)}
+        mine(OTHERS + "# edited\n")
+        with pytest.raises(Exception, match=r"'one' was made with another mine.py; .* --name one-2"):
+            train(small_study(**SEARCH))
+        assert epsearch("show", "one").status == 0 == epsearch("report", "one").status
+        assert train(small_study(**SEARCH | {"name": "one-2"}))[1].reused == 0
+        assert before < {one[PARTS] for one in contents(study)}
+
+    def test_it_is_compared_with_ours(self, mine, epsearch, small_options):
+        tiny = [
+            part
+            for i, part in enumerate(small_options)
+            if {*small_options[i - i % 2 :][:1]}.isdisjoint({"--points", "--repeats"})
+        ]
+        settings = "mine:PULLED.pull=0.75"
+        shown = epsearch("compare", *tiny, "--methods", "van,mine:PULLED", "--settings", settings, "--json")
+        assert shown.status == 0, shown.err
+        assert [row["row"] for row in shown.json["rows"]] == ["VAN", "PULLED"]
+        assert shown.json["config"]["settings"][f"{settings.partition('=')[0]}"] == 0.75
+
+    def test_a_run_goes_on_from_its_ledger_alone(self, mine, small_study, epsearch):
+        train(small_study(**SEARCH))
+        resumed = epsearch("run", "--name", "one", "--extend", "--search", "pull=0..1", "--seeds", 3, "--json")
+        assert resumed.status == 0, resumed.err
+        assert resumed.json["effort"]["trained"] > 0 and resumed.json["config"]["method"] == "mine:PULLED"
+
+
+def test_a_strategy_a_metric_and_a_figure(mine, epsearch, small_options, tmp_path):
+    told = ["run", *small_options, "--strategy", "mine:ENDS", "--name", "ends", "--out", tmp_path]
+    added = ["--add-metrics", "mine:worst", "--add-figures", "mine:first_task"]
+    shown = epsearch(*told, *added, "--json")
+    assert shown.status == 0, shown.err
+    values = [[point["epsilon"] for point in one["points"]] for one in shown.json["rounds"]]
+    assert values[0] == [0, 1] and len(values[1]) == 2
+    row = shown.json["evaluation"][0]
+    assert 0 <= row["worst_mean"] <= row["A_T_mean"]
+    report = (tmp_path / "ends" / "report.html").read_text(encoding="utf-8")
+    assert "search from the ends" in report and 'id="figure-first_task"' in report and "worst" in report
+    members = pd.read_csv(tmp_path / "ends" / "search.csv")
+    assert len(pd.read_csv(tmp_path / "ends" / "figures" / "first_task.csv")) == 2 * len(members), "two seeds"
+    assert "worst %" in epsearch("report", "ends", "--out", tmp_path).out, (
+        "the ledger knows what the last run asked for"
+    )
+    assert "worst" not in epsearch(*told).out, "nor is it there where nobody asks for it"
+
+
+WRONG = {
+    ("--method", "mine:PULED"): "module 'mine' has no 'PULED'; did you mean 'PULLED'?",
+    ("--method", "mine:mix"): "method 'mine:mix' must be a Method of trainers.methods.rules, got a function",
+    ("--method", "nowhere:X"): "cannot import 'nowhere' of method 'nowhere:X'",
+    ("--method", "puled"): "no method 'puled'; known: van",
+    ("--method", "mine:PULLED:x"): "method must be a name or module:attribute",
+    (
+        "--method",
+        "mine:PULLED",
+        "--set",
+        "pul=1",
+    ): "no hyperparameter 'pul'; known: pull, pull_when; did you mean 'pull'?",
+    ("--method", "mine:PULLED", "--set", "pull=2"): "pull must be a number in [0, 1], got '2'",
+    ("--method", "mine:PULLED", "--set", "pull"): "set takes NAME=VALUE, got 'pull'",
+    ("--method", "mine:PULLED", "--set", "pull=1", "pull=1"): "set gives pull twice",
+    ("--method", "mine:PULLED", "--set", "memory=1"): "memory is --memory",
+    ("--method", "mine:PULLED", "--search", "pull=0..2"): "pull must be in [0, 1], got 2",
+    (
+        "--method",
+        "agem",
+        "--search",
+        "lr=0.1..1",
+        "--set",
+        "pull=1",
+    ): "agem has no hyperparameter that is no option, got pull",
+    ("--method", "agem", "--search", "pull=0..1"): "no hyperparameter 'pull'",
+    ("--strategy", "mine:worst"): "must be a StrategyKind of search_spaces.strategies, got a Metric",
+    ("--add-metrics", "mine:mix"): "must be a Metric of results.metrics",
+    ("--add-metrics", "worst"): "no metric 'worst'; known: ",
+    ("--add-figures", "mine:PULL"): "must be an object with numbers, draw, caption and tables",
+}
+
+
+@pytest.mark.parametrize("options", WRONG, ids=" ".join)
+def test_what_cannot_be_is_one_line(options, mine, epsearch, small_options, tmp_path):
+    one_line(epsearch("run", *small_options, *options), WRONG[options])
+    assert not (tmp_path / "runs").exists()
+
+
+BROKEN = {
+    "import": ("import nothing_like_it\n", "cannot import 'mine' of method 'mine:PULLED': ModuleNotFoundError"),
+    "own declaration of ours": (
+        OTHERS.replace("(MEMORY, MEMORY_BATCH, PULL", '(Hyperparameter("memory", "x", 1), MEMORY_BATCH, PULL'),
+        "declares 'memory' otherwise than epsearch does",
+    ),
+    "requires": (OTHERS + 'requires = ["no-such-distribution"]\n', "requires what is not installed here"),
+    "requires a word": (OTHERS + 'requires = "torch"\n', "must be a list of names of distributions, got 'torch'"),
+    "rule": (
+        OTHERS.replace("between = angle(products)", "between = angle(values)"),
+        "mine:PULLED failed with AttributeError",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_a_broken_module_is_one_line(fault, mine, epsearch, small_options):
+    text, line = BROKEN[fault]
+    mine(text)
+    one_line(
+        epsearch("run", *small_options, "--method", "mine:PULLED", "--search", "pull=0..1", "--quiet", "--json"), line
+    )
+
+
+def test_versions_of_what_it_requires_belong_to_it(mine, small_study):
+    mine(OTHERS + 'requires = ["numpy"]\n')
+    assert set(loaded("method", "mine:PULLED").parts) == {"mine.py", "distribution numpy"}
+
+
+def test_a_worker_refuses_what_is_not_the_same_there(mine, tmp_path):
+    parts = loaded("method", "mine:PULLED").parts
+    load_expected(Plugin("method", "mine:PULLED", parts), tmp_path)
+    with pytest.raises(ForeignError, match=r"mine\.py of method 'mine:PULLED' changed"):
+        load_expected(Plugin("method", "mine:PULLED", {"mine.py": "0" * 16}), tmp_path)
+    with pytest.raises(ForeignError, match=r"distribution numpy of 'mine:PULLED' is not the same here: 0\.1 then"):
+        load_expected(Plugin("method", "mine:PULLED", {**parts, "distribution numpy": "0.1"}), tmp_path)
+
+
+def test_a_metric_that_fails_is_named_and_loses_nothing(mine, epsearch, small_options, tmp_path):
+    mine(OTHERS.replace("record.accuracies[-1].min()", "record.accuracies[99]"))
+    told = ["run", *small_options, "--name", "one", "--out", tmp_path]
+    one_line(
+        epsearch(*told, "--add-metrics", "mine:worst", "--quiet"),
+        "metric mine:worst failed with IndexError",
+        "mine.py:",
+    )
+    assert epsearch(*told, "--json").json["effort"]["trained"] == 0
+
+
+class TestEntryPoints:
+    @pytest.fixture(autouse=True)
+    def installed(self, monkeypatch):
+        """A function that says which entry points there are: (group, name, reference)."""
+        naming.installed.cache_clear()
+
+        def say(*points):
+            made = [EntryPoint(name, reference, group) for group, name, reference in points]
+            monkeypatch.setattr(naming, "entry_points", lambda group: [one for one in made if one.group == group])
+
+        yield say
+        naming.installed.cache_clear()
+
+    def test_a_name_stands_for_what_it_means(self, installed, mine, small_study):
+        installed(("epsearch.methods", "pulled", "mine:PULLED"), ("epsearch.strategies", "ends", "mine:ENDS"))
+        study = small_study(**SEARCH | {"method": "pulled", "strategy": "ends"})
+        assert (study.method, study.strategy) == ("mine:PULLED", "mine:ENDS")
+
+    def test_ours_is_not_shadowed_and_that_is_said(self, installed, mine, epsearch, small_options):
+        installed(("epsearch.methods", "agem", "mine:PULLED"))
+        shown = epsearch("run", *small_options, "--method", "agem", "--search", "lr=0.01..0.1", "--json")
+        assert shown.json["config"]["method"] == "agem"
+        assert "method agem is epsearch's own; that of a package without a name is mine:PULLED" in shown.err
+        (row,) = json.loads(epsearch("plugins", "--json").out)
+        assert row["name"] == "agem" and row["note"] == "the name is epsearch's own: use what it stands for"
+
+    def test_two_packages_with_one_name_are_told_apart(self, installed, epsearch, small_options):
+        installed(("epsearch.methods", "pulled", "mine:PULLED"), ("epsearch.methods", "pulled", "theirs:PULLED"))
+        one_line(epsearch("run", *small_options, "--method", "pulled"), "provided by several packages", "theirs:PULLED")
+
+    def test_they_are_listed_and_misspelt_ones_found(self, installed, epsearch, small_options):
+        installed(("epsearch.methods", "pulled", "mine:PULLED"), ("epsearch.streams", "tiles", "mine:tiles"))
+        shown = epsearch("plugins").out
+        assert all(text in shown for text in ("method", "pulled", "mine:PULLED", "stream", "tiles"))
+        one_line(epsearch("run", *small_options, "--method", "puled"), "did you mean 'pulled'?")
+
+    def test_none_is_said(self, installed, epsearch):
+        installed()
+        assert "no installed package provides a plug-in" in epsearch("plugins").out
+
+
+def test_code_that_has_gone_is_said(mine, small_study, epsearch, tmp_path):
+    train(small_study(**SEARCH))
+    (tmp_path / "mine.py").unlink()
+    one_line(epsearch("show", "one"), "study 'one' cannot be read, the code that it names cannot be had")
+    assert "one" in epsearch("list").out
+
+
+def test_what_is_loaded_raises_its_own_error(mine):
+    with pytest.raises(CodeOfOthers):
+        loaded("method", "nowhere:X")
