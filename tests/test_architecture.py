@@ -26,7 +26,8 @@ ALLOWED = {
     "results": {"numpy", "pandas", "plotly", "pyarrow", "sqlalchemy", "psycopg", "scipy", "yaml"},
 }
 # Numba comes in through one module, which engines/__init__.py imports late, so that a GPU machine can do without.
-ALLOWED_ALONE = {"trainers/engines/compiled/kernels.py": {"numba"}}
+# psutil, too, comes in through one module: only trainers of users, which not every machine runs, need it.
+ALLOWED_ALONE = {"trainers/engines/compiled/kernels.py": {"numba"}, "trainers/foreign/family.py": {"psutil"}}
 AT_CALL_TIME = {
     "results/pages/vector.py": {"fontTools", "kaleido"},
     "trainers/kept/places.py": {"fsspec"},

@@ -7,6 +7,7 @@ cost                          what a run takes: FLOP counted, speed measured
 population                    a cohort through all tasks
 footprint, checkpoints        the RAM that a cohort takes;  what is kept of its way
 forks                         learners that go on from a task of another run with other values
+foreign                       trainers that users write themselves, each run in a process of its own
 engines                       the arithmetic: compiled, in batches of tensors, of networks that grow
 pool, reservoir               the examples that a seed sees
 numeric_path                  the name of an arithmetic
@@ -24,9 +25,9 @@ from trainers.cohort import Architecture, Cohort, CohortResult, Learner
 from trainers.hyperparameters import Hyperparameters
 
 ROOMS = (
-    *("cost", "population", "footprint", "checkpoints", "forks", "engines", "pool", "reservoir", "numeric_path"),
-    *("networks", "streams", "schedule", "cohort", "methods", "hyperparameters", "plugins", "kept", "notes"),
-    "capacity",
+    *("cost", "population", "footprint", "checkpoints", "forks", "foreign", "engines", "pool", "reservoir"),
+    *("numeric_path", "networks", "streams", "schedule", "cohort", "methods", "hyperparameters", "plugins"),
+    *("kept", "notes", "capacity"),
 )
 
 __all__ = ["Architecture", "Cohort", "CohortResult", "Hyperparameters", "Learner"]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainers.cohort import Architecture, Cohort
-from trainers.engines.base import FixedEngine, Learners, accuracies, is_due, parts, steps_between
+from trainers.engines.base import FixedEngine, Learners, is_due, parts, steps_between
 from trainers.engines.feed import make_feed
 from trainers.engines.precision import set_precision
 from trainers.methods import Mixing, Penalty, Products, Projection
@@ -21,6 +21,7 @@ from trainers.networks.losses import masked
 from trainers.numeric_path import NumericPath
 from trainers.schedule import Segment
 from trainers.streams.base import TaskStream
+from trainers.streams.scores import accuracies
 
 GRAPH_STEPS = 16  # steps in one CUDA graph: the cost of launching it is spread over them
 

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor
 
 from trainers.cohort import Architecture, Cohort
-from trainers.engines.base import Learners, accuracies, parts, steps_between
+from trainers.engines.base import Learners, parts, steps_between
 from trainers.engines.columns.base import GrowingEngine, note_bad
 from trainers.engines.feed import ImageFeed
 from trainers.engines.precision import set_precision
@@ -16,6 +16,7 @@ from trainers.networks.progressive.resnet import ResNetColumns
 from trainers.networks.weights import load, put
 from trainers.numeric_path import NumericPath
 from trainers.streams.base import ImageStream
+from trainers.streams.scores import accuracies
 
 
 class ResNetColumnsEngine(GrowingEngine):

@@ -1,0 +1,59 @@
+"""Trainers written to a folder, and run as epsearch runs them."""
+
+from dataclasses import replace
+from textwrap import dedent
+
+import pytest
+
+from tests.support.toy_streams import digits
+from trainers.foreign.process import Limits
+from trainers.foreign.running import Request, Run, train
+
+SOFTMAX = """
+    import numpy as np
+
+    def train(values, stream, seed, report):
+        weights = np.zeros((stream.shape[0], stream.outputs))
+
+        def predict(inputs, task):
+            return (inputs @ weights).argmax(1)
+
+        report(-1, predict)
+        for task in stream.tasks:
+            inputs, labels = stream.train(task)
+            for batch, at in enumerate(range(0, len(labels), 10)):
+                x, y = inputs[at : at + 10], labels[at : at + 10]
+                scores = x @ weights
+                shares = np.exp(scores - scores.max(1, keepdims=True))
+                shares /= shares.sum(1, keepdims=True)
+                shares[np.arange(len(y)), y] -= 1
+                weights -= values["lr"] * x.T @ shares / len(y)
+                report(task - 1, predict, batches=batch + 1)
+            report(task, predict)
+"""
+
+
+@pytest.fixture
+def write(tmp_path):
+    """write(text, name): a module of the folder; its name."""
+
+    def write(text, name="mine"):
+        (tmp_path / f"{name}.py").write_text(dedent(text), encoding="utf-8")
+        return name
+
+    return write
+
+
+@pytest.fixture
+def trained(tmp_path, write):
+    """trained(text, …): the result of the module's `train`, or of another attribute; digits, three tasks, seed 1."""
+
+    def trained(text, values=None, attribute="train", progress=None, folder=None, **more):
+        name = write(text)
+        limits = Limits(more.pop("seconds", None), more.pop("bytes", None))
+        request = Request(f"{name}:{attribute}", tmp_path, limits=limits)
+        kept = {one: more.pop(one) for one in ("source", "versions", "device", "threads") if one in more}
+        run = {"values": values or {}, "seed": 1, "stream": digits(examples=200)} | more
+        return train(replace(request, **kept), Run(**run), progress, folder)
+
+    return trained

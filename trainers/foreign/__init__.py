@@ -1,0 +1,5 @@
+"""Trainers that users write themselves: `train(values, stream, seed, report)`, in a process of its own.
+
+`declaration.declared` says what such a trainer is, `running.train` trains one learner with it. Neither imports the
+user's code here: a guard (`child`) starts a process that does, and ends it with all that it has started.
+"""

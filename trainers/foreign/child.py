@@ -1,0 +1,90 @@
+"""The guard of a user's own trainer: starts the process that trains, and ends it with all that it has started.
+
+`python -m trainers.foreign.child REQUESTS ANSWERS LIFE PARENT`: two ends of pipes, one of a socket pair that epsearch
+holds the other end of, and epsearch's process. The guard goes when that end is closed or its parent is another one,
+so also when epsearch was killed, and tells the status of the trainer where that went by itself. It runs no foreign
+code, so nothing that a trainer does to its own threads or memory can keep it from that.
+"""
+
+import os
+import select
+import signal
+import sys
+import time
+import traceback
+from contextlib import suppress
+from types import FrameType
+
+from trainers.foreign import family
+
+EVERY = 0.1  # seconds between two looks at who has ended
+PATIENCE = 5.0  # seconds that killed processes have to go; one that waits for a disk may take longer
+
+
+def main(arguments: list[str]) -> None:
+    """As the module says."""
+    requests, answers, life, parent = (int(one) for one in arguments)
+    family.adopt()
+    guard, trainer = os.getpid(), os.fork()
+    if trainer == 0:
+        os.close(life)
+        _train(requests, answers, guard)
+    os.close(requests)
+    os.close(answers)
+    with open(os.devnull, "r+b") as nowhere:
+        for stream in (1, 2):  # else it would hold the trainer's output open
+            os.dup2(nowhere.fileno(), stream)
+    signal.signal(signal.SIGTERM, _leave)
+    try:
+        _watch(trainer, life, parent)
+    finally:
+        family.end(lambda: family.descendants(guard))
+        until = time.monotonic() + PATIENCE
+        while _reaped() is not None and time.monotonic() < until:
+            time.sleep(EVERY / 10)
+
+
+def _train(requests: int, answers: int, guard: int) -> None:
+    """What the new process does; never returns."""
+    status = os.EX_SOFTWARE
+    try:
+        os.setsid()  # whoever kills its own group leaves the guard out
+        family.die_with_parent()
+        if os.getppid() == guard:
+            from trainers.foreign.inside.called import serve
+
+            serve(requests, answers)
+            status = os.EX_OK
+    except BaseException:  # noqa: BLE001  the guard's own code must not run here
+        traceback.print_exc()
+    finally:
+        os._exit(status)  # threads that were left behind would be waited for
+
+
+def _watch(trainer: int, life: int, parent: int) -> None:
+    """Returns when the trainer has ended, which is told, or is to be ended."""
+    while os.getppid() == parent:
+        while ended := _reaped():
+            if ended[0] == trainer:
+                with suppress(OSError):
+                    os.write(life, f"{os.waitstatus_to_exitcode(ended[1])}\n".encode())
+                return
+        if select.select([life], [], [], EVERY)[0]:
+            return
+
+
+def _reaped() -> tuple[int, int] | None:
+    """(process, status) of one that has ended; () where none has, None where there are none."""
+    try:
+        found = os.waitpid(-1, os.WNOHANG)
+    except ChildProcessError:
+        return None
+    return found if found[0] else ()  # type: ignore[return-value]
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,87 @@
+"""What a user's own trainer says of itself: what can be searched, what it needs, of which files it is made."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from trainers.foreign.messages import Malformed, plain
+from trainers.foreign.process import Limits, Process, environment
+from trainers.hyperparameters import Hyperparameter, Value
+from trainers.plugins.calls import ForeignError
+
+SECONDS = 120.0  # for an import: large libraries on a cold disk take most of it
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """Of a plain function everything but its source is as by default."""
+
+    parameters: tuple[Hyperparameter, ...] | None = None
+    """What can be searched; None where any name may be."""
+    baseline: Mapping[str, Value] | None = None
+    """Values of some of them that others are compared with; None without."""
+    version: str = ""
+    """The trainer's own."""
+    deterministic: bool = True
+    """Whether the same seed gives the same result."""
+    resumable: bool = False
+    """Whether it has `save` and `load`."""
+    requires: Mapping[str, str] = ()  # type: ignore[assignment]
+    """Distributions whose versions belong to its results, and which are installed."""
+    source: Mapping[str, str] = ()  # type: ignore[assignment]
+    """Hashes of the files that it is made of, as `trainers.plugins.source` names them."""
+
+    def facts(self) -> dict[str, Any]:
+        """JSON-able; `Declaration.of` is the inverse."""
+        return asdict(self)
+
+    @classmethod
+    def of(cls, facts: Mapping[str, Any]) -> "Declaration":
+        """From what `facts` has returned. Raises TypeError or KeyError for anything else."""
+        given = {one.name: facts[one.name] for one in fields(cls)}
+        if given["parameters"] is not None:
+            known = (Hyperparameter(**{**one, "choices": tuple(one["choices"])}) for one in given["parameters"])
+            given["parameters"] = tuple(known)
+        return cls(**given)
+
+
+def reference_of(text: str) -> tuple[str, str]:
+    """(module, attribute). Raises ForeignError where it is none.
+
+    >>> reference_of("package.mine:train")
+    ('package.mine', 'train')
+    """
+    module, _, name = text.partition(":")
+    if not name.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
+        raise ForeignError(f"trainer {plain(text)!r} must be module:attribute, as my_package.mine:train")
+    return module, name
+
+
+def declared(
+    reference: str, beside: Path, expected: Mapping[str, str] | None = None, seconds: float = SECONDS
+) -> Declaration:
+    """What the trainer module:attribute declares; it is imported in a process of its own, never here.
+
+    The module is looked up as Python does, and in the folder `beside`. expected: hashes of the source that it must
+    have, None for whatever is there. Raises ForeignError, in one line, where the module cannot be imported, has no such
+    attribute or one that cannot be called with (values, stream, seed, report), or where what it declares is wrong.
+    """
+    reference_of(reference)
+    what = f"trainer {reference!r}"
+    with Process(what, environment("cpu", 1), Limits(seconds)) as process:
+        process.send(job("declare", reference, beside, expected))
+        message = process.receive()
+        try:
+            if message.kind == "refused":
+                raise ForeignError(plain(message.text("line")))
+            if message.kind == "raised":
+                raise process.failed(f"failed {process.where} {plain(message.text('line'))}", output=False)
+            return Declaration.of(message.header["declaration"])
+        except (Malformed, TypeError, KeyError) as error:
+            raise process.broken(Malformed("a declaration was to come")) from error
+
+
+def job(kind: str, reference: str, beside: Path, expected: Mapping[str, str] | None) -> dict[str, Any]:
+    """What the process is told of the trainer, whatever it is to do with it."""
+    return {"kind": kind, "reference": reference, "beside": str(beside.absolute()), "expected": expected}

@@ -1,0 +1,60 @@
+"""The processes below another one: found wherever they have gone, weighed, ended.
+
+On Linux the guard of a trainer adopts what is left behind below it, so that whatever a trainer starts stays below the
+guard, also what has left its group. Elsewhere what has been orphaned before it was seen is lost.
+"""
+
+import ctypes
+import signal
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+import psutil
+
+SET_PDEATHSIG, SET_CHILD_SUBREAPER = 1, 36  # of linux/prctl.h
+
+
+def descendants(pid: int) -> list[psutil.Process]:
+    """All processes below it; none where it is gone."""
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.Error:
+        return []
+
+
+def resident(processes: Iterable[psutil.Process]) -> int:
+    """Bytes of memory that they have; pages that they share count for each of them."""
+    total = 0
+    for one in processes:
+        with suppress(psutil.Error):
+            total += one.memory_info().rss
+    return total
+
+
+def end(found: Callable[[], list[psutil.Process]]) -> None:
+    """Kills what is found, as often as there is more: all are stopped first, so that none starts others meanwhile."""
+    stopped: set[psutil.Process] = set()
+    while more := [one for one in found() if one not in stopped]:
+        for one in more:
+            with suppress(psutil.Error):
+                one.suspend()
+        stopped.update(more)
+    for one in stopped:
+        with suppress(psutil.Error):
+            one.kill()
+
+
+def adopt() -> None:
+    """From now on whatever is orphaned below this process is a child of it."""
+    _prctl(SET_CHILD_SUBREAPER, 1)
+
+
+def die_with_parent() -> None:
+    """This process is killed when the thread that has started it ends."""
+    _prctl(SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)

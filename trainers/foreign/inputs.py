@@ -1,0 +1,112 @@
+"""What a user's own trainer is shown of a stream, in parts of a bounded size, and how bytes become numbers."""
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from trainers.streams.base import Examples, ImageStream, Labels, PixelStream, TaskStream
+
+PART = 2**25  # bytes of a part as float32: CIFAR at 224 pixels has 2.4 GB a task
+
+
+class Part(NamedTuple):
+    """Some examples of a task."""
+
+    rows: int
+    """How many the task has."""
+    inputs: NDArray[np.uint8]
+    """[n, …], from `first` on."""
+    labels: "Labels"
+    """[n]."""
+
+
+class Shown:
+    """One seed's view of a stream. Tasks are counted from 0."""
+
+    def __init__(self, stream: "TaskStream", seed: int) -> None:
+        self._stream, self._seed = stream, seed
+        self._pixels: NDArray[np.uint8] | None = getattr(stream, "pixels", None)
+        self._shape = _shape(stream)
+        self._rows = max(1, PART // (4 * math.prod(self._shape)))
+        self._trained: tuple[int, Examples] | None = None
+        self._tests: dict[int, Examples] = {}  # as pools keep them: every later task is tested on them, too
+
+    def __len__(self) -> int:
+        return len(self._stream.tasks)
+
+    @property
+    def outputs(self) -> int:
+        """Labels lie in 0…outputs−1."""
+        return self._stream.outputs
+
+    def facts(self) -> tuple[dict[str, Any], list[NDArray[Any]]]:
+        """(what a trainer may know of the stream, arrays: the task [outputs] of each output, for images the mean)."""
+        stream, tasks = self._stream, self._stream.tasks
+        facts = {"tasks": len(tasks), "classes": stream.classes, "outputs": stream.outputs, "shape": self._shape}
+        if self._pixels is None:
+            return facts | {"largest": float(cast("PixelStream", stream).largest)}, []
+        images = cast("ImageStream", stream)
+        heads = np.asarray(images.heads(self._seed), np.int64)
+        ours = (heads >= tasks.start) & (heads < tasks.stop)
+        return facts | {"largest": None}, [np.where(ours, heads - tasks.start, -1), np.asarray(images.mean, np.float32)]
+
+    def train(self, task: int, first: int) -> Part:
+        """Of the training examples, in the order in which the task shows them."""
+        if self._trained is None or self._trained[0] != task:
+            number = self._stream.tasks[task]
+            order = self._stream.order(self._seed, number)
+            self._trained = task, self._stream.train(self._seed, number, order)
+        return self._part(self._trained[1], first)
+
+    def test(self, task: int, first: int) -> Part:
+        """Of the test set."""
+        return self._part(self._tested(task), first)
+
+    def test_labels(self, task: int) -> "Labels":
+        """[n], of the whole test set."""
+        return np.asarray(self._tested(task).labels, np.int64)
+
+    def _tested(self, task: int) -> "Examples":
+        if task not in self._tests:
+            self._tests[task] = self._stream.test(self._seed, self._stream.tasks[task])
+        return self._tests[task]
+
+    def _part(self, examples: "Examples", first: int) -> Part:
+        some = slice(first, first + self._rows)
+        inputs = examples.inputs[some]
+        stored = inputs if self._pixels is None else np.take(self._pixels, inputs, axis=0)
+        return Part(len(examples.labels), stored, np.asarray(examples.labels[some], np.int64))
+
+
+def _shape(stream: "TaskStream") -> list[int]:
+    """Of one input, as a trainer gets it."""
+    if hasattr(stream, "pixels"):
+        _, height, width, channels = cast("ImageStream", stream).pixels.shape
+        return [channels, height, width]
+    return [cast("PixelStream", stream).inputs]
+
+
+class Scale:
+    """Makes of bytes what networks see, bit for bit: `byte / largest`, of images `byte / 255 − mean`, [n, 3, H, W]."""
+
+    def __init__(self, facts: Mapping[str, Any], arrays: list[NDArray[Any]]) -> None:
+        self.shape = tuple(facts["shape"])
+        self._largest = facts["largest"]
+        self._mean = None if self._largest is not None else arrays[1]
+
+    def room(self, rows: int) -> NDArray[np.float32]:
+        """For so many inputs."""
+        return np.empty((rows, *self.shape), np.float32)
+
+    def write(self, stored: NDArray[np.uint8], into: NDArray[np.float32]) -> None:
+        """Bytes [n, P] or [n, H, W, 3] into numbers [n, P] or [n, 3, H, W]."""
+        if self._mean is None:
+            np.divide(stored, np.float32(self._largest), out=into, dtype=np.float32)
+        else:
+            scaled = np.divide(stored, np.float32(255), dtype=np.float32)
+            scaled -= self._mean
+            into[:] = scaled.transpose(0, 3, 1, 2)

@@ -1,0 +1,74 @@
+"""What the process of a user's own trainer does: imports it, and asks or trains it, as the first message says."""
+
+import importlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from trainers.foreign.inside.found import Found, declaration, found, installed
+from trainers.foreign.inside.offered import Channel, Report, Stream
+from trainers.foreign.inside.seeds import Seeds
+from trainers.plugins.calls import ForeignError, blamed, in_one_line
+
+
+def serve(requests: int, answers: int) -> None:
+    """Does what is asked, and says how it ended: "declared", "done", or why not in one line.
+
+    "refused" has a line of ours; "raised" has what follows the trainer's name, and whether it was a FloatingPointError.
+    """
+    channel = Channel(requests, answers)
+    job = channel.receive()
+    try:
+        said = (_declare if job.kind == "declare" else _train)(channel, job.header, job.arrays)
+    except ForeignError as error:
+        said = {"kind": "refused", "line": str(error)}
+    channel.tell(said)
+
+
+def _declare(channel: Channel, job: Mapping[str, Any], arrays: list[NDArray[Any]]) -> dict[str, Any]:
+    trainer = _found(job)
+    with blamed(f"{trainer.what} declares what cannot be read:", trainer.source):
+        return {"kind": "declared", "declaration": declaration(trainer).facts()}
+
+
+def _train(channel: Channel, job: Mapping[str, Any], arrays: list[NDArray[Any]]) -> dict[str, Any]:
+    seeds = Seeds(job["seed"], job["threads"])
+    seeds.begin(0)  # whatever is drawn on import is the same every time, too
+    trainer = _found(job)
+    for name, expected in job["versions"].items():
+        if (here := installed(name, trainer.what)) != expected:
+            raise ForeignError(
+                f"{trainer.what} requires {name}, of which this run began with {expected}, and here is {here}; "
+                "install that version, or choose another --name"
+            )
+    stream, report = Stream(channel, job, arrays), Report(channel, job, arrays, seeds)
+    if trainer.resumable and job["resumable"]:
+        report.saved_by(trainer.made.save)
+    seeds.begin(job["done"] + 1)
+    channel.tell({"kind": "begun"})
+
+    def call() -> None:
+        if job["state"] is not None:
+            trainer.made.load(Path(job["state"]))
+        trainer.train(dict(job["values"]), stream, job["seed"], report)
+
+    return _called(call, trainer)
+
+
+def _called(call: Callable[[], None], trainer: Found) -> dict[str, Any]:
+    """How it ended."""
+    try:
+        with blamed("with", trainer.source, FloatingPointError):
+            call()
+    except FloatingPointError as error:
+        return {"kind": "raised", "line": f"with {in_one_line(error)}", "floating": True}
+    except ForeignError as error:
+        return {"kind": "raised", "line": str(error), "floating": False}
+    return {"kind": "done"}
+
+
+def _found(job: Mapping[str, Any]) -> Found:
+    importlib.invalidate_caches()
+    return found(job["reference"], Path(job["beside"]), job["expected"])

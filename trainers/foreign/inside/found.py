@@ -1,0 +1,202 @@
+"""A user's own trainer, in its own process: imported, looked at, asked what it declares."""
+
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from difflib import get_close_matches
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple, cast
+
+from trainers.foreign.declaration import Declaration, reference_of
+from trainers.hyperparameters import LARGEST, Hyperparameter, Value
+from trainers.plugins.calls import ForeignError, blamed, load
+from trainers.plugins.source import Source
+
+ARGUMENTS = ("values", "stream", "seed", "report")
+# Of a declaration; what is left out has to do with our own methods, or with stored records.
+FIELDS = ("default", "low", "high", "closed", "whole", "choices", "search_low", "label", "help")
+
+
+class Found(NamedTuple):
+    """A trainer."""
+
+    what: str
+    """For messages."""
+    train: Callable[..., object]
+    """Takes ARGUMENTS."""
+    made: Any
+    """The object whose method that is; None of a function."""
+    source: Source
+    """The files that it is made of."""
+
+    @property
+    def resumable(self) -> bool:
+        """Whether it can save and load what it has learned."""
+        return callable(getattr(self.made, "save", None)) and callable(getattr(self.made, "load", None))
+
+
+def found(reference: str, beside: Path, expected: Mapping[str, str] | None) -> Found:
+    """Imports it; of a class it makes an object without arguments. Raises ForeignError, as `declared` does."""
+    module, name = reference_of(reference)
+    what = f"trainer {reference!r}"
+    if str(beside) not in sys.path:
+        sys.path.append(str(beside))
+    sys.dont_write_bytecode = True  # a file that changes twice in a second would be run as it was before
+    imported, source = load(module, what, expected)
+    target = _attribute(imported, name, what, source)
+    made = None
+    if inspect.isclass(target):
+        with blamed(f"{what} cannot be made without arguments:", source):
+            made = target()
+    elif hasattr(target, "train"):
+        made = target
+    train = target if made is None else getattr(made, "train", None)
+    if not callable(train):
+        kind = f"a {type(target).__name__}" if made is None else "has no method train"
+        raise ForeignError(f"{what} {'is ' if made is None else ''}{kind}; it must be a function or a class with train")
+    _takes(train, what)
+    return Found(what, train, made, source)
+
+
+def declaration(trainer: Found) -> Declaration:
+    """What it declares. Raises ForeignError."""
+    facts: dict[str, Any] = {"source": dict(trainer.source.hashes), "requires": {}}
+    if trainer.made is not None:
+        with blamed(f"{trainer.what} failed with", trainer.source):
+            given = {name: getattr(trainer.made, name, None) for name in ("parameters", "baseline", "requires")}
+            said = getattr(trainer.made, "version", ""), getattr(trainer.made, "deterministic", True)
+        facts |= {"version": _is(trainer, "version", said[0], str), "resumable": trainer.resumable}
+        facts["deterministic"] = _is(trainer, "deterministic", said[1], bool)
+        facts["parameters"] = _parameters(trainer, given["parameters"])
+        facts["baseline"] = _baseline(trainer, given["baseline"], facts["parameters"])
+        facts["requires"] = _versions(trainer, given["requires"])
+    return Declaration(**facts)
+
+
+def _attribute(module: ModuleType, name: str, what: str, source: Source) -> Any:
+    with blamed(f"{what} failed with", source, missing=name):
+        try:
+            return getattr(module, name)
+        except AttributeError:
+            own = [one for one, value in vars(module).items() if callable(value) and not one.startswith("_")]
+    near = get_close_matches(name, own, 1)
+    hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(sorted(own)) or 'nothing that can be called'}"
+    raise ForeignError(f"module {module.__name__!r} has no {name!r}; {hint}")
+
+
+def _takes(train: Callable[..., object], what: str) -> None:
+    """Raises ForeignError where it cannot be called with ARGUMENTS."""
+    try:
+        signature = inspect.signature(train)
+    except (ValueError, TypeError):  # of what is compiled, and says nothing
+        return
+    try:
+        signature.bind(*ARGUMENTS)
+    except TypeError as error:
+        raise ForeignError(f"{what} must take ({', '.join(ARGUMENTS)}), it takes {signature}: {error}") from error
+
+
+def _is(trainer: Found, name: str, value: Any, kind: type) -> Any:
+    if type(value) is not kind:
+        raise ForeignError(f"{name} of {trainer.what} must be a {kind.__name__}, got {_short(value)}")
+    return value
+
+
+def _parameters(trainer: Found, given: Any) -> tuple[Hyperparameter, ...] | None:
+    if given is None:
+        return None
+    if not isinstance(given, Mapping) or not all(isinstance(name, str) and name.isidentifier() for name in given):
+        raise ForeignError(
+            f"parameters of {trainer.what} must map names to defaults, or to fields such as default, low, high, "
+            f"choices; got {_short(given)}"
+        )
+    return tuple(_parameter(trainer, name, one) for name, one in given.items())
+
+
+def _parameter(trainer: Found, name: str, given: Any) -> Hyperparameter:
+    """One, from its default or from fields. What it may be is wide where nothing is said of it."""
+    what = f"parameter {name!r} of {trainer.what}"
+    told = dict(given) if isinstance(given, Mapping) else {"default": given}
+    if unknown := [one for one in told if one not in FIELDS]:
+        near = get_close_matches(str(unknown[0]), FIELDS, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(FIELDS)}"
+        raise ForeignError(f"{what} has no field {unknown[0]!r}; {hint}")
+    if isinstance(told.get("choices"), (list, tuple)):
+        told["choices"] = tuple(told["choices"])
+    made = Hyperparameter(**{"name": name, "help": "", "low": -LARGEST} | told)
+    for one in fields(made):
+        value, kinds = getattr(made, one.name), KINDS.get(one.name)
+        if kinds and not (isinstance(value, kinds) and (not isinstance(value, bool) or kinds is bool)):
+            raise ForeignError(f"{one.name} of {what} must be {WORDS[kinds]}, got {_short(value)}")
+    if any(type(one) is not str for one in made.choices) or ("choices" in told and not made.choices):
+        raise ForeignError(f"choices of {what} must be a list of words, got {_short(told['choices'])}")
+    if isinstance(made.default, str) and not made.choices:
+        raise ForeignError(
+            f"{what} has the word {_short(made.default)} as default: say which words there may be, "
+            f"as {{'default': {_short(made.default)}, 'choices': […]}}"
+        )
+    if not made.choices and made.low > made.high:
+        raise ForeignError(f"{what} can have no value: low {made.low:g} is above high {made.high:g}")
+    if made.default is not None and not made.fits(made.default):
+        raise ForeignError(f"{what} must be {made.allowed}, got the default {_short(made.default)}")
+    return made
+
+
+Number = (int, float)
+KINDS: dict[str, Any] = {
+    **{"default": (int, float, str, type(None)), "low": Number, "high": Number, "closed": bool, "whole": bool},
+    **{"choices": tuple, "search_low": (int, float, type(None)), "label": str, "help": str},
+}
+WORDS: dict[Any, str] = {
+    **{KINDS["default"]: "a number or a word", Number: "a number", bool: "True or False", str: "a text"},
+    **{tuple: "a list of words", KINDS["search_low"]: "a number"},
+}
+
+
+def _baseline(trainer: Found, given: Any, known: tuple[Hyperparameter, ...] | None) -> dict[str, Value] | None:
+    if given is None:
+        return None
+    fit = (int, float, str)
+    if not isinstance(given, Mapping) or not all(
+        isinstance(name, str) and isinstance(one, fit) and not isinstance(one, bool) for name, one in given.items()
+    ):
+        raise ForeignError(f"baseline of {trainer.what} must map names to numbers or words, got {_short(given)}")
+    by_name = {one.name: one for one in known or ()}
+    for name, value in given.items():
+        if known is None:
+            continue
+        if name not in by_name:
+            near = get_close_matches(name, by_name, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it declares {', '.join(by_name) or 'none'}"
+            raise ForeignError(f"baseline of {trainer.what} has a value of {name!r}, which is no parameter; {hint}")
+        if not by_name[name].fits(value):
+            raise ForeignError(
+                f"{name} in the baseline of {trainer.what} must be {by_name[name].allowed}, got {_short(value)}"
+            )
+    return dict(given)
+
+
+def _versions(trainer: Found, given: Any) -> dict[str, str]:
+    """Installed versions of the distributions that it names."""
+    if given is None:
+        return {}
+    if isinstance(given, str) or not all(isinstance(one, str) for one in cast(Any, given)):
+        raise ForeignError(f"requires of {trainer.what} must be a list of distributions, got {_short(given)}")
+    return {name: installed(name, trainer.what) for name in given}
+
+
+def installed(name: str, what: str) -> str:
+    """The version of a distribution. Raises ForeignError without one."""
+    try:
+        return version(name)
+    except (PackageNotFoundError, ValueError) as error:
+        raise ForeignError(f"{what} requires {name!r}, which is not installed; pip install {name}") from error
+
+
+def _short(value: Any) -> str:
+    from reprlib import repr
+
+    return " ".join(repr(value).split())

@@ -1,0 +1,56 @@
+"""The state of a run after its last reported task, kept until the run ends: of trainers with `save` and `load`."""
+
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trainers.kept.array_store import Arrays
+from trainers.kept.places import Folder
+from trainers.kept.runs import Runs
+from trainers.notes import tell
+
+MOST = 2**31  # bytes of a state: it is held in memory while it is written and read
+STATE = "state"
+
+
+class Keeping:
+    """Of one run, by all that it depends on. folder: a cache, None to keep nothing.
+
+    A file has a checksum and replaces the one before at once: it holds the rows and the state after the same task.
+    """
+
+    def __init__(self, folder: Path | None, run: Mapping[str, Any], device: str) -> None:
+        self._run = dict(run)
+        machine = f"{platform.system()} {platform.machine()} {device}"
+        self._runs = None if folder is None else Runs(Folder(folder, limited=True), {"own": "trainer"}, machine, False)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether there is a place."""
+        return self._runs is not None
+
+    def newest(self, state: Path) -> tuple[int, Arrays] | None:
+        """(the last task that was kept undamaged, what was kept besides the state, which is written into the file)."""
+        found = None if self._runs is None else self._runs.newest(self._run)
+        if found is None:
+            return None
+        task, arrays = found
+        state.write_bytes(arrays.pop(STATE).tobytes())
+        return task, arrays
+
+    def save(self, task: int, state: Path, arrays: Arrays) -> None:
+        """Keeps what the trainer has saved into the file, if it has, and what it had reported by then."""
+        if self._runs is None or not state.is_file() or state.is_symlink():
+            return
+        if (size := state.stat().st_size) > MOST:
+            tell(f"the state of a trainer after task {task} is not kept: it has {size:,} bytes, more than {MOST:,}")
+            return
+        self._runs.save(self._run, task, arrays | {STATE: np.fromfile(state, np.uint8)})
+
+    def forget(self) -> None:
+        """The run has ended: nothing of it is kept any more."""
+        if self._runs is not None:
+            self._runs.forget([self._run])

@@ -1,0 +1,212 @@
+"""What a user's own trainer has reported so far: checked, measured, and nothing of it taken before it is complete."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainers.cohort import LEARNING_CURVE_BATCHES, CohortResult
+from trainers.foreign.inputs import Shown
+from trainers.kept.array_store import Arrays
+from trainers.streams.scores import accuracies
+
+SELF_REPORTED = "self-reported"  # in the note of a result, accuracies of which the trainer has given itself
+MEASURED = ("accuracies", "initial", "within", "diverged_task", "diverged_step")
+
+
+class Refused(Exception):
+    """What a trainer has asked for, or reported, cannot be; the message says why."""
+
+
+class Report:
+    """One that is not over yet: what it is of, and what has come of it."""
+
+    def __init__(self, task: int, batches: int | None, tests: Sequence[int]) -> None:
+        self.task, self.batches, self.tests = task, batches, list(tests)
+        self.accuracies: dict[int, float] = {}
+        self.digest = hashlib.sha256(repr((task, batches)).encode())
+        self.hits: dict[int, list[NDArray[np.bool_]]] = {one: [] for one in tests}
+
+
+class Measuring:
+    """Of one learner. `done`: the last task that was reported, −1 before the first."""
+
+    def __init__(self, shown: Shown, balanced: bool, transfer: bool) -> None:
+        self._shown, self._balanced, self._transfer = shown, balanced, transfer
+        self._tasks = len(shown)
+        self._result = CohortResult.empty(1, self._tasks)
+        self.done, self._resumed = -1, False
+        self._read = self._first = False  # whether training examples were asked for, the untrained learner reported
+        self._curve = 0  # mini-batches after which the next task was reported last
+        self._digest, self._self_reported = "", False
+        self._open: Report | None = None
+
+    @property
+    def where(self) -> str:
+        """The task that is being trained, for messages."""
+        return f"in task {self.done + 1}" if self.done + 1 < self._tasks else "after its last task"
+
+    def read(self, task: int) -> None:
+        """Training examples are asked for. Raises Refused where that would be reading ahead."""
+        if not 0 <= task < self._tasks:
+            raise Refused(f"there is no task {task}; the stream has tasks 0…{self._tasks - 1}")
+        if task > self.done + 1:
+            raise Refused(
+                f"task {task} cannot be read before task {task - 1} has been reported; "
+                f"{f'task {self.done}' if self.done >= 0 else 'no task'} was the last one reported"
+            )
+        self._read = True
+
+    def begin(self, task: int, batches: int | None) -> list[tuple[int, int]]:
+        """A report begins, instead of any that was not ended; (task, rows) of the tests to take, none if it is ignored.
+
+        Raises Refused where it is not this report's turn.
+        """
+        self._open = None
+        if batches is not None:
+            self._check_curve(task, batches)
+            tests = [task + 1]
+        elif task == -1 and self._resumed:
+            tests = []
+        elif task == -1:
+            if self._read or self._first or self.done >= 0:
+                raise Refused("report(-1, …) is of the untrained learner: once, before the first task is read")
+            tests = list(range(self._tasks))
+        else:
+            self._check_task(task)
+            tests = list(range(min(task + 1 + self._transfer, self._tasks)))
+        if not self._transfer and (batches is not None or task == -1):
+            tests = []
+        self._open = Report(task, batches, tests)
+        return [(one, len(self._shown.test_labels(one))) for one in tests]
+
+    def tested(self, task: int) -> None:
+        """Test inputs are asked for. Raises Refused where no report that is open needs them."""
+        if self._open is None or task not in self._open.tests:
+            raise Refused("test inputs are for reports alone")
+
+    def predicted(self, task: int, first: int, labels: NDArray[np.int64]) -> None:
+        """Predicted labels of a part of a test set. Raises Refused."""
+        self.tested(task)
+        report = self._opened()
+        wanted, hits = self._shown.test(task, first).labels, report.hits[task]
+        if first != sum(map(len, hits)) or len(labels) != len(wanted):
+            raise Refused(f"predict() must return one label for each of {len(wanted)} inputs, got {len(labels)}")
+        wrong = labels[(labels < 0) | (labels >= self._shown.outputs)]
+        if len(wrong):
+            raise Refused(
+                f"predict() must return labels in 0…{self._shown.outputs - 1}, got {wrong[0]} for task {task}"
+            )
+        hits.append(labels == wanted)
+        report.digest.update(labels.tobytes())
+        every = self._shown.test_labels(task)
+        if sum(map(len, hits)) == len(every):
+            report.accuracies[task] = float(accuracies(np.concatenate(hits)[None], every[None], self._balanced)[0])
+
+    def given(self, row: NDArray[np.float64]) -> bool:
+        """Accuracies that the trainer gives itself; whether all that are asked for are finite. Raises Refused."""
+        report, within = self._opened(), self._opened().batches is not None
+        begin = report.task + 1 if within else 0
+        least = 1 if within else self._tasks if report.task < 0 else report.task + 1
+        most = 1 if within else self._tasks
+        if not least <= len(row) <= most:
+            wanted = f"{least} to {most}" if most > least else str(least)
+            raise Refused(f"a row of {len(row)} was reported after task {report.task}, where it must have {wanted}")
+        for task, one in enumerate(row, begin):
+            if np.isfinite(one) and not 0 <= one <= 1:
+                raise Refused(f"accuracies lie in 0…1, got {one:g} of task {task} after task {report.task}")
+        self._self_reported = True
+        if not np.isfinite(row[:least]).all():
+            return False
+        report.accuracies = {task: float(one) for task, one in enumerate(row, begin) if task in report.tests}
+        report.tests = list(report.accuracies)
+        report.digest.update(row.tobytes())
+        return True
+
+    def end(self) -> bool:
+        """The open report is over; whether it was that of a task. Raises Refused where something of it lacks."""
+        report = self._opened()
+        if lacking := [one for one in report.tests if one not in report.accuracies]:
+            raise Refused(f"the report of task {report.task} lacks predictions for task {lacking[0]}")
+        self._open = None
+        if not report.tests:  # ignored, and perhaps because the run was resumed: it must not be seen
+            return False
+        self._digest = hashlib.sha256(self._digest.encode() + report.digest.digest()).hexdigest()
+        result, task, measured = self._result, report.task, report.accuracies
+        if report.batches is not None:
+            self._curve = report.batches
+            if measured:
+                result.within[0, task + 1, report.batches] = measured[task + 1]
+            return False
+        if task == -1:
+            self._first = True
+            for tested, one in measured.items():
+                result.initial[0, tested] = one
+            result.within[0, 0, 0] = result.initial[0, 0]
+            return False
+        for tested, one in measured.items():
+            result.accuracies[0, task, tested] = one
+        if self._transfer and task + 1 < self._tasks:
+            result.within[0, task + 1, 0] = result.accuracies[0, task, task + 1]
+        self.done, self._curve = task, 0
+        return True
+
+    def diverge(self) -> None:
+        """The task that is being trained has diverged, and ends the run."""
+        self._result.diverged_task[0], self._result.diverged_step[0] = self.done + 1, 0
+        self._digest = hashlib.sha256(f"{self._digest} diverged".encode()).hexdigest()
+
+    @property
+    def lacks(self) -> str:
+        """What is not there yet, in words; "" where everything is."""
+        return f"{self.done + 1} of {self._tasks}" if self.done + 1 < self._tasks else ""
+
+    def result(self) -> CohortResult:
+        """As far as it has come."""
+        self._result.fingerprints[0] = self._digest[:16]
+        return replace(self._result, note=SELF_REPORTED if self._self_reported else "")
+
+    def arrays(self) -> Arrays:
+        """What a run that goes on later has to know."""
+        kept: dict[str, Any] = {name: getattr(self._result, name)[0] for name in MEASURED}
+        return kept | {"digest": np.array(self._digest), "self_reported": np.array(self._self_reported)}
+
+    def resume(self, task: int, kept: Arrays) -> None:
+        """Goes on after a task, from what `arrays` returned then."""
+        for name in MEASURED:
+            getattr(self._result, name)[0] = kept[name]
+        self._digest, self._self_reported = str(kept["digest"]), bool(kept["self_reported"])
+        self.done, self._resumed = task, True
+
+    def _opened(self) -> Report:
+        if self._open is None:
+            raise Refused("no report has begun")
+        return self._open
+
+    def _check_task(self, task: int) -> None:
+        """Raises Refused where it is not this task's turn."""
+        due = self.done + 1
+        if task == due < self._tasks:
+            return
+        if task < due:
+            more = "; a resumed run trains stream.tasks alone" if self._resumed else ""
+            raise Refused(f"task {task} has been reported already{more}")
+        raise Refused(
+            f"report({task}, …) came before task {due} was reported"
+            if due < self._tasks
+            else f"there is no task {task}; the stream has tasks 0…{self._tasks - 1}"
+        )
+
+    def _check_curve(self, task: int, batches: int) -> None:
+        """Raises Refused where the learning curve of the next task is not at this point."""
+        if not 1 <= batches <= LEARNING_CURVE_BATCHES:
+            raise Refused(f"batches must lie in 1…{LEARNING_CURVE_BATCHES}, got {batches}")
+        if task != self.done or task + 1 >= self._tasks:
+            raise Refused(
+                f"report({task}, …, batches={batches}) is of task {task + 1}; task {self.done + 1} is being trained"
+            )
+        if batches <= self._curve:
+            raise Refused(f"batches must grow within a task, got {batches} after {self._curve}")

@@ -1,0 +1,131 @@
+"""Messages between epsearch and the process of a user's own trainer: a JSON header and raw arrays, never a pickle.
+
+On the pipe: the lengths of header and body, the header, the bytes of all arrays one after another. The other side is
+not trusted: lengths are looked at before anything is kept, types and shapes before an array is made.
+"""
+
+import json
+import math
+import struct
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+PREFIX = struct.Struct("<IQ")  # bytes of the header, of the body
+MOST_HEADER = 2**16  # bytes
+MOST_BODY = 2**26
+TYPES = ("uint8", "int64", "float32", "float64")
+ARRAYS = "arrays"  # in the header: [type, shape] of each
+AT_ONCE = 2**20  # bytes to read from a pipe
+
+
+class Malformed(Exception):
+    """What came is no message, or not one that was to come; says what is wrong with it."""
+
+
+class Message(NamedTuple):
+    """One of either side."""
+
+    header: dict[str, Any]
+    """JSON-able; `kind` says what it is."""
+    arrays: list[NDArray[Any]]
+    """What it holds besides."""
+
+    @property
+    def kind(self) -> object:
+        """What it is."""
+        return self.header.get("kind")
+
+    def whole(self, name: str) -> int:
+        """A whole number of the header. Raises Malformed."""
+        value = self.header.get(name)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise Malformed(f"its {name} is no whole number")
+        return value
+
+    def text(self, name: str) -> str:
+        """A text of the header. Raises Malformed."""
+        value = self.header.get(name)
+        if not isinstance(value, str):
+            raise Malformed(f"its {name} is no text")
+        return value
+
+    def array(self, kind: str) -> NDArray[Any]:
+        """Its only array, of this type and one dimension. Raises Malformed."""
+        if len(self.arrays) != 1 or self.arrays[0].dtype.name != kind or self.arrays[0].ndim != 1:
+            raise Malformed(f"it does not hold one array [n] of {kind}")
+        return self.arrays[0]
+
+
+def packed(header: Mapping[str, Any], *arrays: NDArray[Any]) -> bytes:
+    """A message as it goes over a pipe; arrays of TYPES.
+
+    >>> inbox = Inbox()
+    >>> inbox.add(packed({"kind": "labels"}, np.array([3, 1])))
+    >>> inbox.take()
+    Message(header={'kind': 'labels'}, arrays=[array([3, 1])])
+    """
+    native = [one.astype(one.dtype.newbyteorder("="), copy=False) for one in arrays]
+    kinds = [[one.dtype.name, list(one.shape)] for one in native]
+    described = json.dumps({**header, ARRAYS: kinds}).encode()
+    body = b"".join(one.tobytes() for one in native)
+    if len(described) > MOST_HEADER or len(body) > MOST_BODY:
+        raise Malformed(f"a message of {len(described)} + {len(body)} bytes is too long")
+    return PREFIX.pack(len(described), len(body)) + described + body
+
+
+class Inbox:
+    """Bytes that have come, until they are messages."""
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+
+    def add(self, some: bytes) -> None:
+        """Bytes that came, at most AT_ONCE."""
+        self._bytes += some
+
+    def take(self) -> Message | None:
+        """The next message; None while it is not there as a whole. Raises Malformed."""
+        if len(self._bytes) < PREFIX.size:
+            return None
+        header, body = PREFIX.unpack_from(self._bytes)
+        if header > MOST_HEADER or body > MOST_BODY:
+            raise Malformed(f"it announces {header} + {body} bytes")
+        ends = PREFIX.size + header, PREFIX.size + header + body
+        if len(self._bytes) < ends[1]:
+            return None
+        described, content = bytes(self._bytes[PREFIX.size : ends[0]]), bytes(self._bytes[ends[0] : ends[1]])
+        del self._bytes[: ends[1]]
+        return _opened(described, content)
+
+
+def _opened(described: bytes, content: bytes) -> Message:
+    try:
+        header = json.loads(described)
+        kinds = [(np.dtype(str(name)), [int(one) for one in shape]) for name, shape in header.pop(ARRAYS)]
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
+        raise Malformed("its header is no description") from error
+    arrays, at = [], 0
+    for dtype, shape in kinds:
+        if dtype.name not in TYPES or any(one < 0 for one in shape):
+            raise Malformed(f"it has an array of {dtype.name} {shape}")
+        size = math.prod(shape) * dtype.itemsize
+        if size > len(content) - at:
+            raise Malformed("it is shorter than its arrays")
+        arrays.append(np.frombuffer(content, dtype, math.prod(shape), at).reshape(shape))
+        at += size
+    if at != len(content):
+        raise Malformed("it is longer than its arrays")
+    return Message(header, arrays)
+
+
+def plain(text: str, most: int = 1000) -> str:
+    r"""A text from outside as a part of one line: what steers a terminal is escaped, its end is kept if it is long.
+
+    >>> plain("a\x1b[2J\nb"), plain("0123456789", 4)
+    ('a\\x1b[2J\\nb', '…6789')
+    """
+    shown = "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+    return shown if len(shown) <= most else f"…{shown[-most:]}"

@@ -1,0 +1,255 @@
+"""The process of a user's own trainer, as epsearch sees it: messages, limits, its output, how it ended.
+
+One thread does all of it, and waits for nothing without looking at the limits: neither for a message, nor for a trainer
+that does not read what it is sent.
+"""
+
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from numpy.typing import NDArray
+
+import trainers
+from trainers.foreign import family
+from trainers.foreign.messages import AT_ONCE, Inbox, Malformed, Message, packed, plain
+from trainers.plugins.calls import ForeignError
+
+Progress = Callable[[int], None]
+"""Called with the tasks that were reported since the last call, several times a second with 0; may raise to stop."""
+
+REPORT_SECONDS = 0.2
+LOOK_SECONDS = 0.25  # between two looks at the memory
+LOOK_SHARE = 20  # a look may take a twentieth of the time: with many workers there are thousands of processes
+GRACE = 5.0  # seconds that a process has to end once it has closed its pipe
+LEAVE = 15.0  # seconds that the guard has to end everything
+TAIL = 2**16  # bytes of the output that are kept
+LAST_LINES, LAST_CHARACTERS = 3, 300  # of them in a message
+HERE = Path(trainers.__file__).parents[1]
+LIBRARIES = ("site-packages", "dist-packages")
+THREADS = ("OMP", "MKL", "OPENBLAS", "NUMEXPR", "VECLIB_MAXIMUM", "NUMBA")
+SECRETS = "EPSEARCH_"  # begins the names of variables with URLs, passwords and tokens: no trainer needs them
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the process of one learner may take; None for any amount."""
+
+    seconds: float | None = None
+    """From its start to its last report, with all imports and tests."""
+    bytes: int | None = None
+    """Resident memory of the process and of all that it has started, looked at a few times a second."""
+
+
+class Process:
+    """Starts one; a context, which leaves nothing of it behind. what: whose it is, for messages.
+
+    Raises ForeignError, in one line, wherever it ends by itself, breaks a limit or sends what is no message.
+    """
+
+    def __init__(
+        self, what: str, environment: Mapping[str, str], limits: Limits, progress: Progress | None = None
+    ) -> None:
+        self._what, self._limits, self._progress = what, limits, progress
+        self.where = "while it was imported"
+        self._started = self._reported = time.monotonic()
+        self._look = self._started + LOOK_SECONDS
+        self._inbox, self._outgoing, self._output = Inbox(), bytearray(), bytearray()
+        self._seen: set[Any] = set()
+        self._closed_at = 0.0  # when the process was seen to have closed its pipe
+        self._status: int | None = None
+        requests, self._requests = os.pipe()
+        self._answers, answers = os.pipe()
+        self._printed, printed = os.pipe()
+        self._life, life = socket.socketpair()
+        try:
+            arguments = [str(one) for one in (requests, answers, life.fileno(), os.getpid())]
+            self._guard = subprocess.Popen(
+                [sys.executable, "-P", "-m", "trainers.foreign.child", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=printed,
+                stderr=printed,
+                env=environment,
+                pass_fds=(requests, answers, life.fileno()),
+                start_new_session=True,
+            )
+        except BaseException:
+            self._close()
+            raise
+        finally:
+            for end in (requests, answers, printed):
+                os.close(end)
+            life.close()
+        self._selector = selectors.DefaultSelector()
+        for one in (self._answers, self._printed, self._life.fileno()):
+            self._selector.register(one, selectors.EVENT_READ)
+        for one in (self._requests, self._answers, self._printed, self._life.fileno()):
+            os.set_blocking(one, False)
+
+    def __enter__(self) -> "Process":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._selector.close()
+        self._life.close()  # the guard ends all that is below it, and itself
+        try:
+            self._guard.wait(LEAVE)
+        except subprocess.TimeoutExpired:
+            self._seen.update(family.descendants(self._guard.pid))
+            self._guard.kill()
+            self._guard.wait()
+        # Nothing is left of them unless the trainer has killed or stopped its guard.
+        left = [one for one in self._seen if one.is_running()]
+        family.end(lambda: [*left, *(more for one in left for more in family.descendants(one.pid))])
+        self._close()
+
+    def send(self, header: Mapping[str, Any], *arrays: NDArray[Any]) -> None:
+        """Sends a message, as far as the process reads it; `receive` goes on."""
+        self._outgoing += packed(header, *arrays)
+        self._write()
+
+    def receive(self) -> Message:
+        """The next message. Raises what `progress` does, too."""
+        while True:
+            try:
+                message = self._inbox.take()
+            except Malformed as error:
+                raise self.broken(error) from error
+            if message is not None:
+                return message
+            self._tick()
+            came = self._wait()
+            if self._status is not None and not came:  # what was written before the end has been read by now
+                raise self.failed(f"{_ending(self._status)} {self.where}")
+            if self._closed_at and time.monotonic() - self._closed_at > GRACE:
+                raise self.failed(f"closed its pipe to epsearch {self.where}")
+
+    def broken(self, error: Malformed) -> ForeignError:
+        """What is said of a message that is none."""
+        return self.failed(f"wrote into the pipe to epsearch what is no message: {plain(str(error))}")
+
+    def failed(self, what: str, output: bool = True) -> ForeignError:
+        """What is said of whatever the process has done; `what` follows its name."""
+        words = self._last_words() if output else ""
+        return ForeignError(f"{self._what} {what}{words}")
+
+    def advance(self, tasks: int) -> None:
+        """Tells `progress`."""
+        self._reported = time.monotonic()
+        if self._progress is not None:
+            self._progress(tasks)
+
+    def _wait(self) -> bool:
+        """Until something comes, or can be sent, or the limits are to be looked at; whether anything did."""
+        ready = self._selector.select(REPORT_SECONDS / 2 if self._status is None else 0)
+        for key, _ in ready:
+            if key.fd == self._requests:
+                self._write()
+            else:
+                self._read(key.fd)
+        return bool(ready)
+
+    def _read(self, end: int) -> None:
+        try:
+            some = os.read(end, AT_ONCE)
+        except BlockingIOError:
+            return
+        except ConnectionError:
+            some = b""
+        if not some:
+            self._selector.unregister(end)
+        if end == self._answers:
+            self._inbox.add(some)
+            self._closed_at = self._closed_at if some else time.monotonic()
+        elif end == self._printed:
+            self._output += some
+            del self._output[:-TAIL]
+        else:
+            self._status = int(some) if some else self._guard.wait()
+
+    def _write(self) -> None:
+        """Sends what can be sent at once, and listens for when more can be."""
+        try:
+            while self._outgoing:
+                with memoryview(self._outgoing) as whole:
+                    sent = os.write(self._requests, whole[:AT_ONCE])
+                del self._outgoing[:sent]
+        except BlockingIOError:
+            pass
+        except BrokenPipeError:  # it has ended, which is seen elsewhere, or has closed the pipe
+            self._outgoing.clear()
+        listening = self._requests in self._selector.get_map()
+        if self._outgoing and not listening:
+            self._selector.register(self._requests, selectors.EVENT_WRITE)
+        elif listening and not self._outgoing:
+            self._selector.unregister(self._requests)
+
+    def _tick(self) -> None:
+        """Tells `progress`, and looks at the limits."""
+        now = time.monotonic()
+        if now - self._reported >= REPORT_SECONDS:
+            self.advance(0)
+        if self._limits.seconds is not None and now - self._started > self._limits.seconds:
+            raise self.failed(f"took longer than {self._limits.seconds:g} s, {self.where}")
+        if now < self._look:
+            return
+        found = family.descendants(self._guard.pid)
+        self._seen = {*found, *(one for one in self._seen if one.is_running())}
+        taken = family.resident(found)
+        if self._limits.bytes is not None and taken > self._limits.bytes:
+            raise self.failed(f"took more than {_gib(self._limits.bytes)} of memory, {self.where}")
+        self._look = time.monotonic() + max(LOOK_SECONDS, LOOK_SHARE * (time.monotonic() - now))
+
+    def _last_words(self) -> str:
+        """The end of its output, for a message; "" where there was none."""
+        lines = [line.strip() for line in self._output.decode(errors="replace").splitlines() if line.strip()]
+        return f"; its last output: {plain(' | '.join(lines[-LAST_LINES:]), LAST_CHARACTERS)}" if lines else ""
+
+    def _close(self) -> None:
+        for end in (self._requests, self._answers, self._printed):
+            os.close(end)
+        self._life.close()
+
+
+def environment(device: str, threads: int) -> dict[str, str]:
+    """That of a process which is to train on "cpu" or "cuda" with so many threads: ours, without what is secret."""
+    made = {name: value for name, value in os.environ.items() if not name.startswith(SECRETS)}
+    made |= {f"{name}_NUM_THREADS": str(threads) for name in THREADS}
+    made |= {"PYTHONHASHSEED": "0", "PYTHONUNBUFFERED": "1"}  # else the last lines before a sudden end are lost
+    if device == "cpu":
+        made["CUDA_VISIBLE_DEVICES"] = ""
+    if HERE.name not in LIBRARIES:  # where it is not installed, as from a checkout; libraries are found by themselves
+        made["PYTHONPATH"] = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(HERE)]))
+    return made
+
+
+def _ending(status: int) -> str:
+    """How a process ended.
+
+    >>> _ending(3), _ending(-9)
+    ('ended by itself with status 3', 'was killed by signal 9 (SIGKILL)')
+    """
+    if status >= 0:
+        return f"ended by itself with status {status}"
+    names = {one.value: f" ({one.name})" for one in signal.Signals}
+    return f"was killed by signal {-status}{names.get(-status, '')}"
+
+
+def _gib(size: int) -> str:
+    """Bytes for people.
+
+    >>> _gib(2**31)
+    '2.0 GiB'
+    """
+    return f"{size / 2**30:.1f} GiB"

@@ -1,0 +1,211 @@
+"""One learner trained by a user's own trainer, in a process of its own; what it reports is measured here."""
+
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trainers.cohort import LEARNING_CURVE_BATCHES, PROTOCOL_VERSION, CohortResult
+from trainers.foreign.declaration import job, reference_of
+from trainers.foreign.inputs import Part, Shown
+from trainers.foreign.keeping import Keeping
+from trainers.foreign.measuring import Measuring, Refused
+from trainers.foreign.messages import Malformed, Message, plain
+from trainers.foreign.process import Limits, Process, Progress, environment
+from trainers.hyperparameters import Value
+from trainers.plugins.calls import ForeignError
+
+if TYPE_CHECKING:
+    from trainers.streams.base import TaskStream
+
+
+@dataclass(frozen=True)
+class Request:
+    """Which trainer, and with what; picklable."""
+
+    reference: str
+    """module:attribute."""
+    beside: Path = Path()
+    """The folder in which the module may lie."""
+    source: Mapping[str, str] | None = None
+    """Hashes of the files that it must be made of; None for whatever is there."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Of distributions that it requires: those that must be installed."""
+    device: str = "cpu"
+    """"cpu" or "cuda"; on "cpu" it sees no GPU."""
+    threads: int = 1
+    """Of torch and of the libraries below NumPy."""
+    limits: Limits = field(default_factory=Limits)
+    """What its process may take."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One learner on one stream."""
+
+    values: Mapping[str, Value]
+    """A number or a word for each hyperparameter."""
+    seed: int
+    """As of our own learners."""
+    stream: "TaskStream"
+    """All tasks that are trained."""
+    transfer: bool = True
+    """Whether what only FWT and LCA need is measured, as far as the trainer reports it."""
+
+
+def train(request: Request, run: Run, progress: Progress | None = None, folder: Path | None = None) -> CohortResult:
+    """Trains the learner in a process of its own, of which nothing is left then.
+
+    folder: a cache. A trainer with `save` and `load` goes on from there after the last task that it has reported, where
+    its process, or this one, was killed. Accuracies of the untrained learner and of a task's first mini-batches are NaN
+    where the trainer did not report them. The note says SELF_REPORTED where accuracies are the trainer's own word.
+
+    Raises ForeignError, in one line, for whatever the trainer does that it may not: then nothing of it is a result.
+    What `progress` raises ends the process, too.
+    """
+    reference_of(request.reference)
+    shown = Shown(run.stream, run.seed)
+    measuring = Measuring(shown, bool(getattr(run.stream, "balanced", False)), run.transfer)
+    keeping = Keeping(folder, _common(request, run), request.device)
+    with tempfile.TemporaryDirectory(prefix="epsearch-") as place:
+        state = Path(place, "state")
+        resumed = keeping.newest(state)
+        if resumed is not None:
+            measuring.resume(*resumed)
+        facts, arrays = shown.facts()
+        told = job("train", request.reference, request.beside, request.source) | {
+            "versions": dict(request.versions),
+            "values": dict(run.values),
+            "seed": run.seed,
+            "threads": request.threads,
+            "stream": facts,
+            "curve": LEARNING_CURVE_BATCHES,
+            "done": measuring.done,
+            "state": str(state) if resumed else None,
+            "resumable": keeping.keeps,
+        }
+        what = f"trainer {request.reference!r}"
+        with Process(what, environment(request.device, request.threads), request.limits, progress) as process:
+            process.send(told, *arrays)
+            _Talk(process, measuring, shown, keeping, state).go_on()
+    keeping.forget()
+    return measuring.result()
+
+
+def _common(request: Request, run: Run) -> dict[str, Any]:
+    """All that a run depends on."""
+    return {
+        "version": PROTOCOL_VERSION,
+        "trainer": request.reference,
+        "source": dict(request.source) if request.source is not None else None,
+        "requires": dict(request.versions),
+        "threads": request.threads,
+        "values": dict(run.values),
+        "seed": run.seed,
+        "stream": run.stream.describe(),
+        "transfer": run.transfer,
+    }
+
+
+class _Over(Exception):
+    """The run has ended as it may."""
+
+
+class _Talk:
+    """Answers what a trainer's process asks, until it has ended."""
+
+    def __init__(self, process: Process, measuring: Measuring, shown: Shown, keeping: Keeping, state: Path) -> None:
+        self._process, self._measuring, self._shown = process, measuring, shown
+        self._keeping, self._state = keeping, state
+        self._answers: dict[object, Callable[[Message], None]] = {
+            "begun": self._begun,
+            "train": self._train,
+            "report": self._report,
+            "test": self._test,
+            "labels": self._labels,
+            "reported": self._reported,
+            "saved": self._saved,
+            "refused": self._refused,
+            "raised": self._raised,
+            "done": self._done,
+        }
+
+    def go_on(self) -> None:
+        """Returns at the end of a run that may be stored. Raises ForeignError for any other end."""
+        while True:
+            message = self._process.receive()
+            answer = self._answers.get(message.kind)
+            try:
+                if answer is None:
+                    raise Malformed("it is of no kind that there is")
+                answer(message)
+            except Refused as error:
+                self._process.send({"kind": "refused", "line": str(error)})
+            except Malformed as error:
+                raise self._process.broken(error) from error
+            except _Over:
+                return
+
+    def _begun(self, message: Message) -> None:
+        self._process.where = self._measuring.where
+
+    def _train(self, message: Message) -> None:
+        task = message.whole("task")
+        self._measuring.read(task)
+        self._part(message, self._shown.train, task)
+
+    def _test(self, message: Message) -> None:
+        task = message.whole("task")
+        self._measuring.tested(task)
+        self._part(message, self._shown.test, task, labelled=False)
+
+    def _part(self, message: Message, get: Callable[[int, int], Part], task: int, labelled: bool = True) -> None:
+        first = message.whole("first")
+        part = get(task, first) if first >= 0 else None
+        if part is None or not len(part.labels):
+            raise Malformed(f"task {task} has no examples from {first} on")
+        self._process.send({"kind": "part", "rows": part.rows}, *part[1:] if labelled else part[1:2])
+
+    def _report(self, message: Message) -> None:
+        task = message.whole("task")
+        batches = None if message.header.get("batches") is None else message.whole("batches")
+        tests, how = self._measuring.begin(task, batches), message.header.get("how")
+        if how == "diverged" or (how == "accuracies" and not self._measuring.given(message.array("float64"))):
+            self._diverged()
+        self._process.send({"kind": "tests", "tests": tests})
+
+    def _labels(self, message: Message) -> None:
+        task, first = message.whole("task"), message.whole("first")
+        self._measuring.predicted(task, first, np.asarray(message.array("int64")))
+        self._process.send({"kind": "taken"})
+
+    def _reported(self, message: Message) -> None:
+        of_task = self._measuring.end()
+        self._process.where = self._measuring.where
+        self._process.send({"kind": "taken", "save": str(self._state) if of_task else None})
+        if of_task:
+            self._process.advance(1)
+
+    def _saved(self, message: Message) -> None:
+        self._keeping.save(self._measuring.done, self._state, self._measuring.arrays())
+        self._process.send({"kind": "taken"})
+
+    def _refused(self, message: Message) -> None:
+        raise ForeignError(plain(message.text("line")))
+
+    def _raised(self, message: Message) -> None:
+        if message.header.get("floating") is True and self._measuring.lacks:
+            self._diverged()
+        raise self._process.failed(f"failed {self._process.where} {plain(message.text('line'))}", output=False)
+
+    def _done(self, message: Message) -> None:
+        if lacks := self._measuring.lacks:
+            raise self._process.failed(f"returned after it had reported {lacks} tasks")
+        raise _Over
+
+    def _diverged(self) -> None:
+        self._measuring.diverge()
+        raise _Over
