@@ -1,5 +1,7 @@
 """What a user's own trainer says of itself: what can be searched, what it needs, of which files it is made."""
 
+import os
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -41,9 +43,13 @@ class Declaration:
         """From what `facts` has returned. Raises TypeError or KeyError for anything else."""
         given = {one.name: facts[one.name] for one in fields(cls)}
         if given["parameters"] is not None:
-            known = (Hyperparameter(**{**one, "choices": tuple(one["choices"])}) for one in given["parameters"])
-            given["parameters"] = tuple(known)
+            given["parameters"] = tuple(Hyperparameter(**_tuples(one)) for one in given["parameters"])
         return cls(**given)
+
+
+def _tuples(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """As they were before JSON made lists of tuples."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
 
 
 def reference_of(text: str) -> tuple[str, str]:
@@ -84,4 +90,5 @@ def declared(
 
 def job(kind: str, reference: str, beside: Path, expected: Mapping[str, str] | None) -> dict[str, Any]:
     """What the process is told of the trainer, whatever it is to do with it."""
-    return {"kind": kind, "reference": reference, "beside": str(beside.absolute()), "expected": expected}
+    path = [*(os.path.abspath(one) for one in sys.path), str(beside.absolute())]
+    return {"kind": kind, "reference": reference, "path": path, "expected": expected}

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 PREFIX = struct.Struct("<IQ")  # bytes of the header, of the body
-MOST_HEADER = 2**16  # bytes
+MOST_HEADER = 2**22  # bytes; hashes of thousands of files fit
 MOST_BODY = 2**26
 TYPES = ("uint8", "int64", "float32", "float64")
 ARRAYS = "arrays"  # in the header: [type, shape] of each

@@ -103,6 +103,7 @@ class Process:
     ) -> None:
         self._selector.close()
         self._life.close()  # the guard ends all that is below it, and itself
+        self._guard.send_signal(signal.SIGCONT)  # it may have been stopped
         try:
             self._guard.wait(LEAVE)
         except subprocess.TimeoutExpired:
@@ -133,7 +134,7 @@ class Process:
             if self._status is not None and not came:  # what was written before the end has been read by now
                 raise self.failed(f"{_ending(self._status)} {self.where}")
             if self._closed_at and time.monotonic() - self._closed_at > GRACE:
-                raise self.failed(f"closed its pipe to epsearch {self.where}")
+                raise self.failed(f"{_ending(os.EX_IOERR)} {self.where}")
 
     def broken(self, error: Malformed) -> ForeignError:
         """What is said of a message that is none."""
@@ -240,6 +241,8 @@ def _ending(status: int) -> str:
     >>> _ending(3), _ending(-9)
     ('ended by itself with status 3', 'was killed by signal 9 (SIGKILL)')
     """
+    if status == os.EX_IOERR:  # as it does where it finds its end of a pipe closed
+        return "closed its pipe to epsearch"
     if status >= 0:
         return f"ended by itself with status {status}"
     names = {one.value: f" ({one.name})" for one in signal.Signals}

@@ -71,4 +71,4 @@ def _called(call: Callable[[], None], trainer: Found) -> dict[str, Any]:
 
 def _found(job: Mapping[str, Any]) -> Found:
     importlib.invalidate_caches()
-    return found(job["reference"], Path(job["beside"]), job["expected"])
+    return found(job["reference"], job["path"], job["expected"])

@@ -2,11 +2,10 @@
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from difflib import get_close_matches
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, cast
 
@@ -38,12 +37,14 @@ class Found(NamedTuple):
         return callable(getattr(self.made, "save", None)) and callable(getattr(self.made, "load", None))
 
 
-def found(reference: str, beside: Path, expected: Mapping[str, str] | None) -> Found:
-    """Imports it; of a class it makes an object without arguments. Raises ForeignError, as `declared` does."""
+def found(reference: str, path: Iterable[str], expected: Mapping[str, str] | None) -> Found:
+    """Imports it; of a class it makes an object without arguments. path: where it may lie besides `sys.path`.
+
+    Raises ForeignError, as `declared` does.
+    """
     module, name = reference_of(reference)
     what = f"trainer {reference!r}"
-    if str(beside) not in sys.path:
-        sys.path.append(str(beside))
+    sys.path += [one for one in path if one not in sys.path]
     sys.dont_write_bytecode = True  # a file that changes twice in a second would be run as it was before
     imported, source = load(module, what, expected)
     target = _attribute(imported, name, what, source)
