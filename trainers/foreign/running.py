@@ -60,8 +60,10 @@ def train(request: Request, run: Run, progress: Progress | None = None, folder: 
     """Trains the learner in a process of its own, of which nothing is left then.
 
     folder: a cache. A trainer with `save` and `load` goes on from there after the last task that it has reported, where
-    its process, or this one, was killed. Accuracies of the untrained learner and of a task's first mini-batches are NaN
-    where the trainer did not report them. The note says SELF_REPORTED where accuracies are the trainer's own word.
+    its process, or this one, was killed; of a request that does not say its source nothing is kept.
+
+    Accuracies of the untrained learner and of a task's first mini-batches are NaN where the trainer did not report
+    them. The note says SELF_REPORTED where accuracies are the trainer's own word.
 
     Raises ForeignError, in one line, for whatever the trainer does that it may not: then nothing of it is a result.
     What `progress` raises ends the process, too.
@@ -69,7 +71,8 @@ def train(request: Request, run: Run, progress: Progress | None = None, folder: 
     reference_of(request.reference)
     shown = Shown(run.stream, run.seed)
     measuring = Measuring(shown, bool(getattr(run.stream, "balanced", False)), run.transfer)
-    keeping = Keeping(folder, _common(request, run), request.device)
+    # What another source has learned is nothing to go on from.
+    keeping = Keeping(None if request.source is None else folder, _common(request, run), request.device)
     with tempfile.TemporaryDirectory(prefix="epsearch-") as place:
         state = Path(place, "state")
         resumed = keeping.newest(state)
@@ -100,7 +103,7 @@ def _common(request: Request, run: Run) -> dict[str, Any]:
     return {
         "version": PROTOCOL_VERSION,
         "trainer": request.reference,
-        "source": dict(request.source) if request.source is not None else None,
+        "source": dict(request.source or {}),
         "requires": dict(request.versions),
         "threads": request.threads,
         "values": dict(run.values),

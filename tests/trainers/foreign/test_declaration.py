@@ -132,7 +132,7 @@ WRONG = {
     ),
     "baseline name": (
         mine(parameters="{'lr': 1}", baseline="{'l': 1}"),
-        r"'l', which is no parameter; did you mean 'lr'",
+        r"'l', which is no parameter; did you mean 'l",
     ),
     "baseline value": (
         mine(parameters="{'lr': {'low': 0}}", baseline="{'lr': -1}"),

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from tests.support.limits import HANGS
+from trainers.foreign.process import TAIL, Process
 from trainers.plugins.calls import ForeignError
 
 MARK = "TRAINER_OF_TEST"
@@ -214,9 +215,12 @@ def test_what_takes_too_much_memory_is_ended(trained, mark, text):
         trained(body(text.format(grow) + "\ntime.sleep(600)"), bytes=2**29, seconds=LONG)
 
 
-def test_gigabytes_of_output_neither_block_nor_stay(trained, mark):
+def test_gigabytes_of_output_neither_block_nor_stay(trained, mark, monkeypatch):
+    kept, close = [], Process._close
+    monkeypatch.setattr(Process, "_close", lambda self: (kept.append(len(self._output)), close(self)))
     text = "for _ in range(512): os.write(1, b'x' * 2**20); os.write(2, b'y' * 2**20)\n"
     assert np.isfinite(trained(body(text + GO_ON)).accuracies[0, 2]).all()
+    assert kept == [TAIL]
 
 
 LEFT = {
