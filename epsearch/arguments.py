@@ -66,6 +66,8 @@ TAKES: dict[Callable[..., Any], str] = {
     named.methods: "METHOD,…|all",
     of.sizes: "INT,…",
     of.duration: "TIME",
+    of.size: "SIZE",
+    named.trainer: "MODULE:NAME",
     of.seeds: "SEEDS",
     of.interval: "LOW HIGH",
     named.settings: "VALUES",
@@ -111,7 +113,7 @@ class Commands(typer.Typer):
         return super().command(name, cls=_Command, **told)
 
 
-SEVERAL = ("--search", "--set")  # flags that take several words
+SEVERAL = ("--search", "--set", "--against")  # flags that take several words
 
 
 def joined(arguments: Sequence[str]) -> list[str]:

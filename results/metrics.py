@@ -209,8 +209,10 @@ def mean_std(
 def undefined(records: Iterable[RunRecord]) -> list[str]:
     """Returns a sentence for each metric that none of these runs has, though they did not diverge."""
     measured = [record for record in records if record.status == "ok"]
+    # Of a trainer of others, which takes steps that nobody counts, whatever tests it has not reported are missing.
+    foreign = bool(measured) and all(not record.steps for record in measured)
     return [
-        f"{name} is not defined here: it needs {metric.needs}."
+        f"{name} is not defined here: it needs {'tests that the trainer did not report' if foreign else metric.needs}."
         for name, metric in METRICS.items()
         if metric.needs and measured and all(math.isnan(metric.of(record)) for record in measured)
     ]

@@ -23,6 +23,29 @@ IN_THE_CONFIGURATION = {"lr": "learning_rate"}
 """Name of a searched hyperparameter -> its name in a record's configuration, where they differ."""
 
 
+COLUMNS = frozenset(
+    (
+        *("key", "phase", "method", "seed", "status", "tasks", "diverged", "diverged_task", "diverged_step", "steps"),
+        *(
+            "seconds",
+            "cohort",
+            "created",
+            "fingerprint",
+            "n",
+            "row",
+            "source",
+            "repeat",
+            "batch",
+            "low",
+            "high",
+            "rank",
+        ),
+        *("score", "position", "best", "mean", "value", "setting", "members"),
+    )
+)
+"""Names of columns, which hyperparameters of others cannot have."""
+
+
 def value(record: RunRecord, name: str) -> Value | None:
     """Returns the record's value of a hyperparameter; None where its method does not use it.
 
@@ -30,9 +53,11 @@ def value(record: RunRecord, name: str) -> Value | None:
     """
     if name == EPSILON:
         return record.epsilon
-    # λ is part of a method, the others are options of a training: records keep them in different places.
-    values: Mapping[str, Value | None] = record.content if name == "strength" else record.content.get("config", {})
-    return values.get(IN_THE_CONFIGURATION.get(name, name))
+    # λ of our methods is part of a method, the others are options of a training: records keep them in different places.
+    config: Mapping[str, Value | None] = record.content.get("config", {})
+    if name in config:
+        return config[name]
+    return record.content.get(name) if name == "strength" else config.get(IN_THE_CONFIGURATION.get(name, name))
 
 
 def point_of(record: RunRecord, names: Sequence[str]) -> tuple[Value | None, ...]:

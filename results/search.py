@@ -46,6 +46,15 @@ class Race(NamedTuple):
     """Largest probability of dropping the best point of a round, in (0, 1)."""
 
 
+class Trainer(NamedTuple):
+    """Somebody else's training code, which has trained the members in the place of a method of ours."""
+
+    repeats: bool
+    """Whether it says that the same seed gives the same result."""
+    self_reported: int
+    """Members whose accuracies are its own word, not measured by epsearch."""
+
+
 class Evaluated(NamedTuple):
     """One choice that was evaluated on the evaluation stream."""
 
@@ -114,6 +123,8 @@ class SearchResults:
     tolerance: float = 0.0
     """Largest allowed difference of an accuracy between a member alone and in a cohort, fraction; with 0 the parameters
     may not differ either."""
+    trainer: Trainer | None = None
+    """None for a method of ours."""
     race: Race | None = None
     """None for a search without a race."""
     looks: tuple[Evaluated, ...] = ()

@@ -36,7 +36,7 @@ class Learner:
     """0…LARGEST_SEED; fixes everything random in a run."""
 
     def __post_init__(self) -> None:
-        self.hyperparameters.check(self.declared.hyperparameters)
+        self.declared.check(self.hyperparameters)
         if not 0 <= self.seed <= LARGEST_SEED:
             raise ValueError(f"seed must lie in 0…{LARGEST_SEED}, got {self.seed}")
 
@@ -48,7 +48,7 @@ class Learner:
         Learner(method='agem', hyperparameters=Hyperparameters(lr=0.03, batch_size=10, memory=25, \
 memory_batch=None), seed=0)
         """
-        return cls(method, Hyperparameters.of(methods.method(method).hyperparameters, values), seed)
+        return cls(method, methods.method(method).of(values), seed)
 
     @property
     def declared(self) -> methods.Method:
@@ -58,7 +58,8 @@ memory_batch=None), seed=0)
     @property
     def shared(self) -> Hyperparameters:
         """The values in which learners of a cohort must agree."""
-        return self.hyperparameters.only(one.name for one in self.declared.hyperparameters if not one.per_learner)
+        per_learner = self.declared.per_learner
+        return self.hyperparameters.only(name for name in vars(self.hyperparameters) if name not in per_learner)
 
 
 @dataclass(frozen=True)

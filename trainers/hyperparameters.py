@@ -151,6 +151,11 @@ class Hyperparameters(SimpleNamespace):
         raise FrozenInstanceError(f"cannot assign to {name!r}")
 
 
+def anything(name: str) -> Hyperparameter:
+    """One of which nothing is declared."""
+    return Hyperparameter(name, "", low=-LARGEST)
+
+
 LR = Hyperparameter(
     "lr",
     "Learning rate. [default: the dataset's]",

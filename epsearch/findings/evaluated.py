@@ -22,14 +22,14 @@ def looks(loop: SearchLoop, store: Store) -> tuple[Evaluated, ...]:
     """
     if (best := loop.best) is None:
         return ()
-    both = [loop.evaluated_content(point) for point in (best.point, loop.study.baseline)]
-    mine, baseline = json.loads(json.dumps(both))  # tuples as the ledger has them
+    both = [loop.evaluated_content(point) for point in (best.point, *loop.study.compared)]
+    mine, *baseline = json.loads(json.dumps(both))  # tuples as the ledger has them
     method, choices = loop.study.method, dict[str, Evaluated]()
     for content, created in store.described("eval"):
         same_stream = content.get("stream") == mine["stream"]
         if same_stream and content.get("method") in (method, declared(method).at_zero or method):
             choice, is_mine = _choice(content), _choice(content) == _choice(mine)
-            if is_mine or (content["method"] == method and choice != _choice(baseline)):
+            if is_mine or (content["method"] == method and choice not in map(_choice, baseline)):
                 # The first time counts: with other seeds a choice is the same one.
                 choices.setdefault(choice, Evaluated(_text(content, mine, loop), created, is_mine))
     return tuple(choices.values())
@@ -43,14 +43,15 @@ def _choice(content: Mapping[str, Any]) -> str:
 def _flat(content: Mapping[str, Any], at_zero: str) -> dict[str, Any]:
     """Hyperparameters by their recorded names, ε and λ among them; without those that the method does not have."""
     epsilon = 0.0 if content["method"] == at_zero else content["epsilon"]
-    flat = content["config"] | {"epsilon": epsilon, "strength": content.get("strength")}
+    flat = {"epsilon": epsilon, "strength": content.get("strength")} | content["config"]
     return {name: value for name, value in flat.items() if value is not None}
 
 
 def _text(content: Mapping[str, Any], mine: Mapping[str, Any], loop: SearchLoop) -> str:
     """What is searched, and whatever else is not as in this study."""
     there, here = (_flat(one, declared(loop.study.method).at_zero) for one in (content, mine))
-    known = {one.name: one for one in declared(loop.study.method).hyperparameters}
+    method, values = declared(loop.study.method), vars(loop.study.learner(loop.study.example, 0).hyperparameters)
+    known = {one.name: one for one in method.declarations(values)}
     searched = {known[name].key for name in loop.study.space.names}
     short = {one.key: one.short for one in known.values()}
     shown = {name: value for name, value in there.items() if name in searched or value != here.get(name)}

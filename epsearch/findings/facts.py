@@ -21,7 +21,7 @@ def facts(loop: Loop, effort: Effort | None) -> dict[str, str]:
     records = loop.records.values()
     told = {
         "members": f"{len(records)} in the ledger for this study",
-        "SGD steps of all members": f"{sum(record.steps for record in records):,}",
+        **({} if loop.study.foreign else {"SGD steps of all members": f"{sum(one.steps for one in records):,}"}),
         "training time of all members": duration_text(sum(record.seconds for record in records)),
     }
     if effort is not None and effort.trained:  # not of a session that only wrote the report again
@@ -30,10 +30,11 @@ def facts(loop: Loop, effort: Effort | None) -> dict[str, str]:
                 f"{count_text(effort.trained, 'member')} trained, {effort.reused} taken from the ledger, "
                 f"in {duration_text(effort.seconds)}"
             ),
-            "SGD steps of the last run": (
-                f"{effort.member_steps:,} taken, {effort.saved:,} saved: members of a seed share the first task"
-            ),
         }
+        if not loop.study.foreign:
+            told["SGD steps of the last run"] = (
+                f"{effort.member_steps:,} taken, {effort.saved:,} saved: members of a seed share the first task"
+            )
     for name, parts in all_parts(loop.study.dataset, loop.images).items():
         told[f"code of {name}"] = ", ".join(f"{part} {which}" for part, which in parts.items())
     return told | describe_machine() | {"epsearch": version("epsearch")}

@@ -11,12 +11,14 @@ from epsearch.findings.listing import opened
 from epsearch.ledger.damage import unused_in_words
 from epsearch.loop import race
 from epsearch.loop.certificates import tolerance
+from epsearch.loop.jobs import is_self_reported
 from epsearch.loop.search import SearchLoop
+from epsearch.plugins.loading import NOISY, PLUGINS
 from results.labels import count_text
 from results.ledger.retry import Patience
 from results.metrics import average_accuracy
 from results.points import Point, group, point_of, point_text
-from results.search import Evaluated, Race, SearchResults, SearchRound
+from results.search import Evaluated, Race, SearchResults, SearchRound, Trainer
 from search_spaces.space import Parameter
 
 
@@ -86,11 +88,18 @@ def _results(
         notes=tuple(_notes(loop)),
         certificates=tuple(loop.certificates[key] for key in sorted(loop.certificates)),  # however they came
         tolerance=tolerance(study),
+        trainer=_trainer(loop) if study.foreign else None,
         race=_race(loop),
         looks=_looks(loop, waiting),
         disjointness=loop.proof.sentence,
         grown=tuple(one.heading() for one in loop.earlier),
     )
+
+
+def _trainer(loop: SearchLoop) -> Trainer:
+    """What is to be said of somebody else's trainer."""
+    parts = loop.images.get(PLUGINS, {}).get(loop.study.method, {})
+    return Trainer(NOISY not in parts, sum(is_self_reported(record.fingerprint) for record in loop.records.values()))
 
 
 def _looks(loop: SearchLoop, waiting: Patience | None) -> tuple[Evaluated, ...]:
@@ -116,6 +125,15 @@ def _race(loop: SearchLoop) -> Race | None:
 def _notes(loop: SearchLoop) -> list[str]:
     """What a reader must know to judge the figures, besides what the report sees by itself."""
     notes = unfinished(loop)
+    if loop.study.foreign:
+        said = _trainer(loop).self_reported
+        if said:
+            of = "all" if said == len(loop.records) else f"{said} of {len(loop.records)}"
+            notes.append(f"Accuracies are self-reported: {of} members were tested by the trainer, not by epsearch.")
+        if not loop.study.compared:
+            notes.append(
+                "The trainer declares no baseline, and --against names none: the choice is compared with nothing."
+            )
     if not loop.proof.sound:
         notes.append(f"Search and evaluation are not wholly apart: {loop.proof.sentence}.")
     diverged = [record for record in loop.records.values() if record.status == "diverged"]

@@ -292,6 +292,7 @@ class Loop(ABC):
             at_once=workers,
             checkpoints=study.checkpoints,
             plugins=of_workers(study.plugged(), self.images),
+            limits=study.limits,
             certify=certify,
         )
 

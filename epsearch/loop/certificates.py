@@ -28,6 +28,8 @@ def tolerance(study: Study, alike: bool = True) -> float:
 
     alike: whether both were trained on machines of one kind.
     """
+    if study.foreign:
+        return 0.0
     path = NumericPath.parse(study.numeric_path) if study.numeric_path else NumericPath()
     alone = path.device == "cpu" and (study.network == "mlp" or path.one_by_one)
     return 0.0 if alone and alike else TOLERANCE

@@ -32,10 +32,11 @@ def cut(runs: Sequence[Run], workers: int, device: str, work: Callable[[Run], fl
         kinds.setdefault(kind_of(run), []).append(run)
     cohorts: list[list[Run]] = []
     for alike in kinds.values():
-        cuts = [
-            0,
-            *itertools.accumulate(_sizes(len(alike), workers) if device == "cpu" else _even(len(alike), workers)),
-        ]
+        if alike[0].learner.declared.foreign:  # each has a process of its own
+            sizes = [1] * len(alike)
+        else:
+            sizes = _sizes(len(alike), workers) if device == "cpu" else _even(len(alike), workers)
+        cuts = [0, *itertools.accumulate(sizes)]
         cohorts += [alike[a:b] for a, b in itertools.pairwise(cuts)]
     # What is begun last is short, so that all workers end at about the same time.
     longest_first = sorted(cohorts, key=lambda cohort: -len(cohort) * work(cohort[0]))

@@ -43,11 +43,14 @@ def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]
     declare plays no part in it. No name in it may change, or no stored result would be found.
     """
     learner = known_as(run.learner)
-    values = {one.key: vars(learner.hyperparameters)[one.name] for one in learner.declared.hyperparameters}
+    given = vars(learner.hyperparameters)
+    values = {one.key: given[one.name] for one in learner.declared.declarations(given)}
     config = dict.fromkeys(ALWAYS_NAMED) | {
         name: value for name, value in values.items() if name not in (EPSILON, STRENGTH)
     }
-    if study.network == "mlp":  # others the stream's description names, with a hash of pretrained weights
+    if learner.declared.foreign:
+        config, values = values, {}
+    elif study.network == "mlp":  # others the stream's description names, with a hash of pretrained weights
         config["hidden"] = study.architecture.hidden
     # What the method is made of alone: a strategy trains nothing.
     source = images.get(PLUGINS, {}).get(learner.method)
@@ -70,7 +73,10 @@ def run_of(record: RunRecord) -> Run:
     """The run that a record is of: the inverse of `content`. Raises ValueError and LookupError where it names none."""
     known = record.content
     beside = {name: known.get(name) for name in (EPSILON, STRENGTH)}
-    declared = methods.method(record.method).hyperparameters
+    method = methods.method(record.method)
+    if method.foreign:
+        return Run(record.phase, Learner.of(record.method, record.seed, **known["config"]))
+    declared = method.hyperparameters
     values = {one.name: beside[one.key] if one.key in beside else known["config"][one.key] for one in declared}
     return Run(record.phase, Learner(record.method, Hyperparameters.of(declared, values), record.seed))
 
@@ -146,13 +152,14 @@ def records(job: Job, result: JobResult, described: Sequence[Mapping[str, Any]])
 
 def searchable(method: str) -> tuple[str, ...]:
     """Names of the hyperparameters on which a method's result depends, which are those that a search may name."""
-    return (*methods.method(method).names, *(one.name for one in OF_EVERY_METHOD))
+    declared = methods.method(method)
+    return (*declared.names, *(one.name for one in (() if declared.foreign else OF_EVERY_METHOD)))
 
 
 def check_searchable(method: str, names: Iterable[str]) -> None:
     """Raises UsageError where a name is not a hyperparameter of the method."""
     allowed = searchable(method)
-    for name in names:
+    for name in () if methods.method(method).takes_any else names:
         if name == EPSILON and name not in allowed:
             raise UsageError(f"method {method!r} has no ε; name what --search is to try: {', '.join(allowed)}")
         if name not in allowed:

@@ -11,7 +11,7 @@ import numpy as np
 
 from epsearch.cache import cache_folder
 from epsearch.machine import rounding, usable_cores
-from epsearch.plugins.loading import Plugin, at_fault, load_expected
+from epsearch.plugins.loading import Plugin, at_fault, files_of, load_expected, versions_of
 from trainers.cohort import Architecture, Cohort, CohortResult, Learner
 from trainers.notes import heard_by
 from trainers.numeric_path import NumericPath
@@ -19,9 +19,11 @@ from trainers.streams import Images, StreamRequest
 from trainers.streams.base import TaskStream
 from trainers.streams.images.image_set import ImageSet
 
-if TYPE_CHECKING:  # with it comes torch
+if TYPE_CHECKING:  # with them comes torch
+    from trainers.foreign.process import Limits
     from trainers.population import Training
 
+SAID = "said"  # begins fingerprints of what was not measured here; others are hexadecimal
 NETWORK = ("params", "statistics")
 """Fields of a result that stay where it was trained."""
 
@@ -59,6 +61,8 @@ class Job:
     """Where runs are kept on their way: a folder or a URL that this process can reach, too; None for the cache."""
     plugins: tuple[Plugin, ...] = ()
     """Code of others that it needs."""
+    limits: "Limits | None" = None
+    """What the process of its one learner may take, where that has a trainer of its own; None for one of ours."""
     certify: "Certify | None" = None
     """With what its one learner is compared, where it is trained once more, alone."""
 
@@ -121,9 +125,9 @@ def execute(job: Job, progress: Callable[[int], None] | None = None, place: Plac
     place: where that is. Raises what goes wrong, as it is: the runners make lines of that.
     """
     told: list[str] = []
-    plugins = [load_expected(one, job.stream.beside) for one in job.plugins]
+    plugins = [load_expected(one, job.stream.beside) for one in job.plugins if one.kind != "trainer"]
     with heard_by(told.append), at_fault(plugins):
-        result = _trained(job, progress, place)
+        result = _trained(job, progress, place) if job.limits is None else _by_trainer(job, progress, place)
     assert result.value is not None
     note = "\n".join(line for line in (result.value.note, *told) if line)
     machine = rounding(NumericPath.parse(job.path).device)
@@ -153,6 +157,44 @@ def _trained(job: Job, progress: Callable[[int], None] | None, place: Place) -> 
         row = job.certify.mates.index(job.cohort.learners[0])
         difference = float(np.abs(value.params[0] - together.params[row]).max())
     return JobResult(job.number, value, time.perf_counter() - started, parameter_difference=difference)
+
+
+def _by_trainer(job: Job, progress: Callable[[int], None] | None, place: Place) -> JobResult:
+    """The job's one learner, by somebody else's trainer in a process of its own."""
+    from trainers.foreign.measuring import SELF_REPORTED
+    from trainers.foreign.running import Request, train
+    from trainers.foreign.running import Run as Given
+
+    assert job.limits is not None
+    (learner,), (plugin,) = job.cohort.learners, (one for one in job.plugins if one.kind == "trainer")
+    path, limits = NumericPath.parse(job.path), job.limits
+    if limits.bytes is None:
+        limits = replace(limits, bytes=bytes_free(path, job.at_once, place.share))
+    beside, files, versions = job.stream.beside, files_of(plugin.parts), versions_of(plugin.parts)
+    request = Request(plugin.reference, beside, files, versions, path.device, limits=limits)
+    given = Given(vars(learner.hyperparameters), learner.seed, job.stream.open(place.images), job.transfer)
+    started = time.perf_counter()
+    # As of ours, a certificate takes nothing of what others have kept.
+    value = train(request, given, progress, None if job.certify else cache_folder() / "trainers")
+    if SELF_REPORTED in value.note:
+        value = replace(value, fingerprints=np.array([said(one) for one in value.fingerprints]), note="")
+    repeats = job.certify is None or job.certify.fingerprint == value.fingerprints[0]
+    seconds = time.perf_counter() - started
+    return JobResult(job.number, value, seconds, parameter_difference=0.0 if repeats else math.inf)
+
+
+def said(fingerprint: str) -> str:
+    """The fingerprint of a result that is the trainer's own word, as long as others."""
+    return SAID + fingerprint[len(SAID) :]
+
+
+def is_self_reported(fingerprint: str) -> bool:
+    """Whether a result is the trainer's own word.
+
+    >>> is_self_reported(said("0123456789abcdef")), is_self_reported("0123456789abcdef")
+    (True, False)
+    """
+    return fingerprint.startswith(SAID)
 
 
 def training_of(job: Job, stream: TaskStream) -> "Training":

@@ -59,7 +59,7 @@ class SearchLoop(Loop):
 
     def catch_up(self) -> Self:
         """The baseline first: it is evaluated whatever the search finds."""
-        self._look_up(self._final([self.study.baseline]))
+        self._look_up(self._final(self.study.compared))
         return super().catch_up()
 
     @property
@@ -139,17 +139,17 @@ class SearchLoop(Loop):
         now, certified = len(self.missing()), min(study.certify, study.points * study.repeats * len(study.seeds))
         if self.evaluating:
             return Outlook(len(self.records), now, 0, 0, 0, len(self._uncertified()))
-        baseline = self._unknown(self._final([study.baseline]))
+        baseline = self._unknown(self._final(study.compared))
         final = 0 if study.score_on == "eval" else len(study.final_seeds) + len(baseline)
         return Outlook(len(self.records), now, *self.strategist.later_members(), final, certified)
 
     def ahead(self) -> list[tuple[int, list[Run]]]:
         """Of the search, certificates too, and of the evaluation."""
         ahead, missing = self.outlook(), self.missing()
-        some = [self._run(self.study.score_on, self.study.baseline, self.study.seeds[0])]
+        some = [self._run(self.study.score_on, self.study.example, self.study.seeds[0])]
         if self.evaluating:
             return [(ahead.certified, some), (ahead.now, missing)]
-        final = self._final(self._evaluated() or [self.study.baseline])
+        final = self._final(self._evaluated() or [self.study.example])
         return [(ahead.now + ahead.most + ahead.certified, missing or some), (ahead.final, final)]
 
     def scores(self) -> "NDArray[np.float64]":
@@ -159,9 +159,9 @@ class SearchLoop(Loop):
     def work_of(self, ahead: Outlook) -> tuple[float, float]:
         """The fewest and the most of what is ahead, in FLOP.
 
-        Members that are missing count as they are; later ones as the baseline, as their points are not known yet.
+        Members that are missing count as they are; later ones as an example, as their points are not known yet.
         """
-        one, final = (self._work(self._run(phase, self.study.baseline, 0)) for phase in (self.study.score_on, "eval"))
+        one, final = (self._work(self._run(phase, self.study.example, 0)) for phase in (self.study.score_on, "eval"))
         fixed = sum(self._work(run) for run in self.missing()) + ahead.final * final + ahead.certified * one
         return fixed + ahead.least * one, fixed + ahead.most * one
 
@@ -212,7 +212,7 @@ class SearchLoop(Loop):
     def _evaluated(self) -> list[Point]:
         """The chosen point and the baseline, once where they are the same; none before there is a chosen one."""
         best = self.best
-        return [] if best is None else list(dict.fromkeys([best.point, self.study.baseline]))
+        return [] if best is None else list(dict.fromkeys([best.point, *self.study.compared]))
 
     def _wanted(self) -> list[Run]:
         return self._final(self._evaluated()) if self.evaluating else self._scored(self.strategist.wanted())
@@ -236,7 +236,7 @@ class SearchLoop(Loop):
         """Members of the evaluation to train before the search ends; a GPU would rather have all of them together."""
         if self.study.score_on == "eval" or self.study.device != "cpu":
             return []
-        return [([run], None) for run in self._unknown(self._final([self.study.baseline]))]
+        return [([run], None) for run in self._unknown(self._final(self.study.compared))]
 
     def _advance(self) -> None:
         # Jobs done ahead of the evaluation may be out meanwhile: they keep no round of the search open.

@@ -32,10 +32,12 @@ class Work:
 
     def a_step(self, run: Run) -> float:
         """FLOP of one step after the first task."""
-        return self._later_steps(run).each
+        return 1.0 if run.learner.declared.foreign else self._later_steps(run).each
 
     def _of(self, run: Run) -> float:
-        """FLOP of one learner's run; without a first task that it shares."""
+        """FLOP of one learner's run; without a first task that it shares. Of a trainer, tasks: it reports no steps."""
+        if run.learner.declared.foreign:
+            return float(len(self._study.stream_tasks(run.phase)))
         later = self._later_steps(run)
         return later.steps * later.each + later.first * self._first_alone
 

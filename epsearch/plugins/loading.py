@@ -1,6 +1,7 @@
 """Plug-ins loaded: imported, checked, made known to this process, with what they are made of."""
 
 import difflib
+import importlib
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +17,8 @@ from trainers.plugins.source import SOURCE, Source, changed
 PLUGINS = "plugins"  # in the description of a study's stream: reference -> what it is made of
 REQUIRES = "requires"  # of a module: names of distributions whose versions its results belong to
 OF_DISTRIBUTION = "distribution "  # what names such a version among the files
+DECLARED = "declared "  # what names what a trainer says of itself among them
+VERSION, NOISY = f"{DECLARED}version", f"{DECLARED}not to repeat itself"
 
 
 class Plugin(NamedTuple):
@@ -68,7 +71,7 @@ def all_parts(dataset: str, images: Mapping[str, Any]) -> dict[str, Mapping[str,
 def load_expected(plugin: Plugin, beside: Path) -> Loaded:
     """The same in a worker, where it must be what the study began with. Raises ForeignError."""
     try:
-        found = _loaded(plugin.kind, plugin.reference, beside, _files(plugin.parts))
+        found = _loaded(plugin.kind, plugin.reference, beside, files_of(plugin.parts))
     except ValueError as error:
         raise ForeignError(str(error)) from error
     if other := changed(plugin.parts, found.parts):
@@ -91,10 +94,16 @@ def at_fault(plugins: Iterable[Loaded]) -> Iterator[None]:
         raise
 
 
-def _loaded(kind: str, reference: str, beside: Path, files: Mapping[str, str] | None = None) -> Loaded:
-    module, _, attribute = reference.partition(":")
+def reachable(beside: Path) -> None:
+    """Modules of the folder can be imported, and found as they are now; those of other places go before them."""
     if str(beside) not in sys.path:
         sys.path.append(str(beside))
+    importlib.invalidate_caches()
+
+
+def _loaded(kind: str, reference: str, beside: Path, files: Mapping[str, str] | None = None) -> Loaded:
+    module, _, attribute = reference.partition(":")
+    reachable(beside)
     imported, source = load(module, f"{kind} {reference!r}", files)
     try:
         with blamed(f"{reference} failed with", source, missing=attribute):
@@ -118,5 +127,14 @@ def _versions(reference: str, required: Any) -> dict[str, str]:
         raise ValueError(f"{reference!r} requires what is not installed here: {in_one_line(error)}") from error
 
 
-def _files(parts: Mapping[str, str]) -> dict[str, str]:
-    return {name: part for name, part in parts.items() if not name.startswith(OF_DISTRIBUTION)}
+def files_of(parts: Mapping[str, str]) -> dict[str, str]:
+    """Hashes of files by name."""
+    return {name: part for name, part in parts.items() if not name.startswith((OF_DISTRIBUTION, DECLARED))}
+
+
+def versions_of(parts: Mapping[str, str]) -> dict[str, str]:
+    """Versions of distributions by name."""
+    named = (
+        (name.removeprefix(OF_DISTRIBUTION), part) for name, part in parts.items() if name.startswith(OF_DISTRIBUTION)
+    )
+    return dict(named)

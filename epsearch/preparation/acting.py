@@ -24,7 +24,7 @@ def check_search(study: Search) -> None:
     Scores that are equal bit for bit have no best value, and a report could but say so after hours of training. Raises
     UsageError.
     """
-    for name in study.space.names:
+    for name in () if study.foreign else study.space.names:
         _check_tasks(study, study.score_on, study.method, name, f"to search {name}")
         _check_switches(study, name)
 
@@ -48,7 +48,7 @@ def check_on(study: Search, streams: Mapping[str, TaskStream]) -> None:
     streams: those of D^CV ("cv") and D^EV ("eval"). A search is refused only where all of its values lie beyond what
     can matter: one that acts makes a difference. Raises UsageError.
     """
-    for name in study.space.names:
+    for name in () if study.foreign else study.space.names:
         limit = LIMITS[name](study, streams[study.score_on]) if name in LIMITS else None
         if limit is None or (low := _values(study, limit.name)[0]) <= limit.most:
             continue

@@ -43,6 +43,8 @@ def numeric_path(study: Study, stream: TaskStream, begun_with: str | None = None
 
 def _chosen(study: Study, stream: TaskStream, begun_with: str | None, events: Events) -> str:
     """As `numeric_path`, whether or not its products are installed here."""
+    if study.foreign:  # its arithmetic is its own
+        return "cuda-float32" if study.device == "cuda" else IN_TENSORS[0]
     if study.numeric_path is not None:
         device, precision = study.numeric_path.split("-")[:2]
         if (device, precision) != (study.device, study.precision):

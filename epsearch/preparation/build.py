@@ -9,10 +9,12 @@ from typing import Any, TypeVar
 from epsearch.failures.errors import UsageError, refused, unknown
 from epsearch.ledger.location import ledger_url
 from epsearch.machine import cuda_present
+from epsearch.preparation.trainers import declare, of_trainer
 from epsearch.study import file, limits
 from epsearch.study.description import Study
-from epsearch.study.kinds import ASKED, KINDS, Search
+from epsearch.study.kinds import ASKED, KINDS, OF_TRAINERS, Search
 from epsearch.study.limits import check_product
+from epsearch.study.names import trainer
 from epsearch.study.options import options
 from epsearch.study.parsers import one_of
 from epsearch.study.published import of_methods, published
@@ -37,6 +39,8 @@ def build(kind: type[AnyStudy], given: Mapping[str, Any], config: Path | None = 
     # From the weakest to the strongest: of a name that several have, the last value counts.
     usual = _defaults(kind, parsed)
     values = usual | parsed
+    if values.get("trainer") is not None:
+        values |= of_trainer(values, parsed)
     if values["network"] != "resnet18" and "pretrained" not in parsed:
         values["pretrained"] = None  # the definition's are another network's
     if "set" in values:
@@ -92,6 +96,8 @@ def restore(stored: Mapping[str, Any], name: str, out: Path, storage: LedgerUrl)
     """
     kind = KINDS[one_of(stored.get("kind", Search.kind), "command", KINDS)]
     known = _values(kind, stored["study"] | {name: stored[name] for name in ASKED if name in stored})
+    if known.get("trainer") is not None:
+        known["method"] = known["trainer"]
     places = {"name": name, "out": out, "storage": storage, "numeric_path": stored["numeric_path"]}
     return kind.of(_defaults(kind, known) | known | places)
 
@@ -118,6 +124,8 @@ def _parsed(
     for key in written:
         if key not in (allowed := kind.options()):
             raise UsageError(f"{config}: {unknown('option', key, allowed)}")
+    if (named := {**written, **given}.get("trainer")) is not None:
+        declare(trainer(named, "trainer"))
     parsed = _values(kind, {**written, **{name: value for name, value in given.items() if value is not None}}, method)
     if given.get("interval") is not None:
         if given.get("search") is not None:
@@ -129,10 +137,13 @@ def _parsed(
 def _values(kind: type[Study], written: Mapping[str, Any], method: str | None = None) -> dict[str, Any]:
     """The fields' values of options as they are written; None is not given. method: where none is."""
     known = kind.options()
-    usual = known["method"].default if "method" in known else None
-    method = method or usual
-    if usual and written.get("method") is not None:
-        method = known["method"].parse(written["method"])  # before what is read in its light, wherever that stands
+    method = method or (known["method"].default if "method" in known else None)
+    for name in OF_TRAINERS:
+        if written.get("trainer") is None and written.get(name) is not None and name in known:
+            raise UsageError(f"{name.replace('_', '-')} is for a trainer of your own; give --trainer, or leave it out")
+    for name in ("method", "trainer"):
+        if name in known and written.get(name) is not None:
+            method = known[name].parse(written[name])  # before what is read in its light, wherever that stands
     return {
         name: known[one_of(name, "option", known)].parse(value, method)
         for name, value in written.items()
@@ -167,8 +178,8 @@ def _settings(values: Mapping[str, Any], given: bool) -> tuple[tuple[str, str, V
 
 def _own(values: Mapping[str, Any]) -> tuple[tuple[str, Value], ...]:
     """Of the hyperparameters that the method alone has, the values that are given, else the declared ones."""
-    given = dict(values["set"])
-    return tuple((one.name, given.get(one.name, one.default)) for one in own_hyperparameters(values["method"]).values())
+    declared = {one.name: one.default for one in own_hyperparameters(values["method"]).values()}
+    return tuple((declared | dict(values["set"])).items())
 
 
 def _device(wanted: str) -> str:
@@ -192,6 +203,7 @@ def _check(study: Study) -> None:
     check_product("different tasks", limits.STREAMS, seeds=len(study.all_seeds), tasks=study.tasks)
     examples, batch, size = study.examples_per_task, study.largest_batch, study.image_size
     fixed, smallest = load_definition(study.dataset).image_size is None, SMALLEST_IMAGE.get(study.network, 0)
+    smallest = 0 if study.foreign else smallest
     for wrong, line in (
         (
             study.precision == "tf32" and study.device != "cuda",
@@ -212,7 +224,7 @@ def _check(study: Study) -> None:
         ),
         (fixed and size is not None, f"image-size is for streams of images, got {size} for {study.dataset}"),
         (
-            not fixed and study.network not in IMAGE_NETWORKS,
+            not fixed and study.network not in IMAGE_NETWORKS and not study.foreign,
             f"network must be {' or '.join(IMAGE_NETWORKS)} on {study.dataset}, got {study.network!r}",
         ),
         (

@@ -37,6 +37,10 @@ def _check_search(study: Search) -> None:
     check_product("values", limits.VALUES, **tried)
     check_product("members", limits.MEMBERS, **tried, seeds=len(study.seeds))
     check_searchable(study.method, study.space.names)
+    if study.foreign:
+        with refused(ValueError):
+            make_strategy(study)
+        return
     if study.hyperparameters.memory_batch is None and "memory_batch" in study.space.names:
         raise UsageError("memory-batch must be a number where it is searched, as the baseline has it, got all")
     if study.hyperparameters.memory == 0 and "memory" in methods.method(study.method).names:
@@ -86,7 +90,7 @@ def _rows(study: Table) -> list[Learner]:
 
 
 CHECKS: dict[str, Checks] = {
-    Search.kind: Checks(_check_search, acting.check_on, lambda study: [study.learner(study.baseline, study.seeds[0])]),
+    Search.kind: Checks(_check_search, acting.check_on, lambda study: [study.learner(study.example, study.seeds[0])]),
     Comparison.kind: Checks(_check_comparison, _check_nothing, _rows),
     MemoryStudy.kind: Checks(_check_memory_study, _check_nothing, _rows),
 }

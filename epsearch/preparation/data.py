@@ -8,6 +8,7 @@ from epsearch.plugins.loading import PLUGINS, loaded
 from epsearch.plugins.naming import shadowed
 from epsearch.preparation.checks import CHECKS
 from epsearch.preparation.images import decode_for, look_for
+from epsearch.preparation.trainers import parts_of
 from epsearch.study.description import Disjointness, Study
 from epsearch.study.limits import LARGE
 from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
@@ -54,7 +55,10 @@ def plugins(study: Study, events: Events) -> dict[str, Any]:
     for name, kind in study.code().items():
         if (other := shadowed(kind, name)) is not None:
             events.warning(f"{kind} {name} is epsearch's own; that of {other.package} is {other.reference}")
-    found = {name: dict(loaded(kind, name).parts) for name, kind in study.plugged().items()}
+    found = {
+        name: parts_of(name) if kind == "trainer" else dict(loaded(kind, name).parts)
+        for name, kind in study.plugged().items()
+    }
     return {PLUGINS: found} if found else {}
 
 
@@ -92,7 +96,8 @@ def _opened(study: Study, phase: str) -> TaskStream:
         raise UsageError(f"{error}; {_that_fit(study, error.classes)}") from error
     except DataError as error:
         raise UsageError(str(error)) from error
-    _check_network(study, stream)
+    if not study.foreign:
+        _check_network(study, stream)
     # The last mini-batch of a task may be short, but not its only one.
     least = min(stream.size(seed, task) for seed in study.stream_seeds(phase) for task in stream.tasks)
     if least < study.largest_batch:
@@ -133,7 +138,7 @@ def described_network(study: Study) -> dict[str, Any]:
 
     Raises UsageError where the weights cannot be had, or are another network's.
     """
-    if study.network == "mlp":
+    if study.foreign or study.network == "mlp":
         return {}
     if study.pretrained is None:
         return {"network": study.network}

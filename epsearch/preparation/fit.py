@@ -21,7 +21,7 @@ def fitted(study: AnyStudy, stream: TaskStream, events: Events) -> AnyStudy:
     Networks of pixels take next to nothing and are not looked at. Where the system does not say how much memory is
     free, nothing is changed.
     """
-    if study.network == "mlp":
+    if study.foreign or study.network == "mlp":
         return study
     from trainers.footprint import bytes_of, free_bytes
 

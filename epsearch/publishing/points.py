@@ -155,7 +155,7 @@ def _points(loop: SearchLoop) -> list[Tried]:
         found.append(tried._replace(state=DROPPED) if dropped else tried)
     if loop.best is None or not loop.evaluating or study.score_on == "eval":
         return found
-    roles = {study.baseline: "baseline"} | {loop.best.point: "chosen"}
+    roles = dict.fromkeys(study.compared, "baseline") | {loop.best.point: "chosen"}
     evaluated = group(loop.evaluation_records(), names, roles)
     return found + [
         _tried(_place("eval", names, point), evaluated[point], len(study.final_seeds), {"role": role})
@@ -183,7 +183,7 @@ def _searched(loop: SearchLoop) -> tuple[Parameter, ...]:
 def _point_of(study: Search, record: RunRecord) -> Place:
     """A member that does not use a hyperparameter belongs to every value of it: here, to the baseline's."""
     known = point_of(record, study.space.names)
-    point = tuple(other if one is None else one for one, other in zip(known, study.baseline, strict=True))
+    point = tuple(other if one is None else one for one, other in zip(known, study.example, strict=True))
     return _place(record.phase, study.space.names, point)
 
 

@@ -66,7 +66,7 @@ def largest(loop: Loop) -> int:
 
     A cohort of several is trained in parts where all do not fit.
     """
-    if loop.study.network == "mlp":
+    if loop.study.foreign or loop.study.network == "mlp":
         return 0
     return max((_bytes_of_one(job) for job in loop.ask()), default=0)
 

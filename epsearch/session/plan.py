@@ -14,6 +14,7 @@ from epsearch.loop.content import measures_transfer
 from epsearch.loop.jobs import Job, Run, bytes_free
 from epsearch.runners.local import local_slots
 from epsearch.session import aside
+from epsearch.session.plan_trainer import plan_of_trainer
 from epsearch.study.description import Study
 from results.statistics.paired import student_quantile
 from results.statistics.power import resolution
@@ -38,6 +39,8 @@ def make_plan(loop: Loop) -> Plan:
     takes more than WORTH_A_PROBE. A probe that fails leaves its reason in the plan: the run itself has ways out of some
     failures.
     """
+    if loop.study.foreign:
+        return plan_of_trainer(loop, _usable(loop, loop.outlook()))
     study, ahead = loop.study, loop.outlook()
     workers = local_slots(study)
     jobs = loop.upcoming(workers)

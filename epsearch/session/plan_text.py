@@ -15,7 +15,7 @@ def in_words(plan: Plan) -> dict[str, str]:
     """
     lines = {
         "members": _members(plan),
-        "steps": f"{plan.steps:,} SGD steps at most, {_flop(plan.flop)}" if plan.steps else "none",
+        "steps": _steps(plan),
         "memory": _memory(plan),
         "workers": f"up to {plan.usable} at a time, a member each; more would idle" if plan.ahead.largest else "",
         "time": _time(plan),
@@ -34,6 +34,12 @@ def _members(plan: Plan) -> str:
         *([f"{ahead.certified} trained once more, alone"] if ahead.certified else []),
     )
     return f"{_span(ahead.fewest, ahead.largest)} to train ({', '.join(parts)}); {ahead.known} in the ledger"
+
+
+def _steps(plan: Plan) -> str:
+    if plan.study.foreign:
+        return "as the trainer takes them"
+    return f"{plan.steps:,} SGD steps at most, {_flop(plan.flop)}" if plan.steps else "none"
 
 
 def _span(least: int, most: int) -> str:
@@ -64,7 +70,7 @@ def _time(plan: Plan) -> str:
     if not plan.ahead.largest:
         return "nothing is left to train"
     if plan.unmeasured:
-        return f"could not be measured: {plan.unmeasured}"
+        return plan.unmeasured if plan.study.foreign else f"could not be measured: {plan.unmeasured}"
     eta = plan.eta
     assert eta is not None  # as there is something to train, and its speed is known
     total, low, high, start, training, report = map(

@@ -116,7 +116,12 @@ def _of_search(loop: SearchLoop) -> dict[str, Callable[[int], Learner]]:
             raise UsageError(f"study {loop.study.name!r} has chosen no value; run it again to go on")
         return loop.study.learner(loop.best.point, seed)
 
-    return {CHOSEN: chosen, BASELINE: partial(loop.study.learner, loop.study.baseline)}
+    if loop.study.foreign:
+        raise UsageError(f"study {loop.study.name!r} has a trainer of its own, whose network epsearch does not know")
+    learners: dict[str, Callable[[int], Learner]] = {CHOSEN: chosen}
+    for point in loop.study.compared:
+        learners[BASELINE] = partial(loop.study.learner, point)
+    return learners
 
 
 def _of_table(loop: TableLoop) -> dict[str, Callable[[int], Learner]]:

@@ -20,6 +20,7 @@ from trainers.hyperparameters import Hyperparameters
 from trainers.methods import METHODS, PLUGGED, hyperparameters
 
 if TYPE_CHECKING:
+    from trainers.foreign.process import Limits
     from trainers.streams import StreamRequest
 
 # Hyperparameters of the first ledgers, whose studies name them whatever their value.
@@ -168,6 +169,7 @@ class Study:
             name: shown[name]
             for name, option in self.options().items()
             if option.identifies
+            and self.applies(name)
             and (not option.later or name in self.named or self.value(name) != known.get(name, option.default))
         }
 
@@ -186,11 +188,29 @@ class Study:
         """Every option as YAML and JSON write it; not the ledger's place where the environment says that."""
         # What the environment says may hold a password, and is to be said by it again.
         hidden = "storage" if self.storage.from_environment else ""
-        return {name: option.show(self.value(name)) for name, option in self.options().items() if name != hidden}
+        return {
+            name: option.show(self.value(name))
+            for name, option in self.options().items()
+            if name != hidden and self.applies(name)
+        }
 
     def to_yaml(self) -> str:
         """The study as a file that the same command reads back with `--config`."""
         return str(yaml.safe_dump(self.shown(), sort_keys=False, allow_unicode=True, default_flow_style=None))
+
+    def applies(self, name: str) -> bool:
+        """Whether an option of that name has any part in the study."""
+        return True
+
+    @property
+    def foreign(self) -> bool:
+        """Whether somebody else's trainer trains it, and no method of ours."""
+        return False
+
+    @property
+    def limits(self) -> "Limits | None":
+        """What a member of a trainer may take; None where no trainer trains it."""
+        return None
 
     def code(self) -> dict[str, str]:
         """What its figures depend on besides the stream that may be a plug-in: name -> kind of plug-in."""

@@ -2,7 +2,7 @@
 
 HELP_GROUPS = {
     "What is searched": (
-        *("search", "set", "interval", "strategy", "strategy_seed", "repeats", "points"),
+        *("search", "set", "against", "interval", "strategy", "strategy_seed", "repeats", "points"),
         *("race", "score_on"),
     ),
     "Stream": (
@@ -11,7 +11,18 @@ HELP_GROUPS = {
     ),
     "Seeds and evaluation": ("seeds", "eval_seeds", "certify"),
     "Where and how it runs": (
-        *("runner", "workers", "time_budget", "address", "task_timeout", "device", "precision", "numeric_path"),
+        *(
+            "runner",
+            "workers",
+            "time_budget",
+            "time_limit",
+            "memory_limit",
+            "address",
+            "task_timeout",
+            "device",
+            "precision",
+            "numeric_path",
+        ),
         "checkpoints",
     ),
     "Output": ("name", "out", "storage", "add_metrics", "add_figures"),

@@ -1,5 +1,6 @@
 """The hyperparameters that a search may name, which values they take, and how users write a space of them."""
 
+import math
 import re
 from dataclasses import replace
 from typing import Any
@@ -7,10 +8,12 @@ from typing import Any
 from epsearch.failures.errors import UsageError, brief, refused, unknown
 from epsearch.study import limits
 from epsearch.study.parsers import hyperparameter, listed, one_of
+from results.points import COLUMNS
 from search_spaces.space import Parameter, Space, Value
-from trainers.hyperparameters import Hyperparameter
+from trainers.hyperparameters import Hyperparameter, anything
 from trainers.hyperparameters import Value as Given
 from trainers.methods import hyperparameters, own_hyperparameters
+from trainers.methods import method as declaration
 
 EPSILON = "epsilon"
 FORMS = "LOW..HIGH, log:LOW..HIGH or A,B,…"
@@ -23,7 +26,10 @@ def searched(name: str, method: str | None = None) -> Hyperparameter:
     method: whose own hyperparameters are known, too, where it is not ours. Raises UsageError, with the nearest name,
     where no method has such a hyperparameter.
     """
-    known = hyperparameters() | ({} if method is None else own_hyperparameters(method))
+    if method is not None and declaration(method).takes_any:
+        return anything(identifier(name))
+    ours = {} if method is not None and declaration(method).foreign else hyperparameters()
+    known = ours | ({} if method is None else own_hyperparameters(method))
     one = known[one_of(name, "hyperparameter", known)]
     return replace(one, low=one.low if one.search_low is None else one.search_low, all_for_none=False)
 
@@ -67,19 +73,54 @@ def own_values(value: Any, name: str, method: str | None = None) -> tuple[tuple[
     """
     pairs = value.items() if isinstance(value, dict) else [str(one).split("=", 1) for one in listed(value, None)]
     own, found = {} if method is None else own_hyperparameters(method), dict[str, Given]()
+    declared = None if method is None else declaration(method)
     for pair in pairs:
         if len(pair) != 2:
             raise UsageError(f"{name} takes NAME=VALUE, got {brief('='.join(pair))}")
         one = str(pair[0]).strip().replace("-", "_")
-        if one not in own and one in hyperparameters():
+        if declared is not None and declared.takes_any:
+            own[one] = anything(identifier(one))
+        if one not in own and one in hyperparameters() and not (declared and declared.foreign):
             raise UsageError(f"{name} is for what a method of others has alone; {one} is --{one.replace('_', '-')}")
         if one not in own:
             none = f"{method} has no hyperparameter that is no option"
             raise UsageError(f"{name}: {unknown('hyperparameter', one, own) if own else none}, got {one}")
         if one in found:
             raise UsageError(f"{name} gives {one} twice")
-        found[one] = hyperparameter(pair[1], one, own[one])
+        found[one] = (
+            any_value(str(pair[1])) if declared and declared.takes_any else hyperparameter(pair[1], one, own[one])
+        )
     return tuple(found.items())
+
+
+def identifier(name: str) -> str:
+    """A name that Python code could use. Raises UsageError."""
+    if not name.isidentifier():
+        raise UsageError(f"the name of a hyperparameter must be letters, digits and _, got {brief(name)}")
+    check_column(name)
+    return name
+
+
+def any_value(text: str) -> Value:
+    """A whole number, another finite number, or a word.
+
+    >>> any_value("10"), any_value("1e-3"), any_value("adam"), any_value("nan")
+    (10, 0.001, 'adam', 'nan')
+    """
+    for kind in (int, float):
+        try:
+            number = kind(text)
+        except ValueError:
+            continue
+        if math.isfinite(number):
+            return number + 0
+    return text
+
+
+def check_column(name: str) -> None:
+    """Raises UsageError for a name that tables have for something else."""
+    if name in COLUMNS:
+        raise UsageError(f"{name!r} is a column of every table of runs; give the hyperparameter another name")
 
 
 def own_shown(value: tuple[tuple[str, Given], ...]) -> dict[str, Given]:
@@ -98,10 +139,12 @@ def _parameter(text: str, method: str | None) -> Parameter:
     if (ends := re.fullmatch(r"(log:)?(.+)\.\.(.+)", values)) and not one.choices:
         low, high = (_value(one, part) for part in ends.groups()[1:])
         return Parameter(name, float(low), float(high), log=bool(ends[1]), whole=one.whole)
-    choices = values.split(",")
+    choices = [part.strip() for part in values.split(",")]
     if len(choices) > limits.CHOICES:
         raise UsageError(f"choices of {name} must be <= {limits.CHOICES} in number, got {len(choices)}")
-    return Parameter(name, choices=tuple(_value(one, part.strip()) for part in choices))
+    if method is not None and declaration(method).takes_any:
+        return Parameter(name, choices=tuple(map(any_value, choices)))
+    return Parameter(name, choices=tuple(_value(one, part) for part in choices))
 
 
 def _value(one: Hyperparameter, text: str) -> Value:

@@ -1,7 +1,7 @@
 """What is asked for: frozen descriptions of a search, a comparison of methods, and a study of the memory."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from epsearch.study.description import OF_FIRST_LEDGERS, Study
 from epsearch.study.hyperparameters import EPSILON
@@ -11,8 +11,16 @@ from trainers.hyperparameters import Value
 from trainers.methods import METHODS, hyperparameters, method
 from trainers.methods.rules import SAMPLED
 
+if TYPE_CHECKING:
+    from trainers.foreign.process import Limits
+
 # No figure depends on it, but whether a study is finished does: a ledger keeps what the newest run asked for.
 ASKED = ("certify", "add_metrics", "add_figures")
+
+
+# Options of our methods and networks, besides their hyperparameters, and of trainers.
+OF_OURS = ("method", "interval", "network", "pretrained", "precision", "numeric_path")
+OF_TRAINERS = ("trainer", "against", "time_limit", "memory_limit")
 
 
 @dataclass(frozen=True, init=False)
@@ -27,6 +35,14 @@ class Search(Study):
 
     method: str
     """Whose hyperparameters are searched."""
+    trainer: str | None
+    """module:attribute of somebody else's trainer, which then is the method, too; None for a method."""
+    against: tuple[tuple[str, Value], ...]
+    """(name, value) of what the choice of a trainer is compared with; () for nothing."""
+    time_limit: float
+    """Seconds that a member of a trainer may take."""
+    memory_limit: int | None
+    """Bytes that it may take; None for its share of what is free."""
     strategy: str
     """A name of `search_spaces.strategies.STRATEGIES`."""
     search: Space | None
@@ -70,7 +86,27 @@ class Search(Study):
 
     def code(self) -> dict[str, str]:
         """Also its method and its strategy."""
-        return super().code() | {self.method: "method", self.strategy: "strategy"}
+        return super().code() | {self.method: "trainer" if self.trainer else "method", self.strategy: "strategy"}
+
+    @property
+    def foreign(self) -> bool:
+        """Whether somebody else's trainer trains it."""
+        return self.trainer is not None
+
+    @property
+    def limits(self) -> "Limits | None":
+        """Time and memory, as the options say."""
+        if not self.foreign:
+            return None
+        from trainers.foreign.process import Limits
+
+        return Limits(self.time_limit, self.memory_limit)
+
+    def applies(self, name: str) -> bool:
+        """Those of our methods and networks are nothing to a trainer, and its own nothing to them."""
+        if self.foreign:
+            return name not in OF_OURS and name not in vars(self.hyperparameters)
+        return name not in OF_TRAINERS
 
     def value(self, name: str) -> Any:
         """Also of a hyperparameter that the method alone has."""
@@ -81,6 +117,15 @@ class Search(Study):
         """Seeds that may be trained on D^CV ("cv") or D^EV ("eval"): of "eval", the search's only where that scores."""
         searched = self.seeds if self.score_on == "eval" else ()
         return self.seeds if phase == "cv" else tuple(dict.fromkeys((*searched, *self.final_seeds)))
+
+    @property
+    def largest_batch(self) -> int:
+        """Examples of the largest SGD step that is trained: the study's own, or the largest that is searched."""
+        if self.foreign:
+            return 1
+        # It bounds what a task must show: a mini-batch that is larger than its task is none.
+        ends = [(one.high, *one.choices) for one in self.space.parameters if one.name == "batch_size"]
+        return max([super().largest_batch, *(int(end) for row in ends for end in row if end is not None)])
 
     def idle(self, name: str) -> str:
         """ε or λ of another method, and ε where it is searched: the baseline is then ε = 0.
@@ -104,16 +149,26 @@ class Search(Study):
         return tuple(dict.fromkeys((len(self.seeds), len(self.final_seeds))))
 
     @property
-    def largest_batch(self) -> int:
-        """Examples of the largest SGD step that is trained: the study's own, or the largest that is searched."""
-        # It bounds what a task must show: a mini-batch that is larger than its task is none.
-        ends = [(one.high, *one.choices) for one in self.space.parameters if one.name == "batch_size"]
-        return max([super().largest_batch, *(int(end) for row in ends for end in row if end is not None)])
+    def baseline(self) -> Point | None:
+        """What the chosen point is compared with: the study's own values, but ε = 0 (of ε-SOFT-GEM, A-GEM).
+
+        Of a trainer what it is to be compared with, if anything.
+        """
+        if self.trainer is None:
+            return tuple(0.0 if name == EPSILON else self.value(name) for name in self.space.names)
+        against = dict(self.against)
+        return tuple(value for name in self.space.names if (value := against.get(name)) is not None) or None
 
     @property
-    def baseline(self) -> Point:
-        """What the chosen point is compared with: the study's own values, but ε = 0 (of ε-SOFT-GEM, A-GEM)."""
-        return tuple(0.0 if name == EPSILON else self.value(name) for name in self.space.names)
+    def compared(self) -> tuple[Point, ...]:
+        """The baseline, if there is one."""
+        return () if self.baseline is None else (self.baseline,)
+
+    @property
+    def example(self) -> Point:
+        """A point such as those that are tried."""
+        ends = (one.choices[0] if one.choices else one.value(one.axis().low) for one in self.space.parameters)
+        return tuple(ends) if self.baseline is None else self.baseline
 
     def learner(self, point: Point, seed: int) -> Learner:
         """Returns the learner with a point's values of what is searched, and the study's own of all else.
@@ -121,7 +176,8 @@ class Search(Study):
         Raises ValueError where the method has no such hyperparameter, or none of that value.
         """
         own = {one.name: self.value(one.name) for one in method(self.method).hyperparameters}
-        return Learner.of(self.method, seed, **own | dict(zip(self.space.names, point, strict=True)))
+        searched = dict(zip(self.space.names, point, strict=True))
+        return Learner.of(self.method, seed, **own | dict(self.set) | searched)
 
 
 @dataclass(frozen=True, init=False)

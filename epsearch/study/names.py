@@ -13,7 +13,7 @@ from epsearch.plugins.naming import installed, referred
 from epsearch.study.parsers import hyperparameter, listed, path
 from search_spaces.published.definition import UnknownDataset, load_definition
 from trainers import methods as methods_of
-from trainers.hyperparameters import Value
+from trainers.hyperparameters import Hyperparameter, Value
 from trainers.methods import METHODS
 
 # By the methods of a comparison, which is paired: they see the same mini-batches, and keep as many examples.
@@ -55,6 +55,20 @@ def plugin(value: Any, name: str, kind: str, known: Collection[str]) -> str:
 def plugins(value: Any, name: str, kind: str) -> tuple[str, ...]:
     """Several of a kind of which none is ours, each once, with commas between; they are not loaded yet."""
     return tuple(dict.fromkeys(referred(kind, str(part).strip(), ()) for part in listed(value)))
+
+
+def trainer(value: Any, name: str) -> str:
+    """module:attribute of somebody else's trainer; nothing of it is imported here."""
+    reference = referred("trainer", value, ())
+    if reference not in methods_of.PLUGGED:
+        stands_in(reference)
+    return reference
+
+
+def stands_in(reference: str, declared: tuple[Hyperparameter, ...] | None = None) -> None:
+    """Makes a trainer known as a method, with what it declares, or as one that takes any value of any name."""
+    rule = methods_of.Foreign(declared is not None)
+    methods_of.plug(reference, methods_of.Method(reference, "", rule, own=declared or ()))
 
 
 def methods(value: Any, name: str) -> tuple[str, ...]:

@@ -17,6 +17,8 @@ from trainers.hyperparameters import Hyperparameter, Value
 from trainers.numeric_path import NumericPath
 
 UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+SIZES = ("B", "KiB", "MiB", "GiB", "TiB")
+SIZE = re.compile(rf"([0-9]{{1,9}}(?:[.][0-9]+)?) ?({'|'.join(SIZES)})")
 DURATION = re.compile("".join(rf"(?:(?P<{unit}>[0-9]{{1,9}}){unit})?" for unit in UNITS))
 
 
@@ -71,6 +73,25 @@ def duration(value: Any, name: str) -> float:
         longest = f"{limits.SECONDS // UNITS['d']}d"
         raise UsageError(f"{name} must be a time > 0 and <= {longest} like 90s, 30m or 2h, got {brief(value)}")
     return float(seconds)
+
+
+def size(value: Any, name: str) -> int:
+    """Bytes of a size like 500MiB or 4GiB."""
+    found = SIZE.fullmatch(str(value).strip())
+    count = int(float(found[1]) * 1024 ** SIZES.index(found[2])) if found else 0
+    if not 2**20 <= count <= 2**60:
+        raise UsageError(f"{name} must be a size >= 1MiB like 500MiB or 4GiB, got {brief(value)}")
+    return count
+
+
+def size_shown(count: int) -> str:
+    """The inverse of `size`.
+
+    >>> size_shown(size("4GiB", "memory-limit")), size_shown(size("1.5MiB", "memory-limit"))
+    ('4GiB', '1536KiB')
+    """
+    power = max(power for power in range(len(SIZES)) if count % 1024**power == 0)
+    return f"{count // 1024**power}{SIZES[power]}"
 
 
 def duration_shown(seconds: float) -> str:

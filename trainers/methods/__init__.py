@@ -5,7 +5,7 @@ import difflib
 from trainers.hyperparameters import OF_EVERY_METHOD, Hyperparameter
 from trainers.methods import a_agem, agem, er, ewc, gem, mas, pi, prognn, rwalk, soft_agem, van
 from trainers.methods.penalty import Penalty
-from trainers.methods.rules import PER_TASK, RESERVOIR, Columns, Method, Mixing, Products, Projection
+from trainers.methods.rules import PER_TASK, RESERVOIR, Columns, Foreign, Method, Mixing, Products, Projection
 
 METHODS: dict[str, Method] = {
     "van": van.VAN,
@@ -42,7 +42,7 @@ def plug(name: str, method: Method) -> None:
 
     Those that it shares with our methods are options of every study; its own ones are known by its name alone.
     """
-    known = hyperparameters()
+    known = {} if method.foreign else hyperparameters()
     for one in method.own:
         if known.get(one.name, one) != one:
             raise ValueError(
@@ -58,9 +58,10 @@ def hyperparameters() -> dict[str, Hyperparameter]:
 
 
 def own_hyperparameters(name: str) -> dict[str, Hyperparameter]:
-    """Those of a method that are no options, by name; none of a method of ours."""
-    known = hyperparameters()
-    return {one.name: one for one in method(name).own if one.name not in known}
+    """Those of a method that are no options, by name: none of a method of ours, all of a trainer."""
+    declared = method(name)
+    known = {} if declared.foreign else hyperparameters()
+    return {one.name: one for one in declared.own if one.name not in known}
 
 
 __all__ = [
@@ -69,6 +70,7 @@ __all__ = [
     "PLUGGED",
     "RESERVOIR",
     "Columns",
+    "Foreign",
     "Method",
     "Mixing",
     "Penalty",

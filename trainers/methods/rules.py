@@ -7,11 +7,11 @@ other rules are `Penalty` (penalty.py), `Projection` (gem.py) and `Columns` (pro
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from trainers.hyperparameters import MOST, OF_EVERY_METHOD, Hyperparameter, Hyperparameters, Value
+from trainers.hyperparameters import MOST, OF_EVERY_METHOD, Hyperparameter, Hyperparameters, Value, anything
 from trainers.methods.penalty import Penalty, Tensor
 
 Number = Any
@@ -92,6 +92,13 @@ class Columns(NamedTuple):
     """The rule of a network that grows by a column with every task: plain SGD on the newest column."""
 
 
+class Foreign(NamedTuple):
+    """The rule of somebody else's whole trainer, which takes its own steps: see `trainers.foreign`."""
+
+    declared: bool = False
+    """Whether it says what its hyperparameters are; if not, any name and any value may be one."""
+
+
 MEMORY = Hyperparameter(
     "memory",
     "Examples kept per class and task. [default: the dataset's]",
@@ -125,7 +132,7 @@ class Method:
     """As the papers print it."""
     source: str
     """Who proposed it, and where."""
-    rule: Mixing | Penalty | Projection | Columns
+    rule: Mixing | Penalty | Projection | Columns | Foreign
     memory: str | None = None
     """SAMPLED, PER_TASK, RESERVOIR, or None."""
     own: tuple[Hyperparameter, ...] = ()
@@ -152,9 +159,37 @@ class Method:
             raise ValueError(f"method {self.title!r}: {', '.join(words)} must be a number to be per learner")
 
     @property
+    def foreign(self) -> bool:
+        """Whether it is somebody else's trainer, and nothing of it is ours."""
+        return isinstance(self.rule, Foreign)
+
+    @property
+    def takes_any(self) -> bool:
+        """Whether any name may be a hyperparameter's."""
+        return isinstance(self.rule, Foreign) and not self.rule.declared
+
+    @property
     def hyperparameters(self) -> tuple[Hyperparameter, ...]:
-        """All."""
-        return (*OF_EVERY_METHOD, *self.own)
+        """All that are declared."""
+        return self.own if self.foreign else (*OF_EVERY_METHOD, *self.own)
+
+    def declarations(self, names: Iterable[str]) -> tuple[Hyperparameter, ...]:
+        """Of a learner whose values have these names: all that are declared, or whatever a trainer is handed."""
+        return tuple(map(anything, names)) if self.takes_any else self.hyperparameters
+
+    def check(self, values: Hyperparameters) -> None:
+        """Raises ValueError, in one line, where these are not values of its hyperparameters."""
+        if not self.takes_any:
+            values.check(self.hyperparameters)
+        for name, value in vars(values).items() if self.foreign else ():
+            if not isinstance(value, str) and not (isinstance(value, (int, float)) and math.isfinite(value)):
+                raise ValueError(f"{name} must be a finite number or a word, got {value!r}")
+
+    def of(self, given: Mapping[str, Value]) -> Hyperparameters:
+        """Values as given, else the declared ones. Raises ValueError as `check` does."""
+        values = Hyperparameters(**{one.name: one.default for one in self.hyperparameters} | dict(given))
+        self.check(values)
+        return values
 
     @property
     def per_learner(self) -> tuple[str, ...]:

@@ -1,0 +1,209 @@
+"""Studies of somebody else's trainer: searched, stored, certified, reported and gone on with as those of ours."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from epsearch.loop.content import PARTS
+from epsearch.plugins.loading import NOISY, VERSION
+from epsearch.session.session import open_store, plan, train
+from tests.epsearch.test_cli import one_line
+from tests.support import own_trainers
+
+TEXT = Path(own_trainers.__file__).read_text(encoding="utf-8")
+SIZES = {"seeds": 2, "tasks": 4, "cv_tasks": 2, "examples_per_task": 100, "repeats": 1, "points": 3}
+OURS = {"runner": "local", "device": "cpu", "workers": 2}
+SEARCH = SIZES | OURS | {"search": "lr=log:0.01..1", "certify": 1, "name": "one"}
+OPTIONS = [part for name, value in (SIZES | OURS).items() for part in (f"--{name.replace('_', '-')}", str(value))]
+SOFTMAX = ["--trainer", "mine:softmax", "--search", "lr=log:0.01..1", "--set", "memory=5"]
+
+
+@pytest.fixture(autouse=True)
+def mine(tmp_path, monkeypatch):
+    """A function that writes the user's module, as it is or changed."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(text=TEXT):
+        (tmp_path / "mine.py").write_text(text, encoding="utf-8")
+
+    write()
+    return write
+
+
+@pytest.fixture
+def study(tmp_path):
+    """A function that builds a study of one."""
+    from epsearch.preparation.build import build
+    from epsearch.study.kinds import Search
+
+    def make(trainer="softmax", **options):
+        given = {"set": "memory=5"} if trainer == "softmax" else {}
+        return build(Search, SEARCH | {"trainer": f"mine:{trainer}", "out": tmp_path / "runs"} | given | options)
+
+    return make
+
+
+def records(study):
+    with open_store(study.storage) as store:
+        found = [content for phase in ("cv", "eval") for content, _ in store.described(phase)]
+    return found
+
+
+def test_it_is_searched_evaluated_and_certified(study):
+    loop, effort = train(study())
+    assert effort.trained == 6 + 2
+    assert loop.best is not None and loop.done
+    (certificate,) = loop.certificates.values()
+    assert certificate.within(0.0)
+    accuracies = np.array([record.accuracies[-1] for record in loop.records.values()])
+    assert ((accuracies > 0.15) & (accuracies < 1)).any(axis=1).all()
+    for one in records(study()):
+        assert (
+            one["method"] == "mine:softmax" and set(one["config"]) == {"lr", "memory"} and one["config"]["memory"] == 5
+        )
+        assert len(one[PARTS]) == 16
+    assert train(study())[1].trained == 0
+
+
+def test_the_ledger_has_what_another_study_wants(study):
+    train(study())
+    assert train(study(name="two", strategy="grid", points=3, certify=0))[1].trained == 0
+    assert train(study(name="three", set="memory=6", certify=0))[1].reused == 0
+
+
+def test_a_killed_one_goes_on(study):
+    whole = {key: one.fingerprint for key, one in train(study(name="whole"))[0].records.items()}
+    out = study(name="half", storage="sqlite:///half.sqlite", time_budget="1s")
+
+    from epsearch.failures.errors import Interrupted
+
+    for _ in range(40):
+        try:
+            loop, _ = train(out)
+            break
+        except Interrupted:
+            continue
+    assert {key: one.fingerprint for key, one in loop.records.items()} == whole
+
+
+def test_an_edited_one_is_another_one(mine, study, epsearch):
+    train(study())
+    mine(TEXT + "# edited\n")
+    one_line(
+        epsearch("run", *OPTIONS, *SOFTMAX, "--name", "one", "--quiet"), "made with another mine.py", "--name one-2"
+    )
+    assert epsearch("show", "one").status == epsearch("report", "one").status == 0
+    assert train(study(name="two"))[1].reused == 0
+
+
+def test_nothing_of_it_is_needed_to_read_a_study(mine, study, epsearch, tmp_path):
+    train(study())
+    (tmp_path / "mine.py").unlink()
+    assert "finished" in epsearch("list").out
+    assert epsearch("show", "one").status == epsearch("report", "one").status == 0
+    one_line(epsearch("run", *OPTIONS, *SOFTMAX, "--name", "one"), "'mine'")
+
+
+class TestDeclared:
+    def test_parameters_baseline_version_and_requirements(self, study):
+        made = study("Declared", search="pull=0..1 count=1..5", strategy="random")
+        assert dict(made.set) == {"pull": 0.5, "kind": "a", "count": 3}
+        assert made.baseline == (0.25, 3), "the declared default where the baseline says nothing"
+        loop, _ = train(made)
+        (parts,) = loop.images["plugins"].values()
+        assert parts[VERSION] == "1.2" and parts[NOISY] == "yes" and "distribution numpy" in parts
+
+    def test_rerun_noise_and_self_reports_are_told(self, epsearch):
+        shown = epsearch(
+            "run", *OPTIONS, "--trainer", "mine:Declared", "--search", "pull=0..1", "--name", "one", "--quiet"
+        )
+        assert "Accuracies are self-reported: all members were tested by the trainer" in shown.out
+        assert "This is rerun noise, which the trainer declares" in Path("runs/one/report.html").read_text("utf-8")
+        assert "compared with nothing" not in shown.out and "Trained a second time" not in shown.out
+
+    def test_one_that_does_not_repeat_itself_without_saying_so_is_told(self, epsearch):
+        shown = epsearch("run", *OPTIONS, "--trainer", "mine:Liar", "--search", "lr=0..1", "--quiet")
+        assert "It is declared to repeat itself, and does not." in " ".join(shown.out.split())
+
+
+def test_values_to_compare_with(study):
+    assert study(against="lr=0.1").baseline == (0.1,)
+    assert study().baseline is None
+
+
+WRONG = {
+    ("--trainer", "mine:softmax", "--search", "lr=0.1..1", "--memory", "5"): "memory is an option of epsearch's own",
+    (
+        "--trainer",
+        "mine:softmax",
+        "--search",
+        "lr=0.1..1",
+        "--network",
+        "mlp",
+    ): "network has no part in a study of a trainer",
+    (
+        "--trainer",
+        "mine:softmax",
+        "--search",
+        "lr=0.1..1",
+        "--method",
+        "agem",
+    ): "method has no part in a study of a trainer",
+    ("--trainer", "mine:softmax"): "search must name what is searched of a trainer",
+    ("--trainer", "mine:sotfmax", "--search", "lr=0.1..1"): "did you mean 'softmax'?",
+    ("--trainer", "nowhere:train", "--search", "lr=0.1..1"): "nowhere",
+    ("--trainer", "mine", "--search", "lr=0.1..1"): "no trainer 'mine'",
+    ("--trainer", "mine:softmax", "--search", "n=0.1..1"): "'n' is a column of every table of runs",
+    ("--trainer", "mine:softmax", "--search", "lr=0.1..1", "--against", "memory=3"): "against must have a value of all",
+    ("--trainer", "mine:Declared", "--search", "pul=0..1"): "did you mean 'pull'?",
+    ("--trainer", "mine:Declared", "--search", "count=0..5"): "count must be whole, >= 1 and <= 9, got 0",
+    ("--trainer", "mine:Declared", "--search", "pull=0..1", "--set", "kind=c"): "no kind 'c'; known: a, b",
+    ("--trainer", "mine:softmax", "--search", "lr=0.1..1", "--memory-limit", "4"): "memory-limit must be a size",
+    ("--against", "lr=0.1"): "against is for a trainer of your own",
+    ("--time-limit", "1h"): "time-limit is for a trainer of your own",
+}
+
+
+@pytest.mark.parametrize("options", WRONG, ids=" ".join)
+def test_what_cannot_be_is_one_line(options, epsearch, tmp_path):
+    one_line(epsearch("run", *OPTIONS, *options, "--quiet"), WRONG[options])
+    assert not (tmp_path / "runs").exists()
+
+
+HOSTILE = {
+    "killed": ([], "ended by itself with status 3"),
+    "slow": (["--time-limit", "2s"], "took longer than 2 s"),
+    "short": ([], "returned after it had reported 1 of 2 tasks"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_misbehaves_ends_the_study_in_one_line(name, epsearch):
+    options, line = HOSTILE[name]
+    told = epsearch(
+        "run", *OPTIONS, "--trainer", f"mine:{name}", "--search", "lr=0..1", "--name", "one", "--quiet", *options
+    )
+    one_line(told, line, f"'mine:{name}'")
+    assert "failed" in epsearch("list").out
+
+
+def test_one_that_diverges_is_a_diverged_member(study):
+    loop, _ = train(study("diverging", search="lr=0..1"))
+    states = {record.content["config"]["lr"]: record.status for record in loop.records.values() if record.phase == "cv"}
+    assert states == {0.0: "ok", 0.5: "ok", 1.0: "diverged"}
+    assert loop.best.point == (0.5,)
+
+
+def test_a_plan_knows_how_long_members_took(study):
+    first = plan(study())
+    assert first.eta is None and "first one will tell" in first.unmeasured
+    train(study())
+    again = plan(study(name="two", points=5))
+    assert again.eta is not None and again.eta.low < again.eta.high
+
+
+def test_what_has_no_part_in_it_stands_nowhere(study):
+    text = study().to_yaml()
+    assert "trainer: mine:softmax" in text and "set: {memory: 5}" in text
+    assert not [name for name in ("memory_batch:", "network:", "numeric_path:", "method:", "interval:") if name in text]
