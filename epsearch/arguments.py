@@ -13,9 +13,8 @@ from typer.core import TyperCommand, TyperGroup
 from epsearch.ledger.location import storage
 from epsearch.study import names as named
 from epsearch.study import parsers as of
-from epsearch.study.groups import HELP_GROUPS, OF_METHODS
 from epsearch.study.hyperparameters import own_values, space
-from epsearch.study.option import Option
+from epsearch.study.option import HELP_GROUPS, OF_METHODS, Option
 from epsearch.study.options import options
 
 SEARCHED, *_, RUNS, OUTPUT = HELP_GROUPS

@@ -271,9 +271,7 @@ class Loop(ABC):
     def _opened(self, orders: Iterable[Order]) -> dict[int, Job]:
         """Jobs by their numbers, which no job of this loop has had."""
         # The orders come first: where they end, no number has been drawn for nothing.
-        return {
-            number: self._job(number, order, self.workers) for order, number in zip(orders, self._numbers, strict=False)
-        }
+        return {n: self._job(n, order, self.workers) for order, n in zip(orders, self._numbers, strict=False)}
 
     def _job(self, number: int, order: Order, workers: int) -> Job:
         """A job with everything that a worker needs, which may run on another machine."""

@@ -1,4 +1,4 @@
-"""What an option is: how it is written, parsed, shown, and whether it tells studies apart."""
+"""What an option is: how it is written, parsed, shown, whether it tells studies apart; how `--help` groups them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -59,3 +59,33 @@ class Option:
     def show(self, value: Any) -> Any:
         """Returns the value as YAML and JSON write it: the inverse of `parse`."""
         return self.none if value is None else self.write(value)
+
+
+HELP_GROUPS = {
+    "What is searched": (
+        *("search", "trainer", "set", "against", "interval", "strategy", "strategy_seed", "repeats", "points"),
+        *("race", "score_on"),
+    ),
+    "Stream": (
+        *("dataset", "data_dir", "tasks", "cv_tasks", "classes_per_task", "image_size", "examples_per_task"),
+        "skip_corrupt",
+    ),
+    "Seeds and evaluation": ("seeds", "eval_seeds", "certify"),
+    "Where and how it runs": (
+        *(
+            "runner",
+            "workers",
+            "time_budget",
+            "time_limit",
+            "memory_limit",
+            "address",
+            "task_timeout",
+            "device",
+            "precision",
+            "numeric_path",
+        ),
+        "checkpoints",
+    ),
+    "Output": ("name", "out", "storage", "add_metrics", "add_figures"),
+}
+OF_METHODS = "Method and training"  # all others, hyperparameters among them

@@ -10,8 +10,8 @@ import yaml
 from typer.main import get_command
 
 from epsearch.cli import app
-from epsearch.study.groups import HELP_GROUPS, OF_METHODS
 from epsearch.study.kinds import KINDS
+from epsearch.study.option import HELP_GROUPS, OF_METHODS
 from epsearch.study.options import options
 from search_spaces.published.definition import load_definition
 from trainers.methods import hyperparameters

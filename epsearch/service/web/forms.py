@@ -11,9 +11,8 @@ from fastapi import Request
 from epsearch.preparation.growth import GROWS
 from epsearch.service.studies import OURS
 from epsearch.study.description import Study
-from epsearch.study.groups import HELP_GROUPS, OF_METHODS
 from epsearch.study.kinds import KINDS
-from epsearch.study.option import Option
+from epsearch.study.option import HELP_GROUPS, OF_METHODS, Option
 from results.labels import label
 from search_spaces.published.definition import definitions
 
