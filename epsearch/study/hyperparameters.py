@@ -55,7 +55,7 @@ def space(value: Any, name: str, method: str | None = None) -> Space:
     """
     parts = listed(value, separator=None)
     if len(parts) > MOST:
-        raise UsageError(f"{name} takes at most {MOST} hyperparameters, each once, got {len(parts)} parts")
+        raise UsageError(f"{name} takes at most {MOST} hyperparameters once, got {len(parts)} parts")
     return Space(tuple(_parameter(str(part), method) for part in parts))
 
 
