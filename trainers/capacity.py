@@ -50,14 +50,14 @@ def _tried(train: Callable[[int, list[int]], Part], done: int, rows: list[int]) 
     try:
         return train(done, rows)
     except (MemoryError, RuntimeError) as error:
-        if not _out_of_memory(error):
+        if not out_of_memory(error):
             raise
     if torch.cuda.is_available():
         torch.cuda.empty_cache()  # outside of the handler: the traceback would keep what is to be freed
     return None
 
 
-def _out_of_memory(error: BaseException | None) -> bool:
+def out_of_memory(error: BaseException | None) -> bool:
     """Or whether the error that it came from was: the end of a graph's recording raises one of its own."""
     while error is not None:
         if isinstance(error, MemoryError) or any(words in str(error).lower() for words in OUT_OF_MEMORY):

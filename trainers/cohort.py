@@ -1,12 +1,14 @@
 """What goes into a training run and what comes out of it: plain values, no torch."""
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from trainers import methods
 from trainers.hyperparameters import Hyperparameters, Value
+from trainers.plugins.source import Source
 
 if TYPE_CHECKING:  # options and their help need what is here without arrays
     import numpy as np
@@ -104,12 +106,55 @@ class Cohort:
         return Cohort(tuple(self.learners[row] for row in rows))
 
 
+@dataclass(frozen=True, eq=False)
+class Plugged:
+    """A network of the user's own. Another one of the same name is another object, and no equal."""
+
+    name: str
+    """As `Architecture.network` has it: module:attribute, or a short name."""
+    factory: Callable[[Any, int], Any]
+    """factory(inputs, outputs) makes a new torch.nn.Module with weights at random, drawn from torch's, NumPy's or
+    Python's global generator. inputs: P of pixels [B, P] in [0, 1], (3, H, W) of images [B, 3, H, W], which are
+    bytes / 255 − mean; the module returns logits [B, outputs].
+    """
+    source: Source
+    """The files that it is made of."""
+
+
+_PLUGGED: dict[str, Plugged] = {}  # by this process
+
+
+def plug(name: str, factory: Callable[[Any, int], Any], source: Source | None = None) -> None:
+    """From now on `Architecture(name)` is this network, in this process; one of the same name is replaced.
+
+    source: where kept runs are to be known by it, and errors to name its lines. Raises ValueError for a name of ours.
+    """
+    if name in NETWORKS:
+        raise ValueError(f"network {name!r} is one of the package's own; choose another name")
+    _PLUGGED[name] = Plugged(name, factory, source or Source({}))
+
+
+def unplug(name: str) -> None:
+    """There is no such network any more, or there never was one."""
+    _PLUGGED.pop(name, None)
+
+
+def plugged(name: str) -> Plugged:
+    """The network of a name. Raises ValueError, in one line, where this process has none."""
+    if name not in _PLUGGED:
+        known = (*NETWORKS, *_PLUGGED)
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        raise ValueError(f"network must be one of {', '.join(known)}, got {name!r}{hint}")
+    return _PLUGGED[name]
+
+
 @dataclass(frozen=True)
 class Architecture:
     """What is trained; no hyperparameter of a method. Raises ValueError for what there is not."""
 
     network: str = "mlp"
-    """One of NETWORKS."""
+    """One of NETWORKS, or what was plugged."""
     hidden: tuple[int, ...] = (256, 256)
     """The widths of an mlp."""
     pretrained: str | None = None
@@ -120,8 +165,30 @@ class Architecture:
             raise ValueError(f"hidden must be one or more widths >= 1, got {self.hidden}")
         if self.pretrained is not None and self.network != "resnet18":
             raise ValueError(f"pretrained weights are for network resnet18, got network {self.network!r}")
-        if self.network not in NETWORKS:
-            raise ValueError(f"network must be one of {', '.join(NETWORKS)}, got {self.network!r}")
+        if self.own:
+            plugged(self.network)
+
+    @property
+    def perceptron(self) -> bool:
+        """Whether it is the multilayer perceptron, which alone the compiled engine has, and several seeds as one."""
+        return self.network == "mlp"
+
+    @property
+    def residual(self) -> bool:
+        """Whether it is a residual network of ours."""
+        return self.network in IMAGE_NETWORKS
+
+    @property
+    def own(self) -> bool:
+        """Whether it is a network of the user's own."""
+        return self.network not in NETWORKS
+
+    def check(self, method: methods.Method) -> None:
+        """Raises ValueError, in one line, where a method has no form for the network."""
+        if self.own and isinstance(method.rule, methods.Columns):
+            raise ValueError(
+                f"{method.title} grows networks of {', '.join(NETWORKS)} alone, got network {self.network!r}"
+            )
 
 
 @dataclass(frozen=True)

@@ -43,9 +43,9 @@ class NumericPath:
 
     @property
     def one_by_one(self) -> bool:
-        """Whether members of a residual network are trained one after another, which products of a GPU's kind are not.
+        """Whether members in tensors are trained one after another, which products of a GPU's kind are not.
 
-        Those of "mkl" and "onednn" are both oneDNN's then: torch has no other convolutions.
+        Of residual and own networks, that is; "mkl" and "onednn" are the same then, torch's own choice.
         """
         return self.device == "cpu" and self.products != "torch"
 

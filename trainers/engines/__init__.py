@@ -10,6 +10,7 @@ from trainers.engines.columns.resnet import ResNetColumnsEngine
 from trainers.engines.image_choice import fastest_image_path
 from trainers.engines.pixel_choice import fastest_path
 from trainers.methods import Columns
+from trainers.networks import OwnNetwork, make_network
 from trainers.numeric_path import NumericPath
 from trainers.streams.base import ImageStream, PixelStream, TaskStream
 
@@ -21,14 +22,15 @@ def make_engine(
 
     For learners of these seeds that are alike in all that is not per learner. All but the engines of multilayer
     perceptrons in batches or columns take one seed: of another the tasks may have another number of steps, and the
-    compiled engine's data are to stay in the cache. Raises ValueError where a method has no form for the stream.
+    compiled engine's data are to stay in the cache. Raises ValueError where a method has no form for the network, or an
+    own one cannot be trained on the stream, and ForeignError where its code fails.
     """
-    of_images = architecture.network != "mlp"
+    architecture.check(cohort.declared)
     if isinstance(cohort.declared.rule, Columns):
-        if of_images:
+        if architecture.residual:
             return ResNetColumnsEngine(cohort, seeds, cast(ImageStream, stream), architecture, path)
         return ColumnsEngine(cohort, seeds, cast(PixelStream, stream), architecture, path)
-    if of_images or path.device == "cuda" or path.products == "torch":
+    if not architecture.perceptron or path.device == "cuda" or path.products == "torch":
         return BatchedEngine(cohort, seeds, stream, architecture, path)
     # Numba is imported where it is needed only: a GPU machine need not have it.
     from trainers.engines.compiled.engine import CompiledEngine
@@ -36,9 +38,29 @@ def make_engine(
     return CompiledEngine(cohort, seeds, cast(PixelStream, stream), architecture, path)
 
 
+def way_of(architecture: Architecture, stream: TaskStream, path: NumericPath) -> str:
+    """How the engine of tensors trains members of an own network on a path, in words for a report; "" of ours.
+
+    Raises as `make_network` does.
+    """
+    net = make_network(architecture, stream)
+    if not isinstance(net, OwnNetwork):
+        return ""
+    if not net.together:
+        return f"members in turn, as torch.func cannot batch them: {net.facts.apart}"
+    if path.one_by_one:
+        return "members in turn, so that each is the same in any cohort; torch.func could batch them"
+    return "members together, batched by torch.func"
+
+
 def fastest_for(stream: TaskStream, architecture: Architecture) -> NumericPath:
-    """Returns the fastest numeric path of this machine's CPU for what is trained on a stream, by a measurement."""
-    if architecture.network != "mlp":
+    """Returns the fastest numeric path of this machine's CPU for what is trained on a stream, by a measurement.
+
+    Of an own network the one that trains its members one after another, bit-identical in any cohort; not measured.
+    """
+    if architecture.own:
+        return NumericPath(products="onednn")
+    if architecture.residual:
         return fastest_image_path(architecture.network, cast(ImageStream, stream).pixels.shape[1])
     pixels = cast(PixelStream, stream)
     return fastest_path(pixels.inputs, architecture.hidden[0], pixels.density)

@@ -4,10 +4,13 @@ from typing import cast
 
 import torch
 
-from trainers.cohort import Architecture
+from trainers.cohort import IMAGE_NETWORKS, Architecture, plugged
 from trainers.networks.base import Network
 from trainers.networks.heads import Head, JointEmbedding, Linear
 from trainers.networks.mlp import MLP
+from trainers.networks.own.making import NetworkError
+from trainers.networks.own.network import OwnNetwork
+from trainers.networks.own.trial import own_network
 from trainers.networks.resnet import REDUCED, STANDARD, ResNet
 from trainers.streams.base import ImageStream, PixelStream, TaskStream
 
@@ -15,9 +18,12 @@ from trainers.streams.base import ImageStream, PixelStream, TaskStream
 def make_network(architecture: Architecture, stream: TaskStream, subtracted: bool = False) -> Network:
     """The network that the architecture names, for the stream's inputs and outputs.
 
-    subtracted: see `losses.output_delta`; without a meaning where no gradient is asked for.
+    subtracted: see `losses.output_delta`; without a meaning where no gradient is asked for. Raises NetworkError and
+    ForeignError, in one line, where one of the user's own cannot be trained.
     """
-    if architecture.network == "mlp":
+    if architecture.own:
+        return _make_own(architecture, stream, subtracted)
+    if architecture.perceptron:
         return MLP((cast(PixelStream, stream).inputs, *architecture.hidden, stream.outputs), subtracted)
     return make_resnet(architecture, cast(ImageStream, stream), subtracted)
 
@@ -30,4 +36,19 @@ def make_resnet(architecture: Architecture, stream: ImageStream, subtracted: boo
     return ResNet(STANDARD if large else REDUCED, large, head, subtracted)
 
 
-__all__ = ["MLP", "Network", "ResNet", "make_network", "make_resnet"]
+def _make_own(architecture: Architecture, stream: TaskStream, subtracted: bool) -> OwnNetwork:
+    """For streams of pixels and of images."""
+    own = plugged(architecture.network)
+    if not hasattr(stream, "pixels"):
+        return own_network(own, cast(PixelStream, stream).inputs, stream.outputs, subtracted)
+    images = cast(ImageStream, stream)
+    if images.attributes is not None:
+        raise NetworkError(
+            f"network {own.name}: a joint embedding of attributes is for {' and '.join(IMAGE_NETWORKS)}; take the "
+            "dataset without attributes"
+        )
+    height, width, channels = images.pixels.shape[1:]
+    return own_network(own, (channels, height, width), stream.outputs, subtracted)
+
+
+__all__ = ["MLP", "Network", "NetworkError", "OwnNetwork", "ResNet", "make_network", "make_resnet"]

@@ -24,9 +24,23 @@ class Batch(NamedTuple):
 
 
 class Network(Protocol):
-    """`normalises`: whether an example's output depends on the batch that it is in, by batch normalisation."""
+    """A network of any kind; what it is asked holds for all members."""
 
-    normalises: bool
+    @property
+    def normalises(self) -> bool:
+        """Whether an example's output in training depends on the batch that it is in, by batch normalisation."""
+
+    @property
+    def together(self) -> bool:
+        """Whether members can be trained in one batch of products."""
+
+    @property
+    def recordable(self) -> bool:
+        """Whether a CUDA graph can hold its passes."""
+
+    @property
+    def least(self) -> int:
+        """Examples of the smallest batch that it can be trained on."""
 
     @property
     def row(self) -> int:
@@ -72,6 +86,7 @@ def leaves_of(views: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def gradient_of(loss: Tensor, leaves: dict[str, Tensor], into: dict[str, Tensor]) -> None:
-    """Writes the gradient by every leaf into the view of its name."""
-    for view, gradient in zip(into.values(), torch.autograd.grad(loss, list(leaves.values())), strict=True):
+    """Writes the gradient by every leaf into the view of its name; zero where the loss does not depend on it."""
+    found = torch.autograd.grad(loss, list(leaves.values()), materialize_grads=True)
+    for view, gradient in zip(into.values(), found, strict=True):
         view.copy_(gradient)

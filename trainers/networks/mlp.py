@@ -46,6 +46,8 @@ class MLP:
     sizes: tuple[int, ...]
     subtracted: bool = False
     normalises = False
+    together = recordable = True
+    least = 1
 
     @property
     def widths(self) -> tuple[int, ...]:

@@ -4,7 +4,6 @@ Members lie beside each other in the channels, so that one grouped convolution i
 normalisation, which treats channels one by one. Parameters are named and shaped as torchvision has them.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -16,11 +15,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from trainers.networks.base import Batch, Statistics, gradient_of, leaves_of
+from trainers.networks.base import Statistics
+from trainers.networks.by_autograd import ByAutograd
 from trainers.networks.draws import uniform
 from trainers.networks.heads import Head, Views
-from trainers.networks.layout import Layout, consecutive
-from trainers.networks.losses import cross_entropy
+from trainers.networks.layout import Layout
 
 REDUCED, STANDARD = (20, 40, 80, 160), (64, 128, 256, 512)
 BLOCKS = 2  # in each stage
@@ -47,7 +46,7 @@ class Block(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ResNet:
+class ResNet(ByAutograd):
     """widths: channels of the four stages. large: a 7×7 stem with stride 2 and max-pooling, instead of a 3×3 one.
 
     subtracted: see `losses.output_delta`.
@@ -57,17 +56,8 @@ class ResNet:
     large: bool
     head: Head
     subtracted: bool = False
-    normalises = True
-
-    @property
-    def row(self) -> int:
-        """Length of a row of parameters, with padding."""
-        return self.layout.row
-
-    @property
-    def real(self) -> Tensor:
-        """[row], False where a row is padding."""
-        return self.layout.real
+    normalises = together = recordable = True
+    least = 1
 
     @cached_property
     def stem(self) -> Convolution:
@@ -139,47 +129,9 @@ class ResNet:
             view.fill_(float(name.endswith("var")))
         return {"statistics": matrix}
 
-    def logits(self, params: Tensor, statistics: Statistics, x: Tensor) -> Tensor:
-        """[M, B, outputs] for images x [1 or M, B, H, W, 3], by the moving averages."""
-        return self._forward(self.layout.views(params), statistics["statistics"], x, training=False)
-
-    def gradients(
-        self,
-        params: Tensor,
-        statistics: Statistics,
-        batch: Batch,
-        row_weight: Tensor,
-        parts: Sequence[int],
-        into: Sequence[Tensor],
-    ) -> Tensor:
-        """As `Network.gradients` says. Reference batches pass before the mini-batch, whose statistics weigh more."""
-        x, labels, allowed = batch
-        loss = params.new_zeros(len(params))
-        now, *references = zip(consecutive(parts), into, strict=True)
-        for part, gradient in (*references, now):
-            masks = None if allowed is None else allowed[:, part]
-            leaves = leaves_of(self.layout.views(params))
-            with torch.enable_grad():
-                logits = self._forward(leaves, statistics["statistics"], x[:, part], training=True)
-                losses = cross_entropy(logits, labels[:, part], masks, row_weight[:, part, 0], self.subtracted)
-                # Zeroed first: autograd writes no gaps between parameters, and the buffers come without values.
-                gradient_of(losses.sum(), leaves, self.layout.views(gradient.zero_()))
-            loss += losses.detach()
-        return loss
-
-    def sensitivity(
-        self, params: Tensor, statistics: Statistics, x: Tensor, allowed: Tensor | None, into: Tensor
-    ) -> None:
-        """As `Network.sensitivity` says; by the moving averages."""
-        leaves = leaves_of(self.layout.views(params))
-        with torch.enable_grad():
-            logits = self._forward(leaves, statistics["statistics"], x, training=False)
-            counted = logits if allowed is None else logits * allowed
-            gradient_of(counted.square().sum(), leaves, self.layout.views(into.zero_()))
-
-    def _forward(self, views: Views, statistics: Tensor, x: Tensor, training: bool) -> Tensor:
-        layers = Layers(views, self.statistics_layout.views(statistics), training)
-        return self.head.logits(views, layers.features(self, x))
+    def _forward(self, leaves: Views, statistics: Statistics, x: Tensor, training: bool) -> Tensor:
+        layers = Layers(leaves, self.statistics_layout.views(statistics["statistics"]), training)
+        return self.head.logits(leaves, layers.features(self, x))
 
     @property
     def _convolutions(self) -> list[Convolution]:

@@ -1,0 +1,83 @@
+"""What networks have in common whose gradients autograd finds: residual ones, and those of users."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from trainers.networks.base import Batch, Statistics, gradient_of, leaves_of
+from trainers.networks.heads import Views
+from trainers.networks.layout import Layout, consecutive
+from trainers.networks.losses import cross_entropy
+
+
+class ByAutograd(ABC):
+    """Every part of a batch passes on its own, so that batch normalisation sees it as one.
+
+    subtracted: see `losses.output_delta`.
+    """
+
+    subtracted: bool
+
+    @property
+    @abstractmethod
+    def layout(self) -> Layout:
+        """Of the trainable parameters."""
+
+    @abstractmethod
+    def _forward(self, leaves: Views, statistics: Statistics, x: Tensor, training: bool) -> Tensor:
+        """[M, B, outputs]; training: batches are normalised by their own statistics, and the moving averages follow."""
+
+    def _leaves(self, params: Tensor) -> Views:
+        """Of members [M, D], what a loss is differentiated by."""
+        return leaves_of(self.layout.views(params))
+
+    @property
+    def row(self) -> int:
+        """Length of a row of parameters, with padding."""
+        return self.layout.row
+
+    @property
+    def real(self) -> Tensor:
+        """[row], False where a row is padding."""
+        return self.layout.real
+
+    def logits(self, params: Tensor, statistics: Statistics, x: Tensor) -> Tensor:
+        """[M, B, outputs] for x [1 or M, B, …], by the moving averages."""
+        with torch.no_grad():
+            return self._forward(self._leaves(params), statistics, x, training=False)
+
+    def gradients(
+        self,
+        params: Tensor,
+        statistics: Statistics,
+        batch: Batch,
+        row_weight: Tensor,
+        parts: Sequence[int],
+        into: Sequence[Tensor],
+    ) -> Tensor:
+        """As `Network.gradients` says. Reference batches pass before the mini-batch, whose statistics weigh more."""
+        x, labels, allowed = batch
+        loss = params.new_zeros(len(params))
+        now, *references = zip(consecutive(parts), into, strict=True)
+        for part, gradient in (*references, now):
+            masks = None if allowed is None else allowed[:, part]
+            leaves = self._leaves(params)
+            with torch.enable_grad():
+                logits = self._forward(leaves, statistics, x[:, part], training=True)
+                losses = cross_entropy(logits, labels[:, part], masks, row_weight[:, part, 0], self.subtracted)
+                # Zeroed first: autograd writes no gaps between parameters, and the buffers come without values.
+                gradient_of(losses.sum(), leaves, self.layout.views(gradient.zero_()))
+            loss += losses.detach()
+        return loss
+
+    def sensitivity(
+        self, params: Tensor, statistics: Statistics, x: Tensor, allowed: Tensor | None, into: Tensor
+    ) -> None:
+        """As `Network.sensitivity` says; by the moving averages."""
+        leaves = self._leaves(params)
+        with torch.enable_grad():
+            logits = self._forward(leaves, statistics, x, training=False)
+            counted = logits if allowed is None else logits * allowed
+            gradient_of(counted.square().sum(), leaves, self.layout.views(into.zero_()))

@@ -1,0 +1,289 @@
+"""A user's network for M members, each a row of a matrix [M, D]: by torch.func all at once, or one after another.
+
+One after another, the module itself runs, and its parameters lie in the member's row. All at once, `functional_call`
+runs it with those of every member under `vmap`. What of both is right was found before (trial.py).
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+
+from trainers.capacity import out_of_memory
+from trainers.cohort import Plugged
+from trainers.networks.base import Batch, Statistics
+from trainers.networks.by_autograd import ByAutograd
+from trainers.networks.heads import Views
+from trainers.networks.layout import Layout
+from trainers.networks.own.making import LARGEST, Inputs, NetworkError, make
+from trainers.plugins.calls import ForeignError, blamed
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What is known of a network for some inputs and outputs before it is trained."""
+
+    plugged: Plugged
+    inputs: Inputs
+    outputs: int
+    layout: Layout
+    """Of the parameters, by the module's names."""
+    moving: Layout
+    """Of the buffers that training moves: a network's statistics."""
+    start: Mapping[str, Tensor]
+    """The buffers of an untrained network, by name."""
+    saved: tuple[str, ...]
+    """The names in its state_dict."""
+    normalises: bool = False
+    """Whether an example's output in training depends on the batch that it is in."""
+    least: int = 1
+    """Examples of the smallest batch that it can be trained on."""
+    apart: str = ""
+    """Why torch.func cannot batch members, in one line; "" where it can."""
+    flop: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)
+    """As `cost.network_flops.Work` has it."""
+    kept: float = 0.0
+    """Bytes that one example's forward pass keeps for the backward pass."""
+    widest: float = 0.0
+    """Bytes of one example's largest activation."""
+
+
+@dataclass(eq=False)
+class OwnNetwork(ByAutograd):
+    """For one thread: the module that runs is its own. subtracted: see `losses.output_delta`."""
+
+    facts: Facts
+    subtracted: bool = False
+    _modules: dict[tuple[torch.device, torch.dtype], "_Module"] = field(default_factory=dict)
+    recordable = False  # a graph holds no decisions of a module's own, nor what it copies from the host
+
+    @property
+    def normalises(self) -> bool:
+        """As `Facts.normalises` says."""
+        return self.facts.normalises
+
+    @property
+    def least(self) -> int:
+        """As `Facts.least` says."""
+        return self.facts.least
+
+    @property
+    def together(self) -> bool:
+        """Whether torch.func can batch members."""
+        return not self.facts.apart
+
+    @property
+    def layout(self) -> Layout:
+        """Of the parameters, by the module's names."""
+        return self.facts.layout
+
+    def init(self, rng: np.random.Generator) -> NDArray[np.float32]:
+        """One row: what the factory makes from a seed that is drawn. Raises NetworkError and ForeignError."""
+        facts = self.facts
+        module = make(facts.plugged, facts.inputs, facts.outputs, int(rng.integers(LARGEST)))
+        made = dict(module.named_parameters())
+        if tuple((name, tuple(value.shape)) for name, value in made.items()) != self.layout.shapes:
+            raise NetworkError(f"network {facts.plugged.name}: its factory makes other parameters at every call")
+        row = torch.zeros(1, self.row)
+        for name, view in self.layout.views(row).items():
+            view[0] = made[name].detach()
+        return cast(NDArray[np.float32], row[0].numpy())
+
+    def statistics(self, params: Tensor) -> Statistics:
+        """Of untrained networks, on the device of params [M, D]; none where the module moves no buffers."""
+        if not self.facts.moving.shapes:
+            return {}
+        matrix = params.new_zeros(len(params), self.facts.moving.row)
+        for name, view in self.facts.moving.views(matrix).items():
+            view.copy_(self.facts.start[name].expand_as(view))
+        return {"statistics": matrix}
+
+    def state_dict(self, params: Tensor, statistics: Tensor | None) -> dict[str, Tensor]:
+        """As the user's own module loads it; params [D], statistics [S] of one member, None where it has none."""
+        found = dict(self.facts.start)
+        found |= {name: view[0].clone() for name, view in self.layout.views(params[None]).items()}
+        if statistics is not None:
+            found |= {name: view[0].clone() for name, view in self.facts.moving.views(statistics[None]).items()}
+        return {name: found[name] for name in self.facts.saved}
+
+    def logits(self, params: Tensor, statistics: Statistics, x: Tensor) -> Tensor:
+        """[M, B, outputs] for x [1 or M, B, …], in inference mode."""
+
+        def of(rows: slice) -> Tensor:
+            return super(OwnNetwork, self).logits(params[rows], _part(statistics, rows), _of(x, rows))
+
+        return self._in_turns(len(params), x, of)
+
+    def gradients(
+        self,
+        params: Tensor,
+        statistics: Statistics,
+        batch: Batch,
+        row_weight: Tensor,
+        parts: Sequence[int],
+        into: Sequence[Tensor],
+    ) -> Tensor:
+        """As `Network.gradients` says. Reference batches pass before the mini-batch, whose statistics weigh more."""
+
+        def of(rows: slice) -> Tensor:
+            allowed = None if batch.allowed is None else _of(batch.allowed, rows)
+            some = Batch(_of(batch.x, rows), _of(batch.labels, rows), allowed)
+            buffers = [gradient[rows] for gradient in into]
+            return super(OwnNetwork, self).gradients(
+                params[rows], _part(statistics, rows), some, _of(row_weight, rows), parts, buffers
+            )
+
+        return self._in_turns(len(params), batch.x, of)
+
+    def sensitivity(
+        self, params: Tensor, statistics: Statistics, x: Tensor, allowed: Tensor | None, into: Tensor
+    ) -> None:
+        """As `Network.sensitivity` says; in inference mode."""
+
+        def of(rows: slice) -> Tensor:
+            masks = None if allowed is None else _of(allowed, rows)
+            super(OwnNetwork, self).sensitivity(params[rows], _part(statistics, rows), _of(x, rows), masks, into[rows])
+            return into[rows]
+
+        self._in_turns(len(params), x, of)
+
+    def tried(
+        self, params: Tensor, statistics: Statistics, x: Tensor, training: bool
+    ) -> tuple[Tensor, Mapping[str, Tensor]]:
+        """(outputs [1, B, outputs] of one member, what they can be differentiated by)."""
+        with self._theirs(x), torch.enable_grad():
+            leaves = self._leaves(params)
+            return self._forward(leaves, statistics, x, training), leaves
+
+    def _in_turns(self, count: int, x: Tensor, of: Callable[[slice], Tensor]) -> Tensor:
+        """[M, …] of so many members, together or one after another; what the module raises is its user's."""
+        with self._theirs(x):
+            if count == 1 or self.together:
+                return of(slice(count))
+            return torch.cat([of(slice(row, row + 1)) for row in range(count)])
+
+    @contextmanager
+    def _theirs(self, x: Tensor) -> Iterator[None]:
+        """Errors of the module, in one line; a lack of memory is none, as fewer members take less."""
+        plugged = self.facts.plugged
+        try:
+            yield
+        except (NetworkError, ForeignError):
+            raise
+        except (Exception, SystemExit) as error:
+            if out_of_memory(error):
+                raise
+            shape = list(seen(x).shape[1:])
+            with blamed(f"network {plugged.name} failed on a batch {shape} with", plugged.source):
+                raise
+
+    def _leaves(self, params: Tensor) -> Views:
+        """Of one member the module's own parameters, which lie in its row from now on."""
+        if len(params) > 1:
+            return super()._leaves(params)
+        return self._module(params).lent(self.layout.views(params))
+
+    def _forward(self, leaves: Views, statistics: Statistics, x: Tensor, training: bool) -> Tensor:
+        matrix = statistics.get("statistics")
+        moving = {} if matrix is None else self.facts.moving.views(matrix)
+        x, like = seen(x), next(iter(leaves.values()))
+        module = self._module(like).as_in(training)
+        if leaves is module.parameters:
+            return self._checked(module.alone(moving, x[0]), x[0])[None]
+
+        def one(params: Views, buffers: Views, x: Tensor) -> tuple[Tensor, Views]:
+            # Copies: what is moved in place here is not what came in.
+            given = params | {name: buffer.clone() for name, buffer in buffers.items()}
+            found = self._checked(functional_call(module.module, given, (x,)), x)
+            return found, {name: given[name] for name in buffers}
+
+        shared = len(x) == 1
+        run = vmap(one, in_dims=(0, 0, None if shared else 0))
+        found, moved = run(leaves, moving, x[0] if shared else x)
+        if training:
+            for name, view in moving.items():
+                view.copy_(moved[name].detach())
+        return found
+
+    def _checked(self, found: Any, x: Tensor) -> Tensor:
+        """The logits [B, outputs] of a batch. Raises NetworkError where they are anything else."""
+        shape = (len(x), self.facts.outputs)
+        if isinstance(found, Tensor) and found.shape == shape and found.dtype == x.dtype:
+            return found
+        got = f"{_typed(found.dtype)} {list(found.shape)}" if isinstance(found, Tensor) else type(found).__name__
+        raise NetworkError(
+            f"network {self.facts.plugged.name} must return logits {_typed(x.dtype)} {list(shape)} for a batch "
+            f"{list(x.shape)}, got {got}"
+        )
+
+    def _module(self, like: Tensor) -> "_Module":
+        """That of this network on the device and of the type of a tensor."""
+        key = (like.device, like.dtype)
+        if key not in self._modules:
+            facts = self.facts
+            made = make(facts.plugged, facts.inputs, facts.outputs, seed=0)
+            self._modules[key] = _Module(made.to(*key), tuple(name for name, _ in facts.moving.shapes))
+        return self._modules[key]
+
+
+class _Module:
+    """A module whose parameters, and the buffers that move, are lent to it. moving: the names of these buffers."""
+
+    def __init__(self, module: nn.Module, moving: Sequence[str]) -> None:
+        self.module = module
+        self.parameters: Views = dict(module.named_parameters())
+        places = ((name, *name.rpartition(".")[::2]) for name in moving)
+        self._moving = [(name, module.get_submodule(owner), own) for name, owner, own in places]
+
+    def lent(self, views: Views) -> Views:
+        """The module's parameters, which are the only row [1, …] of the views from now on."""
+        for name, parameter in self.parameters.items():
+            parameter.data = views[name][0]
+        return self.parameters
+
+    def as_in(self, training: bool) -> "_Module":
+        """The same, in training or inference mode."""
+        if self.module.training != training:
+            self.module.train(training)
+        return self
+
+    def alone(self, moving: Views, x: Tensor) -> Tensor:
+        """Its output for x [B, …]; moves the only row of these buffers as the module does."""
+        for name, owner, own in self._moving:
+            owner._buffers[own] = moving[name][0]
+        found = self.module(x)
+        with torch.no_grad():
+            for name, owner, own in self._moving:
+                if owner._buffers[own] is not None:
+                    _write(moving[name][0], cast(Tensor, owner._buffers[own]))
+        return cast(Tensor, found)
+
+
+def _write(view: Tensor, value: Tensor) -> None:
+    """Where a module has put another buffer in the place of the one that was lent to it."""
+    if value.data_ptr() != view.data_ptr():
+        view.copy_(value.detach())
+
+
+def _typed(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+def seen(x: Tensor) -> Tensor:
+    """Pixels as they are, images [1 or M, B, H, W, 3] with their channels first, as torch's modules have them."""
+    return x if x.dim() == 3 else x.permute(0, 1, 4, 2, 3).contiguous()
+
+
+def _of(x: Tensor, rows: slice) -> Tensor:
+    """The part of some members; all of what all have in common."""
+    return x if len(x) == 1 else x[rows]
+
+
+def _part(statistics: Statistics, rows: slice) -> Statistics:
+    return {name: value[rows] for name, value in statistics.items()}

@@ -1,0 +1,257 @@
+"""What is found out about a user's network with tiny batches, before anything is trained: refusals, and `Facts`.
+
+Members are tried together and one after another, with the same numbers: nothing is left to be found out in the middle
+of a training. All of it is on the CPU, once a process for each shape of inputs and outputs.
+"""
+
+import math
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache
+
+import torch
+from torch import Tensor, nn
+
+from trainers.cohort import Plugged
+from trainers.networks.base import Batch
+from trainers.networks.layout import Layout
+from trainers.networks.own.counting import Count
+from trainers.networks.own.making import GENERATORS, Inputs, NetworkError, buffers_of, generators, make
+from trainers.networks.own.network import Facts, OwnNetwork, seen
+from trainers.notes import first_line
+from trainers.plugins.calls import ForeignError, blamed
+
+MEMBERS, ROWS, FEW = 3, 4, 2  # members and examples that are tried, and the examples of a part of them
+CLOSE = 1e-3  # of the norm: rounding in float32 is far below, another number far above
+COUNTED_BY_NAME = "num_batches_tracked"  # of batch normalisation; plays no part with a momentum
+
+
+def own_network(plugged: Plugged, inputs: Inputs, outputs: int, subtracted: bool = False) -> OwnNetwork:
+    """The network for such inputs and outputs. Raises NetworkError and ForeignError, in one line each."""
+    with GENERATORS:  # threads that ask for the same network at once find it out once
+        return OwnNetwork(facts_of(plugged, inputs, outputs), subtracted)
+
+
+@lru_cache(maxsize=8)
+def facts_of(plugged: Plugged, inputs: Inputs, outputs: int) -> Facts:
+    """What is found out; kept for the networks that were asked for last. Raises NetworkError and ForeignError."""
+    with torch.inference_mode(False), torch.no_grad():
+        net = OwnNetwork(_described(plugged, inputs, outputs))
+        trial = _Trial(net)
+        trial.check_randomness()
+        trial.check_inference()
+        trial.check_gradient()
+        flop, kept, widest = trial.counted()
+        facts = replace(net.facts, normalises=trial.normalises(), least=trial.least(), apart=trial.apart())
+        return replace(facts, flop=flop, kept=kept, widest=widest)
+
+
+def _described(plugged: Plugged, inputs: Inputs, outputs: int) -> Facts:
+    """Parameters and buffers, and which of these training moves."""
+    module, other = (make(plugged, inputs, outputs, seed) for seed in (0, 1))
+    called = f"network {plugged.name}"
+    places = {value.data_ptr() for value in module.parameters()}
+    if module is other or any(value.data_ptr() in places for value in other.parameters()):
+        raise NetworkError(f"{called}: its factory must make a new module at every call, got the same parameters twice")
+    shapes, others = (
+        tuple((name, tuple(value.shape)) for name, value in one.named_parameters()) for one in (module, other)
+    )
+    start, again = buffers_of(module), buffers_of(other)
+    if shapes != others or start.keys() != again.keys():
+        raise NetworkError(f"{called}: its factory makes other parameters or buffers at every call")
+    for name, value in start.items():
+        if not _same(value, again[name]):
+            raise NetworkError(f"{called}: buffer {name!r} starts at random; parameters alone may")
+    x = seen(_examples(inputs, ROWS)[None])[0]
+    moved = _moved(plugged, module.train(), x)
+    for name, value in moved.items():
+        _check_moving(called, module, name, value)
+    if still := list(_moved(plugged, module.eval(), x)):
+        raise NetworkError(f"{called}: buffer {still[0]!r} changes in inference mode; training alone may move it")
+    moving = Layout(tuple((name, tuple(start[name].shape)) for name in moved if start[name].is_floating_point()))
+    state = module.state_dict()
+    rest = {name: value for name, value in state.items() if name not in start and name not in dict(shapes)}
+    return Facts(plugged, inputs, outputs, Layout(shapes), moving, start | rest, tuple(state))
+
+
+def _moved(plugged: Plugged, module: nn.Module, x: Tensor) -> dict[str, Tensor]:
+    """The buffers that a pass changes, as they were before. Raises NetworkError and ForeignError."""
+    before, values = buffers_of(module), {name: value.clone() for name, value in module.named_parameters()}
+    with blamed(f"network {plugged.name} failed on a batch {list(x.shape)} with", plugged.source, NetworkError):
+        module(x)
+    now = buffers_of(module)
+    if before.keys() != now.keys():
+        raise NetworkError(f"network {plugged.name}: it must have all its buffers before a first batch")
+    for name, value in module.named_parameters():
+        if not _same(value, values[name]):
+            raise NetworkError(f"network {plugged.name}: a forward pass changes parameter {name!r}")
+    return {name: value for name, value in before.items() if not _same(value, now[name])}
+
+
+def _check_moving(called: str, module: nn.Module, name: str, value: Tensor) -> None:
+    """Raises NetworkError for a buffer that cannot be a network's statistics."""
+    owner, _, own = name.rpartition(".")
+    if own == COUNTED_BY_NAME and getattr(module.get_submodule(owner), "momentum", None) is None:
+        raise NetworkError(f"{called}: {owner or 'it'} has momentum None; batch normalisation needs a number")
+    if own != COUNTED_BY_NAME and value.dtype != torch.float32:
+        kind = str(value.dtype).removeprefix("torch.")
+        raise NetworkError(f"{called}: training changes buffer {name!r}, which must be float32, got {kind}")
+
+
+class _Trial:
+    """A network with some members, and batches for them."""
+
+    def __init__(self, net: OwnNetwork) -> None:
+        self._net, self._called = net, f"network {net.facts.plugged.name}"
+        rng = torch.Generator().manual_seed(0)
+        made = make(net.facts.plugged, net.facts.inputs, net.facts.outputs, seed=0)
+        row = torch.zeros(1, net.row)
+        for name, view in net.layout.views(row).items():
+            view[0] = dict(made.named_parameters())[name]
+        # Members differ, even of a factory that always makes the same: what reads another one's parameters is seen.
+        noise = 1 + 0.1 * torch.randn(MEMBERS, net.row, generator=rng)
+        self._params = row * noise + 0.01 * torch.randn(MEMBERS, net.row, generator=rng) * net.real
+        self._labels = torch.randint(net.facts.outputs, (1, ROWS), generator=rng)
+
+    def check_randomness(self) -> None:
+        """Refuses what draws at random in a pass: members would not be the same in any cohort."""
+        for training in (True, False):
+            with GENERATORS:
+                # More than once: another thread may draw meanwhile.
+                drawn = all(self._draws(training) for _ in range(3))
+            if drawn or not _close(self._output(ROWS, training), self._output(ROWS, training)):
+                raise NetworkError(
+                    f"{self._called} must give the same output for the same batch, without dropout, noise or a state "
+                    f"of its own beside its buffers; in {'training' if training else 'inference'} it does not"
+                )
+
+    def check_inference(self) -> None:
+        """Refuses tests that depend on how they are cut into batches."""
+        if not _close(self._output(ROWS, False)[:FEW], self._output(FEW, False)):
+            raise NetworkError(
+                f"{self._called}: in inference mode an example's output depends on the others of its batch; batch "
+                "normalisation must track running statistics"
+            )
+
+    def check_gradient(self) -> None:
+        """Refuses outputs that are made without the parameters."""
+        if not self._output(ROWS, True).requires_grad:
+            raise NetworkError(f"{self._called}: its outputs do not depend on its parameters")
+
+    def normalises(self) -> bool:
+        """Whether an example's output in training depends on the others of its batch."""
+        least = max(FEW, self.least())
+        return least < ROWS and not _close(self._output(ROWS, True)[:least], self._output(least, True))
+
+    def least(self) -> int:
+        """Examples of the smallest batch that the module takes in training; ROWS has been seen to work."""
+        for rows in range(1, ROWS):
+            try:
+                self._step(self._net, 1, rows)
+            except (ForeignError, NetworkError):
+                continue
+            return rows
+        return ROWS
+
+    def apart(self) -> str:
+        """Why members cannot be batched, in one line; "" where they can."""
+        alone = OwnNetwork(replace(self._net.facts, apart="not to be tried"))
+        try:
+            with _no_fallback():
+                found = self._step(self._net, MEMBERS, ROWS)
+        except (ForeignError, NetworkError, _Fallback) as error:
+            return first_line(error.__cause__ or error)
+        expected = self._step(alone, MEMBERS, ROWS)
+        wrong = [name for name, value in expected.items() if not _close(found[name], value)]
+        return f"its {', '.join(wrong)} would be others" if wrong else ""
+
+    def counted(self) -> tuple[tuple[float, float, float, float], float, float]:
+        """(FLOP, bytes kept, bytes of the largest activation), as `Facts` has them."""
+        few, more = (self._count(rows) for rows in (max(FEW, self.least()), 2 * ROWS))
+        between = more.rows - few.rows
+        each = {name: (getattr(more, name) - getattr(few, name)) / between for name in Count.MEASURED}
+        fixed = {name: max(0.0, getattr(few, name) - each[name] * few.rows) for name in ("forward", "backward")}
+        flop = (each["forward"], each["backward"], fixed["forward"], fixed["backward"])
+        if not sum(flop):  # of operations that torch cannot count: as if every parameter were used once
+            numbers = float(self._net.real.sum())
+            flop = (2 * numbers, 4 * numbers, 0.0, 0.0)
+        return flop, max(0.0, each["kept"]), max(0.0, each["widest"])
+
+    @property
+    def _inputs(self) -> Inputs:
+        return self._net.facts.inputs
+
+    def _output(self, rows: int, training: bool) -> Tensor:
+        """[rows, outputs] of one member that has not been trained."""
+        return self._tried(rows, training)[0][0]
+
+    def _tried(self, rows: int, training: bool) -> tuple[Tensor, Mapping[str, Tensor]]:
+        params = self._params[:1]
+        return self._net.tried(params, self._net.statistics(params), _examples(self._inputs, rows)[None], training)
+
+    def _draws(self, training: bool) -> bool:
+        before = generators()
+        self._output(ROWS, training)
+        return generators() != before
+
+    def _step(self, net: OwnNetwork, members: int, rows: int) -> dict[str, Tensor]:
+        """All that a network is asked for in training, by name."""
+        params, x = self._params[:members], _examples(self._inputs, rows)[None]
+        kept, into, again = net.statistics(params), torch.zeros_like(params), torch.zeros_like(params)
+        weight = torch.full((1, rows, 1), 1 / rows)
+        losses = net.gradients(params, kept, Batch(x, self._labels[:, :rows], None), weight, (rows,), [into])
+        net.sensitivity(params, kept, x, None, again)
+        logits = net.logits(params, kept, x)
+        found = {"losses": losses, "gradients": into, "sensitivities": again, "outputs": logits}
+        return found | ({"statistics": kept["statistics"]} if kept else {})
+
+    def _count(self, rows: int) -> Count:
+        count = Count(rows)
+        with count.forward_pass():
+            outputs, leaves = self._tried(rows, True)
+        with count.backward_pass():
+            torch.autograd.grad(outputs, list(leaves.values()), torch.ones_like(outputs), allow_unused=True)
+        return count
+
+
+class _Fallback(Exception):
+    """torch.func would take members one after another in some operation."""
+
+
+@contextmanager
+def _no_fallback() -> Iterator[None]:
+    """Raises _Fallback where torch.func warns of one: members in turn do the same without a warning at every step."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for warning in caught:
+        text = str(warning.message)
+        if "performance drop" in text:
+            raise _Fallback(text)
+
+
+def _examples(inputs: Inputs, rows: int) -> Tensor:
+    """[rows, …] at random, as a stream has them: pixels in [0, 1], images [H, W, 3] around 0."""
+    rng = torch.Generator().manual_seed(1)
+    if isinstance(inputs, int):
+        return torch.rand(rows, inputs, generator=rng)
+    channels, height, width = inputs
+    return torch.rand(rows, height, width, channels, generator=rng) - 0.5
+
+
+def _same(one: Tensor, other: Tensor) -> bool:
+    """Whether they are equal, NaN to NaN."""
+    return one.dtype == other.dtype and bool(torch.equal(one.nan_to_num(), other.nan_to_num()))
+
+
+def _close(one: Tensor, other: Tensor) -> bool:
+    """Whether nothing but rounding lies between them."""
+    if one.shape != other.shape:
+        return False
+    size, between = float(other.norm()), float((one - other).norm())
+    return math.isfinite(size) and between <= CLOSE * size + 1e-6
+
+
+__all__ = ["facts_of", "own_network"]
