@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from trainers.cohort import PROTOCOL_VERSION, Architecture, Cohort, CohortResult, Learner
+from trainers.cohort import PROTOCOL_VERSION, Architecture, Cohort, CohortResult, Learner, plugged
 from trainers.engines.base import Learners
 from trainers.forks import Fork, described
 from trainers.kept.array_store import Arrays, Kept
@@ -85,6 +85,8 @@ class Checkpoints:
             "path": str(path),
             "transfer": transfer,
         }
+        if architecture.own:
+            common["network_source"] = dict(plugged(architecture.network).source.hashes)
         here = machine(path)
         self._kept = Kept(keeping.folder) if keeping.folder else None
         plain = cohort.declared.first_task_is_sgd

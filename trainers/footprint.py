@@ -8,7 +8,7 @@ import torch
 
 from trainers.cohort import Architecture, Cohort, Learner
 from trainers.methods import PER_TASK, RESERVOIR, Columns, Penalty, Projection
-from trainers.networks import MLP, Network, ResNet, make_network
+from trainers.networks import MLP, Network, OwnNetwork, ResNet, make_network
 from trainers.networks.progressive.mlp import Columns as MLPColumns
 from trainers.networks.progressive.resnet import ResNetColumns
 from trainers.numeric_path import NumericPath
@@ -19,10 +19,12 @@ FLOAT, INDEX = 4, 8  # bytes
 CGROUP = Path("/sys/fs/cgroup")
 SAFE = 0.9  # the share of free memory that is taken
 PER_OUTPUT = 3.3  # bytes that a step takes for each byte of the outputs of all convolutions, as measured
+PER_KEPT = 1.6  # of a user's network, for each byte that its forward pass keeps; measured were 1.2 to 1.8
 
 
 def bytes_of_one(learner: Learner, stream: TaskStream, architecture: Architecture) -> int:
     """What one more learner adds: parameters, and a penalty's arrays; a column for each task of a growing network."""
+    architecture.check(learner.declared)
     rule, net, tasks = learner.declared.rule, make_network(architecture, stream), len(stream.tasks)
     if isinstance(rule, Columns):
         grown = ResNetColumns(net, tasks) if isinstance(net, ResNet) else MLPColumns(cast(MLP, net).sizes, tasks)
@@ -57,10 +59,11 @@ def bytes_of(cohort: Cohort, stream: TaskStream, architecture: Architecture, pat
     """Of the whole cohort, on the device that trains it; the images that all tasks share are not counted."""
     count, seeds = len(cohort.learners), len({one.seed for one in cohort.learners})
     first = min(cohort.learners, key=lambda one: one.seed)
+    alone = path.one_by_one or not make_network(architecture, stream).together
     return (
         count * bytes_of_one(first, stream, architecture)
         + bytes_of_seed(first, stream) * (1 if path.one_seed_at_a_time else seeds)
-        + bytes_at_work(first, stream, architecture, 1 if path.one_by_one else count)
+        + bytes_at_work(first, stream, architecture, 1 if alone else count)
     )
 
 
@@ -85,6 +88,8 @@ def free_bytes(path: NumericPath) -> int | None:
 
 def _activations(net: Network, stream: TaskStream) -> int:
     """Bytes that one example's activations take in training."""
+    if isinstance(net, OwnNetwork):
+        return int(PER_KEPT * net.facts.kept)
     if isinstance(net, ResNet):
         return int(FLOAT * PER_OUTPUT * net.activations(cast(ImageStream, stream).pixels.shape[1]))
     return FLOAT * 2 * sum(cast(MLP, net).widths)

@@ -26,6 +26,24 @@ def slots(stream: TaskStream, seed: int, method: Method, values: Hyperparameters
     return sum(min(per_task, size) for size in sizes[:-1])
 
 
+def smallest_batch(stream: TaskStream, seed: int, method: Method, values: Hyperparameters, together: bool) -> int:
+    """Examples of the smallest batch that passes through a network on its own while it is trained.
+
+    together: whether reference batches pass with the mini-batches.
+    """
+    sizes = [stream.size(seed, task) for task in stream.tasks]
+    batches: list[int] = [size % values.batch_size or values.batch_size for size in sizes]
+    place: int = values.memory * stream.classes if method.memory else 0
+    if together or not place:
+        return min(batches)
+    if method.memory == PER_TASK:
+        return min(*batches, *(min(place, size) for size in sizes[:-1]))
+    # What is stored only grows: after a first task, or of a reservoir after the first step.
+    first: int = values.batch_size if method.memory == RESERVOIR else sizes[0]
+    drawn: int = values.memory_batch or place
+    return min(*batches, place, first, drawn)
+
+
 class Pool:
     """One matrix of rows: memory slots first, then the current task in training order, so a batch is one gather.
 

@@ -95,7 +95,8 @@ def _reservoir(batch_size: int, draw: int | None, slots: int, sizes: list[int]) 
 
 
 def works_of(learner: Learner, stream: TaskStream, architecture: Architecture) -> list[Work]:
-    """Of the network at each of the stream's tasks."""
+    """Of the network at each of the stream's tasks. Raises ValueError where the method has no form for it."""
+    architecture.check(learner.declared)
     net, count = make_network(architecture, stream), len(stream.tasks)
     size = cast(ImageStream, stream).pixels.shape[1] if isinstance(net, ResNet) else 0
     grows = isinstance(learner.declared.rule, Columns)

@@ -7,6 +7,7 @@ from typing import NamedTuple, cast
 from trainers.networks.base import Network
 from trainers.networks.heads import Linear
 from trainers.networks.mlp import MLP
+from trainers.networks.own.network import OwnNetwork
 from trainers.networks.progressive.laterals import LOGITS, Laterals
 from trainers.networks.progressive.mlp import Columns
 from trainers.networks.progressive.resnet import ResNetColumns
@@ -37,10 +38,14 @@ class Work(NamedTuple):
 def work_of(net: Network, size: int = 0) -> Work:
     """Of a network, without the padding of its layers; size: side of the images of a residual one.
 
+    One of a user's was counted by torch, in passes of tiny batches.
+
     >>> work = work_of(MLP((784, 256, 256, 10)))
     >>> work.forward == 2 * (784 * 256 + 256 * 256 + 256 * 10), work.backward == 2 * work.forward - 2 * 784 * 256
     (True, True)
     """
+    if isinstance(net, OwnNetwork):
+        return Work(*net.facts.flop)
     return _resnet(net, size) if isinstance(net, ResNet) else mlp_work(cast(MLP, net).sizes)
 
 

@@ -44,13 +44,7 @@ def way_of(architecture: Architecture, stream: TaskStream, path: NumericPath) ->
     Raises as `make_network` does.
     """
     net = make_network(architecture, stream)
-    if not isinstance(net, OwnNetwork):
-        return ""
-    if not net.together:
-        return f"members in turn, as torch.func cannot batch them: {net.facts.apart}"
-    if path.one_by_one:
-        return "members in turn, so that each is the same in any cohort; torch.func could batch them"
-    return "members together, batched by torch.func"
+    return net.way(path.one_by_one) if isinstance(net, OwnNetwork) else ""
 
 
 def fastest_for(stream: TaskStream, architecture: Architecture) -> NumericPath:

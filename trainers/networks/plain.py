@@ -4,7 +4,8 @@ network            loads into
 mlp                nn.Sequential(Linear, ReLU, …, Linear), whose layers are numbered: 0.weight, 0.bias, 2.weight, …
 resnet18           torchvision's resnet18; of a reduced one a module with its names; a joint embedding is multiplied out
                    with the attributes of its classes into the linear layer `fc`
-columns of either  a module with `columns`, a list of such networks, and for residual ones `laterals`, below
+of users           what their factory makes
+columns of ours    a module with `columns`, a list of such networks, and for residual ones `laterals`, below
 
 Of column k of an mlp, `columns.k.l` is layer l, over the units of layer l − 1 of columns 0…k beside each other (of the
 first layer: the pixels). Of a residual one, `laterals.k.s` is added before the last ReLU of stage s (0 the stem): a 1×1
@@ -19,7 +20,7 @@ import torch
 from torch import Tensor
 
 from trainers.cohort import Architecture
-from trainers.networks import make_network, make_resnet
+from trainers.networks import OwnNetwork, make_network, make_resnet
 from trainers.networks.heads import JointEmbedding, Views
 from trainers.networks.mlp import MLP, Layer
 from trainers.networks.progressive.laterals import LOGITS
@@ -39,12 +40,14 @@ def state_dict(
     columns: whether its method grows a column for each task; params [D], statistics [S]: its row of a result, without
     statistics where the network has none.
     """
-    if architecture.network == "mlp" and columns:
+    if architecture.own:
+        return cast(OwnNetwork, make_network(architecture, stream)).state_dict(params, statistics)
+    if architecture.perceptron and columns:
         sizes = (cast(PixelStream, stream).inputs, *architecture.hidden, stream.outputs)
         return _of_columns(Columns(sizes, len(stream.tasks)), params)
-    if statistics is None:
+    if architecture.perceptron:
         return _of_mlp(cast(MLP, make_network(architecture, stream)), params)
-    net = make_resnet(architecture, cast(ImageStream, stream))
+    net, statistics = make_resnet(architecture, cast(ImageStream, stream)), cast(Tensor, statistics)
     if columns:
         return _of_resnet_columns(ResNetColumns(net, len(stream.tasks)), params[None], statistics[None])
     return _of_resnet(net, net.layout.views(params[None]), net.statistics_layout.views(statistics[None]))

@@ -1,7 +1,8 @@
 """The engine of tensors: all members in one batch of matrices, for GPUs, where a step is replayed from a CUDA graph.
 
 Without a GPU the same code runs step by step on the CPU: its twin in the tests, and the way without Numba. Residual
-networks always run here; on a CPU their members can take each step one after another, in products of their own.
+networks and those of users always run here; on a CPU their members can take each step one after another, in products of
+their own.
 """
 
 from collections.abc import Iterator
@@ -17,8 +18,11 @@ from trainers.engines.feed import make_feed
 from trainers.engines.precision import set_precision
 from trainers.methods import Mixing, Penalty, Products, Projection
 from trainers.methods.penalty import State, Step, column
+from trainers.networks import OwnNetwork
 from trainers.networks.losses import masked
+from trainers.notes import tell
 from trainers.numeric_path import NumericPath
+from trainers.pool import smallest_batch
 from trainers.schedule import Segment
 from trainers.streams.base import TaskStream
 from trainers.streams.scores import accuracies
@@ -37,9 +41,12 @@ class BatchedEngine(FixedEngine):
         self, cohort: Cohort, seeds: tuple[int, ...], stream: TaskStream, architecture: Architecture, path: NumericPath
     ) -> None:
         super().__init__(cohort, seeds, stream, architecture, path)
-        self._one_by_one = architecture.network != "mlp" and path.one_by_one
+        self._one_by_one = path.one_by_one or not self._net.together
         # Batch normalisation mixes a batch's examples: only there two passes are not one.
         self._together = self._net.normalises and isinstance(self._rule, Mixing) and self._rule.together
+        self._check_batches(cohort, architecture.network)
+        if isinstance(self._net, OwnNetwork) and self._one_by_one and not path.one_by_one:
+            tell(f"network {architecture.network}: {self._net.way(path.one_by_one)}")
         self._balanced = bool(getattr(stream, "balanced", False))
         self._feed = make_feed(stream, self._pools, self._device)
         self._step = torch.zeros(1, dtype=torch.int64, device=self._device)
@@ -102,6 +109,17 @@ class BatchedEngine(FixedEngine):
                 logits = masked(self._net.logits(some.params, some.state, x), allowed)
                 hits[turn, part] = logits.argmax(dim=2) == y
         return accuracies(hits.cpu().numpy(), labels[learners.seed.cpu().numpy()], self._balanced)
+
+    def _check_batches(self, cohort: Cohort, network: str) -> None:
+        """Raises ValueError where a batch would be smaller than the network takes, before hours of training."""
+        what = cohort.declared, cohort.shared, self._together
+        found = min(smallest_batch(self._stream, seed, *what) for seed in self._seeds)
+        if found < self._net.least:
+            raise ValueError(
+                f"network {network} takes batches of {self._net.least} or more examples in training, as batch "
+                f"normalisation does, and one of these tasks has {found}; choose another batch-size, "
+                "examples-per-task, memory or memory-batch"
+            )
 
     def _turns(self, learners: Learners) -> list[slice]:
         """The members that are trained in one batch of products: all at once, or one after another."""
@@ -188,7 +206,7 @@ class BatchedEngine(FixedEngine):
     @property
     def _graph_steps(self) -> int:
         """Steps in one graph: as many as lie between two refreshes; one, so none, where the CPU takes part."""
-        if isinstance(self._rule, Projection):
+        if isinstance(self._rule, Projection) or not self._net.recordable:
             return 1
         # A refresh ends a run of steps, so a graph longer than `fisher_every` would never be used.
         if isinstance(self._rule, Penalty) and self._rule.refresh:

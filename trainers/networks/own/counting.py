@@ -16,18 +16,18 @@ class Count:
     Not by torch's FlopCounterMode: that hooks into the modules of all threads.
     """
 
-    MEASURED: ClassVar = ("forward", "backward", "kept", "widest")
+    MEASURED: ClassVar = ("forward", "backward", "kept")
 
     def __init__(self, rows: int) -> None:
         self.rows = rows
         self.forward = self.backward = 0.0
         """FLOP."""
-        self.kept = self.widest = 0.0
-        """Bytes: of all that waits for the backward pass, and of the largest array that an operation puts out."""
+        self.kept = 0.0
+        """Bytes of all that waits for the backward pass."""
 
     @contextmanager
     def forward_pass(self) -> Iterator[None]:
-        """Counts what is done meanwhile, parameters among what is kept: they are the same however many rows there are."""
+        """Counts what is done meanwhile; what is kept has the parameters, too."""
         sizes = dict[int, int]()
         held: list[Tensor] = []  # so that no address is used again
 
@@ -39,7 +39,7 @@ class Count:
 
         with _Operations() as seen, torch.autograd.graph.saved_tensors_hooks(pack, lambda saved: saved):
             yield
-        self.forward, self.widest, self.kept = seen.flop, seen.widest, float(sum(sizes.values()))
+        self.forward, self.kept = seen.flop, float(sum(sizes.values()))
 
     @contextmanager
     def backward_pass(self) -> Iterator[None]:
@@ -56,7 +56,7 @@ class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.flop = self.widest = 0.0
+        self.flop = 0.0
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -66,8 +66,4 @@ class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
         out, named = func(*args, **(kwargs or {})), kwargs or {}
         if (formula := flop_registry.get(getattr(func, "_overloadpacket", None))) is not None:
             self.flop += formula(*args, **named, out_val=out)
-        # Views take nothing, and are of weights, too.
-        for one in () if getattr(func, "is_view", False) else out if isinstance(out, (tuple, list)) else (out,):
-            if isinstance(one, Tensor):
-                self.widest = max(self.widest, float(one.nbytes))
         return out

@@ -50,8 +50,6 @@ class Facts:
     """As `cost.network_flops.Work` has it."""
     kept: float = 0.0
     """Bytes that one example's forward pass keeps for the backward pass."""
-    widest: float = 0.0
-    """Bytes of one example's largest activation."""
 
 
 @dataclass(eq=False)
@@ -82,6 +80,14 @@ class OwnNetwork(ByAutograd):
     def layout(self) -> Layout:
         """Of the parameters, by the module's names."""
         return self.facts.layout
+
+    def way(self, one_by_one: bool) -> str:
+        """How members are trained, in words; one_by_one: whether the numeric path takes them in turn anyway."""
+        if self.facts.apart:
+            return f"members in turn, as torch.func cannot batch them: {self.facts.apart}"
+        if one_by_one:
+            return "members in turn, so that each is the same in any cohort; torch.func could batch them"
+        return "members together, batched by torch.func"
 
     def init(self, rng: np.random.Generator) -> NDArray[np.float32]:
         """One row: what the factory makes from a seed that is drawn. Raises NetworkError and ForeignError."""

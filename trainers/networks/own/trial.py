@@ -43,9 +43,9 @@ def facts_of(plugged: Plugged, inputs: Inputs, outputs: int) -> Facts:
         trial.check_randomness()
         trial.check_inference()
         trial.check_gradient()
-        flop, kept, widest = trial.counted()
+        flop, kept = trial.counted()
         facts = replace(net.facts, normalises=trial.normalises(), least=trial.least(), apart=trial.apart())
-        return replace(facts, flop=flop, kept=kept, widest=widest)
+        return replace(facts, flop=flop, kept=kept)
 
 
 def _described(plugged: Plugged, inputs: Inputs, outputs: int) -> Facts:
@@ -167,8 +167,8 @@ class _Trial:
         wrong = [name for name, value in expected.items() if not _close(found[name], value)]
         return f"its {', '.join(wrong)} would be others" if wrong else ""
 
-    def counted(self) -> tuple[tuple[float, float, float, float], float, float]:
-        """(FLOP, bytes kept, bytes of the largest activation), as `Facts` has them."""
+    def counted(self) -> tuple[tuple[float, float, float, float], float]:
+        """(FLOP, bytes kept), as `Facts` has them."""
         few, more = (self._count(rows) for rows in (max(FEW, self.least()), 2 * ROWS))
         between = more.rows - few.rows
         each = {name: (getattr(more, name) - getattr(few, name)) / between for name in Count.MEASURED}
@@ -177,7 +177,7 @@ class _Trial:
         if not sum(flop):  # of operations that torch cannot count: as if every parameter were used once
             numbers = float(self._net.real.sum())
             flop = (2 * numbers, 4 * numbers, 0.0, 0.0)
-        return flop, max(0.0, each["kept"]), max(0.0, each["widest"])
+        return flop, max(0.0, each["kept"])
 
     @property
     def _inputs(self) -> Inputs:
@@ -209,10 +209,11 @@ class _Trial:
 
     def _count(self, rows: int) -> Count:
         count = Count(rows)
-        with count.forward_pass():
-            outputs, leaves = self._tried(rows, True)
-        with count.backward_pass():
-            torch.autograd.grad(outputs, list(leaves.values()), torch.ones_like(outputs), allow_unused=True)
+        with torch.enable_grad():
+            with count.forward_pass():
+                outputs, leaves = self._tried(rows, True)
+            with count.backward_pass():
+                torch.autograd.grad(outputs.sum(), list(leaves.values()), allow_unused=True)
         return count
 
 
