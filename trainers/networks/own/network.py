@@ -242,7 +242,7 @@ class _Module:
     """A module whose parameters, and the buffers that move, are lent to it. moving: the names of these buffers."""
 
     def __init__(self, module: nn.Module, moving: Sequence[str]) -> None:
-        self.module = module
+        self.module = module.train()  # all of it, as some layers may have been left in inference mode
         self.parameters: Views = dict(module.named_parameters())
         places = ((name, *name.rpartition(".")[::2]) for name in moving)
         self._moving = [(name, module.get_submodule(owner), own) for name, owner, own in places]
