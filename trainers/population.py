@@ -75,8 +75,7 @@ def train_cohort(cohort: Cohort, training: Training, progress: Progress | None =
     """Trains every learner on the whole stream from a fresh network, and measures it on the way.
 
     A learner's result depends on the learner, the stream, the architecture and the numeric path alone; on a CPU it is
-    bit-identical alone and in any cohort, but for residual and own networks on the path that trains their learners
-    together.
+    bit-identical alone and in any cohort, but for all networks but perceptrons on the path that has them together.
     A run that was killed goes on from what was kept of it, a fork (`forks.fork`) from what was kept of its origin.
     Learners that do not fit into memory together are trained in halves of the cohort, and the result says so. Raises
     MemoryError, with one line, when not even one fits, and ValueError where a fork has nothing to begin with.

@@ -138,7 +138,7 @@ def test_residual_networks_take_the_loss_as_told(columns, joint, monkeypatch):
     if columns and joint:
         pytest.skip("progressive networks have no joint embedding")
     asked = []
-    place = "trainers.networks.progressive.resnet" if columns else "trainers.networks.resnet"
+    place = "trainers.networks.progressive.resnet" if columns else "trainers.networks.by_autograd"
     monkeypatch.setattr(
         f"{place}.cross_entropy",
         lambda logits, labels, allowed, weight, subtracted: (

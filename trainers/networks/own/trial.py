@@ -230,7 +230,7 @@ def _no_fallback() -> Iterator[None]:
     for warning in caught:
         text = str(warning.message)
         if "performance drop" in text:
-            raise _Fallback(text)
+            raise _Fallback(text.partition(". ")[0])
 
 
 def _examples(inputs: Inputs, rows: int) -> Tensor:
