@@ -142,8 +142,10 @@ class TestStart:
             module.weight.grad = None
             return module
 
+        net = own(factory)
         with torch.inference_mode():
-            assert own(factory).row
+            row = net.init(generator(0, "init"))
+        assert np.array_equal(row, net.init(generator(0, "init")))
 
 
 def test_gradients_are_those_of_our_own_perceptron():
@@ -420,14 +422,15 @@ class TestEngine:
             for row in result.params:
                 assert (net.layout.views(torch.from_numpy(row)[None])["spare"] == 1).all()
 
-    def test_an_error_in_training_is_the_modules(self):
+    @pytest.mark.parametrize("error", [RuntimeError("no three"), SystemExit("no three")])
+    def test_an_error_in_training_is_the_modules(self, error):
         armed = []
-        plug("my:net", lambda inputs, outputs: Three(inputs, outputs, armed))
+        plug("my:net", lambda inputs, outputs: Three(inputs, outputs, armed, error))
         network, one = Architecture("my:net"), learner("van", batch_size=4)
         make_network(network, toy(examples=19))
         armed.append(True)
         with pytest.raises(
-            ForeignError, match=r"^network my:net failed on a batch \[3, 9\] with RuntimeError: no three"
+            ForeignError, match=rf"^network my:net failed on a batch \[3, 9\] with {type(error).__name__}: no three$"
         ):
             train([one], toy(examples=19), IN_TURN, network)
 
@@ -435,13 +438,13 @@ class TestEngine:
 class Three(nn.Linear):
     """Fails on batches of three, once it is armed: after all that is tried."""
 
-    def __init__(self, inputs, outputs, armed):
+    def __init__(self, inputs, outputs, armed, error):
         super().__init__(inputs, outputs)
-        self.armed = armed
+        self.armed, self.error = armed, error
 
     def forward(self, x):
         if self.armed and len(x) == 3:
-            raise RuntimeError("no three")
+            raise self.error
         return super().forward(x)
 
 

@@ -136,7 +136,7 @@ class TestRefusals:
         with pytest.raises(NetworkError, match=f"^{re.escape(expected)}$"):
             own_network(plugged("my:net"), PIXELS, 4)
 
-    @pytest.mark.parametrize("layer", [nn.Dropout(0.3), nn.AlphaDropout(0.5), nn.RReLU()])
+    @pytest.mark.parametrize("layer", [nn.Dropout(0.3), nn.Dropout(1e-9), nn.AlphaDropout(0.5), nn.RReLU()])
     def test_what_draws_in_training(self, layer):
         self.refused_randomness(lambda inputs, outputs: nn.Sequential(nn.Linear(inputs, outputs), layer), "training")
 
@@ -210,6 +210,7 @@ class TestRefusals:
             lambda inputs, outputs: nn.Sequential(nn.BatchNorm1d(inputs, momentum=None), nn.Linear(inputs, outputs)),
             "0 has momentum None; batch normalisation needs a number$",
         )
+        self.refused(lambda inputs, outputs: nn.BatchNorm1d(4, momentum=None), "it has momentum None; batch", inputs=4)
 
     def test_buffers_that_move_in_tests(self):
         class Moves(nn.Linear):
