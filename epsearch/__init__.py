@@ -24,13 +24,18 @@ plugins                           code of others: named, loaded, made known
 ledger                            where the ledger is, and what cannot be read of it
 failures                          every exception in one line; signals
 machine, cache, titles            facts about this machine; the folder of what is kept; how names are printed
+neighbours                        the packages beside this one, found before what has their names
 """
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from epsearch.study.filling import fill_with
-from epsearch.titles import tell_reports
+from epsearch.neighbours import found
+
+found()  # before anything below is imported
+
+from epsearch.study.filling import fill_with  # noqa: E402
+from epsearch.titles import tell_reports  # noqa: E402
 
 if TYPE_CHECKING:
     from epsearch.api import Outcome as Outcome
@@ -70,7 +75,7 @@ ROOMS = (
         "runners",
         "events",
     ),
-    *("loop", "study", "plugins", "ledger", "failures", "machine", "cache", "titles"),
+    *("loop", "study", "plugins", "ledger", "failures", "machine", "cache", "titles", "neighbours"),
 )
 
 _HOMES = {

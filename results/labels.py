@@ -69,7 +69,7 @@ def network_label(config: Mapping[str, Any]) -> str:
     """
     network, weights = config.get("network", "mlp"), config.get("pretrained") or "none"
     if network != "resnet18":
-        return NETWORK_LABELS[network]
+        return NETWORK_LABELS.get(network, str(network))
     start = {"none": "random weights", "imagenet": "ImageNet weights"}.get(weights, f"the weights in {weights}")
     return f"{NETWORK_LABELS[network]}, from {start}"
 

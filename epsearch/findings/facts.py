@@ -6,11 +6,12 @@ from epsearch.findings.listing import opened
 from epsearch.ledger.damage import unused_in_words
 from epsearch.loop.base import Loop
 from epsearch.machine import describe_machine
-from epsearch.plugins.loading import all_parts
+from epsearch.plugins.loading import WAYS, all_parts
 from epsearch.session.session import Effort
 from results.labels import count_text, duration_text, points_text
 from results.ledger.record import RERUN
 from results.ledger.retry import Patience
+from trainers.numeric_path import NumericPath
 
 
 def facts(loop: Loop, effort: Effort | None) -> dict[str, str]:
@@ -35,6 +36,8 @@ def facts(loop: Loop, effort: Effort | None) -> dict[str, str]:
             told["SGD steps of the last run"] = (
                 f"{effort.member_steps:,} taken, {effort.saved:,} saved: members of a seed share the first task"
             )
+    if ways := loop.images.get(WAYS):
+        told["network"] = ways[str(NumericPath.parse(str(loop.study.numeric_path)).one_by_one)]
     for name, parts in all_parts(loop.study.dataset, loop.images).items():
         told[f"code of {name}"] = ", ".join(f"{part} {which}" for part, which in parts.items())
     return told | describe_machine() | {"epsearch": version("epsearch")}

@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from epsearch.failures.errors import UsageError, unknown
 from epsearch.loop.jobs import Job, JobResult, Run
-from epsearch.plugins.loading import PLUGINS
+from epsearch.plugins.loading import PLUGINS, WAYS
 from epsearch.study.description import Study
 from results.ledger.record import RunRecord, content_key
 from trainers import methods
@@ -104,7 +104,7 @@ def _determining(images: Mapping[str, Any]) -> dict[str, Any]:
 
     The files of a user's own stream are one hash.
     """
-    left_out = {PLUGINS} | ({"examples_per_task"} if "at_most" in images else set())
+    left_out = {PLUGINS, WAYS} | ({"examples_per_task"} if "at_most" in images else set())
     kept = {name: value for name, value in images.items() if name not in left_out}
     return kept | ({SOURCE: digest(kept[SOURCE])} if SOURCE in kept else {})
 

@@ -3,7 +3,9 @@
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
-Plug = Callable[[str, Any], bool]
+from trainers.plugins.source import Source
+
+Plug = Callable[[str, Any, Source], bool]
 
 
 class Kind(NamedTuple):
@@ -18,12 +20,12 @@ class Kind(NamedTuple):
     ours: Callable[[], Collection[str]]
     """Names of our own, which no package can take."""
     plug: Plug
-    """plug(reference, attribute): makes it known to this process; False where it is something else. Raises ValueError
-    for one that cannot be.
+    """plug(reference, attribute, its files): makes it known to this process; False where it is something else. Raises
+    ValueError for one that cannot be.
     """
 
 
-def _method(name: str, made: Any) -> bool:
+def _method(name: str, made: Any, source: Source) -> bool:
     from trainers.methods import plug
     from trainers.methods.rules import Method
 
@@ -32,7 +34,7 @@ def _method(name: str, made: Any) -> bool:
     return isinstance(made, Method)
 
 
-def _strategy(name: str, made: Any) -> bool:
+def _strategy(name: str, made: Any, source: Source) -> bool:
     from search_spaces.strategies import PLUGGED, StrategyKind
 
     if isinstance(made, StrategyKind):
@@ -40,27 +42,27 @@ def _strategy(name: str, made: Any) -> bool:
     return isinstance(made, StrategyKind)
 
 
-def _network(name: str, made: Any) -> bool:
-    from trainers.networks.plugged import plug
+def _network(name: str, made: Any, source: Source) -> bool:
+    from trainers.cohort import plug
 
     if callable(made):
-        plug(name, made)
+        plug(name, made, source)
     return callable(made)
 
 
-def _metric(name: str, made: Any) -> bool:
+def _metric(name: str, made: Any, source: Source) -> bool:
     from results.metrics import Metric
 
     return isinstance(made, Metric)
 
 
-def _figure(name: str, made: Any) -> bool:
+def _figure(name: str, made: Any, source: Source) -> bool:
     from results.figures.added import PARTS
 
     return all(callable(getattr(made, part, None)) for part in PARTS)
 
 
-def _called(name: str, made: Any) -> bool:
+def _called(name: str, made: Any, source: Source) -> bool:
     return callable(made)
 
 

@@ -15,6 +15,7 @@ from trainers.plugins.calls import ForeignError, blamed, in_one_line, listed, lo
 from trainers.plugins.source import SOURCE, Source, changed
 
 PLUGINS = "plugins"  # in the description of a study's stream: reference -> what it is made of
+WAYS = "network_ways"  # in it, too: how members of a network of others are trained, in words
 REQUIRES = "requires"  # of a module: names of distributions whose versions its results belong to
 OF_DISTRIBUTION = "distribution "  # what names such a version among the files
 DECLARED = "declared "  # what names what a trainer says of itself among them
@@ -112,7 +113,7 @@ def _loaded(kind: str, reference: str, beside: Path, files: Mapping[str, str] | 
         near = difflib.get_close_matches(attribute, dir(imported), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ValueError(f"module {module!r} has no {attribute!r}{hint}") from None
-    if not KINDS[kind].plug(reference, made):
+    if not KINDS[kind].plug(reference, made, source):
         raise ValueError(f"{kind} {reference!r} must be {KINDS[kind].what}, got a {type(made).__name__}")
     return Loaded(reference, made, dict(source.hashes) | _versions(reference, getattr(imported, REQUIRES, ())), source)
 

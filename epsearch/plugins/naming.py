@@ -3,10 +3,13 @@
 from collections.abc import Collection
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import NamedTuple
 
 from epsearch.failures.errors import UsageError, brief, unknown
 from epsearch.plugins.kinds import KINDS
+from results.labels import on_one_line
+from trainers.plugins.source import HERE, OURS
 
 
 class Provided(NamedTuple):
@@ -44,6 +47,7 @@ def referred(kind: str, value: object, known: Collection[str]) -> str:
         return text
     module, colon, attribute = text.partition(":")
     if colon:
+        _check_ours(module)
         if all(part.isidentifier() for part in module.split(".")) and attribute.isidentifier():
             return text
         raise UsageError(f"{_option(kind)} must be a name or module:attribute, got {brief(text)}")
@@ -80,6 +84,14 @@ def installed(kind: str) -> tuple[Installed, ...]:
     """What installed packages provide of a kind, by name."""
     found = sorted(entry_points(group=KINDS[kind].group), key=lambda one: (one.name, one.value))
     return tuple(dict.fromkeys(Installed(kind, one.name, _reference(one), _package(one)) for one in found))
+
+
+def _check_ours(module: str) -> None:
+    """A file of the user's that has the name of a package of ours would never be imported. Raises UsageError."""
+    top = module.partition(".")[0]
+    place = next((one for one in (Path.cwd() / f"{top}.py", Path.cwd() / top) if one.exists()), None)
+    if top in OURS and place is not None and place.resolve().parent != HERE:
+        raise UsageError(f"{module!r} is a package of epsearch, not {on_one_line(place)}; give yours another name")
 
 
 def _reference(one: EntryPoint) -> str:

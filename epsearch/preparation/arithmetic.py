@@ -45,6 +45,8 @@ def _chosen(study: Study, stream: TaskStream, begun_with: str | None, events: Ev
     """As `numeric_path`, whether or not its products are installed here."""
     if study.foreign:  # its arithmetic is its own
         return "cuda-float32" if study.device == "cuda" else IN_TENSORS[0]
+    if study.architecture.own and study.numeric_path is None and begun_with is None and study.device == "cpu":
+        return OF_IMAGES[0]  # members one after another: the same bits alone and in any cohort
     if study.numeric_path is not None:
         device, precision = study.numeric_path.split("-")[:2]
         if (device, precision) != (study.device, study.precision):

@@ -224,7 +224,7 @@ def _check(study: Study) -> None:
         ),
         (fixed and size is not None, f"image-size is for streams of images, got {size} for {study.dataset}"),
         (
-            not fixed and study.network not in IMAGE_NETWORKS and not study.foreign,
+            not fixed and study.network == "mlp" and not study.foreign,
             f"network must be {' or '.join(IMAGE_NETWORKS)} on {study.dataset}, got {study.network!r}",
         ),
         (

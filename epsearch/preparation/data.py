@@ -4,7 +4,7 @@ from typing import Any, NamedTuple, cast
 
 from epsearch.events import Events
 from epsearch.failures.errors import UsageError, refused
-from epsearch.plugins.loading import PLUGINS, loaded
+from epsearch.plugins.loading import PLUGINS, WAYS, loaded
 from epsearch.plugins.naming import shadowed
 from epsearch.preparation.checks import CHECKS
 from epsearch.preparation.images import decode_for, look_for
@@ -12,6 +12,8 @@ from epsearch.preparation.trainers import parts_of
 from epsearch.study.description import Disjointness, Study
 from epsearch.study.limits import LARGE
 from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
+from trainers.plugins.calls import ForeignError
+from trainers.plugins.source import digest
 from trainers.streams import DataError
 from trainers.streams.base import ImageStream, TaskStream, TooFewClasses
 from trainers.streams.disjoint import PERMUTATIONS, overlap
@@ -41,7 +43,8 @@ def prepare(study: Study, events: Events) -> Prepared:
     say_size(study, events)
     decode_for(study, events)
     stream, proof = open_evaluation(study)
-    return Prepared(stream, stream.describe() | network | plugins(study, events), proof)
+    images = stream.describe() | network | plugins(study, events) | ways(study, stream)
+    return Prepared(stream, images, proof)
 
 
 def plugins(study: Study, events: Events) -> dict[str, Any]:
@@ -60,6 +63,19 @@ def plugins(study: Study, events: Events) -> dict[str, Any]:
         for name, kind in study.plugged().items()
     }
     return {PLUGINS: found} if found else {}
+
+
+def ways(study: Study, stream: TaskStream) -> dict[str, Any]:
+    """How members of a network of others are trained, in words by whether one after another; {} of ours.
+
+    Raises ValueError and ForeignError where it cannot be made, or trained.
+    """
+    if study.foreign or not study.architecture.own:
+        return {}
+    from trainers.networks import make_network
+
+    network: Any = make_network(study.architecture, stream)
+    return {WAYS: {str(alone): network.way(alone) for alone in (True, False)}}
 
 
 def say_size(study: Study, events: Events) -> None:
@@ -120,6 +136,12 @@ def _check_network(study: Study, stream: TaskStream) -> None:
     """The network must take what the stream has; of a user's own stream that is seen only now."""
     pixels = getattr(stream, "pixels", None)  # a stream of images has them; one of rows has none
     takes = ("mlp",) if pixels is None else IMAGE_NETWORKS
+    if study.architecture.own:
+        with refused(ValueError, ForeignError):
+            for one in CHECKS[study.kind].trained(study):
+                study.architecture.check(one.declared)
+            ways(study, stream)  # tried, as nothing else tells whether it can be trained
+        return
     if study.network not in takes:
         raise UsageError(f"network must be {' or '.join(takes)} on {study.dataset}, got {study.network!r}")
     if pixels is None:
@@ -140,6 +162,8 @@ def described_network(study: Study) -> dict[str, Any]:
     """
     if study.foreign or study.network == "mlp":
         return {}
+    if study.architecture.own:
+        return {"network": study.network, "network_parts": digest(loaded("network", study.network).parts)}
     if study.pretrained is None:
         return {"network": study.network}
     from trainers.networks.weights import check

@@ -142,8 +142,8 @@ FIRST: tuple[Option, ...] = (
     Option(
         "network",
         None,
-        partial(of.one_of, allowed=NETWORKS),
-        "mlp for pixels; reduced_resnet18 or resnet18 for images. [default: the dataset's]",
+        partial(named.plugin, kind="network", known=NETWORKS),
+        "mlp for pixels; reduced_resnet18 or resnet18 for images; or module:attribute. [default: the dataset's]",
     ),
     Option(
         "pretrained",

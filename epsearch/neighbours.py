@@ -1,0 +1,40 @@
+"""The packages beside this one, found before anything of a user's that has one of their names.
+
+Python looks for `results` in the folder of the program, or in the present one, before it looks among what is installed;
+Ray's workers do so, too. Once imported they are known by name, whatever lies where.
+"""
+
+import importlib
+import sys
+import warnings
+from importlib.util import find_spec
+from pathlib import Path
+
+NAMES = ("trainers", "search_spaces", "results")
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def hidden(name: str) -> str | None:
+    """The path of what would be imported in the place of a package of ours; None where that is ours."""
+    spec = find_spec(name)
+    place = None if spec is None else spec.origin or next(iter(spec.submodule_search_locations or ()), None)
+    return None if place is None or Path(place).resolve().is_relative_to(ROOT / name) else place
+
+
+def found() -> None:
+    """Imports those that would not be found; what lies in their place is told of. Raises ImportError where it is there.
+
+    A program of one's own may have imported it already, and would lose it.
+    """
+    for name in NAMES:
+        if (place := hidden(name)) is None:
+            continue
+        if name in sys.modules:
+            raise ImportError(f"{place} has the name of a package of epsearch, {name!r}; give it another name")
+        sys.path.insert(0, str(ROOT))
+        try:
+            importlib.import_module(name)
+        finally:
+            sys.path.remove(str(ROOT))
+        if sys.argv[:1] != ["-m"]:  # the program has no use for it
+            warnings.warn(f"{place} cannot be imported beside epsearch, which has a package {name!r}", stacklevel=3)
