@@ -1,13 +1,15 @@
 """The guard of a user's own trainer: starts the process that trains, and ends it with all that it has started.
 
-`python -m trainers.foreign.child REQUESTS ANSWERS LIFE PARENT`: two ends of pipes, one of a socket pair that epsearch
-holds the other end of, and epsearch's process. The guard goes when that end is closed or its parent is another one,
-so also when epsearch was killed, and tells the status of the trainer where that went by itself. It runs no foreign
-code, so nothing that a trainer does to its own threads or memory can keep it from that.
+`python -m trainers.foreign.child REQUESTS ANSWERS LIFE PARENT FOLDER`: two ends of pipes, one of a socket pair that
+epsearch holds the other end of, epsearch's process, and a folder that is removed at the end. The guard goes when that
+end is closed or its parent is another one, so also when epsearch was killed, and tells the status of the trainer where
+that went by itself. It runs no foreign code, so nothing that a trainer does to its own threads or memory can keep it
+from that.
 """
 
 import os
 import select
+import shutil
 import signal
 import sys
 import time
@@ -23,7 +25,7 @@ PATIENCE = 5.0  # seconds that killed processes have to go; one that waits for a
 
 def main(arguments: list[str]) -> None:
     """As the module says."""
-    requests, answers, life, parent = (int(one) for one in arguments)
+    requests, answers, life, parent = (int(one) for one in arguments[:4])
     family.adopt()
     guard, trainer = os.getpid(), os.fork()
     if trainer == 0:
@@ -38,10 +40,8 @@ def main(arguments: list[str]) -> None:
     try:
         _watch(trainer, life, parent)
     finally:
-        family.end(lambda: family.descendants(guard))
-        until = time.monotonic() + PATIENCE
-        while _reaped() is not None and time.monotonic() < until:
-            time.sleep(EVERY / 10)
+        _end(guard)
+        shutil.rmtree(arguments[4], ignore_errors=True)
 
 
 def _train(requests: int, answers: int, guard: int) -> None:
@@ -71,6 +71,19 @@ def _watch(trainer: int, life: int, parent: int) -> None:
                 return
         if select.select([life], [], [], EVERY)[0]:
             return
+
+
+def _end(guard: int) -> None:
+    """Ends all that is below the guard; where it adopts orphans, nothing is once it has no child."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        # Again, as a look misses the children of a process that ends meanwhile.
+        family.end(lambda: family.descendants(guard))
+        while ended := _reaped():
+            pass
+        if ended is None:
+            return
+        time.sleep(EVERY / 10)
 
 
 def _reaped() -> tuple[int, int] | None:

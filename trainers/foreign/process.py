@@ -6,10 +6,12 @@ that does not read what it is sent.
 
 import os
 import selectors
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -53,6 +55,8 @@ class Limits:
 class Process:
     """Starts one; a context, which leaves nothing of it behind. what: whose it is, for messages.
 
+    where: what it is doing, for messages. folder: an empty one, for files that go with it.
+
     Raises ForeignError, in one line, wherever it ends by itself, breaks a limit or sends what is no message.
     """
 
@@ -61,6 +65,7 @@ class Process:
     ) -> None:
         self._what, self._limits, self._progress = what, limits, progress
         self.where = "while it was imported"
+        self.folder = Path(tempfile.mkdtemp(prefix="epsearch-"))
         self._started = self._reported = time.monotonic()
         self._look = self._started + LOOK_SECONDS
         self._inbox, self._outgoing, self._output = Inbox(), bytearray(), bytearray()
@@ -72,7 +77,7 @@ class Process:
         self._printed, printed = os.pipe()
         self._life, life = socket.socketpair()
         try:
-            arguments = [str(one) for one in (requests, answers, life.fileno(), os.getpid())]
+            arguments = [str(one) for one in (requests, answers, life.fileno(), os.getpid(), self.folder)]
             self._guard = subprocess.Popen(
                 [sys.executable, "-P", "-m", "trainers.foreign.child", *arguments],
                 stdin=subprocess.DEVNULL,
@@ -221,6 +226,7 @@ class Process:
         for end in (self._requests, self._answers, self._printed):
             os.close(end)
         self._life.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def environment(device: str, threads: int) -> dict[str, str]:

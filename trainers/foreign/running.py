@@ -1,6 +1,5 @@
 """One learner trained by a user's own trainer, in a process of its own; what it reports is measured here."""
 
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -73,8 +72,9 @@ def train(request: Request, run: Run, progress: Progress | None = None, folder: 
     measuring = Measuring(shown, bool(getattr(run.stream, "balanced", False)), run.transfer)
     # What another source has learned is nothing to go on from.
     keeping = Keeping(None if request.source is None else folder, _common(request, run), request.device)
-    with tempfile.TemporaryDirectory(prefix="epsearch-") as place:
-        state = Path(place, "state")
+    what = f"trainer {request.reference!r}"
+    with Process(what, environment(request.device, request.threads), request.limits, progress) as process:
+        state = process.folder / "state"
         resumed = keeping.newest(state)
         if resumed is not None:
             measuring.resume(*resumed)
@@ -90,10 +90,8 @@ def train(request: Request, run: Run, progress: Progress | None = None, folder: 
             "state": str(state) if resumed else None,
             "resumable": keeping.keeps,
         }
-        what = f"trainer {request.reference!r}"
-        with Process(what, environment(request.device, request.threads), request.limits, progress) as process:
-            process.send(told, *arrays)
-            _Talk(process, measuring, shown, keeping, state).go_on()
+        process.send(told, *arrays)
+        _Talk(process, measuring, shown, keeping, state).go_on()
     keeping.forget()
     return measuring.result()
 

@@ -207,6 +207,11 @@ def test_what_hangs_is_ended_at_its_limit(trained, mark, late, text):
         trained(body(f"open({str(late[0])!r}, 'w').close()\n{text}"), seconds=LONG, progress=late[1])
 
 
+def test_what_closes_its_pipe_and_stays_is_ended(trained, mark, late):
+    with pytest.raises(ForeignError, match=r"^trainer 'mine:train' closed its pipe to epsearch in task 1$"):
+        trained(body(f"open({str(late[0])!r}, 'w').close()\nos.closerange(3, 4096)\ntime.sleep(600)"), progress=late[1])
+
+
 @pytest.mark.parametrize("text", ["{}", "if os.fork() == 0:\n    os.setsid()\n    {}\ntime.sleep(600)"])
 def test_what_takes_too_much_memory_is_ended(trained, mark, text):
     """Of processes that it has started, too."""
@@ -281,8 +286,10 @@ train(Request("mine:train", Path(sys.argv[1])), Run({}, 1, digits(examples=20)))
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_it_ends_with_epsearch_however_that_ends(tmp_path, write, mark, how):
-    started = tmp_path / "started"
+def test_it_ends_with_epsearch_however_that_ends(tmp_path, write, mark, how, monkeypatch):
+    started, temporary = tmp_path / "started", tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     write(
         body(
             f"subprocess.Popen(['sleep', '600'], start_new_session=True)\nopen({str(started)!r}, 'w').close()\n"
@@ -294,8 +301,29 @@ def test_it_ends_with_epsearch_however_that_ends(tmp_path, write, mark, how):
         until = time.monotonic() + HANGS
         while not started.exists() and time.monotonic() < until:
             time.sleep(0.05)
-        assert len(marked(mark)) >= 4
+        assert len(marked(mark)) >= 4 and len(list(temporary.iterdir())) == 1
         process.send_signal(how)
         process.wait()
     while marked(mark) and time.monotonic() < until:
         time.sleep(0.05)
+    assert not list(temporary.iterdir())
+
+
+BLIND = """
+import os, subprocess
+from trainers.foreign import child, family
+family.adopt()
+one = subprocess.Popen(["sleep", "600"])
+see, looks = family.descendants, []
+def blind_at_first(pid):
+    looks.append(pid)
+    return [] if len(looks) == 1 else see(pid)
+family.descendants = blind_at_first
+child._end(os.getpid())
+print(os.path.exists(f"/proc/{one.pid}"))
+"""
+
+
+def test_the_guard_looks_again_while_it_has_children(mark):
+    """A look misses the children of a process that ends meanwhile."""
+    assert subprocess.run([sys.executable, "-c", BLIND], capture_output=True, text=True, check=True).stdout == "False\n"

@@ -116,11 +116,11 @@ def test_the_generators_are_seeded_for_each_task_and_tests_do_not_move_them(trai
                 report(task, predict)
     """
     lines = []
-    for transfer in (True, False, True):
+    for transfer in (True, False):
         trained(text, transfer=transfer, stream=digits(range(2), examples=20))
         lines.append((tmp_path / "drawn").read_text().splitlines())
         (tmp_path / "drawn").unlink()
-    assert lines[0] == lines[1] == lines[2]
+    assert lines[0] == lines[1]
     assert len({number for line in lines[0] for number in line.split()}) == 12
 
 
