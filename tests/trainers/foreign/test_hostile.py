@@ -313,7 +313,7 @@ BLIND = """
 import os, subprocess
 from trainers.foreign import child, family
 family.adopt()
-one = subprocess.Popen(["sleep", "600"])
+one = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 see, looks = family.descendants, []
 def blind_at_first(pid):
     looks.append(pid)
