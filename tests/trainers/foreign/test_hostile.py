@@ -2,6 +2,7 @@
 
 import json
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -34,11 +35,12 @@ def marked(mark):
 
 
 @pytest.fixture
-def mark(monkeypatch, tmp_path):
+def mark(monkeypatch):
     """In the environment of all that the test starts; nothing of it may be there afterwards."""
-    monkeypatch.setenv(MARK, tmp_path.name)
-    yield tmp_path.name
-    assert marked(tmp_path.name) == []
+    mark = secrets.token_hex(8)
+    monkeypatch.setenv(MARK, mark)
+    yield mark
+    assert marked(mark) == []
 
 
 def body(text):
