@@ -108,5 +108,5 @@ KINDS: dict[str, Kind] = {
     "trainer": _kind("trainer", "trainers", "a function (values, stream, seed, report)", _none, _called),
 }
 
-# Options besides `dataset` that name code; those of `compare` are several methods.
-NAMING = ("methods", *(kind.option for kind in KINDS.values() if kind.option != "dataset"))
+# Options besides `dataset` that name code; those of `compare` name several methods.
+NAMING = ("methods", "settings", *(kind.option for kind in KINDS.values() if kind.option != "dataset"))

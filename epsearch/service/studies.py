@@ -240,8 +240,10 @@ class Studies:
         if (dataset := checked.get("dataset")) is not None:
             checked["dataset"] = self._dataset(str(dataset))
         for option in NAMING:
-            if ":" in str(checked.get(option, "")):
-                self._allow_modules(option, checked[option])
+            value = checked.get(option, "")
+            parts = value if isinstance(value, (list, dict)) else [value]  # of settings the keys name methods
+            if any(":" in str(part) for part in parts):
+                self._allow_modules(option, value)
         if checked.get("pretrained") not in (None, "none", "imagenet"):
             raise UsageError(f"pretrained must be none or imagenet here, got {brief(checked['pretrained'])}")
         return checked

@@ -10,6 +10,7 @@ import pytest
 from fastapi.routing import iter_route_contexts
 from fastapi.testclient import TestClient
 
+from epsearch.plugins import loading
 from epsearch.service.app import application
 from epsearch.service.safety import HEADERS
 from epsearch.service.settings import LARGEST_BODY, NOBODY, Settings
@@ -17,6 +18,7 @@ from epsearch.service.tokens import COOKIE, READ, WRITE
 from results.ledger.store import Store
 from results.ledger.url import LedgerUrl
 from tests.support.service import SECRETS, STUDY, TOKENS, asked, called, settings
+from trainers.foreign import declaration
 
 HOST, ORIGIN = "localhost:8470", "http://localhost:8470"
 METHODS = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE", "TRACE", "FROB")
@@ -274,6 +276,30 @@ def test_code_of_this_machine_runs_only_where_that_is_allowed(tmp_path):
     with asked(settings(tmp_path / "allowed", modules=True)) as client:
         answer = client.post("/api/v1/studies", json=given)
         assert (answer.status_code, answer.json()["dataset"]) == (201, given["dataset"]), answer.text
+
+
+CODE = {
+    "run": {
+        **{"method": "os:system", "trainer": "os:system", "strategy": "os:system", "network": "os:system"},
+        **{"add_metrics": ["os:system"], "add_figures": "x, os:system"},
+    },
+    "compare": {
+        "methods": ["van", "os:system"],
+        "settings": {"os:system.lr": 0.1},
+        "network": " os:system",
+    },
+}
+
+
+@pytest.mark.parametrize(("kind", "option"), [(kind, option) for kind, options in CODE.items() for option in options])
+def test_no_option_names_code_that_is_not_allowed(client, monkeypatch, kind, option):
+    """Nothing is imported, and what runs in the service's process least of all."""
+    monkeypatch.setattr(loading, "load", lambda *given: pytest.fail(f"{given} was loaded"))
+    monkeypatch.setattr(declaration, "declared", lambda *given: pytest.fail(f"{given} was asked"))
+    plain = {"kind": kind, "dataset": "permuted_digits", "runner": "local", "device": "cpu"}
+    answer = client.post("/api/v1/studies", json=plain | {option: CODE[kind][option]})
+    assert answer.status_code == 422, answer.text
+    assert "--allow-modules" in answer.json()["detail"] and option.replace("_", "-") in answer.json()["detail"]
 
 
 def test_folders_of_images_lie_below_those_of_the_service(tmp_path):
