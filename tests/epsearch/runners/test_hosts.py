@@ -15,7 +15,7 @@ from epsearch.runners import ray_start
 from results.ledger.record import same_result
 from results.ledger.store import Store
 from tests.epsearch.conftest import SMALL
-from tests.support import halting
+from tests.support import halting, others, own_trainers
 from tests.support.hosts import hosts, missing
 from tests.support.limits import HANGS
 from tests.trainers.streams.test_permuted import write_idx
@@ -108,6 +108,8 @@ def cluster():
     write_idx(folder / "data", images=(100, 20))
     (folder / "mine.py").write_text(OWN)
     (folder / "helper.py").write_text("from trainers.streams.pixels.digits import load\n")
+    shutil.copy(others.__file__, folder / "plugged.py")
+    shutil.copy(own_trainers.__file__, folder / "trained.py")
     try:
         with hosts() as network:
             yield Cluster(network, folder)
@@ -117,7 +119,8 @@ def cluster():
 
 def flags(**options):
     known = SMALL | options
-    return ["run", *(part for name, value in known.items() for part in ("--" + name.replace("_", "-"), str(value)))]
+    given = ((f"--{name.replace('_', '-')}", str(value)) for name, value in known.items() if value is not None)
+    return ["run", *(part for pair in given for part in pair)]
 
 
 def on(cluster, out, **options):
@@ -150,6 +153,24 @@ def test_a_module_of_the_users_own_travels_with_what_it_imports(cluster):
     done = cluster.run(*flags(out=cluster.folder / "own alone", **MINE), "--quiet")
     assert done.returncode == 0, done.stderr
     assert_equal(ledger(cluster.folder / "own"), ledger(cluster.folder / "own alone"))
+
+
+PLUGGED = {
+    "a method": {"method": "plugged:PULLED", "search": "pull=0..1", "points": 3, "repeats": 1},
+    "a trainer": {
+        **{"trainer": "trained:softmax", "search": "lr=log:0.01..1", "set": "memory=5", "points": 3, "repeats": 1},
+        **dict.fromkeys(("memory", "memory_batch", "numeric_path")),
+    },
+}
+
+
+@pytest.mark.parametrize("what", PLUGGED)
+def test_a_plug_in_travels_to_workers_that_have_none_of_its_files(cluster, what):
+    done = cluster.run(*on(cluster, what, **PLUGGED[what]), "--quiet")
+    assert done.returncode == 0, done.stderr
+    done = cluster.run(*flags(out=cluster.folder / f"{what} alone", **PLUGGED[what]), "--quiet")
+    assert done.returncode == 0, done.stderr
+    assert_equal(ledger(cluster.folder / what), ledger(cluster.folder / f"{what} alone"))
 
 
 def test_a_worker_that_is_cut_off_and_one_that_is_killed_change_nothing(cluster):
