@@ -14,7 +14,7 @@ from epsearch.study import file, limits
 from epsearch.study.description import Study
 from epsearch.study.kinds import ASKED, KINDS, OF_TRAINERS, Search
 from epsearch.study.limits import check_product
-from epsearch.study.names import trainer
+from epsearch.study.names import stands_in, trainer
 from epsearch.study.options import options
 from epsearch.study.parsers import one_of
 from epsearch.study.published import of_methods, published
@@ -95,6 +95,8 @@ def restore(stored: Mapping[str, Any], name: str, out: Path, storage: LedgerUrl)
     Raises UsageError where it names what is not known, or whatever the text it was made from raises.
     """
     kind = KINDS[one_of(stored.get("kind", Search.kind), "command", KINDS)]
+    if (named := stored["study"].get("trainer")) is not None:
+        stands_in(named)  # which takes whatever values the study has: it may declare others now
     known = _values(kind, stored["study"] | {name: stored[name] for name in ASKED if name in stored})
     if known.get("trainer") is not None:
         known["method"] = known["trainer"]

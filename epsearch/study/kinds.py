@@ -175,7 +175,8 @@ class Search(Study):
 
         Raises ValueError where the method has no such hyperparameter, or none of that value.
         """
-        own = {one.name: self.value(one.name) for one in method(self.method).hyperparameters}
+        ours = () if self.foreign else method(self.method).hyperparameters
+        own = {one.name: self.value(one.name) for one in ours}
         searched = dict(zip(self.space.names, point, strict=True))
         return Learner.of(self.method, seed, **own | dict(self.set) | searched)
 

@@ -174,20 +174,31 @@ class Method:
         return self.own if self.foreign else (*OF_EVERY_METHOD, *self.own)
 
     def declarations(self, names: Iterable[str]) -> tuple[Hyperparameter, ...]:
-        """Of a learner whose values have these names: all that are declared, or whatever a trainer is handed."""
-        return tuple(map(anything, names)) if self.takes_any else self.hyperparameters
+        """Of a learner whose values have these names.
+
+        All that are declared; of a trainer, which may have declared others when the values were given, those named.
+        """
+        if not self.foreign:
+            return self.hyperparameters
+        known = {one.name: one for one in self.own}
+        return tuple(known.get(name) or anything(name) for name in names)
 
     def check(self, values: Hyperparameters) -> None:
-        """Raises ValueError, in one line, where these are not values of its hyperparameters."""
-        if not self.takes_any:
+        """Raises ValueError, in one line, where these are not values of its hyperparameters.
+
+        Of a trainer every number and word may be one: what it declares now is checked where values are given.
+        """
+        if not self.foreign:
             values.check(self.hyperparameters)
-        for name, value in vars(values).items() if self.foreign else ():
+            return
+        for name, value in vars(values).items():
             if not isinstance(value, str) and not (isinstance(value, (int, float)) and math.isfinite(value)):
                 raise ValueError(f"{name} must be a finite number or a word, got {value!r}")
 
     def of(self, given: Mapping[str, Value]) -> Hyperparameters:
-        """Values as given, else the declared ones. Raises ValueError as `check` does."""
-        values = Hyperparameters(**{one.name: one.default for one in self.hyperparameters} | dict(given))
+        """Values as given; of a method of ours, or like ours, else the declared ones. Raises ValueError as `check`."""
+        usual = {} if self.foreign else {one.name: one.default for one in self.hyperparameters}
+        values = Hyperparameters(**usual | dict(given))
         self.check(values)
         return values
 

@@ -207,3 +207,13 @@ def test_what_has_no_part_in_it_stands_nowhere(study):
     text = study().to_yaml()
     assert "trainer: mine:softmax" in text and "set: {memory: 5}" in text
     assert not [name for name in ("memory_batch:", "network:", "numeric_path:", "method:", "interval:") if name in text]
+
+
+def test_a_study_is_read_as_it_was_when_the_trainer_declares_something_else(mine, study, epsearch):
+    """In a process that knows the new declaration, as a service does."""
+    train(study("Declared", search="pull=0..1"))
+    mine(TEXT.replace('"kind": {', '"sort": {').replace('values["pull"]', "1"))
+    study("Declared", search="pull=0..1 sort=a,b", strategy="random", name="two")
+    assert epsearch("report", "one").status == 0
+    shown = epsearch("show", "one", "--json").json
+    assert shown["config"]["set"] == {"pull": 0.5, "kind": "a", "count": 3} and shown["state"] == "finished"
