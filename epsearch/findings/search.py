@@ -87,7 +87,7 @@ def _results(
         facts=facts,
         notes=tuple(_notes(loop)),
         certificates=tuple(loop.certificates[key] for key in sorted(loop.certificates)),  # however they came
-        tolerance=tolerance(study),
+        tolerance=tolerance(study, loop.images),
         trainer=_trainer(loop) if study.foreign else None,
         race=_race(loop),
         looks=_looks(loop, waiting),

@@ -1,13 +1,16 @@
 """Members that are trained once more, alone, and compared: the proof that cohorts change nothing, and reruns."""
 
+import math
 import random
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from epsearch.loop.jobs import Certify, JobResult, Run
+from epsearch.plugins.loading import NOISY, PLUGINS
 from epsearch.study.description import Study
 from results.ledger.record import ALONE, Certificate, RunRecord
 from results.ledger.store import Found
@@ -23,13 +26,14 @@ convolution, and between processors of two kinds.
 """
 
 
-def tolerance(study: Study, alike: bool = True) -> float:
+def tolerance(study: Study, images: Mapping[str, Any], alike: bool = True) -> float:
     """The largest difference of an accuracy, a fraction, a certificate may show; 0 where the arithmetic is the same.
 
-    alike: whether both were trained on machines of one kind.
+    images: the stream's description, as of `Loop`; alike: whether both were trained on machines of one kind. Of a
+    trainer that is not to repeat itself any difference is none of a fault: infinite.
     """
     if study.foreign:
-        return 0.0
+        return math.inf if NOISY in images.get(PLUGINS, {}).get(study.method, {}) else 0.0
     path = NumericPath.parse(study.numeric_path) if study.numeric_path else NumericPath()
     alone = path.device == "cpu" and (study.network == "mlp" or path.one_by_one)
     return 0.0 if alone and alike else TOLERANCE

@@ -97,7 +97,7 @@ def verify(
     for key in drawn:
         record, here = loop.records[key], again.results[key].machine
         alike = record.machine == here if record.machine else None
-        allowed = tolerance(again.study, alike=alike is True)
+        allowed = tolerance(again.study, loop.images, alike=alike is True)
         found.append(Rerun(record, label_of(loop.study, record), again.certificates[key], alike, allowed))
     found.sort(key=lambda one: (one.record.phase, one.label, one.record.seed))
     seconds = sum(result.seconds for result in again.results.values())

@@ -49,7 +49,7 @@ def _explained(found: "Verified") -> list[str]:
     ]
     if others := [one for one in reruns if one.agrees and not one.certificate.within(0.0)]:
         largest = points_text(max(one.certificate.accuracy_difference for one in others))
-        lines.append(f"{len(others)} rounded differently, accuracies by at most {largest}: {_why(others)}")
+        lines.append(f"{len(others)} differ as they may, accuracies by at most {largest}: {_why(others)}")
     if wrong:
         largest = points_text(max(one.certificate.accuracy_difference for one in wrong))
         allowed = max(one.tolerance for one in wrong)
@@ -62,6 +62,8 @@ def _explained(found: "Verified") -> list[str]:
 
 def _why(others: "list[Rerun]") -> str:
     """Why runs that are no fault may round differently."""
+    if any(math.isinf(one.tolerance) for one in others):
+        return "the trainer is declared not to repeat itself"
     if all(one.alike for one in others):
         return "alone, a GPU or a network of images may add in another order than in a cohort"
     if any(one.alike is False for one in others):
@@ -72,7 +74,7 @@ def _why(others: "list[Rerun]") -> str:
 def verified_as_json(found: "Verified") -> dict[str, Any]:
     """The same as one JSON object; differences of accuracies are fractions in [0, 1].
 
-    A difference that is infinite, or not known, is null: of parameters a ledger keeps a hash alone.
+    A difference, or a tolerance, that is infinite, or not known, is null: of parameters a ledger keeps a hash alone.
     """
     return {
         "name": found.study.name,
@@ -92,7 +94,7 @@ def verified_as_json(found: "Verified") -> dict[str, Any]:
                 "agrees": one.agrees,
                 "accuracy_difference": _finite(one.certificate.accuracy_difference),
                 "same_parameters": one.certificate.parameter_difference == 0,
-                "tolerance": one.tolerance,
+                "tolerance": _finite(one.tolerance),
                 "same_kind_of_machine": one.alike,
             }
             for one in found.reruns

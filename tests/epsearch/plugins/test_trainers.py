@@ -217,3 +217,12 @@ def test_a_study_is_read_as_it_was_when_the_trainer_declares_something_else(mine
     assert epsearch("report", "one").status == 0
     shown = epsearch("show", "one", "--json").json
     assert shown["config"]["set"] == {"pull": 0.5, "kind": "a", "count": 3}
+
+
+def test_runs_are_verified_and_noise_is_no_fault(study, epsearch):
+    for trainer, search, same in (("softmax", "lr=0.1..1", 2), ("Declared", "pull=0..1", 0)):
+        train(study(trainer, search=search, name=trainer, certify=0))
+        found = epsearch("verify", trainer, "--sample", "2", "--json")
+        assert found.status == 0 and found.json["agrees"]
+        assert sum(one["same"] for one in found.json["runs"]) == same
+    assert "the trainer is declared not to repeat itself" in epsearch("verify", "Declared", "--sample", "1").out
