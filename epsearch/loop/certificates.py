@@ -33,7 +33,7 @@ def tolerance(study: Study, images: Mapping[str, Any], alike: bool = True) -> fl
     trainer that is not to repeat itself any difference is none of a fault: infinite.
     """
     if study.foreign:
-        return math.inf if NOISY in images.get(PLUGINS, {}).get(study.method, {}) else 0.0
+        return math.inf if NOISY in images.get(PLUGINS, {}).get(study.value("method"), {}) else 0.0
     path = NumericPath.parse(study.numeric_path) if study.numeric_path else NumericPath()
     alone = path.device == "cpu" and (study.network == "mlp" or path.one_by_one)
     return 0.0 if alone and alike else TOLERANCE

@@ -37,7 +37,9 @@ def _line(one: "Rerun") -> tuple[str, ...]:
 def _verdict(one: "Rerun") -> str:
     if one.certificate.within(0.0):
         return "the same"
-    return "rounded differently" if one.agrees else "differs"
+    if one.agrees:
+        return "noise" if math.isinf(one.tolerance) else "rounded differently"
+    return "differs"
 
 
 def _explained(found: "Verified") -> list[str]:
