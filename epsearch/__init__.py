@@ -15,6 +15,7 @@ stored                            what is done with studies that are stored: ver
 publishing                        studies in Optuna, MLflow, TensorBoard, at the end and while they train
 findings                          what stands in a ledger, as reports take it
 session                           one training: ledger, runner, progress; the plan of what is ahead
+checking                          what somebody else's trainer can be trusted with
 preparation                       from options to a study that can begin: built, checked, data and arithmetic there
 runners                           where jobs are trained: threads, Ray Tune; how far that is
 events                            what a training tells whoever listens, and that it asks whether to stop
@@ -71,6 +72,7 @@ ROOMS = (
         "publishing",
         "findings",
         "session",
+        "checking",
         "preparation",
         "runners",
         "events",

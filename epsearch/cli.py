@@ -30,7 +30,7 @@ from epsearch.arguments import (
     joined,
     parameter,
 )
-from epsearch.commands import publishing, remote, service, stored, studies
+from epsearch.commands import checking, publishing, remote, service, stored, studies
 from epsearch.commands.printing import err, listener, out, printed, url_of
 from epsearch.failures.lines import answered
 from epsearch.ledger.location import kept_within
@@ -201,6 +201,7 @@ studies.add_to(app)
 
 
 stored.add_to(app)
+checking.add_to(app)
 service.add_to(app)
 publishing.add_to(app)
 

@@ -2,6 +2,7 @@
 
 from importlib.metadata import version
 
+from epsearch.checking import kept
 from epsearch.findings.listing import opened
 from epsearch.ledger.damage import unused_in_words
 from epsearch.loop.base import Loop
@@ -40,7 +41,13 @@ def facts(loop: Loop, effort: Effort | None) -> dict[str, str]:
         told["network"] = ways[str(NumericPath.parse(str(loop.study.numeric_path)).one_by_one)]
     for name, parts in all_parts(loop.study.dataset, loop.images).items():
         told[f"code of {name}"] = ", ".join(f"{part} {which}" for part, which in parts.items())
-    return told | describe_machine() | {"epsearch": version("epsearch")}
+    return told | checked(loop) | describe_machine() | {"epsearch": version("epsearch")}
+
+
+def checked(loop: Loop) -> dict[str, str]:
+    """What the last `epsearch check` of its trainer on these tasks has found, on this computer."""
+    found = kept.known(loop.study, loop.images) if loop.study.foreign else None
+    return {} if found is None else {f"trust in {found.trainer}": found.sentence()}
 
 
 def verified(loop: Loop, waiting: Patience | None = None) -> dict[str, str]:

@@ -79,13 +79,13 @@ def compare(record: RunRecord, alone: JobResult, kind: str = ALONE) -> Certifica
     """
     assert alone.value is not None
     measured = ("initial", "accuracies", "within")
-    largest = max(_difference(getattr(alone.value, name)[0], getattr(record, name)) for name in measured)
+    largest = max(difference(getattr(alone.value, name)[0], getattr(record, name)) for name in measured)
     created = datetime.now(UTC).isoformat(timespec="seconds")
     return Certificate(record.key, largest, alone.parameter_difference, created, kind)
 
 
-def _difference(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
-    """The largest; infinite where only one of the two was measured."""
+def difference(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:
+    """The largest of two accuracies; infinite where only one of the two was measured."""
     if not np.array_equal(np.isnan(one), np.isnan(other)):
         return float("inf")
     return float(np.nanmax(np.abs(one - other), initial=0.0))

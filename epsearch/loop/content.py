@@ -57,7 +57,7 @@ def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]
     tasks = study.stream_tasks(run.phase)
     return {
         "protocol": PROTOCOL_VERSION,
-        "stream": {**_determining(images), "tasks": [tasks.start, tasks.stop]},
+        "stream": {**determining(images), "tasks": [tasks.start, tasks.stop]},
         "method": learner.method,
         EPSILON: values.get(EPSILON),
         "seed": learner.seed,
@@ -99,7 +99,7 @@ def known_as(learner: Learner) -> Learner:
     return Learner(other, left, learner.seed)
 
 
-def _determining(images: Mapping[str, Any]) -> dict[str, Any]:
+def determining(images: Mapping[str, Any]) -> dict[str, Any]:
     """Without what serves estimates only: where tasks differ in size, what was asked for stands under `at_most`.
 
     The files of a user's own stream are one hash.

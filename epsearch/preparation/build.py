@@ -35,6 +35,33 @@ def build(kind: type[AnyStudy], given: Mapping[str, Any], config: Path | None = 
     UsageError, one line, for a value or file that cannot be, and for options that do not fit each other. No data is
     looked at: what depends on it, `data.prepare` checks.
     """
+    study, parsed, usual = _described(kind, given, config)
+    _check(study)
+    _check_idle(study, parsed, usual)
+    if study.name is not None:
+        return study
+    # Only now is the identity known: the hash has the device, and all that the definition gave.
+    prefix = f"{study.kind}-" if study.names_its_kind else ""
+    return replace(study, name=f"{prefix}{_name(study.dataset)}-{study.digest()}")
+
+
+def unsearched(given: Mapping[str, Any]) -> Search:
+    """A search as `build` returns it, but for what it searches, which may be nothing, and how: that is not checked.
+
+    It has no name, unless one is given. Raises UsageError.
+    """
+    study, *_ = _described(Search, given, None)
+    _check_stream(study)
+    return study
+
+
+def _described(
+    kind: type[AnyStudy], given: Mapping[str, Any], config: Path | None
+) -> tuple[AnyStudy, dict[str, Any], dict[str, Any]]:
+    """(a study that is not checked yet, the fields that somebody has named, what all are without). Raises UsageError.
+
+    Its name is None where none is given.
+    """
     parsed = {"dataset": options()["dataset"].default, **_parsed(kind, given, config)}
     # From the weakest to the strongest: of a name that several have, the last value counts.
     usual = _defaults(kind, parsed)
@@ -50,14 +77,7 @@ def build(kind: type[AnyStudy], given: Mapping[str, Any], config: Path | None = 
     # Now, so that the study says where its members were trained; its identity has the device, too.
     values["storage"] = ledger_url(values["out"], values["storage"])
     values["device"] = _device(values["device"])
-    study = kind.of(values)
-    _check(study)
-    _check_idle(study, parsed, usual)
-    if values["name"] is not None:
-        return study
-    # Only now is the identity known: the hash has the device, and all that the definition gave.
-    prefix = f"{study.kind}-" if study.names_its_kind else ""
-    return replace(study, name=f"{prefix}{_name(study.dataset)}-{study.digest()}")
+    return kind.of(values), parsed, usual
 
 
 def places(given: Mapping[str, Any], config: Path | None = None) -> tuple[str | None, Path, LedgerUrl]:
@@ -201,6 +221,15 @@ def _check_idle(study: Study, parsed: Mapping[str, Any], usual: Mapping[str, Any
 
 def _check(study: Study) -> None:
     """Conditions between options. Raises UsageError with the first line that is true."""
+    _check_stream(study)
+    # Late: a study that a ledger has is read without checks, and so without the loop and the streams that they need.
+    from epsearch.preparation.checks import CHECKS
+
+    CHECKS[study.kind].check(study)
+
+
+def _check_stream(study: Study) -> None:
+    """Those that have nothing to do with the kind of study."""
     # Before all else: what is too large would take long to be looked at.
     check_product("different tasks", limits.STREAMS, seeds=len(study.all_seeds), tasks=study.tasks)
     examples, batch, size = study.examples_per_task, study.largest_batch, study.image_size
@@ -240,7 +269,3 @@ def _check(study: Study) -> None:
     ):
         if wrong:
             raise UsageError(line)
-    # Late: a study that a ledger has is read without checks, and so without the loop and the streams that they need.
-    from epsearch.preparation.checks import CHECKS
-
-    CHECKS[study.kind].check(study)

@@ -33,6 +33,8 @@ class Checks(NamedTuple):
 def _check_search(study: Search) -> None:
     """The strategy must be able to search the space, and the space must be the method's."""
     tried = {"points": study.points, "repeats": study.repeats}
+    if study.foreign and study.search is None:
+        raise UsageError("search must name what is searched of a trainer, like lr=log:0.001..0.1 memory=10,50,200")
     # First: a grid makes all of its points when the strategy is made below.
     check_product("values", limits.VALUES, **tried)
     check_product("members", limits.MEMBERS, **tried, seeds=len(study.seeds))

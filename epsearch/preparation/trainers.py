@@ -68,10 +68,8 @@ def of_trainer(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str,
             raise UsageError(
                 f"{name.replace('_', '-')} has no part in a study of a trainer, got {given[name]}; leave it out"
             )
-    if values["search"] is None:
-        raise UsageError("search must name what is searched of a trainer, like lr=log:0.001..0.1 memory=10,50,200")
     declared, against = declare(reference), dict(values["against"])
-    names = values["search"].names
+    names = values["search"].names if values["search"] is not None else ()
     if not against and declared.baseline is not None:
         usual = {one.name: one.default for one in declared.parameters or ()} | dict(values["set"])
         against = usual | dict(declared.baseline)

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from epsearch.checking.kept import refuse_inert
 from epsearch.events import SILENT, Events
 from epsearch.failures.errors import Interrupted, UsageError
 from epsearch.ledger.damage import reading, unused_in_words
@@ -110,6 +111,8 @@ def _train(study: Study, prepared: Prepared, store: Store, held: Held, extend: b
         described = (study, prepared.images, prepared.proof, extend)
         earlier = growth.keep(store, *described, write=False)
         loop = make_loop(study, prepared.images, store, earlier)
+        if not loop.done:
+            refuse_inert(study, prepared.images)
         growth.keep(store, *described)  # only now, as a study that cannot begin must not stand in the ledger
         held.runs()
         sum_up(loop, store.study(study.name))
@@ -175,6 +178,7 @@ def plan(study: Search, events: Events = SILENT, extend: bool = False) -> Plan:
         prepared = prepare(study, events)
         with kept_within(), open_store(study.storage, Store.read) as store:
             study = _placed(study, prepared, store, SILENT)  # the plan itself says what is said there
+            refuse_inert(study, prepared.images)
             earlier = growth.keep(store, study, prepared.images, prepared.proof, extend, write=False)
             return _plan(open_search(study, prepared.images, store, earlier))
 

@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from pathlib import Path
 
 import psutil
 
@@ -30,6 +31,16 @@ def resident(processes: Iterable[psutil.Process]) -> int:
         with suppress(psutil.Error):
             total += one.memory_info().rss
     return total
+
+
+def highest(processes: Iterable[psutil.Process]) -> int:
+    """Bytes of memory that one of them has had at most; 0 where the system does not keep that."""
+    most = [0]
+    for one in processes:
+        with suppress(OSError, ValueError, IndexError):
+            status = Path(f"/proc/{one.pid}/status").read_text(encoding="utf-8", errors="replace")
+            most.append(1024 * int(status.partition("VmHWM:")[2].split()[0]))
+    return max(most)
 
 
 def end(found: Callable[[], list[psutil.Process]]) -> None:

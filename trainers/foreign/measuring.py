@@ -21,6 +21,10 @@ class Refused(Exception):
     """What a trainer has asked for, or reported, cannot be; the message says why."""
 
 
+class ReadAhead(Refused):
+    """It was a task before its turn."""
+
+
 class Report:
     """One that is not over yet: what it is of, and what has come of it."""
 
@@ -54,7 +58,7 @@ class Measuring:
         if not 0 <= task < self._tasks:
             raise Refused(f"there is no task {task}; the stream has tasks 0…{self._tasks - 1}")
         if task > self.done + 1:
-            raise Refused(
+            raise ReadAhead(
                 f"task {task} cannot be read before task {task - 1} has been reported; "
                 f"{f'task {self.done}' if self.done >= 0 else 'no task'} was the last one reported"
             )

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -52,6 +52,22 @@ class Limits:
     """Resident memory of the process and of all that it has started, looked at a few times a second."""
 
 
+@dataclass
+class Watched:
+    """What is seen of a run besides its result; grows with it, and stays where it fails."""
+
+    begun: float | None = None
+    """Seconds until the trainer was called; None where it was not."""
+    tasks: list[float] = field(default_factory=list)
+    """Seconds until each task was reported, tests included."""
+    peak: int = 0
+    """Bytes of resident memory: the most that its process has had, or that all of it had at a look."""
+    ahead: int = 0
+    """How often it asked for a task before its turn; each was refused."""
+    refusal: str = ""
+    """What was said to the first of these."""
+
+
 class Process:
     """Starts one; a context, which leaves nothing of it behind. what: whose it is, for messages.
 
@@ -68,6 +84,7 @@ class Process:
         self.folder = Path(tempfile.mkdtemp(prefix="epsearch-"))
         self._started = self._reported = time.monotonic()
         self._look = self._started + LOOK_SECONDS
+        self.peak = 0
         self._inbox, self._outgoing, self._output = Inbox(), bytearray(), bytearray()
         self._seen: set[Any] = set()
         self._closed_at = 0.0  # when the process was seen to have closed its pipe
@@ -210,12 +227,22 @@ class Process:
             raise self.failed(f"took longer than {self._limits.seconds:g} s, {self.where}")
         if now < self._look:
             return
+        self.weigh()
+        self._look = time.monotonic() + max(LOOK_SECONDS, LOOK_SHARE * (time.monotonic() - now))
+
+    @property
+    def seconds(self) -> float:
+        """Since its start."""
+        return time.monotonic() - self._started
+
+    def weigh(self) -> None:
+        """Looks at its memory, of which `peak` has the most. Raises ForeignError where that is more than it may be."""
         found = family.descendants(self._guard.pid)
         self._seen = {*found, *(one for one in self._seen if one.is_running())}
         taken = family.resident(found)
+        self.peak = max(self.peak, taken, family.highest(found))
         if self._limits.bytes is not None and taken > self._limits.bytes:
             raise self.failed(f"took more than {_gib(self._limits.bytes)} of memory, {self.where}")
-        self._look = time.monotonic() + max(LOOK_SECONDS, LOOK_SHARE * (time.monotonic() - now))
 
     def _last_words(self) -> str:
         """The end of its output, for a message; "" where there was none."""

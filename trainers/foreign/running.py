@@ -11,9 +11,9 @@ from trainers.cohort import LEARNING_CURVE_BATCHES, PROTOCOL_VERSION, CohortResu
 from trainers.foreign.declaration import job, reference_of
 from trainers.foreign.inputs import Part, Shown
 from trainers.foreign.keeping import Keeping
-from trainers.foreign.measuring import Measuring, Refused
+from trainers.foreign.measuring import Measuring, ReadAhead, Refused
 from trainers.foreign.messages import Malformed, Message, plain
-from trainers.foreign.process import Limits, Process, Progress, environment
+from trainers.foreign.process import Limits, Process, Progress, Watched, environment
 from trainers.hyperparameters import Value
 from trainers.plugins.calls import ForeignError
 
@@ -53,13 +53,22 @@ class Run:
     """All tasks that are trained."""
     transfer: bool = True
     """Whether what only FWT and LCA need is measured, as far as the trainer reports it."""
+    data_seed: int | None = None
+    """Of the data, where that is to be another one than the trainer's own; None for the same."""
 
 
-def train(request: Request, run: Run, progress: Progress | None = None, folder: Path | None = None) -> CohortResult:
+def train(
+    request: Request,
+    run: Run,
+    progress: Progress | None = None,
+    folder: Path | None = None,
+    watched: Watched | None = None,
+) -> CohortResult:
     """Trains the learner in a process of its own, of which nothing is left then.
 
     folder: a cache. A trainer with `save` and `load` goes on from there after the last task that it has reported, where
     its process, or this one, was killed; of a request that does not say its source nothing is kept.
+    watched: is filled with what is seen on the way, for which its memory is looked at after every task.
 
     Accuracies of the untrained learner and of a task's first mini-batches are NaN where the trainer did not report
     them. The note says SELF_REPORTED where accuracies are the trainer's own word.
@@ -68,7 +77,7 @@ def train(request: Request, run: Run, progress: Progress | None = None, folder: 
     What `progress` raises ends the process, too.
     """
     reference_of(request.reference)
-    shown = Shown(run.stream, run.seed)
+    shown = Shown(run.stream, run.seed if run.data_seed is None else run.data_seed)
     measuring = Measuring(shown, bool(getattr(run.stream, "balanced", False)), run.transfer)
     # What another source has learned is nothing to go on from.
     keeping = Keeping(None if request.source is None else folder, _common(request, run), request.device)
@@ -91,7 +100,11 @@ def train(request: Request, run: Run, progress: Progress | None = None, folder: 
             "resumable": keeping.keeps,
         }
         process.send(told, *arrays)
-        _Talk(process, measuring, shown, keeping, state).go_on()
+        try:
+            _Talk(process, measuring, shown, keeping, state, watched).go_on()
+        finally:
+            if watched is not None:
+                watched.peak = process.peak
     keeping.forget()
     return measuring.result()
 
@@ -106,6 +119,7 @@ def _common(request: Request, run: Run) -> dict[str, Any]:
         "threads": request.threads,
         "values": dict(run.values),
         "seed": run.seed,
+        "data seed": run.data_seed,
         "stream": run.stream.describe(),
         "transfer": run.transfer,
     }
@@ -118,9 +132,17 @@ class _Over(Exception):
 class _Talk:
     """Answers what a trainer's process asks, until it has ended."""
 
-    def __init__(self, process: Process, measuring: Measuring, shown: Shown, keeping: Keeping, state: Path) -> None:
+    def __init__(
+        self,
+        process: Process,
+        measuring: Measuring,
+        shown: Shown,
+        keeping: Keeping,
+        state: Path,
+        watched: Watched | None,
+    ) -> None:
         self._process, self._measuring, self._shown = process, measuring, shown
-        self._keeping, self._state = keeping, state
+        self._keeping, self._state, self._watched = keeping, state, watched
         self._answers: dict[object, Callable[[Message], None]] = {
             "begun": self._begun,
             "train": self._train,
@@ -144,6 +166,9 @@ class _Talk:
                     raise Malformed("it is of no kind that there is")
                 answer(message)
             except Refused as error:
+                if self._watched is not None and isinstance(error, ReadAhead):
+                    self._watched.ahead += 1
+                    self._watched.refusal = self._watched.refusal or str(error)
                 self._process.send({"kind": "refused", "line": str(error)})
             except Malformed as error:
                 raise self._process.broken(error) from error
@@ -151,6 +176,8 @@ class _Talk:
                 return
 
     def _begun(self, message: Message) -> None:
+        if self._watched is not None:
+            self._watched.begun = self._process.seconds
         self._process.where = self._measuring.where
 
     def _train(self, message: Message) -> None:
@@ -186,6 +213,9 @@ class _Talk:
     def _reported(self, message: Message) -> None:
         of_task = self._measuring.end()
         self._process.where = self._measuring.where
+        if of_task and self._watched is not None:
+            self._watched.tasks.append(self._process.seconds)
+            self._process.weigh()  # while the process waits: it may be over before another look
         self._process.send({"kind": "taken", "save": str(self._state) if of_task else None})
         if of_task:
             self._process.advance(1)
