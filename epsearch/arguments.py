@@ -1,6 +1,8 @@
 """Options of studies as arguments of the command line."""
 
 import inspect
+import os
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -10,6 +12,8 @@ import typer
 from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
+from epsearch.failures.crash_report import SERVER
+from epsearch.failures.errors import UsageError
 from epsearch.ledger.location import storage
 from epsearch.study import names as named
 from epsearch.study import parsers as of
@@ -22,11 +26,9 @@ SEARCHED, *_, RUNS, OUTPUT = HELP_GROUPS
 OUT, DATA, DATASET, STORAGE = (options()[name] for name in ("out", "data_dir", "dataset", "storage"))
 
 Storage = Annotated[str | None, typer.Option(metavar="URL", help=escape(STORAGE.help))]
+AT_A_SERVICE = "A service that is to do it, not this machine; $EPSEARCH_TOKEN is the token for it."
 Server = Annotated[
-    str | None,
-    typer.Option(
-        "--server", metavar="URL", envvar="EPSEARCH_SERVER", help="A service that is to do it, not this machine."
-    ),
+    str | None, typer.Option("--server", metavar="URL", envvar=SERVER, show_envvar=False, help=AT_A_SERVICE)
 ]
 Out = Annotated[
     Path,
@@ -95,6 +97,37 @@ class _Command(_Flags, TyperCommand):
     pass
 
 
+class _Reads(_Command):
+    """A command that no service has, and that reads a ledger."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs it; whoever works with a service is told that it is another ledger that is looked at."""
+        if line := _other_ledger(ctx):
+            sys.stderr.write(f"epsearch: {line}\n")
+        return super().invoke(ctx)
+
+
+class _Changes(_Command):
+    """A command that no service has, and that changes a ledger."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs it. Raises UsageError for somebody who works with a service, and has not said which ledger is meant."""
+        if line := _other_ledger(ctx):
+            raise UsageError(f"{line}; --out or --storage says which one, or unset {SERVER}")
+        return super().invoke(ctx)
+
+
+def _other_ledger(ctx: Any) -> str:
+    """That a command looks at a ledger of this machine, where the environment names a service; "" where it is named."""
+    named = (ctx.get_parameter_source(one) for one in ("folder", "storage"))
+    if not os.environ.get(SERVER) or any(one is not None and one.name == "COMMANDLINE" for one in named):
+        return ""
+    return f"{ctx.command_path} works on a ledger of this machine, not on that of {SERVER}"
+
+
+AT_LEDGERS: dict[str, type[TyperCommand]] = {"": _Command, "reads": _Reads, "changes": _Changes}
+
+
 class _Group(_Flags, TyperGroup):
     pass
 
@@ -106,10 +139,10 @@ class Commands(typer.Typer):
         super().__init__(cls=_Group, **told)
 
     def command(  # type: ignore[override]
-        self, name: str | None = None, **told: Any
+        self, name: str | None = None, here: str = "", **told: Any
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """As of Typer."""
-        return super().command(name, cls=_Command, **told)
+        """As of Typer; here: what a command that has no --server does to a ledger, one of AT_LEDGERS."""
+        return super().command(name, cls=AT_LEDGERS[here], **told)
 
 
 SEVERAL = ("--search", "--set", "--against")  # flags that take several words
@@ -211,8 +244,9 @@ def besides(  # noqa: PLR0913  one each for what may be said
         typer.Option(
             "--server",
             metavar="URL",
-            envvar="EPSEARCH_SERVER",
-            help="A service that is to train it, not this machine.",
+            envvar=SERVER,
+            show_envvar=False,
+            help=AT_A_SERVICE,
             rich_help_panel=RUNS,
         ),
     ] = None,

@@ -100,6 +100,8 @@ def _command(kind: type[Study], act: Callable[..., None]) -> Callable[..., int]:
         if (server := values.pop("server", None)) is not None and not values["print_config"]:
             extend, quiet, as_json = bool(values.get("extend")), values["quiet"], values["as_json"]
             remote.only_here({**given, **values})
+            if act is _plan:
+                return remote.plan(server, given, config, extend, as_json)
             return remote.run(server, kind.kind, given, config, extend, quiet, as_json)
         study = _grown(given, config) if values.get("extend") else build(kind, given, config)
         if values.pop("print_config"):
@@ -110,7 +112,7 @@ def _command(kind: type[Study], act: Callable[..., None]) -> Callable[..., int]:
 
     others = inspect.signature(besides).parameters.items()
     taken = {*inspect.signature(act).parameters, "config", "print_config"} - ({"extend"} if not kind.grows else set())
-    taken |= {"server"} if act is studies.train else set()
+    taken |= {"server"}
     own = [one for name, one in others if name in taken]
     signature = inspect.Signature([*map(parameter, kind.options().values()), *own])
     # Typer reads both: the order and the defaults from the one, the types from the other.
@@ -209,7 +211,7 @@ db = Commands(help="Bring a ledger of an older epsearch up to date.", add_comple
 app.add_typer(db, name="db")
 
 
-@db.command()
+@db.command(here="changes")
 def upgrade(folder: Out = OUT.default, storage: Storage = None, as_json: Json = False) -> None:
     """Bring a ledger up to date: its tables, and what `list` shows; an SQLite file is copied beside itself first."""
     from epsearch.findings.listing import upgrade

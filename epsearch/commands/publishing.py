@@ -14,7 +14,7 @@ from results.labels import count_text
 
 def add_to(app: Commands) -> None:
     """Adds the command."""
-    app.command("publish")(publish)
+    app.command("publish", here="reads")(publish)
 
 
 def publish(

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,38 +11,16 @@ from rich.text import Text
 from epsearch.commands import printing
 from epsearch.commands.printing import listener, printed
 from epsearch.failures.errors import Interrupted, UsageError
-from results.ledger.writers.states import CANCELLED, CANCELLING, FAILED, FINISHED, QUEUED, RUNNING
+from results.labels import count_text
+from results.ledger.writers.states import CANCELLED, CANCELLING, FAILED, FINISHED
 
 if TYPE_CHECKING:
-    from epsearch.control.watching import Seen
     from epsearch.remote.client import Client
-    from results.ledger.writers.events import Event
 
 OURS = ("storage", "data_dir", "checkpoints", "address")
 """Options that a service has chosen; --out says where a report is downloaded to."""
 POLL_SECONDS = 0.5
 AFTER_A_KILL = 15.0  # seconds beyond the deadline until a cancelled study is cancelled
-
-
-class _Followed:
-    """A study of a service, to be watched."""
-
-    def __init__(self, client: "Client", name: str) -> None:
-        from epsearch.remote.client import quoted
-
-        self._client, self._name, self._path = client, name, f"/studies/{quoted(name)}"
-
-    def look(self) -> "Seen":
-        """How it stands."""
-        from epsearch.control.watching import Seen
-
-        there = self._client.get(f"{self._path}/standing")
-        going_on = there["state"] in (QUEUED, RUNNING, CANCELLING) or there["waits"]
-        return Seen(there["state"], there["reason"], there["summary"], going_on)
-
-    def events(self, after: int) -> "list[Event]":
-        """What happened to it."""
-        return self._client.events(self._name, after)
 
 
 def run(
@@ -53,10 +31,8 @@ def run(
     given: options as the command line has them, None where they are not given. Ctrl-C ends the following alone.
     """
     from epsearch.remote.client import Client, quoted
-    from epsearch.study import file
 
-    written = {} if config is None else file.read(config)
-    options = {name: _plain(value) for name, value in (written | _given(given)).items() if name != "out"}
+    options = _options(given, config)
     with Client(server) as client:
         name, last = str(options.get("name") or ""), 0
         if name:
@@ -67,7 +43,20 @@ def run(
             answer = client.post(f"/studies/{quoted(name)}/extend", {k: v for k, v in options.items() if k != "name"})
         else:
             answer = client.post("/studies", {"kind": kind, **options})
-        return _follow(client, answer["name"], Path(given.get("out") or "runs"), quiet, as_json, last)
+        return _follow(client, answer, Path(given.get("out") or "runs"), quiet, as_json, last)
+
+
+def plan(server: str, given: Mapping[str, Any], config: Path | None, extend: bool, as_json: bool) -> int:
+    """Prints what a study would take there, as the service measures it; the exit status. Arguments as of `run`."""
+    from epsearch.remote.client import Client
+    from epsearch.terminal.consoles import facts
+
+    if extend:
+        raise UsageError("a service plans new studies alone; leave out --extend")
+    with Client(server) as client:
+        ahead = client.post("/plan", {"kind": "run", **_options(given, config)})
+    printed(facts(ahead["words"]), ahead, as_json)
+    return 0
 
 
 def resume(server: str, name: str | None, failed: bool, folder: Path, quiet: bool, as_json: bool) -> int:
@@ -82,29 +71,30 @@ def resume(server: str, name: str | None, failed: bool, folder: Path, quiet: boo
         if not names:
             raise UsageError(f"no study of {server} has failed")
         before = {one: _last(client, one) for one in names}
-        for one in names:
-            client.post(f"/studies/{quoted(one)}/resume")
-        for one in names:
-            status = max(status, _follow(client, one, folder, quiet, as_json, before[one]))
+        answers = [client.post(f"/studies/{quoted(one)}/resume") for one in names]
+        for answer in answers:
+            status = max(status, _follow(client, answer, folder, quiet, as_json, before[answer["name"]]))
     return status
 
 
-def _follow(client: "Client", name: str, folder: Path, quiet: bool, as_json: bool, last: int) -> int:
+def _follow(client: "Client", answer: Mapping[str, Any], folder: Path, quiet: bool, as_json: bool, last: int) -> int:
+    """Follows a study from an event on; answer: of the service, to whom it was submitted."""
     from epsearch.control.watching import follow
     from epsearch.remote.client import quoted
+    from epsearch.remote.following import Followed
 
+    name = answer["name"]
     if not quiet and not as_json:
-        printing.err.print(
-            f"submitted {name}; Ctrl-C ends the watching, not the study", soft_wrap=True, highlight=False
-        )
+        told = answer["note"] or f"submitted {name}; Ctrl-C ends the watching, not the study"
+        printing.err.print(told, soft_wrap=True, highlight=False)
     with listener(quiet or as_json) as events:
-        seen = follow(_Followed(client, name), events, last)
+        seen = follow(Followed(client, name, events), events, last)
     if seen.state != FINISHED:
         if seen.state == CANCELLED:
             raise Interrupted
         return printing.followed(name, seen, as_json)
     page = download(client, [name], folder)
-    _outcome(client, f"/studies/{quoted(name)}/outcome", as_json, path=str(page))
+    _outcome(client, f"/studies/{quoted(name)}/outcome", as_json, path=str(page), run=not answer["note"])
     return 0
 
 
@@ -159,9 +149,10 @@ def watch(server: str, name: str, as_json: bool) -> int:
     """Follows a study of a service to its end; the exit status."""
     from epsearch.control.watching import follow
     from epsearch.remote.client import Client
+    from epsearch.remote.following import Followed
 
     with Client(server) as client, listener(as_json) as events:
-        seen = follow(_Followed(client, name), events)
+        seen = follow(Followed(client, name, events), events)
     return printing.followed(name, seen, as_json)
 
 
@@ -170,12 +161,28 @@ def cancel(server: str, name: str, deadline: float, as_json: bool) -> None:
     from epsearch.remote.client import Client, quoted
 
     with Client(server) as client:
-        state = client.post(f"/studies/{quoted(name)}/cancel", deadline=deadline)["state"]
-        end = time.monotonic() + deadline + AFTER_A_KILL
+        answer = client.post(f"/studies/{quoted(name)}/cancel", deadline=deadline)
+        state, end = answer["state"], time.monotonic() + deadline + AFTER_A_KILL
         while state == CANCELLING and time.monotonic() < end:
             time.sleep(POLL_SECONDS)
-            state = _Followed(client, name).look().state
-    printed(Text(f"study {name} is {state}"), {"name": name, "state": state}, as_json)
+            state = client.get(f"/studies/{quoted(name)}/standing")["state"]
+    told = answer["note"] or f"study {name} is {state}"
+    printed(Text(told), {"name": name, "state": state}, as_json)
+
+
+def delete(server: str, name: str, sure: Callable[[str], bool], as_json: bool) -> None:
+    """Deletes a study of a service; sure: is asked a question before. Raises Interrupted where nobody is sure."""
+    from epsearch.remote.client import Client, quoted
+
+    with Client(server) as client:
+        path = f"/studies/{quoted(name)}"
+        there = client.get(f"{path}/standing")  # that it is there, before anybody is asked
+        if not sure(f"delete study {name}, which is {there['state']} at {client.url}, with its members?"):
+            raise Interrupted
+        removed = client.delete(path, confirm=name)
+    stay = f" ({removed['shared']} that other studies use stay)" if removed["shared"] else ""
+    text = f"deleted study {name} with {count_text(removed['members'], 'member')}{stay}"
+    printed(Text(text), removed, as_json, soft_wrap=True)
 
 
 def _last(client: "Client", name: str) -> int:
@@ -198,6 +205,14 @@ def _outcome(client: "Client", route: str, as_json: bool, **query: Any) -> None:
                 route, width=printing.out.width, colours=printing.out.is_terminal and not printing.out.no_color, **query
             )
         )
+
+
+def _options(given: Mapping[str, Any], config: Path | None) -> dict[str, Any]:
+    """Options of a command and its file as a service takes them."""
+    from epsearch.study import file
+
+    written = {} if config is None else file.read(config)
+    return {name: _plain(value) for name, value in (written | _given(given)).items() if name != "out"}
 
 
 def _given(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,8 +15,10 @@ from epsearch.study.limits import LARGEST_SEED
 
 def add_to(app: Commands) -> None:
     """Adds the commands of this module."""
-    for one in (verify, train, export, import_):
-        app.command(one.__name__.rstrip("_"))(one)
+    app.command("verify", here="changes")(verify)  # it stores what it finds
+    app.command("train", here="reads")(train)
+    app.command("export", here="reads")(export)
+    app.command("import", here="changes")(import_)
 
 
 def _seed(value: str) -> int:

@@ -126,9 +126,18 @@ def resume(
 
 
 def delete(
-    name: Named, yes: Yes = False, folder: Out = OUT.default, storage: Storage = None, as_json: Json = False
+    name: Named,
+    yes: Yes = False,
+    folder: Out = OUT.default,
+    storage: Storage = None,
+    server: Server = None,
+    as_json: Json = False,
 ) -> None:
     """Delete a study from the ledger, with the members that no other study uses; its reports stay."""
+    if server is not None:
+        remote.only_here({"storage": storage, "out": folder != OUT.default}, ("storage", "out"))
+        remote.delete(server, name, lambda question: ask(question, yes), as_json)
+        return
     from epsearch.control.removing import Removal, delete
 
     def sure(removal: Removal) -> bool:
@@ -217,4 +226,4 @@ COMMANDS: dict[str, Callable[..., Any]] = {
 def add_to(app: Commands) -> None:
     """Adds the commands."""
     for name, act in COMMANDS.items():
-        app.command(name)(act)
+        app.command(name, here="changes" if act is clean else "")(act)

@@ -95,8 +95,13 @@ def unknown(kind: str, value: object, allowed: Iterable[str]) -> str:
 
     >>> unknown("method", "agme", ["agem", "van"])
     "no method 'agme'; known: agem, van; did you mean 'agem'?"
+    >>> unknown("study", "FIRST", ["first"]), unknown("study", "first", [])
+    ("no study 'FIRST'; known: first; did you mean 'first'?", "no study 'first'; there is none")
     """
     names = list(allowed)
-    near = difflib.get_close_matches(str(value), names, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    if not names:
+        return f"no {kind} {value!r}; there is none"
+    folded = {name.casefold(): name for name in reversed(names)}
+    near = difflib.get_close_matches(str(value).casefold(), folded, n=1)
+    hint = f"; did you mean {folded[near[0]]!r}?" if near else ""
     return f"no {kind} {value!r}; known: {', '.join(names)}{hint}"

@@ -1,6 +1,6 @@
 """What stands in a ledger: its studies, listed, loaded, or brought up to date. Nothing is trained."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -18,13 +18,16 @@ from results.ledger.schema import VERSION
 from results.ledger.store import Store, StoreError, StudyRow
 from results.ledger.url import LedgerUrl
 from results.ledger.writers.queue import Submission
-from results.ledger.writers.states import FINISHED, Standing
+from results.ledger.writers.states import FINISHED, INTERRUPTED, RUNNING, Standing
 from search_spaces.space import Value
 
 if TYPE_CHECKING:  # a list of studies needs neither loops nor arrays
     from epsearch.loop.base import Loop
 
 UNKNOWN = "–"
+FINISHED_BEFORE = "it was finished before"
+AGAIN = {RUNNING: "all members are there"}
+FAR = 2.0**37  # seconds since 1970: after whatever was created
 
 
 class Listed(NamedTuple):
@@ -97,10 +100,12 @@ def list_studies(storage: LedgerUrl, out: Path) -> list[Listed]:
 def listed(store: Store, storage: LedgerUrl, out: Path) -> list[Listed]:
     """The same of an open ledger: studies that were trained, and those that were submitted and have not begun."""
     summaries, standings, rows = store.summaries(), store.standings(), store.studies()
+    first = store.first_submitted()  # which may be long before it began, or was submitted last
     lines = [_listed(row, summaries.get(row.name), standings.get(row.name), storage, out) for row in rows]
+    lines = [one._replace(created=min(one.created, _moment(first.get(one.name, FAR)))) for one in lines]
     there = {row.name for row in rows}
     lines += [
-        _waiting(one, standings[one.study])
+        _waiting(one, standings[one.study], first.get(one.study, one.submitted))
         for one in store.submissions().values()
         if one.study not in there and one.study in standings
     ]
@@ -161,27 +166,52 @@ def _listed(row: StudyRow, summary: Summary | None, there: Standing | None, stor
         return Listed(row.name, UNKNOWN, UNKNOWN, error.why, None, None, row.created, state=state)
     known = summary or Summary(row.name, row.checksum, UNKNOWN, None, None, False)
     status = in_words(there, known.status)
-    if there is None and known.status.startswith(FINISHED):  # moved here from another ledger
+    # Moved here from another ledger; or it ended while it wrote the report, and has lost nothing.
+    if known.status.startswith(FINISHED) and (there is None or there.now == INTERRUPTED):
         state = FINISHED
     found = (known.chosen, known.score, row.created, known.inert, state)
     return Listed(study.name, study.kind, study.dataset, status, *found)
 
 
-def _waiting(one: Submission, there: Standing) -> Listed:
-    """A line of a study of which there is only what was submitted."""
+def _waiting(one: Submission, there: Standing, since: float) -> Listed:
+    """A line of a study of which there is only what was submitted; since: when first, in seconds since 1970."""
     found = one.given.get("options")
     options = found if isinstance(found, dict) else {}
-    created = datetime.fromtimestamp(one.submitted, UTC).isoformat()
     what = (str(one.given.get("kind", UNKNOWN)), str(options.get("dataset", UNKNOWN)))
-    return Listed(one.study, *what, in_words(there, UNKNOWN), None, None, created, state=there.now)
+    return Listed(one.study, *what, in_words(there, UNKNOWN), None, None, _moment(since), state=there.now)
+
+
+def _moment(seconds: float) -> str:
+    """Seconds since 1970 as ISO-8601, UTC."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat()
 
 
 def in_words(there: Standing | None, status: str) -> str:
-    """How a study stands, in words; status: how far it is, as its loop says it.
+    """How a study stands, in words that begin with its state; status: how far it is, as its loop says it.
 
     What is finished is told as it is: a run that ended while it wrote the report has lost nothing.
     """
-    if there is None or status.startswith(FINISHED) or there.now == FINISHED:
+    finished = status.startswith(FINISHED)
+    if there is None or there.now == FINISHED or (finished and there.now == INTERRUPTED):
         return status
-    how_far = there.reason or status
+    how_far = there.reason or (AGAIN.get(there.now, FINISHED_BEFORE) if finished else status)
     return there.now if how_far == UNKNOWN else f"{there.now}: {how_far}"
+
+
+def fitting(
+    lines: Iterable[Listed], state: str | None, dataset: str | None, kind: str | None, search: str | None
+) -> list[Listed]:
+    """Those that fit what is given, the newest first."""
+    return [
+        one
+        for one in reversed([*lines])
+        if state in (None, "", one.state)
+        and dataset in (None, "", one.dataset)
+        and kind in (None, "", one.command)
+        and (not search or search.casefold() in one.name.casefold())
+    ]
+
+
+def detail(one: Listed) -> str:
+    """What the status of a listed study says beside its state."""
+    return "" if one.status == one.state else one.status.removeprefix(f"{one.state}: ")

@@ -1,6 +1,7 @@
 """What a search has found so far, in the shape that its report takes."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from epsearch.loop.jobs import is_self_reported
 from epsearch.loop.search import SearchLoop
 from epsearch.plugins.loading import NOISY, PLUGINS
 from results.labels import count_text
+from results.ledger.record import RunRecord
 from results.ledger.retry import Patience
 from results.metrics import average_accuracy
 from results.points import Point, group, point_of, point_text
@@ -46,7 +48,7 @@ def search_so_far(loop: SearchLoop, waiting: Patience | None = None) -> SearchRe
     best = loop.best
     if best is not None:
         return _results(loop, best.point, best.value, {}, waiting)
-    names, records = loop.study.space.names, loop.search_records()
+    names, records = loop.study.space.names, loop.search_records()  # also those of the round that is open
     members = group(records, names, (point for one in loop.rounds() for point in one.points))
     means = {
         point: float(np.mean([average_accuracy(record.accuracies) for record in there]))
@@ -56,7 +58,19 @@ def search_so_far(loop: SearchLoop, waiting: Patience | None = None) -> SearchRe
     if not means:
         return None
     leading = max(means, key=means.__getitem__)
-    return _results(loop, leading, means[leading], {}, waiting)
+    return replace(_results(loop, leading, means[leading], {}, waiting), search=records)
+
+
+def _of_finished_rounds(loop: SearchLoop) -> tuple[RunRecord, ...]:
+    """The members of the search, without those of rounds that are open: their seeds are not all there.
+
+    A verdict over points of which some have a seed more would change with each member that comes in.
+    """
+    names, records, known = loop.study.space.names, loop.search_records(), set[str]()
+    for one in (loop, *loop.earlier):
+        finished = {point: () for done in one.strategy.rounds for point in done.points}
+        known |= {record.key for own in group(one.search_records(), names, finished).values() for record in own}
+    return tuple(record for record in records if record.key in known)
 
 
 def _results(
@@ -81,7 +95,7 @@ def _results(
         rounds=tuple(
             SearchRound(one.number, one.points, one.scores, one.span, one.winners, one.note) for one in loop.rounds()
         ),
-        search=loop.search_records(),
+        search=_of_finished_rounds(loop),
         evaluation=loop.evaluation_records(),
         config=study.shown(),
         facts=facts,

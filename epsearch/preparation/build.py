@@ -41,8 +41,9 @@ def build(kind: type[AnyStudy], given: Mapping[str, Any], config: Path | None = 
     if study.name is not None:
         return study
     # Only now is the identity known: the hash has the device, and all that the definition gave.
-    prefix = f"{study.kind}-" if study.names_its_kind else ""
-    return replace(study, name=f"{prefix}{_name(study.dataset)}-{study.digest()}")
+    prefix, end = f"{study.kind}-" if study.names_its_kind else "", f"-{study.digest()}"
+    room = limits.NAME - len(prefix) - len(end)
+    return replace(study, name=f"{prefix}{_name(study.dataset)[:room]}{end}")
 
 
 def unsearched(given: Mapping[str, Any]) -> Search:

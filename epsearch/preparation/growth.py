@@ -20,6 +20,7 @@ from trainers.plugins.source import changed
 
 # What may change when a search grows; everything else would make its runs another study's.
 GROWS = ("strategy", "strategy_seed", "search", "interval", "race", "repeats", "points", "seeds", "eval_seeds")
+SIZES = ("repeats", "points")
 COMPARED = ("kind", "study", "stream", "numeric_path")
 
 
@@ -135,6 +136,16 @@ def check_growth(old: Search, new: Search) -> None:
     for name, before, now in (("seeds", old.seeds, new.seeds), ("eval-seeds", old.final_seeds, new.final_seeds)):
         if now[: len(before)] != before:  # a race begins with the first ones
             raise UsageError(f"{name} can only grow at their end; got {list(now)}, which were {list(before)}")
+    # Another strategy or interval is another search behind the first, of whatever size. The same one with fewer rounds
+    # or points would leave runs behind that nothing is done with, and a report that its options do not describe.
+    for name in SIZES if _same_search(there, here) else ():
+        if here[name] < there[name]:
+            raise UsageError(f"{name} can only grow; got {here[name]}, which were {there[name]}")
+
+
+def _same_search(there: Mapping[str, Any], here: Mapping[str, Any]) -> bool:
+    """Whether two identities search alike, but for how much and with which seeds."""
+    return all(there.get(name) == here.get(name) for name in ("strategy", "strategy_seed", "search", "interval"))
 
 
 def _check_source(store: Store, name: str, there: Mapping[str, Any], here: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ from epsearch.failures.errors import Unavailable, UsageError
 from epsearch.findings.listing import Listed
 from results.ledger.writers.events import Event
 
-SERVER, TOKEN = "EPSEARCH_SERVER", "EPSEARCH_TOKEN"
+TOKEN = "EPSEARCH_TOKEN"
 SECONDS = 310.0  # a plan may take as long; a report is written meanwhile
 PER_PAGE = 1000
 
@@ -25,7 +25,8 @@ class Client:
             raise UsageError(f"server must be like http://HOST:PORT, got {without_login(url)!r}")
         secret = os.environ.get(TOKEN) if token is None else token
         headers = {"Authorization": f"Bearer {secret}"} if secret else {}
-        self._url = url.rstrip("/")
+        self.url = f"{there.scheme}://{there.netloc}"  # of an address as a browser shows it: pages lie below paths
+        self._known = bool(secret)
         self._http = httpx.Client(headers=headers, timeout=httpx.Timeout(SECONDS, connect=10.0), transport=transport)
 
     def __enter__(self) -> "Client":
@@ -65,7 +66,7 @@ class Client:
         """The name of the study that was made last. Raises UsageError where there is none."""
         found = self.get("/studies", per_page=1)["studies"]
         if not found:
-            raise UsageError(f"no study at {self._url} yet; `epsearch run --server {self._url}` makes one")
+            raise UsageError(f"no study at {self.url} yet; `epsearch run --server {self.url}` makes one")
         return str(found[0]["name"])
 
     def events(self, name: str, after: int) -> list[Event]:
@@ -73,27 +74,32 @@ class Client:
         rows = self.get(f"/studies/{quoted(name)}/log", after=after)
         return [Event(**row, token=0) for row in rows]
 
+    def delete(self, path: str, /, **query: Any) -> Any:
+        """What a route answers that removes something."""
+        return self._read(self._asked("DELETE", path, query))
+
     def _read(self, answer: httpx.Response) -> Any:
         try:
             return answer.json()
         except ValueError as error:
-            raise Unavailable(f"{self._url} is no service of epsearch: its answer is no JSON") from error
+            raise Unavailable(f"{self.url} is no service of epsearch: its answer is no JSON") from error
 
     def _asked(
         self, method: str, path: str, query: Mapping[str, Any], body: Mapping[str, Any] | None = None
     ) -> httpx.Response:
         given = {name: value for name, value in query.items() if value is not None}
         try:
-            answer = self._http.request(method, f"{self._url}/api/v1{path}", params=given, json=body)
+            answer = self._http.request(method, f"{self.url}/api/v1{path}", params=given, json=body)
         except httpx.HTTPError as error:
-            raise Unavailable(f"the service {self._url} does not answer: {error or type(error).__name__}") from error
+            raise Unavailable(f"the service {self.url} does not answer: {error or type(error).__name__}") from error
         if answer.status_code < 400:
             return answer
         why = _detail(answer)
         if answer.status_code == 401:
-            why = f"{self._url} wants a token; {TOKEN} names it to this command"
+            wrong = f"{self.url} does not know the token in {TOKEN}; `epsearch token` makes one"
+            why = wrong if self._known else f"{self.url} wants a token; set {TOKEN} to yours"
         if answer.status_code >= 500:
-            raise Unavailable(f"the service {self._url} could not do it: {why}")
+            raise Unavailable(f"the service {self.url} could not do it: {why}")
         raise UsageError(why)
 
 

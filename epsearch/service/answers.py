@@ -1,16 +1,15 @@
 """What the API answers: its models, and how they are made of what the rooms below know."""
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, cast
 
 from fastapi.responses import Response
-from fastapi.sse import format_sse_event
 from pydantic import BaseModel, Field
 
-from epsearch.findings.listing import UNKNOWN, Listed
+from epsearch.findings.listing import UNKNOWN, Listed, detail, fitting
 from epsearch.service import found as findings
-from epsearch.service.studies import OURS, Described
+from epsearch.service.given import OURS
+from epsearch.service.studies import Described, Place
 from epsearch.study import description
 from epsearch.study.kinds import Search
 from results.ledger.writers import events, queue
@@ -41,6 +40,9 @@ STREAMED: dict[int | str, dict[str, Any]] = {200: {"content": {"text/event-strea
 IN_WORDS: dict[int | str, dict[str, Any]] = {200: {"content": {"application/json": {}}}}
 
 
+MOST_LISTS = 100  # pages of lists that are kept as they are sent
+
+
 class Refusal(BaseModel):
     """Why something was not done."""
 
@@ -56,7 +58,8 @@ class Line(BaseModel):
     state: str = Field(
         description="queued, running, cancelling, cancelled, failed, finished or interrupted; – if unknown."
     )
-    status: str = Field(description="How far it is, in words.")
+    detail: str = Field(description="How far it is, or why it failed, in words; empty where the state says it all.")
+    status: str = Field(description="State and detail in one, as `epsearch list` has it.")
     chosen: dict[str, float | int | str] | None = Field(description="The best point so far of a search.")
     score: float | None = Field(description="Mean A_T in [0, 1] that chose it.")
     inert: bool = Field(description="Whether all values score the same bit for bit.")
@@ -99,10 +102,16 @@ class Verdict(BaseModel):
 class Answer(Line):
     """How one study stands."""
 
+    note: str = Field("", description="Why nothing had to be done of what was asked for; empty where it was.")
     reason: str = Field(description="Why it failed.")
     priority: int | None = Field(description="In the queue; null where it was not submitted.")
+    place: int | None = Field(None, description="In the queue, from 1; null where it does not wait.")
+    ahead: list[str] = Field([], description="Studies that are trained now, then those that are begun before it.")
     submitter: str | None = Field(description="Name of the token that submitted it.")
     progress: Progress | None
+
+
+FINISHED: dict[int | str, dict[str, Any]] = {200: {"model": Answer, "description": "It is finished: nothing to train."}}
 
 
 class Study(Answer):
@@ -179,20 +188,6 @@ class Ledger(BaseModel):
     unused: int = Field(description="Runs that no study uses.")
 
 
-def chosen(
-    lines: Iterable[Listed], state: str | None, dataset: str | None, kind: str | None, search: str | None
-) -> list[Listed]:
-    """Those that fit what is given, the newest first."""
-    return [
-        one
-        for one in reversed([*lines])
-        if state in (None, "", one.state)
-        and dataset in (None, "", one.dataset)
-        and kind in (None, "", one.command)
-        and (not search or search.casefold() in one.name.casefold())
-    ]
-
-
 class Lists:
     """Pages of a list as they are sent: many who poll ask for the same one."""
 
@@ -202,11 +197,11 @@ class Lists:
 
     def of(self, lines: list[Listed], wanted: tuple[str | None, ...], page: int, per_page: int) -> Response:
         """A page of the lines that fit; lines: the same list as long as it is the same."""
-        if lines is not self._lines or len(self._made) > MOST_SENT:
+        if lines is not self._lines or len(self._made) > MOST_LISTS:
             self._lines, self._made = lines, {}
         made, key = self._made, (wanted, page, per_page)
         if key not in made:
-            found = chosen(lines, *wanted)
+            found = fitting(lines, *wanted)
             part = [line(one) for one in found[(page - 1) * per_page : page * per_page]]
             made[key] = Studies(studies=part, total=len(found), page=page).model_dump_json().encode()
         return Response(made[key], media_type="application/json")
@@ -215,14 +210,16 @@ class Lists:
 def line(one: Listed) -> Line:
     """One line of a list."""
     values = one._asdict()
-    return Line(**values | {"kind": values.pop("command"), "chosen": None if one.chosen is None else dict(one.chosen)})
+    values |= {"kind": values.pop("command"), "chosen": None if one.chosen is None else dict(one.chosen)}
+    return Line(**values, detail=detail(one))
 
 
-def answer(one: Described) -> Answer:
-    """How a study stands."""
+def answer(one: Described, note: str = "") -> Answer:
+    """How a study stands; note: as of `Answer`."""
     submission = one.submission
     return Answer(
         **line(one.listed).model_dump(),
+        note=note,
         reason="" if one.standing is None else one.standing.reason,
         priority=None if submission is None else submission.priority,
         submitter=None if submission is None else submission.submitter,
@@ -230,14 +227,22 @@ def answer(one: Described) -> Answer:
     )
 
 
-def study(one: Described, stored: description.Study, found: "findings.Found | None") -> Study:
-    """The same with what was found, None before there is anything."""
-    said = verdict = None
+def study(
+    one: Described, stored: description.Study, found: "findings.Found | None", place: "Place | None" = None
+) -> Study:
+    """The same with what was found, None before there is anything; place: its own in the queue.
+
+    What was found is of one moment, also the choice and its score, which a list may have newer.
+    """
+    said, verdict, own = None, None, answer(one).model_dump()
+    if place is not None:
+        own |= {"place": place.number, "ahead": [*place.running, *place.before]}
     if found is not None and found.results is not None and stored.kind == Search.kind:
         results = cast(SearchResults, found.results)
         said, verdict = in_words(results), _verdict(results)
+        own |= {"chosen": dict(zip(results.parameters, results.chosen, strict=True)), "score": results.chosen_score}
     return Study(
-        **answer(one).model_dump(),
+        **own,
         found=UNKNOWN if found is None else found.headline,
         answer=said,
         verdict=verdict,
@@ -249,24 +254,6 @@ def study(one: Described, stored: description.Study, found: "findings.Found | No
 def event(one: events.Event) -> Event:
     """An event as JSON has it."""
     return Event(**{name: value for name, value in one._asdict().items() if name != "token"})
-
-
-def sent(one: events.Event | None) -> bytes:
-    """An event as a stream has it, made once for all streams; None is a sign of life."""
-    if one is None:
-        return ALIVE
-    key = (one.id, one.study, one.time)  # a process may serve two ledgers
-    if (known := _sent.get(key)) is None:
-        text = event(one).model_dump_json()
-        known = _sent[key] = format_sse_event(data_str=text, event=one.kind, id=str(one.id))
-        while len(_sent) > MOST_SENT:
-            _sent.pop(next(iter(_sent)), None)
-    return known
-
-
-ALIVE = format_sse_event(comment="still here")
-MOST_SENT = 100  # events that are kept as streams have them
-_sent: dict[tuple[int, str, float], bytes] = {}
 
 
 def change(one: queue.Audited) -> Change:

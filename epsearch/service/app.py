@@ -2,9 +2,10 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI, Request
@@ -14,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from epsearch.failures.crash_report import write
-from epsearch.failures.errors import Unavailable, UsageError
+from epsearch.failures.errors import Unavailable, UsageError, brief
 from epsearch.failures.lines import one_line
 from epsearch.ledger.location import kept_within
 from epsearch.service.found import Findings
@@ -152,14 +153,26 @@ def _answer_errors(app: FastAPI, settings: Settings) -> Callable[[Exception], Re
 
     @app.exception_handler(RequestValidationError)
     async def malformed(request: Request, error: RequestValidationError) -> Response:
-        wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-        return _refusal(request, 422, said(wrong))
+        return _refusal(request, 422, said("; ".join(dict.fromkeys(_in_words(one) for one in error.errors()))))
 
     def bug(error: Exception) -> Response:
         where = write(error, urls=[settings.storage])
         return JSONResponse({"detail": said(f"a bug in epsearch: {type(error).__name__}; {where}")}, 500)
 
     return bug
+
+
+def _in_words(wrong: Mapping[str, Any]) -> str:
+    """What of a request does not fit its route, for who has sent it."""
+    place, *names = map(str, wrong["loc"])
+    if wrong["type"] == "json_invalid":
+        return f"the body must be JSON, and is none at character {names[-1]}: {wrong['ctx']['error']}"
+    if place == "body" and not names:
+        return 'the body must be a JSON object like {"kind": "run"}, sent with Content-Type: application/json'
+    name, reason = ".".join(names), str(wrong["msg"]).removeprefix("Input should ").removeprefix("be ")
+    if wrong["type"] == "missing":
+        return f"{name} is missing"
+    return f"{name} must be {reason}, got {brief(wrong['input'])}"
 
 
 def _refusal(request: Request, status: int, why: str) -> Response:

@@ -23,13 +23,14 @@ from epsearch.preparation import growth
 from epsearch.service.answers import Figure, Ledger, Sharing
 from epsearch.service.found import Findings, Found
 from epsearch.service.studies import NoStudy, Studies
-from epsearch.session.session import stored_loop
+from epsearch.session.session import Effort, stored_loop
 from epsearch.terminal import lists, outcome
 from results.ledger import schema
 
 SANDBOX = "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
 SCRIPT = re.compile(rb"<script(?![^>]*\btype=)[^>]*>(.*?)</script>", re.DOTALL)
 MOST_SHARING = 200
+EVENTS = 1000  # that are read at a time
 
 
 class Reporter:
@@ -68,12 +69,15 @@ class Reporter:
         """
         return self._page(self._written(name).report)
 
-    def outcome(self, name: str, path: str | None = None) -> tuple[RenderableType, dict[str, Any]]:
+    def outcome(self, name: str, path: str | None = None, run: bool = False) -> tuple[RenderableType, dict[str, Any]]:
         """What a run prints at its end, as a renderable and as JSON; errors as of `report`.
 
         path: where the client says that it keeps the report, in the place of ours; it is printed, and not opened.
+        run: with the work of the study's last run, as its events tell of it.
         """
         result = self._written(name)
+        if run:
+            result = replace(result, effort=self._last_run(name, result.effort))
         if path is not None:
             result = replace(result, report=Path(one_line(path)))
         return outcome.shown(result), outcome.as_json(result)
@@ -136,6 +140,21 @@ class Reporter:
         own = self._studies.settings
         with self._writing:
             return api.report(name, own.storage, own.out)
+
+    def _last_run(self, name: str, known: Effort) -> Effort:
+        """What the last run of a study did; known: without it. What began before events were kept is not told."""
+        store = self._studies.store
+        begun, last = store.newest_event(name, "begin"), store.newest_event(name, "progress")
+        if begun is None:
+            return known
+        trained, after = 0, begun.id
+        while some := store.events(name, after, EVENTS):
+            after = some[-1].id
+            trained += sum(int(one.data.get("stored", 0)) for one in some if one.kind == "records")
+        now = {} if last is None or last.id < begun.id else last.data
+        seconds, steps = float(now.get("seconds") or 0.0), int(now.get("member_steps") or 0)
+        reused = max(0, known.reused - trained)
+        return replace(known, trained=trained, reused=reused, seconds=seconds, member_steps=steps)
 
     def _page(self, path: Path) -> tuple[bytes, dict[str, str]]:
         page = path.read_bytes()

@@ -13,19 +13,23 @@ from epsearch.plugins.adding import added
 from epsearch.service import answers
 from epsearch.service.answers import Answer
 from epsearch.service.found import Findings
+from epsearch.service.given import priority
 from epsearch.service.metrics import Metrics
 from epsearch.service.reporting import Reporter
+from epsearch.service.safety import only_known
 from epsearch.service.settings import Settings
-from epsearch.service.streams import Streams
-from epsearch.service.studies import NoStudy, Studies, priority
+from epsearch.service.streams import Streams, last_known, sent
+from epsearch.service.studies import STATES, NoStudy, Studies
 from epsearch.service.tokens import EVERYBODY, Token
 from epsearch.service.work.planning import plan
 from epsearch.service.work.processes import environment
 from epsearch.service.work.scheduler import Scheduler
+from epsearch.study.kinds import KINDS
+from epsearch.study.parsers import one_of
 from epsearch.terminal.consoles import as_text
 from results.export import runs_table
 
-NAME = Path(max_length=255, description="Name of a study.")
+NAME = Path(max_length=1000, description="Name of a study; a new one has at most 100 characters.")
 Name = Annotated[str, NAME]
 Given = Annotated[
     dict[str, Any],
@@ -52,7 +56,7 @@ class Service(NamedTuple):
 
 def routes(service: Service) -> tuple[APIRouter, APIRouter]:
     """(those below /api/v1, those beside it)."""
-    api = APIRouter(prefix="/api/v1", responses=answers.REFUSED)
+    api = APIRouter(prefix="/api/v1", responses=answers.REFUSED, dependencies=[Depends(only_known)])
     for add in (_reading, _results, _reports, _changing, _events):
         add(api, service)
     beside = APIRouter()
@@ -80,12 +84,16 @@ def _reading(api: APIRouter, service: Service) -> None:
         per_page: Annotated[int, Query(ge=1, le=1000)] = PER_PAGE,
     ) -> Response:
         """The studies of the ledger and of the queue, newest first."""
+        for value, name, known in ((state, "state", STATES), (kind, "kind", KINDS)):
+            if value:
+                one_of(value, name, known)
         return lists.of(studies.recent(), (state, dataset, kind, search), page, per_page)
 
     @api.get("/studies/{name}")
     def show(name: Name) -> answers.Study:
         """One study: how it stands, what it has found, its options."""
-        return answers.study(studies.described(name), studies.study(name), service.findings.get(name))
+        known = studies.described(name), studies.study(name), service.findings.get(name)
+        return answers.study(*known, studies.place(name))
 
     @api.get("/studies/{name}/standing")
     def standing(name: Name) -> answers.Standing:
@@ -162,9 +170,10 @@ def _reports(api: APIRouter, service: Service) -> None:
         colours: bool = False,
         format: Literal["text", "json"] = "text",
         path: Annotated[str | None, Query(max_length=1000, description="Where the client keeps the report.")] = None,
+        run: Annotated[bool, Query(description="Whether it has the work of its last run, not of writing it.")] = False,
     ) -> Response:
         """What a run of it prints at its end, as text for a terminal of that width, or as JSON."""
-        shown, data = reporter.outcome(name, path)
+        shown, data = reporter.outcome(name, path, run)
         if format == "json":
             return _json(data)
         return PlainTextResponse(as_text(shown, width, colours))
@@ -197,11 +206,14 @@ def _changing(api: APIRouter, service: Service) -> None:
         """What a study would take, as `epsearch plan` says; nothing is trained but for a probe of a few seconds."""
         return plan(studies.build(given), environment(service.settings))
 
-    @api.post("/studies", status_code=201)
-    def submit(request: Request, given: Given, priority_: Annotated[Priority, Query(alias="priority")] = 0) -> Answer:
-        """Puts a study into the queue; the same once more trains nothing twice."""
-        name = studies.submit(studies.build(given), who(request).name, priority(priority_))
-        return answers.answer(studies.described(name))
+    @api.post("/studies", status_code=201, responses=answers.FINISHED)
+    def submit(
+        request: Request, response: Response, given: Given, priority_: Annotated[Priority, Query(alias="priority")] = 0
+    ) -> Answer:
+        """Puts a study into the queue; one that is finished with the same options is answered as it is, with a note."""
+        done = studies.submit(studies.build(given), who(request).name, priority(priority_))
+        response.status_code = 200 if done.note else 201
+        return answers.answer(studies.described(done.name), done.note)
 
     @api.post("/studies/{name}/cancel")
     def cancel(
@@ -210,8 +222,8 @@ def _changing(api: APIRouter, service: Service) -> None:
         deadline: Annotated[float, Query(ge=0, le=3600, description="Seconds until it is killed.")] = 30,
     ) -> Answer:
         """Lets a study stop; what is finished is kept."""
-        studies.cancel(name, who(request).name, deadline)
-        return answers.answer(studies.described(name))
+        done = studies.cancel(name, who(request).name, deadline)
+        return answers.answer(studies.described(name), done.note)
 
     @api.post("/studies/{name}/resume")
     def resume(request: Request, name: Name, priority_: Annotated[Priority, Query(alias="priority")] = 0) -> Answer:
@@ -242,7 +254,7 @@ def _events(api: APIRouter, service: Service) -> None:
 
     async def told(study: str | None, last: int | None) -> AsyncIterator[bytes]:
         async for one in service.streams.of(study, last):
-            yield answers.sent(one)
+            yield sent(one)
 
     # Not FastAPI's own way to stream events: it makes each of them anew for every listener.
     streamed: dict[str, Any] = {"response_class": StreamingResponse, "responses": answers.STREAMED}
@@ -253,7 +265,7 @@ def _events(api: APIRouter, service: Service) -> None:
     @api.get("/events", **streamed)
     async def events(after: after_ = None, last_event_id: last_ = None) -> Response:
         """Events of all studies as they happen."""
-        return stream(None, _last(last_event_id, after))
+        return stream(None, last_known(last_event_id, after))
 
     def known(name: Name) -> None:
         service.studies.described(name)
@@ -261,12 +273,7 @@ def _events(api: APIRouter, service: Service) -> None:
     @api.get("/studies/{name}/events", dependencies=[Depends(known)], **streamed)
     async def events_of(name: Name, after: after_ = None, last_event_id: last_ = None) -> Response:
         """Events of one study as they happen; the number of each is that of the change of the ledger."""
-        return stream(name, _last(last_event_id, after))
-
-
-def _last(header: str | None, after: int | None) -> int | None:
-    """The last event that a client knows: a reconnecting browser says it in a header."""
-    return int(header) if header and header.isascii() and header.isdigit() and int(header) < 2**62 else after
+        return stream(name, last_known(last_event_id, after))
 
 
 def _health(beside: APIRouter, service: Service) -> None:

@@ -10,9 +10,11 @@ from urllib.parse import quote
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from epsearch.failures.errors import UsageError, brief, unknown
 from epsearch.service.settings import LARGEST_BODY, Settings
 from epsearch.service.tokens import COOKIE, EVERYBODY, Token
 
@@ -99,6 +101,14 @@ class Guard:
             return tokens.of_secret(secret.strip()), False
         cookie = _cookies(headers).get(COOKIE)
         return (None if cookie is None else tokens.of_session(cookie)), cookie is not None
+
+
+def only_known(request: Request) -> None:
+    """Raises UsageError for a parameter in the query that the route does not have: a misspelt one would be no word."""
+    known = [one.alias for one in request.scope["route"].dependant.query_params]
+    for name in request.query_params:
+        if name not in known:
+            raise UsageError(unknown("query parameter", brief(name).strip("'"), known))
 
 
 def _foreign(headers: Headers, by_cookie: bool) -> str:

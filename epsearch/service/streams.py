@@ -9,8 +9,10 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator
 
+from fastapi.sse import format_sse_event
 from starlette.concurrency import run_in_threadpool
 
+from epsearch.service import answers
 from results.ledger.errors import StoreError
 from results.ledger.store import Store
 from results.ledger.writers.events import Event
@@ -115,3 +117,26 @@ class Streams:
         for listener in list(self._listeners):
             for event in new:
                 listener.take(event)
+
+
+def sent(one: Event | None) -> bytes:
+    """An event as a stream has it, made once for all streams; None is a sign of life."""
+    if one is None:
+        return ALIVE
+    key = (one.id, one.study, one.time)  # a process may serve two ledgers
+    if (known := _sent.get(key)) is None:
+        text = answers.event(one).model_dump_json()
+        known = _sent[key] = format_sse_event(data_str=text, event=one.kind, id=str(one.id))
+        while len(_sent) > MOST_SENT:
+            _sent.pop(next(iter(_sent)), None)
+    return known
+
+
+ALIVE = format_sse_event(comment="still here")
+MOST_SENT = 100  # events that are kept as streams have them
+_sent: dict[tuple[int, str, float], bytes] = {}
+
+
+def last_known(header: str | None, after: int | None) -> int | None:
+    """The last event that a client knows: a reconnecting browser says it in a header."""
+    return int(header) if header and header.isascii() and header.isdigit() and int(header) < 2**62 else after

@@ -15,27 +15,32 @@ from epsearch.control.cancelling import cancel
 from epsearch.control.named import known
 from epsearch.control.removing import Removal, delete
 from epsearch.control.resuming import stored
-from epsearch.failures.errors import Unavailable, UsageError, brief, refused, unknown
+from epsearch.failures.errors import Unavailable, UsageError, brief, unknown
 from epsearch.findings.listing import UNKNOWN, Listed, listed
 from epsearch.ledger.damage import Unreadable
-from epsearch.plugins.kinds import NAMING
 from epsearch.preparation import growth
-from epsearch.preparation.build import build
+from epsearch.service.given import OURS, checked, described, of_submission, places
 from epsearch.service.settings import Settings
+from epsearch.session.session import stored_loop
 from epsearch.study.description import Study
-from epsearch.study.kinds import KINDS, Search
+from epsearch.study.kinds import ASKED, Search
 from epsearch.study.options import options
-from epsearch.study.parsers import one_of, whole
 from results.ledger.errors import StoreError, conflict
 from results.ledger.store import Store
 from results.ledger.writers.errors import LeaseHeld
 from results.ledger.writers.queue import Submission, waits
-from results.ledger.writers.states import CANCELLED, CANCELLING, Standing
-from search_spaces.published.definition import UnknownDataset, load_definition
+from results.ledger.writers.states import (
+    CANCELLED,
+    CANCELLING,
+    FAILED,
+    FINISHED,
+    INTERRUPTED,
+    QUEUED,
+    RUNNING,
+    Standing,
+)
 
-OURS = ("out", "storage", "data_dir", "checkpoints", "address")
-"""Options that say where things are: a client's would open places of this machine."""
-PRIORITIES = (-1000, 1000)
+STATES = (QUEUED, RUNNING, CANCELLING, CANCELLED, FAILED, FINISHED, INTERRUPTED)
 RECENT = 1.0  # seconds: of many who ask for the list, one has it made
 DEADLINE = 30.0  # seconds that a cancelled study's process has to stop by itself
 
@@ -59,6 +64,26 @@ class Described(NamedTuple):
     """None for one that was not submitted to a service."""
     progress: Mapping[str, Any] | None
     """The last one that was told, as `events.Progress` has it; None where nobody trains it."""
+
+
+class Place(NamedTuple):
+    """Where a study is in the queue."""
+
+    number: int
+    """From 1: the next one that is begun."""
+    running: tuple[str, ...]
+    """Studies of the queue that are being trained."""
+    before: tuple[str, ...]
+    """Those that wait, too, and are begun before it."""
+
+
+class Done(NamedTuple):
+    """What came of something that was asked for."""
+
+    name: str
+    """Of the study."""
+    note: str = ""
+    """Why nothing had to be done; "" where it was."""
 
 
 class Stands(NamedTuple):
@@ -124,6 +149,17 @@ class Studies:
             event=0 if last is None else last.id,
         )
 
+    def place(self, name: str) -> Place | None:
+        """Where a study is in the queue; None where it does not wait."""
+        standings = self.store.standings()
+        known = [one.study for one in self.store.submissions().values() if one.open and one.study in standings]
+        waiting = [one for one in known if waits(standings[one].state, standings[one].held)]
+        if name not in waiting:
+            return None
+        number = waiting.index(name)
+        running = tuple(one for one in known if standings[one].held)
+        return Place(number + 1, running, tuple(waiting[:number]))
+
     def study(self, name: str) -> Study:
         """What was stored of a study, or else submitted. Raises NoStudy, and UsageError where it cannot be read."""
         row = growth.find(self.store, name)
@@ -138,38 +174,51 @@ class Studies:
         return of_submission(submission, self.settings)
 
     def build(self, given: Mapping[str, Any]) -> Study:
-        """The study that a client describes: `kind`, and options by name as a YAML file has them. Raises UsageError."""
-        written = {str(name).replace("-", "_"): value for name, value in given.items()}
-        kind = KINDS[one_of(written.pop("kind", Search.kind), "kind", KINDS)]
-        return build(kind, self._checked(written) | _places(self.settings))
+        """The study that a client describes. Raises UsageError."""
+        return described(given, self.settings)
 
-    def submit(self, study: Study, who: str, priority: int = 0, extend: bool = False, action: str = "submit") -> str:
-        """Puts a study into the queue; its name. Raises UsageError, Busy while it is being trained."""
+    def submit(self, study: Study, who: str, priority: int = 0, extend: bool = False, action: str = "submit") -> Done:
+        """Puts a study into the queue, unless nothing is to be trained. Raises UsageError, Busy while it is trained."""
+        name = study.name
         if not extend:
             self._check_name(study)
+        if action == "submit" and self._is_finished(study):
+            return Done(name, f"study {name!r} is finished already; nothing to train")
         shown = {name: value for name, value in study.shown().items() if name not in OURS}
         given = {"kind": study.kind, "options": shown, "extend": extend}
         try:
-            self.store.submit(study.name, given, priority, who)
+            self.store.submit(name, given, priority, who)
         except LeaseHeld as error:
-            there = self.store.submissions().get(study.name)
+            there = self.store.submissions().get(name)
             if there is not None and there.open and there.given == given:
-                return study.name  # the same once more: it is being trained
+                return Done(name)  # the same once more: it is being trained
             raise Busy(f"{error}; cancel it, or wait for its end") from error
-        self._changed(who, action, study.name, given | {"priority": priority})
-        return study.name
+        self._changed(who, action, name, given | {"priority": priority})
+        return Done(name)
 
-    def extend(self, name: str, given: Mapping[str, Any], who: str, priority: int = 0) -> str:
+    def _is_finished(self, study: Study) -> bool:
+        """Whether a study that is there has all that it asks for."""
+        there, row = self.store.standing(study.name), growth.find(self.store, study.name)
+        if row is None or there is None or there.state != FINISHED or there.held:
+            return False
+        asked = {name: one.show(study.value(name)) for name, one in study.options().items() if name in ASKED}
+        if any(row.config.get(name, value if not value else None) != value for name, value in asked.items()):
+            return False
+        with suppress(Unreadable):
+            return stored_loop(row, self.store, self.settings.storage, self.settings.out).done
+        return False
+
+    def extend(self, name: str, given: Mapping[str, Any], who: str, priority: int = 0) -> Done:
         """Lets a stored search grow, and trains it on. Raises NoStudy, Busy and UsageError."""
         self.described(name)
-        wanted = self._checked({str(key).replace("-", "_"): value for key, value in given.items()})
+        wanted = checked({str(key).replace("-", "_"): value for key, value in given.items()}, self.settings)
         for fixed, value in (("name", name), ("kind", Search.kind)):
             if wanted.pop(fixed, value) != value:
                 raise UsageError(f"{fixed} cannot be changed by extend")
-        study = grown({**self._ways(name), **wanted, **_places(self.settings), "name": name, "data_dir": None})
+        study = grown({**self._ways(name), **wanted, **places(self.settings), "name": name, "data_dir": None})
         return self.submit(study, who, priority, extend=True, action="extend")
 
-    def resume(self, name: str, who: str, priority: int = 0) -> str:
+    def resume(self, name: str, who: str, priority: int = 0) -> Done:
         """Trains a study on that was cancelled, has failed or was left. Raises NoStudy, Busy and UsageError."""
         row, own = growth.find(self.store, name), self.settings
         study = self.study(name) if row is None else stored(name, own.storage, own.out, self._ways(name))
@@ -177,12 +226,15 @@ class Studies:
         extend = earlier is not None and bool(earlier.given.get("extend"))
         return self.submit(study, who, priority, extend, action="resume")
 
-    def cancel(self, name: str, who: str, deadline: float = DEADLINE) -> Standing:
+    def cancel(self, name: str, who: str, deadline: float = DEADLINE) -> Done:
         """Cancels a study; one whose process does not stop by itself is killed after the deadline, in seconds.
 
         Raises NoStudy, and Busy where there is nothing to cancel.
         """
         self.described(name)
+        before = self.store.standing(name)
+        if before is not None and before.state == CANCELLED and not before.held:
+            return Done(name, f"study {name!r} was cancelled already")
         there = self.store.cancel(name)
         if there is None or there.state not in (CANCELLING, CANCELLED):
             raise Busy(f"study {name!r} is {UNKNOWN if there is None else there.now}: there is nothing to cancel")
@@ -191,7 +243,7 @@ class Studies:
             self.store.close_submission(name)
         else:
             threading.Thread(target=self._enforce, args=(name, deadline), name="cancel", daemon=True).start()
-        return there
+        return Done(name)
 
     def _enforce(self, name: str, deadline: float) -> None:
         # It has ended in another way meanwhile, or is on another machine and stops when it looks into the ledger.
@@ -230,69 +282,3 @@ class Studies:
         given = None if earlier is None else earlier.given.get("options")
         known = {one for one, option in options().items() if not option.identifies} - {*OURS, "name"}
         return {one: value for one, value in given.items() if one in known} if isinstance(given, dict) else {}
-
-    def _checked(self, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Options of a client, without those that open places of this machine. Raises UsageError."""
-        for name in OURS:
-            if options.get(name) is not None:
-                raise UsageError(f"{name.replace('_', '-')} is the service's to say; leave it out")
-        checked = dict(options)
-        if (dataset := checked.get("dataset")) is not None:
-            checked["dataset"] = self._dataset(str(dataset))
-        for option in NAMING:
-            value = checked.get(option, "")
-            parts = value if isinstance(value, (list, dict)) else [value]  # of settings the keys name methods
-            if any(":" in str(part) for part in parts):
-                self._allow_modules(option, value)
-        if checked.get("pretrained") not in (None, "none", "imagenet"):
-            raise UsageError(f"pretrained must be none or imagenet here, got {brief(checked['pretrained'])}")
-        return checked
-
-    def _allow_modules(self, option: str, value: Any) -> None:
-        """Raises UsageError where this service was not started to allow code that a client names."""
-        if not self.settings.modules:
-            raise UsageError(
-                f"{option.replace('_', '-')} {brief(value)} runs code of this machine, which this service was not "
-                "started to allow (--allow-modules)"
-            )
-
-    def _dataset(self, dataset: str) -> str:
-        """A registered name as it is, folder:NAME below the roots, a module only where that is allowed."""
-        kind, colon, rest = dataset.partition(":")
-        if not colon:
-            with refused(UnknownDataset):  # before it is looked for among the folders of this machine
-                return load_definition(dataset).name
-        if kind != "folder":
-            self._allow_modules("dataset", dataset)
-            return dataset
-        for root in self.settings.roots:
-            with suppress(OSError, ValueError, RuntimeError):  # what cannot be a name, and links in a circle
-                place = (root / rest).resolve()
-                if place.is_relative_to(root.resolve()) and place.exists():
-                    return f"folder:{place}"
-        roots = ", ".join(str(root) for root in self.settings.roots) or "none"
-        raise UsageError(f"there is no {brief(rest)} below the folders of images of this service ({roots})")
-
-
-def of_submission(submission: Submission, settings: Settings) -> Study:
-    """The study of a submission, with this service's places. Raises UsageError."""
-    given = submission.given
-    if not isinstance(options := given.get("options"), dict):
-        raise UsageError(f"what was submitted as {submission.study!r} cannot be read; submit it again")
-    if options.get("search") is not None:  # which goes over the interval; a client could not have given both
-        options = {name: value for name, value in options.items() if name != "interval"}
-    kind = KINDS[one_of(given.get("kind", Search.kind), "kind", KINDS)]
-    placed = {**options, **_places(settings)}
-    # A search that grows keeps its folder of datasets.
-    return grown(placed | {"data_dir": None}) if given.get("extend") else build(kind, placed)
-
-
-def _places(settings: Settings) -> dict[str, Any]:
-    """Values of OURS."""
-    return {name: getattr(settings, name) for name in OURS}
-
-
-def priority(value: Any) -> int:
-    """A priority as it was given. Raises UsageError."""
-    low, high = PRIORITIES
-    return whole(0 if value is None else value, "priority", low=low, high=high)

@@ -215,7 +215,9 @@ def study_name(value: Any, name: str) -> str:
     text = str(value)
     # A leading dot would hide the folder, or be the one above.
     if not text or text.startswith(".") or not all(letter.isalnum() or letter in "._-" for letter in text):
-        raise UsageError(f"{name} must consist of letters, digits, '.', '_' and '-', got {value!r}")
+        raise UsageError(f"{name} must consist of letters, digits, '.', '_' and '-', got {brief(value)}")
+    if len(text) > limits.NAME:
+        raise UsageError(f"{name} must have at most {limits.NAME} characters, got {len(text)}: {brief(text)}")
     return text
 
 

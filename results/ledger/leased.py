@@ -273,6 +273,12 @@ class Leased(Access):
         with self._transaction("read") as connection:
             return queue.audited(connection, most, name)
 
+    @tried_again
+    def first_submitted(self) -> dict[str, float]:
+        """Returns study -> when it was submitted for the first time, in seconds since 1970."""
+        with self._transaction("read") as connection:
+            return queue.first_submitted(connection) if schema.audit.name in self._tables else {}
+
 
 def _tell(connection: Connection, name: str, state: str, reason: str = "") -> None:
     there = leases.standing(connection, name)

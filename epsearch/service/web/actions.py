@@ -3,14 +3,16 @@
 Forms can only GET and POST, so each is a POST below the page's own path.
 """
 
+from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import RedirectResponse, Response
 
 from epsearch.failures.errors import Unavailable, UsageError
+from epsearch.service.given import priority
 from epsearch.service.routes import Name, Service, who
-from epsearch.service.studies import NoStudy, priority
+from epsearch.service.studies import NoStudy
 from epsearch.service.tokens import COOKIE, SESSION_SECONDS
 from epsearch.service.web import forms
 from epsearch.service.web.rendering import rendered
@@ -45,7 +47,7 @@ def _new(pages: APIRouter, service: Service) -> None:
             if typed.get("do") == "plan":
                 words = in_words(planned(service, study))
                 return new_page(request, kind, typed, plan=words, planned=study.name)
-            name = service.studies.submit(study, who(request).name, priority(typed.get("priority")))
+            name = service.studies.submit(study, who(request).name, priority(typed.get("priority"))).name
         except (UsageError, Unavailable) as error:
             return new_page(request, kind, typed, 503 if isinstance(error, Unavailable) else 422, error=str(error))
         return RedirectResponse(f"/studies/{name}", status_code=303)
@@ -86,8 +88,10 @@ def change_page(request: Request, service: Service, name: str, typed: dict[str, 
     """The forms that extend and delete a study. Raises NoStudy."""
     code = int(more.pop("code", 200))
     own = {"error": "", "not_deleted": ""} | more
-    described, study = service.studies.described(name), service.studies.study(name)
-    fields = forms.of_growth(study, typed, str(own["error"])) if study.grows else []
+    described, fields = service.studies.described(name), []
+    with suppress(UsageError):  # what cannot be read can be deleted
+        study = service.studies.study(name)
+        fields = forms.of_growth(study, typed, str(own["error"])) if study.grows else []
     return rendered(request, "change.html", code, name=name, listed=described.listed, fields=fields, **own)
 
 

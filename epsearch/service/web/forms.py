@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import Request
 
 from epsearch.preparation.growth import GROWS
-from epsearch.service.studies import OURS
+from epsearch.service.given import OURS
 from epsearch.study.description import Study
 from epsearch.study.kinds import KINDS
 from epsearch.study.option import HELP_GROUPS, OF_METHODS, Option

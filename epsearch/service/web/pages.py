@@ -9,9 +9,11 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, Response
 
 from epsearch.failures.errors import UsageError
+from epsearch.findings.listing import fitting
 from epsearch.service import answers
+from epsearch.service.given import OURS
 from epsearch.service.routes import Name, Service, who
-from epsearch.service.studies import OURS, Described
+from epsearch.service.studies import STATES, Described
 from epsearch.service.web import actions
 from epsearch.service.web.figures import COLUMNS, MOST_MEMBERS, Showing
 from epsearch.service.web.logs import Logs
@@ -22,7 +24,6 @@ from epsearch.study.parsers import one_of
 from results.ledger.store import Store
 from results.ledger.writers.states import (
     CANCELLED,
-    CANCELLING,
     FAILED,
     FINISHED,
     INTERRUPTED,
@@ -34,7 +35,6 @@ from results.search import SearchResults
 from search_spaces.published.definition import definitions
 
 PER_PAGE = 50
-STATES = (QUEUED, RUNNING, CANCELLING, CANCELLED, FAILED, FINISHED, INTERRUPTED)
 ENDED = (CANCELLED, FAILED, FINISHED, INTERRUPTED)
 MOST_CHANGES = 200
 
@@ -60,7 +60,7 @@ def _lists(pages: APIRouter, service: Service) -> None:
         page: Annotated[int, Query(ge=1, le=10**6)] = 1,
     ) -> Response:
         every = studies.all()
-        found = answers.chosen(every, state, dataset, kind, search.strip())
+        found = fitting(every, state, dataset, kind, search.strip())
         part = found[(page - 1) * PER_PAGE : page * PER_PAGE]
         submitted = studies.store.submissions()
         wanted = {"state": state, "dataset": dataset, "kind": kind, "search": search}

@@ -31,8 +31,8 @@ def _work(arguments: list[str]) -> None:
     from epsearch.api import run
     from epsearch.failures.errors import Interrupted, TimeSpent, UsageError
     from epsearch.ledger.location import kept_within, ledger_url
+    from epsearch.service.given import of_submission
     from epsearch.service.settings import Settings
-    from epsearch.service.studies import of_submission
     from epsearch.service.work.telling import Telling
     from results.ledger.store import Store, StoreError
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from epsearch.events import Silent
 from epsearch.failures.lines import one_line
+from epsearch.loop.ahead import Plan
 from epsearch.study.description import Study
 from results.ledger.record import RunRecord
 
@@ -27,6 +28,10 @@ class Telling(Silent):
     def warning(self, line: str) -> None:
         """Prints it."""
         self.note(f"warning: {line}")
+
+    def plan(self, make: Callable[[], Plan]) -> None:
+        """Has it made, as a terminal would: until there is a speed, the time to go is that of the plan."""
+        make()
 
     def begin(self, study: Study, heading: str) -> None:
         """Prints it."""

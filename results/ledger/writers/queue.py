@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, Row, func, select
 
 from results.ledger import schema
 from results.ledger.database import insertion
@@ -135,6 +135,16 @@ def audited(connection: Connection, most: int, name: str | None = None) -> list[
     query = select(audit).order_by(audit.c.id.desc()).limit(most)
     rows = connection.execute(query if name is None else query.where(audit.c.study == name)).all()
     return [Audited(*row) for row in rows]
+
+
+def first_submitted(connection: Connection) -> dict[str, float]:
+    """Returns study -> when it was submitted for the first time since one of its name was deleted."""
+    gone = select(audit.c.study, func.max(audit.c.id).label("last")).where(audit.c.action == "delete")
+    before = gone.group_by(audit.c.study).subquery()
+    asked = select(audit.c.study, func.min(audit.c.time)).outerjoin(before, before.c.study == audit.c.study)
+    asked = asked.where(audit.c.action == "submit", audit.c.id > func.coalesce(before.c.last, 0))
+    rows = connection.execute(asked.group_by(audit.c.study)).all()
+    return {study: time for study, time in rows if isinstance(study, str) and schema.is_moment(time)}
 
 
 def _submission(row: Row[Any]) -> Submission:

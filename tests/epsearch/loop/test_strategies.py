@@ -271,6 +271,8 @@ class TestGrowth:
             ({"lr": 0.5}, "lr is"),
             ({"seeds": "1,2"}, "seeds can only grow at their end; got [1, 2], which were [0, 1]"),
             ({"search": "lr=0.1..1"}, "extend goes on searching epsilon, got lr"),
+            ({"repeats": 1}, "repeats can only grow; got 1, which were 2"),
+            ({"points": 3, "race": True}, "points can only grow; got 3, which were 4"),
         ],
     )
     def test_what_may_not_change(self, small_study, options, message):

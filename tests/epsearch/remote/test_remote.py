@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import httpx
 import pytest
 
-from epsearch.commands import remote
+from epsearch.arguments import SERVER
+from epsearch.events import Silent
 from epsearch.failures.errors import Unavailable, UsageError
-from epsearch.remote.client import SERVER, TOKEN, Client
+from epsearch.remote.client import TOKEN, Client
+from epsearch.remote.following import Followed
 from results.ledger.store import Store
 from tests.support import ledgers, service
 from tests.support.service import listening, with_a_finished_study
@@ -89,8 +93,8 @@ def test_a_study_is_submitted_followed_and_cancelled(served, epsearch, monkeypat
             store.cancel("mine")
             return followed(*arguments)
 
-        followed = remote._Followed.events
-        monkeypatch.setattr(remote._Followed, "events", looks)
+        followed = Followed.events
+        monkeypatch.setattr(Followed, "events", looks)
         answer = epsearch("run", *ledgers.ARGUMENTS, "--name", "mine")
         assert answer.status == 130
         assert answer.err.startswith("submitted mine; Ctrl-C ends the watching, not the study\nmine is queued\n")
@@ -104,6 +108,8 @@ def test_a_study_of_the_queue_is_cancelled(served, epsearch):
     with Client(remote_url()) as client:
         client.post("/studies", service.STUDY | {"name": "waits"})
     answer = epsearch("cancel", "waits", "--json")
+    again = epsearch("cancel", "waits")
+    assert again.status == 0 and again.out == "study 'waits' was cancelled already\n"
     assert answer.status == 0 and answer.json == {"name": "waits", "state": "cancelled"}
     assert epsearch("watch", "waits").status == 1
 
@@ -126,6 +132,8 @@ def test_a_study_from_here_to_its_report(tmp_path, monkeypatch, epsearch):
         assert grown.status == 0 and "mine is running" in grown.err
     same = epsearch(*arguments, "--out", "near")
     assert there.out.partition("report  ")[0] == same.out.partition("report  ")[0]
+    trained = re.search(r"\d+ members trained, \d+ from the ledger", " ".join(same.out.split()))[0]
+    assert trained in " ".join(there.out.split()) and not trained.startswith("0")
     assert (tmp_path / "far" / "mine" / "report.html").is_file()
 
 
@@ -136,13 +144,132 @@ def test_a_token_is_sent_and_never_shown(monkeypatch):
         asked.append(request)
         return httpx.Response(401, json={"detail": "a token is needed"})
 
-    monkeypatch.setenv(TOKEN, "the-secret-of-ann")
-    with (
-        Client("http://there:1/", transport=httpx.MockTransport(answer)) as client,
-        pytest.raises(UsageError, match=r"^http://there:1 wants a token; EPSEARCH_TOKEN names it") as refused,
+    for secret, line in (
+        ("the-secret-of-ann", r"^http://there:1 does not know the token in EPSEARCH_TOKEN; "),
+        ("", "^http://there:1 wants a token; set EPSEARCH_TOKEN to yours$"),
     ):
+        monkeypatch.setenv(TOKEN, secret)
+        with (
+            Client("http://there:1/", transport=httpx.MockTransport(answer)) as client,
+            pytest.raises(UsageError, match=line) as refused,
+        ):
+            client.get("/studies")
+        assert "secret-of" not in str(refused.value)
+    assert [one.headers.get("authorization") for one in asked] == ["Bearer the-secret-of-ann", None]
+
+
+def test_an_address_as_a_browser_shows_it_is_that_of_the_service():
+    asked = []
+
+    def answer(request):
+        asked.append(str(request.url))
+        return httpx.Response(200, json={})
+
+    with Client("http://there:1/studies/first#log", transport=httpx.MockTransport(answer)) as client:
         client.get("/studies")
-    assert asked[0].headers["authorization"] == "Bearer the-secret-of-ann" and "secret-of" not in str(refused.value)
+    assert asked == ["http://there:1/api/v1/studies"]
+
+
+def test_a_service_that_goes_away_is_waited_for_with_one_line():
+    standing = {"state": "running", "reason": "", "summary": "round 1", "waits": False, "event": 3}
+    coming = [standing, None, None, standing]
+
+    def answer(request):
+        if (now := coming.pop(0)) is None:
+            raise httpx.ConnectError("connection refused")
+        return httpx.Response(200, json=now)
+
+    heard = Heard()
+    with Client("http://there:1", transport=httpx.MockTransport(answer)) as client:
+        study = Followed(client, "mine", heard, pause=0.0)
+        assert [study.look().state for _ in range(2)] == ["running", "running"]
+    assert heard.warnings == [
+        "the service http://there:1 does not answer: connection refused; trying again for up to 300 s"
+    ]
+    assert heard.notes == ["http://there:1 answers again"] and not coming
+
+
+def test_a_service_that_never_answered_is_not_waited_for():
+    def answer(request):
+        raise httpx.ConnectError("connection refused")
+
+    with (
+        Client("http://there:1", transport=httpx.MockTransport(answer)) as client,
+        pytest.raises(Unavailable, match="does not answer"),
+    ):
+        Followed(client, "mine", Heard(), pause=0.0).look()
+
+
+class Heard(Silent):
+    """A listener that keeps lines."""
+
+    def __init__(self):
+        self.notes, self.warnings = [], []
+
+    def note(self, line):
+        self.notes.append(line)
+
+    def warning(self, line):
+        self.warnings.append(line)
+
+
+def test_a_study_is_deleted_there_by_somebody_who_is_sure(served, epsearch):
+    alone = epsearch("delete", ledgers.NAME)
+    assert alone.status == 2 and "without a terminal, --yes says so" in alone.err
+    assert f"delete study {ledgers.NAME}, which is finished at http://" in alone.err
+    here = epsearch("delete", ledgers.NAME, "--yes", "--storage", "sqlite:///x")
+    assert here.status == 2 and "--storage is not of a service" in here.err
+    gone = epsearch("delete", ledgers.NAME, "--yes", "--json")
+    assert gone.status == 0 and gone.json["name"] == ledgers.NAME and gone.json["members"] > 0
+    assert epsearch("list", "--json").json == []
+
+
+def test_a_study_is_planned_there(served, epsearch, monkeypatch):
+    from epsearch.service import routes
+
+    asked = []
+
+    def planned(study, environment):
+        asked.append(study)
+        return {"study": study.name, "words": {"members": "12 to train"}}
+
+    monkeypatch.setattr(routes, "plan", planned)
+    answer = epsearch("plan", *ledgers.ARGUMENTS, "--name", "mine")
+    assert answer.status == 0 and "12 to train" in answer.out and asked[0].name == "mine"
+    assert epsearch("plan", "--name", "mine", "--json").json["study"] == "mine"
+    assert epsearch("plan", "--name", "mine", "--extend").err.endswith("leave out --extend\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["clean", "--older-than", "1d"], ["verify"], ["import", "x.zip"], ["db", "upgrade"]],
+    ids=lambda words: words[0],
+)
+def test_what_a_service_does_not_do_changes_no_ledger_here_by_mistake(epsearch, monkeypatch, arguments):
+    monkeypatch.setenv(SERVER, "http://there:1")
+    refused = epsearch(*arguments)
+    words = " ".join(one for one in arguments[:2] if one.isalpha() and one != "x")
+    line = f"epsearch: epsearch {words} works on a ledger of this machine, not on that of EPSEARCH_SERVER; --out or "
+    assert refused.status == 2 and refused.err.startswith(line) and refused.err.count("\n") == 1
+    named = epsearch(*arguments, "--out", "runs")
+    assert "EPSEARCH_SERVER" not in named.err
+
+
+def test_what_only_reads_a_ledger_here_says_so(epsearch, monkeypatch):
+    monkeypatch.setenv(SERVER, "http://there:1")
+    for arguments in (["export", "mine", "x.zip"], ["publish", "mine", "--to", "tensorboard", "x"]):
+        answer = epsearch(*arguments)
+        said, failed = answer.err.splitlines()
+        assert said == (
+            f"epsearch: epsearch {arguments[0]} works on a ledger of this machine, not on that of EPSEARCH_SERVER"
+        )
+        assert "no ledger" in failed
+
+
+def test_a_study_that_is_finished_is_not_trained_again(served, epsearch):
+    answer = epsearch("run", *ledgers.ARGUMENTS, "--name", ledgers.NAME, "--out", "far")
+    assert answer.status == 0 and answer.err == f"study '{ledgers.NAME}' is finished already; nothing to train\n"
+    assert "report  far/" in answer.out
 
 
 @pytest.mark.parametrize(

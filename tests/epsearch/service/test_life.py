@@ -9,7 +9,7 @@ import re
 import pandas as pd
 import pytest
 
-from epsearch.service import studies as of_studies
+from epsearch.service import given as of_clients
 from epsearch.service.reporting import policy
 from epsearch.service.work.job import main as job
 from tests.support import ledgers
@@ -44,10 +44,105 @@ def test_lists_are_filtered_and_paged(client):
     def names(**query):
         return [one["name"] for one in get(client, "studies", **query).json()["studies"]]
 
-    assert names(state="queued") == ["waiting"] and names(state="nothing") == names(kind="compare") == []
+    assert names(state="queued") == ["waiting"] and names(state="failed") == names(kind="compare") == []
     assert names(dataset="permuted_digits", search="AIT") == ["waiting"] and names(search="") == names()
     assert names(per_page=2) + names(per_page=2, page=2) == names() and names(page=9) == []
     assert names(kind="run") == names()
+
+
+@pytest.mark.parametrize(
+    ("path", "line"),
+    [
+        ("studies?state=runing", "no state 'runing'; known: queued, running, "),
+        ("studies?kind=search", "no kind 'search'; known: run, compare, memory"),
+        (
+            "studies?stat=running",
+            "no query parameter 'stat'; known: state, dataset, kind, search, page, per_page; did ",
+        ),
+        ("studies?page=x", "page must be a valid integer, unable to parse string as an integer, got 'x'"),
+        (f"studies/{NAME}?page=1", "no query parameter 'page'; there is none"),
+        ("compare?study=a", "study must "),
+    ],
+)
+def test_a_question_that_no_route_understands_is_told_what_is(client, path, line):
+    answer = client.get(f"{API}/{path}")
+    assert answer.status_code == 422 and answer.json()["detail"].startswith(line), answer.text
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "line"),
+    [
+        (b'{"kind": "run"}', {}, 'the body must be a JSON object like {"kind": "run"}, sent with Content-Type: '),
+        (b"[1]", {"content-type": "application/json"}, "the body must be a JSON object"),
+        (b"", {"content-type": "application/json"}, "the body must be a JSON object"),
+        (b'{"kind" "run"}', {"content-type": "application/json"}, "the body must be JSON, and is none at character 8"),
+        (
+            b'{"kind": "search"}',
+            {"content-type": "application/json"},
+            "no kind 'search'; known: run, compare, memory; ",
+        ),
+    ],
+)
+def test_a_body_that_cannot_be_read_is_refused_in_words(client, body, headers, line):
+    answer = client.post(f"{API}/studies", content=body, headers=headers)
+    assert answer.status_code == 422 and answer.json()["detail"].startswith(line), answer.text
+
+
+def test_state_and_detail_never_contradict_each_other(tmp_path):
+    """Of a study that was finished, and is in the queue again."""
+    with asked(with_a_finished_study(tmp_path / "runs")) as client:
+
+        def said():
+            one = get(client, "studies").json()["studies"][0]
+            assert get(client, f"studies/{NAME}").json()["state"] == one["state"]
+            return one["state"], one["detail"], one["status"]
+
+        assert said() == ("finished", "", "finished")
+        created = get(client, f"studies/{NAME}").json()["created"]
+        assert client.post(f"{API}/studies/{NAME}/extend", json={"seeds": 3}).status_code == 200
+        assert said() == ("queued", "it was finished before", "queued: it was finished before")
+        assert get(client, f"studies/{NAME}").json()["created"] == created
+
+
+def test_a_study_of_the_queue_says_its_place_and_keeps_the_time_of_its_first_submission(tmp_path):
+    with asked(settings(tmp_path / "runs")) as client:
+        for name in ("one", "two", "three"):
+            client.post(f"{API}/studies", json=STUDY | {"name": name})
+
+        def shown(name):
+            return get(client, f"studies/{name}").json()
+
+        assert [(shown(name)["place"], shown(name)["ahead"]) for name in ("one", "three")] == [
+            (1, []),
+            (3, ["one", "two"]),
+        ]
+        created = shown("one")["created"]
+        client.post(f"{API}/studies/one/cancel")
+        assert shown("one")["place"] is None
+        client.post(f"{API}/studies/one/resume")
+        assert shown("one")["created"] == created and shown("one")["place"] == 3
+        client.delete(f"{API}/studies/one", params={"confirm": "one"})
+        client.post(f"{API}/studies", json=STUDY | {"name": "one"})
+        assert shown("one")["created"] > created, "another study of that name"
+
+
+def test_a_name_that_was_given_before_it_was_too_long_can_be_cancelled_and_deleted(tmp_path):
+    long = "n" * 300
+    with asked(settings(tmp_path / "runs")) as client:
+        refused = client.post(f"{API}/studies", json=STUDY | {"name": long})
+        assert refused.status_code == 422 and "name must have at most 100 characters, got 300" in refused.text
+        store = client.app.state.service.studies.store
+        store.submit(long, {"kind": "run", "options": STUDY | {"name": long}})
+        assert client.post(f"{API}/studies/{long}/cancel").json()["state"] == "cancelled"
+        page = client.get(f"/studies/{long}/change", headers={"accept": "text/html"})
+        assert page.status_code == 200 and f"Delete {long}" in page.text
+        assert client.delete(f"{API}/studies/{long}", params={"confirm": long}).status_code == 200
+        assert get(client, "studies").json()["total"] == 0
+
+
+def test_a_folder_cannot_be_named_where_none_was_given(client):
+    answer = client.post(f"{API}/studies", json={"dataset": "folder:birds"})
+    assert answer.status_code == 422 and answer.json()["detail"].endswith("this service was started without --images")
 
 
 def test_one_study_is_shown_with_what_it_found(client, epsearch):
@@ -55,7 +150,7 @@ def test_one_study_is_shown_with_what_it_found(client, epsearch):
     assert shown["state"] == "finished" and shown["members"] == get(client, "ledger").json()["runs"] > 0
     assert shown["chosen"]["epsilon"] >= 0 and 0 < shown["score"] < 1 and shown["answer"] and shown["verdict"]["text"]
     assert shown["priority"] is shown["submitter"] is shown["progress"] is None
-    assert not {*of_studies.OURS} & {*shown["config"]} and shown["config"]["points"] == 3
+    assert not {*of_clients.OURS} & {*shown["config"]} and shown["config"]["points"] == 3
     waiting = get(client, "studies/waiting").json()
     assert (waiting["state"], waiting["members"], waiting["found"], waiting["priority"]) == ("queued", 0, "–", 0)
     assert waiting["submitter"] == "" and waiting["config"]["points"] == 3
@@ -210,7 +305,8 @@ def test_a_whole_life(tmp_path, monkeypatch):
         assert (submitted.status_code, submitted.json()["state"], submitted.json()["priority"]) == (201, "queued", 3)
         assert client.post(f"{API}/studies", json=study).status_code == 201, "once more is the same"
         assert post("mine/cancel")["state"] == "cancelled"
-        assert post("mine/cancel")["state"] == "cancelled", "once more changes nothing"
+        more = post("mine/cancel")
+        assert (more["state"], more["note"]) == ("cancelled", "study 'mine' was cancelled already")
         assert post("mine/resume", priority=-2)["state"] == "queued" and now()["priority"] == -2
         assert work() == 0 and now()["state"] == "finished" and now()["members"] > 0
         trained = now()["members"]
@@ -219,8 +315,9 @@ def test_a_whole_life(tmp_path, monkeypatch):
         assert [one["id"] for one in log] == sorted(one["id"] for one in log)
         assert get(client, "studies/mine/log", after=log[2]["id"], most=2).json() == log[3:5]
         assert client.post(f"{API}/studies/mine/cancel").status_code == 409, "it has ended"
-        assert client.post(f"{API}/studies", json=study).json()["state"] == "queued"
-        assert work() == 0 and now()["members"] == trained, "nothing is trained twice"
+        again = client.post(f"{API}/studies", json=study)
+        assert (again.status_code, again.json()["state"]) == (200, "finished"), "nothing is trained twice"
+        assert again.json()["note"] == "study 'mine' is finished already; nothing to train"
 
         wrong = client.post(f"{API}/studies/mine/extend", json={"lr": 0.5})
         assert wrong.status_code == 422, wrong.text
@@ -248,7 +345,7 @@ def test_a_whole_life(tmp_path, monkeypatch):
         assert (own.out / "mine" / "report.html").exists(), "reports stay"
 
         audit = [(one["action"], one["study"]) for one in reversed(get(client, "audit").json())]
-        actions = ["submit", "submit", "cancel", "cancel", "resume", "submit", "extend", "resume", "submit", "delete"]
+        actions = ["submit", "submit", "cancel", "resume", "extend", "resume", "submit", "delete"]
         assert [action for action, _ in audit] == actions
         assert json.loads(get(client, "audit", most=1).json()[0]["detail"]) == {"members": members}
 

@@ -17,10 +17,10 @@ def test_the_same_study_once_more_is_the_one_that_is_being_trained(tmp_path):
     with Store.open(own.storage) as store, Store.open(own.storage) as far:
         studies = Studies(own, store)
         study = studies.build(service.STUDY | {"name": "mine"})
-        assert studies.submit(study, "ann") == "mine" and store.standing("mine").state == QUEUED
+        assert studies.submit(study, "ann") == ("mine", "") and store.standing("mine").state == QUEUED
         far.acquire("mine", FAR)
         before = store.submissions()["mine"]
-        assert studies.submit(study, "ben") == "mine"
+        assert studies.submit(study, "ben") == ("mine", "")
         assert store.submissions()["mine"] == before and store.standing("mine").state == RUNNING
         with pytest.raises(Busy, match=r"^study 'mine' is being trained by .*; cancel it, or wait for its end$"):
             studies.submit(studies.build(service.STUDY | {"name": "mine", "points": 7}), "ben")

@@ -96,6 +96,7 @@ def test_dataset_names_may_be_written_in_many_ways(name):
         ({"address": ":6379"}, "address must be local, auto or HOST:PORT, got ':6379'"),
         ({"task_timeout": 0}, "task-timeout must be >= 1, got 0"),
         ({"trigger": "zer"}, "no trigger 'zer'; known: zero, epsilon; did you mean 'zero'?"),
+        ({"name": "n" * 101}, "name must have at most 100 characters, got 101: 'nnn"),
         ({"name": "a/b"}, "name must consist of letters, digits, '.', '_' and '-', got 'a/b'"),
     ],
 )
