@@ -22,6 +22,7 @@ from results.metrics import average_accuracy
 from results.points import Point, group, point_of, point_text
 from results.search import Evaluated, Race, SearchResults, SearchRound, Trainer
 from search_spaces.space import Parameter
+from search_spaces.strategy import Round
 
 
 def search_results(loop: SearchLoop, facts: Mapping[str, str], waiting: Patience | None = None) -> SearchResults:
@@ -41,14 +42,14 @@ def search_results(loop: SearchLoop, facts: Mapping[str, str], waiting: Patience
 
 
 def search_so_far(loop: SearchLoop, waiting: Patience | None = None) -> SearchResults | None:
-    """The same also while the first round is open, for figures that grow; None before the first member.
+    """The same with the rounds that are open, for figures that grow; None before the first member.
 
-    What is chosen is then the point that leads by the members that are there: no verdict may stand on it.
+    While the first one is, the point that leads by the members that are there is chosen. No verdict may stand on it.
     """
     best = loop.best
     if best is not None:
-        return _results(loop, best.point, best.value, {}, waiting)
-    names, records = loop.study.space.names, loop.search_records()  # also those of the round that is open
+        return _so_far(loop, best.point, best.value, waiting)
+    names, records = loop.study.space.names, loop.search_records()
     members = group(records, names, (point for one in loop.rounds() for point in one.points))
     means = {
         point: float(np.mean([average_accuracy(record.accuracies) for record in there]))
@@ -58,25 +59,38 @@ def search_so_far(loop: SearchLoop, waiting: Patience | None = None) -> SearchRe
     if not means:
         return None
     leading = max(means, key=means.__getitem__)
-    return replace(_results(loop, leading, means[leading], {}, waiting), search=records)
+    return _so_far(loop, leading, means[leading], waiting)
 
 
-def _of_finished_rounds(loop: SearchLoop) -> tuple[RunRecord, ...]:
-    """The members of the search, without those of rounds that are open: their seeds are not all there.
+def _so_far(loop: SearchLoop, chosen: Point, score: float, waiting: Patience | None) -> SearchResults:
+    """With the rounds that are open and their members."""
+    rounds = tuple(map(_shown, loop.rounds()))
+    return replace(_results(loop, chosen, score, {}, waiting), rounds=rounds, search=loop.search_records())
 
-    A verdict over points of which some have a seed more would change with each member that comes in.
-    """
-    names, records, known = loop.study.space.names, loop.search_records(), set[str]()
-    for one in (loop, *loop.earlier):
-        finished = {point: () for done in one.strategy.rounds for point in done.points}
-        known |= {record.key for own in group(one.search_records(), names, finished).values() for record in own}
+
+def _finished_rounds(loop: SearchLoop) -> tuple[SearchRound, ...]:
+    """The rounds whose members are all there: of others, some points have a seed more, and each member changes them."""
+    open_ones = {one.strategy.rounds[-1].points for one in (loop, *loop.earlier) if not one.strategy.done}
+    finished = [_shown(one) for one in loop.rounds() if one.points not in open_ones]
+    return tuple(replace(one, number=number) for number, one in enumerate(finished, start=1))
+
+
+def _shown(one: Round) -> SearchRound:
+    return SearchRound(one.number, one.points, one.scores, one.span, one.winners, one.note)
+
+
+def _of_rounds(loop: SearchLoop, rounds: Sequence[SearchRound]) -> tuple[RunRecord, ...]:
+    """The members of the search that belong to some of its rounds, in their order."""
+    points = dict.fromkeys(point for one in rounds for point in one.points)
+    records = loop.search_records()
+    known = {record.key for own in group(records, loop.study.space.names, points).values() for record in own}
     return tuple(record for record in records if record.key in known)
 
 
 def _results(
     loop: SearchLoop, chosen: Point, score: float, facts: Mapping[str, str], waiting: Patience | None
 ) -> SearchResults:
-    study, space = loop.study, loop.study.space
+    study, space, rounds = loop.study, loop.study.space, _finished_rounds(loop)
     searched = zip(*(one.study.space.parameters for one in (*loop.earlier, loop)), strict=True)
     return SearchResults(
         name=study.name,
@@ -92,10 +106,8 @@ def _results(
         domain=tuple(map(_hull, searched)),
         seeds=study.seeds,
         eval_seeds=study.final_seeds,
-        rounds=tuple(
-            SearchRound(one.number, one.points, one.scores, one.span, one.winners, one.note) for one in loop.rounds()
-        ),
-        search=_of_finished_rounds(loop),
+        rounds=rounds,
+        search=_of_rounds(loop, rounds),
         evaluation=loop.evaluation_records(),
         config=study.shown(),
         facts=facts,

@@ -22,7 +22,7 @@ from epsearch.service.found import Findings
 from epsearch.service.metrics import Metrics
 from epsearch.service.reporting import Reporter
 from epsearch.service.routes import Service, routes
-from epsearch.service.safety import Guard
+from epsearch.service.safety import API_PAGE, Forbidden, Guard
 from epsearch.service.settings import IDLE_SECONDS, MOST_CONNECTIONS, Settings, check
 from epsearch.service.streams import Streams
 from epsearch.service.studies import Busy, NoStudy, Studies
@@ -130,6 +130,7 @@ def _listening(settings: Settings) -> socket.socket:
 def _answer_errors(app: FastAPI, settings: Settings) -> Callable[[Exception], Response]:
     """Whatever is raised becomes one line, for programs as JSON and for people as a page; the answer to a bug."""
     statuses: dict[type[Exception], int] = {
+        Forbidden: 403,
         NoStudy: 404,
         Busy: 409,
         UsageError: 422,
@@ -176,6 +177,7 @@ def _in_words(wrong: Mapping[str, Any]) -> str:
 
 
 def _refusal(request: Request, status: int, why: str) -> Response:
-    if request.url.path.startswith("/api/") or "text/html" not in request.headers.get("accept", ""):
+    program = request.url.path.startswith("/api/") and request.url.path != API_PAGE
+    if program or "text/html" not in request.headers.get("accept", ""):
         return JSONResponse({"detail": why}, status)
     return rendering.refusal(request, status, why)

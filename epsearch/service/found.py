@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from epsearch.failures.errors import UsageError
-from epsearch.findings.reports import REPORTS, AnyResults, Groups
+from epsearch.findings.reports import REPORTS, AnyResults, Groups, Reporting
 from epsearch.findings.search import search_so_far
 from epsearch.loop.base import Loop
 from epsearch.preparation import growth
 from epsearch.service.settings import Settings
 from epsearch.session.session import stored_loop
 from epsearch.study.kinds import Search
+from results.figures.parameter_drawing import ParameterCurve
 from results.ledger.record import RunRecord
 from results.ledger.store import Store, StudyRow
 
@@ -109,11 +110,26 @@ class Findings:
 
 
 def _figures(loop: Loop, results: AnyResults | None) -> Mapping[str, Any]:
-    shown: AnyResults | None = results
-    if loop.study.kind == Search.kind and results is None:
-        shown = search_so_far(loop)  # type: ignore[arg-type]
+    """Those of its report; of a search also with the members of the round that is open."""
+    reports = REPORTS[loop.study.kind]
+    if loop.study.kind != Search.kind:
+        return _drawable(reports, results)
+    growing = _drawable(reports, search_so_far(loop))  # type: ignore[arg-type]
+    if loop.done:
+        return growing
+    # Where the best may lie is said of finished rounds alone.
+    finished = _drawable(reports, results)
+    return {
+        name: (module, numbers._replace(peak=finished[name][1].peak if name in finished else None))
+        if isinstance(numbers, ParameterCurve)
+        else (module, numbers)
+        for name, (module, numbers) in growing.items()
+    }
+
+
+def _drawable(reports: Reporting, results: AnyResults | None) -> Mapping[str, Any]:
     figures: Mapping[str, Any] = {}
-    if shown is not None and [*REPORTS[loop.study.kind].records(shown)]:
+    if results is not None and [*reports.records(results)]:
         with suppress(ValueError):  # too little for statistics, which say so
-            figures = REPORTS[loop.study.kind].figures(shown)
+            figures = reports.figures(results)
     return figures

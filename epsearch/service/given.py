@@ -11,12 +11,15 @@ from epsearch.api import grown
 from epsearch.failures.errors import UsageError, brief, refused
 from epsearch.plugins.kinds import NAMING
 from epsearch.preparation.build import build
+from epsearch.preparation.data import open_evaluation
 from epsearch.service.settings import Settings
 from epsearch.study.description import Study
 from epsearch.study.kinds import KINDS, Search
+from epsearch.study.limits import LARGE
 from epsearch.study.parsers import one_of, whole
 from results.ledger.writers.queue import Submission
 from search_spaces.published.definition import UnknownDataset, load_definition
+from trainers.streams import present
 
 OURS = ("out", "storage", "data_dir", "checkpoints", "address")
 """Options that say where things are: a client's would open places of this machine."""
@@ -79,6 +82,17 @@ def _dataset(dataset: str, settings: Settings) -> str:
         raise UsageError(f"dataset {brief(dataset)} names a folder, and this service was started without --images")
     roots = ", ".join(str(root) for root in settings.roots)
     raise UsageError(f"there is no {brief(rest)} below the folders of images of this service (--images {roots})")
+
+
+def check_data(study: Study) -> None:
+    """Raises UsageError for what does not fit the data, where those are there and can be looked at in a moment.
+
+    Other studies fail when their process looks: images are decoded first, data that are missing are downloaded.
+    """
+    tasks = len(study.all_seeds) * study.tasks
+    named = ":" not in study.dataset and load_definition(study.dataset).image_size is None
+    if named and tasks <= LARGE and present(study.dataset, study.data_dir):
+        open_evaluation(study)
 
 
 def of_submission(submission: Submission, settings: Settings) -> Study:

@@ -21,6 +21,8 @@ from epsearch.service.tokens import COOKIE, EVERYBODY, Token
 SAFE = ("GET", "HEAD", "OPTIONS")
 OPEN = ("/health", "/ready", "/sign-in", "/static/")
 """Paths, or their beginnings, for which nobody need have a token."""
+API_PAGE = "/api/v1"
+"""Below it are programs; the page itself says how they ask."""
 READS = ("/sign-out",)
 """Paths of unsafe methods for which a token that reads is enough."""
 POLICY = (
@@ -84,8 +86,9 @@ class Guard:
         if not _opened(path):
             if token is None:
                 return _unknown(scope, headers)
-            if unsafe and not token.writes and path not in READS:
-                return _refused(403, f"the token {token.name!r} may only read")
+            # A page's own form is refused by its route, as a page with what was typed: see `writing`.
+            if unsafe and not token.writes and path not in READS and not _for_people(path, headers):
+                return _refused(403, str(Forbidden(token)))
         length = headers.get("content-length", "0")
         if not (length.isascii() and length.isdigit()) or int(length[:20]) > LARGEST_BODY:
             return _refused(413, TOO_LARGE)
@@ -101,6 +104,20 @@ class Guard:
             return tokens.of_secret(secret.strip()), False
         cookie = _cookies(headers).get(COOKIE)
         return (None if cookie is None else tokens.of_session(cookie)), cookie is not None
+
+
+class Forbidden(UsageError):
+    """A token that may only read was to change something."""
+
+    def __init__(self, token: Token) -> None:
+        super().__init__(f"the token {token.name!r} may only read")
+
+
+def writing(request: Request) -> None:
+    """Raises Forbidden for a request that changes something, by somebody who may only read."""
+    token: Token | None = request.scope.get("state", {}).get("token")
+    if request.method not in SAFE and request.url.path not in READS and token is not None and not token.writes:
+        raise Forbidden(token)
 
 
 def only_known(request: Request) -> None:
@@ -128,7 +145,7 @@ def _foreign(headers: Headers, by_cookie: bool) -> str:
 
 def _unknown(scope: Scope, headers: Headers) -> Response:
     """To somebody without a token that is known: a page to sign in, or a line for programs."""
-    if scope["method"] == "GET" and not _for_programs(scope["path"]) and "text/html" in headers.get("accept", ""):
+    if scope["method"] == "GET" and _for_people(scope["path"], headers):
         query = scope["query_string"].decode("latin-1")
         back = scope["path"] + (f"?{query}" if query else "")
         return RedirectResponse(f"/sign-in?next={quote(back, safe='')}", status_code=303)
@@ -136,8 +153,10 @@ def _unknown(scope: Scope, headers: Headers) -> Response:
     return _refused(401, wanted, {"WWW-Authenticate": "Bearer"})
 
 
-def _for_programs(path: str) -> bool:
-    return path.startswith("/api/") or path == "/metrics"
+def _for_people(path: str, headers: Headers) -> bool:
+    """Whether a browser has asked for a page."""
+    programs = (path.startswith("/api/") and path != API_PAGE) or path == "/metrics"
+    return not programs and "text/html" in headers.get("accept", "")
 
 
 def _opened(path: str) -> bool:

@@ -19,7 +19,7 @@ from epsearch.failures.errors import Unavailable, UsageError, brief, unknown
 from epsearch.findings.listing import UNKNOWN, Listed, listed
 from epsearch.ledger.damage import Unreadable
 from epsearch.preparation import growth
-from epsearch.service.given import OURS, checked, described, of_submission, places
+from epsearch.service.given import OURS, check_data, checked, described, of_submission, places
 from epsearch.service.settings import Settings
 from epsearch.session.session import stored_loop
 from epsearch.study.description import Study
@@ -64,6 +64,8 @@ class Described(NamedTuple):
     """None for one that was not submitted to a service."""
     progress: Mapping[str, Any] | None
     """The last one that was told, as `events.Progress` has it; None where nobody trains it."""
+    told: float = 0.0
+    """When that was: seconds since 1970."""
 
 
 class Place(NamedTuple):
@@ -132,8 +134,10 @@ class Studies:
             raise NoStudy(unknown("study", brief(name).strip("'"), known(self.store)))
         there = self.store.standing(name)
         told = self.store.newest_event(name, "progress") if there is not None and there.held else None
-        progress = None if there is None or told is None or told.token != there.token else told.data
-        return Described(line, there, self.store.submissions().get(name), progress)
+        submission = self.store.submissions().get(name)
+        if there is None or told is None or told.token != there.token:
+            return Described(line, there, submission, None)
+        return Described(line, there, submission, told.data, told.time)
 
     def standing(self, name: str) -> Stands:
         """How one stands. Raises NoStudy."""
@@ -184,6 +188,7 @@ class Studies:
             self._check_name(study)
         if action == "submit" and self._is_finished(study):
             return Done(name, f"study {name!r} is finished already; nothing to train")
+        check_data(study)
         shown = {name: value for name, value in study.shown().items() if name not in OURS}
         given = {"kind": study.kind, "options": shown, "extend": extend}
         try:

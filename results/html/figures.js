@@ -112,10 +112,12 @@ cannot unpack, the data tables of the figures stay open in their place. */
     NARROW.addEventListener("change", draw);
   }).catch(function () { document.documentElement.classList.add("undrawn"); });
 
-  /* Whether a table goes on at either side, which most devices show only while it is scrolled. */
+  /* Whether a table goes on at any side, which most devices show only while it is scrolled. */
   function look(region) {
     region.classList.toggle("left", region.scrollLeft > 1);
     region.classList.toggle("right", region.scrollLeft + region.clientWidth < region.scrollWidth - 1);
+    region.classList.toggle("above", region.scrollTop > 1);
+    region.classList.toggle("below", region.scrollTop + region.clientHeight < region.scrollHeight - 1);
   }
   var resized = new ResizeObserver(function (entries) { entries.forEach(function (entry) { look(entry.target); }); });
   function watch() {

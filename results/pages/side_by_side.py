@@ -126,7 +126,7 @@ def _cells(label: str, study: SearchResults, row: pd.Series) -> tuple[Cell, ...]
 def _page(studies: Sequence[SearchResults], sheet: Sheet, notes: Sequence[str], drawings: Figures) -> str:
     heading, lead, body = _shown(studies, sheet, notes, drawings)
     names = ", ".join(s.name for s in studies)
-    return page.page(heading, names, heading, lead, body, "Comparison of strategies ·")
+    return page.page(heading, names, heading, lead, body, f"Comparison of {_nouns(studies)} ·")
 
 
 def _shown(studies: Sequence[SearchResults], sheet: Sheet, notes: Sequence[str], drawings: Figures) -> Shown:
@@ -146,9 +146,13 @@ def _shown(studies: Sequence[SearchResults], sheet: Sheet, notes: Sequence[str],
     # Searches of different hyperparameters, or methods, on one stream can be compared, too.
     what = wording.searched(first) if len({s.parameters for s in studies}) == 1 else "Hyperparameters"
     methods = " and ".join(dict.fromkeys(method_label(s.method) for s in studies))
-    heading = f"{wording.heading(what)} for {methods} on {dataset_label(first.dataset)}: strategies compared"
+    heading = f"{wording.heading(what)} for {methods} on {dataset_label(first.dataset)}: {_nouns(studies)} compared"
     lead = f"{count_text(len(studies), 'search')}, scored by A_T on the {STREAM_LABELS[first.score_on]}."
     return Shown(heading, lead, "\n".join(body))
+
+
+def _nouns(studies: Sequence[SearchResults]) -> str:
+    return "strategies" if len({s.strategy for s in studies}) > 1 else "searches"
 
 
 def _warnings(studies: Sequence[SearchResults]) -> list[str]:

@@ -29,14 +29,14 @@ MOST_LISTED = 6
 """Points that are listed by name; of the others only the number is given."""
 
 
-def answer(results: SearchResults) -> str:
+def answer(results: SearchResults, judged: bool = True) -> str:
     """Returns paragraphs of plain text with blank lines between.
 
     The choice with the verdict on it; the comparison with the baseline; the evaluation; and what else bears on how far
-    to trust the choice.
+    to trust the choice. judged: whether the verdict is in it, which may stand beside it.
     """
     verdict = trust(results).verdict
-    first = (_choice(results), verdict.text, verdict.advice)
+    first = (_choice(results), verdict.text * judged, verdict.advice * judged)
     last = (_share(results), _at_the_end(results), _diverged(results))
     parts = (_joined(first), _against_baseline(results), _evaluation(results), _joined(last))
     return "\n\n".join(filter(None, parts))

@@ -5,6 +5,7 @@ Forms can only GET and POST, so each is a POST below the page's own path.
 
 from contextlib import suppress
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Form, Request
 from fastapi.responses import RedirectResponse, Response
@@ -12,6 +13,7 @@ from fastapi.responses import RedirectResponse, Response
 from epsearch.failures.errors import Unavailable, UsageError
 from epsearch.service.given import priority
 from epsearch.service.routes import Name, Service, who
+from epsearch.service.safety import Forbidden, writing
 from epsearch.service.studies import NoStudy
 from epsearch.service.tokens import COOKIE, SESSION_SECONDS
 from epsearch.service.web import forms
@@ -21,6 +23,7 @@ from epsearch.service.work.processes import environment
 from epsearch.session.plan_text import in_words
 from epsearch.study.kinds import KINDS, Search
 from epsearch.study.parsers import one_of
+from results.ledger.writers.states import FINISHED
 
 Typed = Annotated[dict[str, str], Depends(forms.typed)]
 
@@ -34,7 +37,14 @@ def routes(pages: APIRouter, service: Service) -> None:
 def new_page(request: Request, kind: str, values: dict[str, str], code: int = 200, **more: Any) -> Response:
     """The form for a new study; more: `error`, the line about it; `plan`, subject -> text."""
     own = {"error": "", "plan": None, "kind": kind, "kinds": tuple(KINDS), "values": values} | more
-    return rendered(request, "new.html", code, groups=forms.of_new(kind, values, str(own["error"])), **own)
+    groups = forms.of_new(kind, values, str(own["error"]))
+    wrong = next((one for group in groups for one in group.fields if one.wrong), None)
+    return rendered(request, "new.html", code, groups=groups, wrong_field=wrong, **own)
+
+
+def _status(error: Exception) -> int:
+    """Of a form that comes back with a line about it."""
+    return 503 if isinstance(error, Unavailable) else 403 if isinstance(error, Forbidden) else 422
 
 
 def _new(pages: APIRouter, service: Service) -> None:
@@ -43,14 +53,15 @@ def _new(pages: APIRouter, service: Service) -> None:
         values = {name: value for name, value in typed.items() if name not in ("do", "kind", "priority")}
         kind = one_of(typed.get("kind", Search.kind), "kind", KINDS)
         try:
+            writing(request)
             study = service.studies.build({**values, "kind": kind})
             if typed.get("do") == "plan":
                 words = in_words(planned(service, study))
                 return new_page(request, kind, typed, plan=words, planned=study.name)
-            name = service.studies.submit(study, who(request).name, priority(typed.get("priority"))).name
+            done = service.studies.submit(study, who(request).name, priority(typed.get("priority")))
         except (UsageError, Unavailable) as error:
-            return new_page(request, kind, typed, 503 if isinstance(error, Unavailable) else 422, error=str(error))
-        return RedirectResponse(f"/studies/{name}", status_code=303)
+            return new_page(request, kind, typed, _status(error), error=str(error))
+        return _back(done.name, FINISHED if done.note else "")
 
 
 def planned(service: Service, study: Any) -> Any:
@@ -63,17 +74,22 @@ def planned(service: Service, study: Any) -> Any:
 def _states(pages: APIRouter, service: Service) -> None:
     studies = service.studies
 
-    @pages.post("/studies/{name}/cancel")
+    @pages.post("/studies/{name}/cancel", dependencies=[Depends(writing)])
     def cancel(request: Request, name: Name) -> Response:
         studies.cancel(name, who(request).name)
         return _back(name)
 
-    @pages.post("/studies/{name}/resume")
+    @pages.post("/studies/{name}/resume", dependencies=[Depends(writing)])
     def resume(request: Request, name: Name) -> Response:
         studies.resume(name, who(request).name)
         return _back(name)
 
-    @pages.post("/studies/{name}/delete")
+    @pages.get("/studies/{name}/cancel")
+    @pages.get("/studies/{name}/resume")
+    def asked_for(name: Name) -> Response:
+        return _back(name)
+
+    @pages.post("/studies/{name}/delete", dependencies=[Depends(writing)])
     def delete(request: Request, name: Name, confirm: Annotated[str, Form()] = "") -> Response:
         try:
             studies.delete(name, confirm.strip(), who(request).name)
@@ -87,12 +103,14 @@ def _states(pages: APIRouter, service: Service) -> None:
 def change_page(request: Request, service: Service, name: str, typed: dict[str, str], **more: Any) -> Response:
     """The forms that extend and delete a study. Raises NoStudy."""
     code = int(more.pop("code", 200))
-    own = {"error": "", "not_deleted": ""} | more
+    own = {"error": "", "not_deleted": "", "may": who(request).writes} | more
     described, fields = service.studies.described(name), []
     with suppress(UsageError):  # what cannot be read can be deleted
         study = service.studies.study(name)
         fields = forms.of_growth(study, typed, str(own["error"])) if study.grows else []
-    return rendered(request, "change.html", code, name=name, listed=described.listed, fields=fields, **own)
+    wrong = next((one for one in fields if one.wrong), None)
+    own |= {"wrong_field": wrong, "listed": described.listed, "fields": fields}
+    return rendered(request, "change.html", code, name=name, **own)
 
 
 def _growth(pages: APIRouter, service: Service) -> None:
@@ -103,6 +121,7 @@ def _growth(pages: APIRouter, service: Service) -> None:
     @pages.post("/studies/{name}/extend")
     def extend(request: Request, name: Name, typed: Typed) -> Response:
         try:
+            writing(request)
             asked = forms.changed(service.studies.study(name), typed)
             if not asked:
                 raise UsageError("nothing differs from what the study has; change a field")
@@ -110,8 +129,13 @@ def _growth(pages: APIRouter, service: Service) -> None:
         except NoStudy:
             raise
         except UsageError as error:
-            return change_page(request, service, name, typed, code=422, error=str(error))
+            return change_page(request, service, name, typed, code=_status(error), error=str(error))
         return _back(name)
+
+    @pages.get("/studies/{name}/extend")
+    @pages.get("/studies/{name}/delete")
+    def asked_for(name: Name) -> Response:
+        return RedirectResponse(f"/studies/{quote(name)}/change", status_code=303)
 
 
 def _sessions(pages: APIRouter, service: Service) -> None:
@@ -130,7 +154,7 @@ def _sessions(pages: APIRouter, service: Service) -> None:
             service.settings.tokens.session(known),
             max_age=int(SESSION_SECONDS),
             httponly=True,
-            samesite="strict",
+            samesite="lax",  # a report, which has no origin, leads back; whatever changes something must say its origin
             secure=request.url.scheme == "https",
         )
         return answer
@@ -138,12 +162,13 @@ def _sessions(pages: APIRouter, service: Service) -> None:
     @pages.post("/sign-out")
     def sign_out() -> Response:
         answer = RedirectResponse("/sign-in", status_code=303)
-        answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        answer.delete_cookie(COOKIE, httponly=True, samesite="lax")
         return answer
 
 
-def _back(name: str) -> Response:
-    return RedirectResponse(f"/studies/{name}", status_code=303)
+def _back(name: str, already: str = "") -> Response:
+    """To the page of a study; already: the state in which it was, so that nothing had to be done."""
+    return RedirectResponse(f"/studies/{quote(name)}{f'?already={already}' * bool(already)}", status_code=303)
 
 
 def _own(path: str) -> str:

@@ -2,17 +2,21 @@
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from fastapi import Request
 
+from epsearch.failures.errors import UsageError
+from epsearch.preparation.build import build
 from epsearch.preparation.growth import GROWS
 from epsearch.service.given import OURS
 from epsearch.study.description import Study
 from epsearch.study.kinds import KINDS
 from epsearch.study.option import HELP_GROUPS, OF_METHODS, Option
+from epsearch.study.options import options
+from epsearch.study.published import published
 from results.labels import label
 from search_spaces.published.definition import definitions
 
@@ -25,6 +29,19 @@ USUAL = re.compile(r"\s*\[default: (.*)\]$")
 """How a help text says what happens where nothing is given."""
 TITLED = {"method": "method", "dataset": "dataset", "strategy": "strategy"}
 """Option -> the kind of names that its values are."""
+REWORDED = {
+    "a name of `epsearch datasets`": "one of the list",
+    "; the same command goes on": "; Resume goes on",
+    "over --interval": "over the interval",
+    ", as --seeds": ", written as seeds are",
+    "; or module:attribute": "",
+    "as it says": "as the method says",
+}
+"""Words of the help of commands -> those of a form."""
+UNSAID = ("numeric_path",)
+"""Options that a study has because it was trained."""
+OF_DATASETS = "the dataset's"
+DATASET, METHOD = (str(options()[name].default) for name in ("dataset", "method"))
 LONGEST = 10_000  # characters of a field
 
 
@@ -73,10 +90,11 @@ def of_new(kind: str, values: Mapping[str, str], error: str = "") -> list[Group]
     groups = {THE_STUDY: FIRST, **HELP_GROUPS}
     placed = {name for names in groups.values() for name in names}
     groups[OF_METHODS] = tuple(name for name in known if name not in placed)
+    wrong, usual = about(known, values, error), _usual(known, values)
     made = []
     for title, names in groups.items():
         own = [name for name in names if name in known and (title == THE_STUDY or name not in FIRST)]
-        fields = (_with(_field(known[name]), values.get(name, ""), error) for name in own)
+        fields = (_field(known[name], usual.get(name), values.get(name, ""), name == wrong) for name in own)
         if own:
             made.append(Group(title, tuple(fields)))
     return made
@@ -84,9 +102,47 @@ def of_new(kind: str, values: Mapping[str, str], error: str = "") -> list[Group]
 
 def of_growth(study: Study, values: Mapping[str, str], error: str = "") -> list[Field]:
     """The form in which a stored search grows, with its present values where nothing was typed."""
-    there = shown(study)
-    known = study.options()
-    return [_with(_field(known[name]), {**there, **values}.get(name, ""), error) for name in GROWS if name in known]
+    there, known = shown(study), study.options()
+    wrong = about(known, values, error)
+    return [
+        _field(known[name], None, {**there, **values}.get(name, ""), name == wrong) for name in GROWS if name in known
+    ]
+
+
+def about(known: Mapping[str, Option], values: Mapping[str, str], error: str) -> str | None:
+    """The field that an error is about: the one whose value alone is refused so, else the first that the line names."""
+    for name, value in values.items() if error else ():
+        if name in known and _refusal(known[name], value, values) == error:
+            return name
+    words = [word.lstrip("-").replace("-", "_") for word in re.findall(r"[\w-]+", error)]
+    return next((word for word in words if word in known and (word in values or word == words[0])), None)
+
+
+def _refusal(option: Option, value: str, values: Mapping[str, str]) -> str:
+    try:
+        option.parse(value, values.get("method") or METHOD)
+    except (UsageError, ValueError) as error:
+        return str(error)
+    return ""
+
+
+def _usual(known: Mapping[str, Option], values: Mapping[str, str]) -> dict[str, str]:
+    """What the definition of the dataset says, as fields have it; {} where it says nothing of these."""
+    dataset, method = values.get("dataset") or DATASET, values.get("method") or METHOD
+    try:
+        found = published(dataset, method if "method" in known else None)
+    except (ValueError, KeyError):
+        return {}
+    texts = {name: _text(known[name].show(value)) for name, value in found.items() if name in known}
+    return {name: f"{text} on {dataset}" for name, text in texts.items() if text}
+
+
+def again(study: Study) -> dict[str, str]:
+    """What of a form would make a study once more: its kind, its dataset, and what differs from the defaults."""
+    named: dict[str, Any] = {name: study.value(name) for name in ("dataset", "method") if name in study.options()}
+    there, usual = shown(study), shown(build(type(study), named))
+    kept = {name: text for name, text in there.items() if text and (name in named or text != usual.get(name))}
+    return {"kind": study.kind} | {name: text for name, text in kept.items() if name not in (*OURS, "name", *UNSAID)}
 
 
 def shown(study: Study) -> dict[str, str]:
@@ -102,25 +158,32 @@ def changed(study: Study, values: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in given.items() if value and value != (there.get(name) or "false")}
 
 
-def _with(field: Field, value: str, error: str) -> Field:
-    wrong = re.match(r"[\w-]+", error)
-    return replace(field, value=value, wrong=wrong is not None and wrong[0].replace("-", "_") == field.name)
-
-
-def _field(option: Option) -> Field:
-    usual = USUAL.search(option.help)
-    text = USUAL.sub("", option.help)
-    default = usual[1] if usual else _text(option.show(option.default))
+def _field(option: Option, fixed: str | None, value: str, wrong: bool) -> Field:
+    """fixed: what the dataset's definition says; None where it says nothing, or that is no matter."""
+    usual, text = USUAL.search(option.help), USUAL.sub("", option.help)
+    default = _in_words(usual[1]) if usual else _text(option.show(option.default))
+    if fixed is not None and (default.startswith(OF_DATASETS) or default == "0 1"):
+        default = fixed
     allowed = _allowed(option)
     if option.default is False:
         kind = "flag"
-    elif allowed and option.name != "dataset":
+    elif allowed and option.name != "dataset" and value in ("", *allowed):  # a plug-in's name is typed
         kind = "choice"
+        for separator in (", ", " or "):  # they stand below each other already
+            text = text.replace(f": {separator.join(allowed)}", "")
     else:
         kind = "text"
     titled = TITLED.get(option.name)
     choices = tuple((one, f"{one} · {label(titled, one)}" if titled else one) for one in allowed)
-    return Field(option.name, option.name.replace("_", " "), text, default, kind, choices)
+    title = option.name.replace("_", " ")
+    return Field(option.name, title, _in_words(text), default, kind, choices, value, wrong)
+
+
+def _in_words(text: str) -> str:
+    """A help text without flags and commands, which a page has not."""
+    for there, here in REWORDED.items():
+        text = text.replace(there, here)
+    return re.sub(r"--([a-z-]+)", lambda flag: flag[1].replace("-", " "), text).replace("`", "")
 
 
 def _allowed(option: Option) -> Collection[str]:
@@ -132,7 +195,7 @@ def _allowed(option: Option) -> Collection[str]:
 
         return tuple(METHODS)
     given = option.convert.keywords if isinstance(option.convert, partial) else {}
-    return tuple(given.get("allowed", ()) or getattr(given.get("one"), "choices", ()))
+    return tuple(given.get("allowed", ()) or given.get("known", ()) or getattr(given.get("one"), "choices", ()))
 
 
 def _text(value: Any) -> str:

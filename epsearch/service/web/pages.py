@@ -1,29 +1,31 @@
 """The pages that are read: each route reads what the API reads, and renders a template."""
 
+import time
 from collections.abc import Mapping
 from typing import Annotated, Any, cast
 from urllib.parse import urlencode
 
 import yaml
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import HTMLResponse, Response
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from epsearch.failures.errors import UsageError
-from epsearch.findings.listing import fitting
+from epsearch.findings.listing import detail, fitting
 from epsearch.service import answers
 from epsearch.service.given import OURS
 from epsearch.service.routes import Name, Service, who
 from epsearch.service.studies import STATES, Described
-from epsearch.service.web import actions
+from epsearch.service.web import actions, forms, help
 from epsearch.service.web.figures import COLUMNS, MOST_MEMBERS, Showing
 from epsearch.service.web.logs import Logs
 from epsearch.service.web.rendering import KINDS as KIND_TITLES
-from epsearch.service.web.rendering import rendered
+from epsearch.service.web.rendering import leading_back, rendered
 from epsearch.study.kinds import KINDS, Search
 from epsearch.study.parsers import one_of
 from results.ledger.store import Store
 from results.ledger.writers.states import (
     CANCELLED,
+    CANCELLING,
     FAILED,
     FINISHED,
     INTERRUPTED,
@@ -37,12 +39,15 @@ from search_spaces.published.definition import definitions
 PER_PAGE = 50
 ENDED = (CANCELLED, FAILED, FINISHED, INTERRUPTED)
 MOST_CHANGES = 200
+OF_FORMS = ("kind", "switch", "do")
+"""What a form sends besides options."""
+ALREADY = "This study is finished already; nothing to train."
 
 
 def routes(service: Service) -> APIRouter:
     """All pages."""
     pages = APIRouter(include_in_schema=False)
-    for add in (_lists, _study, _ledger, actions.routes):
+    for add in (_lists, _study, _ledger, actions.routes, help.routes):
         add(pages, service)
     return pages
 
@@ -82,25 +87,28 @@ def _lists(pages: APIRouter, service: Service) -> None:
         )
 
     @pages.get("/new")
-    def new(request: Request, kind: str = Search.kind) -> Response:
-        kind = one_of(kind, "kind", KINDS)
-        given = {name: value for name, value in request.query_params.items() if name != "kind"}
-        return actions.new_page(request, kind, given)
+    def new(request: Request, kind: str = Search.kind, switch: str = "") -> Response:
+        given = {name: value for name, value in request.query_params.items() if value and name not in OF_FORMS}
+        if switch:  # another kind, with what was typed; what is empty need not stand in the address
+            return RedirectResponse(f"/new?{urlencode({'kind': switch, **given})}", status_code=303)
+        return actions.new_page(request, one_of(kind, "kind", KINDS), given)
 
 
 def _study(pages: APIRouter, service: Service) -> None:
     studies, showing, logs = service.studies, Showing(), Logs(service.studies.store)
 
     @pages.get("/studies/{name}")
-    def study(request: Request, name: Name) -> Response:
+    def study(request: Request, name: Name, already: str = "") -> Response:
         described, why = studies.described(name), ""
-        found = config = None
+        found = config = again = None
         try:
             stored = studies.study(name)
             config = {option: one for option, one in stored.shown().items() if option not in OURS}
+            again = urlencode(forms.again(stored)) if described.listed.state in ENDED else None
             found = service.findings.get(name)
         except UsageError as error:  # a row that is damaged, or of another version
             why = str(error)
+        state = described.listed.state
         shown = None if found is None else showing.of(name, described.listed.command, found)
         return rendered(
             request,
@@ -108,24 +116,28 @@ def _study(pages: APIRouter, service: Service) -> None:
             name=name,
             listed=described.listed,
             standing=described.standing,
-            submission=described.submission,
-            progress=None if described.progress is None else _known(described.progress),
+            progress=None if described.progress is None else _known(described.progress, described.told),
+            place=studies.place(name),
+            note=ALREADY if already == state == FINISHED else "",
+            again=again if who(request).writes else None,
+            trained=bool(shown and shown.members),
+            as_of=answers.when(found.made) if found is not None and state in (RUNNING, CANCELLING) else "",
             found=found,
             shown=shown,
-            heading=_heading(logs, name),
+            lead=_lead(described, _heading(logs, name)),
             why=why,
             config=None if config is None else _yaml(config),
             kind=KIND_TITLES.get(described.listed.command, "study"),
             log=[(line, answers.when(line.time)) for line in logs.of(name)],
             columns=[(one, METRICS[one].unit) for one in COLUMNS],
             most=MOST_MEMBERS,
-            may=_may(request, described),
+            may=_may(described),
         )
 
     @pages.get("/studies/{name}/report")
     def report(name: Name) -> Response:
         page, headers = service.reporter.report(name)
-        return HTMLResponse(page, headers=headers)
+        return HTMLResponse(leading_back(page, name), headers=headers)
 
     @pages.get("/compare")
     def compare(request: Request, study: Annotated[list[str] | None, Query(max_length=20)] = None) -> Response:
@@ -173,26 +185,39 @@ def _side_by_side(service: Service, names: list[str]) -> Any:
         raise UsageError(str(error)) from error
 
 
-def _may(request: Request, described: Described) -> dict[str, bool]:
-    """What can be done now, by whoever asks."""
-    writes, state = who(request).writes, described.listed.state
-    return {
-        "cancel": writes and state in (QUEUED, RUNNING),
-        "resume": writes and state in (CANCELLED, FAILED, INTERRUPTED),
-        "change": writes,
-    }
+def _may(described: Described) -> dict[str, bool]:
+    """What can be done now, by somebody who may change something."""
+    state = described.listed.state
+    return {"cancel": state in (QUEUED, RUNNING), "resume": state in (CANCELLED, FAILED, INTERRUPTED)}
+
+
+def _lead(described: Described, heading: str) -> list[str]:
+    """What stands below the name: what is trained, how far it is, who wanted it."""
+    listed, submission = described.listed, described.submission
+    how_far = "" if heading or listed.state == FAILED else detail(listed)  # why it failed stands below
+    parts = [heading, how_far]
+    if submission is not None and submission.submitter:
+        parts.append(f"submitted by {submission.submitter}")
+    if submission is not None and submission.priority:
+        parts.append(f"priority {submission.priority}")
+    return [part for part in parts if part]
 
 
 def _progress(store: Store, name: str, state: str) -> Mapping[str, Any] | None:
     """The last progress of a study that is being trained."""
     told = store.newest_event(name, "progress") if state == RUNNING else None
-    return None if told is None else _known(told.data)
+    return None if told is None else _known(told.data, told.time)
 
 
-def _known(progress: Mapping[str, Any]) -> Mapping[str, Any]:
-    """With everything that a page shows, whichever version has told it."""
+def _known(progress: Mapping[str, Any], told: float) -> Mapping[str, Any]:
+    """With everything that a page shows, whichever version has told it, and as of now; told: when that was."""
     usual = {"stage": "", "known": 0, "wanted": 0, "speed": None, "seconds": None, "headline": ""}
-    return usual | {"eta": None, "eta_low": None, "eta_high": None} | dict(progress)
+    now: dict[str, Any] = usual | {"eta": None, "eta_low": None, "eta_high": None} | dict(progress)
+    since = max(0.0, time.time() - told)
+    for name, sign in (("seconds", 1), ("eta", -1), ("eta_low", -1), ("eta_high", -1)):
+        if now[name] is not None:
+            now[name] = max(0.0, now[name] + sign * since)
+    return now
 
 
 def _heading(logs: Logs, name: str) -> str:

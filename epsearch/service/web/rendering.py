@@ -12,6 +12,7 @@ from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from epsearch.findings.listing import detail
 from epsearch.service.routes import who
 from results.html import page
 from results.labels import MISSING, dataset_label, duration_text
@@ -42,9 +43,14 @@ def rendered(request: Request, template: str, code: int = 200, **values: Any) ->
     return HTMLResponse(_templates().get_template(template).render(**own | values), code)
 
 
+def leading_back(report: bytes, name: str) -> bytes:
+    """A report, which is a page of its own, with a link to the study that it is of."""
+    return report.replace(b"<body>", b"<body>" + _templates().get_template("back.html").render(name=name).encode(), 1)
+
+
 def refusal(request: Request, status: int, why: str) -> Response:
     """The page that says why something was not done."""
-    titles = {404: "Not found", 409: "Not now", 422: "That cannot be", 503: "Not to be had now"}
+    titles = {403: "Not allowed", 404: "Not found", 409: "Not now", 422: "That cannot be", 503: "Not to be had now"}
     return rendered(request, "refusal.html", status, title=titles.get(status, "Refused"), why=why)
 
 
@@ -90,6 +96,7 @@ def _templates() -> Environment:
         "prose": lambda text: Markup(page.prose(html.unescape(str(text)))),
         "duration": lambda seconds: MISSING if seconds is None else duration_text(seconds),
         "dataset": dataset_label,
+        "detail": detail,
         "moment": lambda text: str(text)[:16].replace("T", " "),
         "point": lambda values: point_text(tuple(values), tuple(values.values())),
     }

@@ -59,7 +59,7 @@ def figures(results: SearchResults) -> Figures:
 
 def overview(results: SearchResults) -> str:
     """Returns what a reader sees first of a search, also while it goes on: headlines, warnings, answer, verdict."""
-    return sections.overview(results) + confidence.verdict(results)
+    return sections.overview(results, judged=False) + confidence.verdict(results)
 
 
 def _page(results: SearchResults, drawings: Figures) -> str:

@@ -32,9 +32,9 @@ SEARCH_METRICS = ("A_T", "F_T", "a_1", "a_t")
 """The metrics of the table of all points; FWT and LCA_10 are not measured in a search."""
 
 
-def overview(results: SearchResults) -> str:
-    """Returns headline numbers, warnings and the answer in words: what a reader sees first."""
-    said = f'<div class="answer">{page.paragraphs(answer(results))}</div>'
+def overview(results: SearchResults, judged: bool = True) -> str:
+    """Returns headline numbers, warnings and the answer in words: what a reader sees first; judged: as of `answer`."""
+    said = f'<div class="answer">{page.paragraphs(answer(results, judged))}</div>'
     return page.tiles(_headlines(results)) + page.notes(warnings(results)) + said
 
 

@@ -5,10 +5,13 @@ Without this script every page is as it was when it was loaded. */
   "use strict";
   var PAUSE = 2000; // ms between two looks at the server
   var LATEST = 20000; // ms after which a page of something that goes on looks again, whatever it has heard
+  var AGAIN = 3000; // ms between two looks for a service that has gone
   var SILENCE = 10000; // ms between two messages for screen readers
   var here = document.currentScript;
   var live = function () { return document.querySelector("[data-live]"); };
   var due = 0, last = 0, asking = false, said = 0, toSay = "";
+  var fresh = new Date(), lost = false; // when the page was last known to be true; whether the service has gone
+  var clocks = null; // seconds since it began and to go, and when that was so: in between, time goes on
 
   function clock(seconds) {
     if (seconds === null || seconds === undefined) { return "–"; }
@@ -27,6 +30,35 @@ Without this script every page is as it was when it was loaded. */
     seconds: function (p) { return clock(p.seconds); },
     speed: function (p) { return p.speed === null ? "–" : Math.round(p.speed).toLocaleString("en-US"); }
   };
+
+  /* What has been told last of the study of this page, by the server or by an event. */
+  function begin(seconds, eta) { clocks = { seconds: seconds, eta: eta, at: Date.now() }; }
+
+  function read() {
+    var place = document.querySelector("section.progress [data-seconds]");
+    if (!place) { clocks = null; return; }
+    begin(Number(place.dataset.seconds), place.dataset.eta === "" ? null : Number(place.dataset.eta));
+  }
+
+  function tick() {
+    var place = document.querySelector("section.progress");
+    if (!clocks || !place || lost) { return; }
+    var since = (Date.now() - clocks.at) / 1000;
+    write(place.querySelector("[data-of=seconds]"), clock(clocks.seconds + since));
+    if (clocks.eta !== null) { write(place.querySelector("[data-of=eta]"), clock(Math.max(0, clocks.eta - since))); }
+  }
+
+  /* The service has gone, or is there again: what needs it cannot be pressed meanwhile. */
+  function reached(there) {
+    if (there) { fresh = new Date(); }
+    if (lost === !there) { return; }
+    lost = !there;
+    var place = document.getElementById("gone");
+    place.textContent = lost ? "Connection lost; what is shown is of " + fresh.toTimeString().slice(0, 8) + "." : "";
+    place.hidden = !lost;
+    document.querySelectorAll("form[method=post] button").forEach(function (button) { button.disabled = lost; });
+    if (!lost) { later(); }
+  }
 
   /* With the metric's name as a symbol, as the server writes it. */
   function write(place, text) {
@@ -50,6 +82,7 @@ Without this script every page is as it was when it was loaded. */
       if (bar) { bar.max = now.wanted || 1; bar.value = now.known; }
     });
     if (live().dataset.study && !live().querySelector("section.progress")) { later(); }
+    if (live().dataset.study) { begin(now.seconds, now.eta === undefined ? null : now.eta); }
     if (live().dataset.study) { toSay = now.stage + ": " + now.known + " of " + now.wanted + " members"; }
   }
 
@@ -68,17 +101,19 @@ Without this script every page is as it was when it was loaded. */
 
   function look() {
     var goesOn = live().querySelector(".state.running, .state.cancelling, .state.queued");
-    if (goesOn && Date.now() - last >= LATEST) { later(); }
+    if ((goesOn && Date.now() - last >= LATEST) || (lost && Date.now() - last >= AGAIN)) { later(); }
     if (!due || Date.now() < due || document.hidden || asking) { return; }
     due = 0;
     asking = true;
     htmx.ajax("GET", location.pathname + location.search, { target: "#live", select: "#live", swap: "outerMorph" })
-      .catch(function () { /* the next look finds the service again, or does not */ })
-      .then(function () { asking = false; last = Date.now(); document.dispatchEvent(new Event("fresh")); });
+      .catch(function () { reached(false); }) // the next look finds the service again, or does not
+      .then(function () { asking = false; last = Date.now(); read(); document.dispatchEvent(new Event("fresh")); });
   }
 
   function hear(event) {
     var own = live().dataset.study;
+    if (event.kind === "lost") { reached(false); return; }
+    reached(true);
     if (event.kind !== "open" && own && event.study !== own) { return; }
     if (event.kind === "progress") { progress(event.study, event.data); return; }
     if (event.kind === "state" && own) { toSay = own + " is " + event.data.state; }
@@ -101,6 +136,11 @@ Without this script every page is as it was when it was loaded. */
       Object.keys({ begin: 1, plan: 1, note: 1, warning: 1, records: 1, state: 1, progress: 1 }).forEach(function (kind) {
         source.addEventListener(kind, function (event) { hear(JSON.parse(event.data)); });
       });
+      source.onopen = function () { hear({ kind: "open", study: "" }); };
+      source.onerror = function () {
+        hear({ kind: "lost", study: "" });
+        if (source && source.readyState === 2) { source = null; setTimeout(toggle, AGAIN); }
+      };
       later();
     }
     document.addEventListener("visibilitychange", toggle);
@@ -112,14 +152,19 @@ Without this script every page is as it was when it was loaded. */
     var response = event.detail.ctx.response;
     if (event.detail.ctx.target && event.detail.ctx.target.id === "live" && (response.raw.redirected || response.status >= 400)) {
       event.preventDefault();
+      if (response.status >= 500) { reached(false); }
       if (response.raw.redirected || response.status === 404) { location.reload(); }
     }
   });
 
+  document.addEventListener("htmx:after:swap", function () { reached(true); });
+  document.addEventListener("htmx:error", function () { reached(false); });
+
   if (live()) {
     last = Date.now();
+    read();
     listen();
-    setInterval(function () { look(); say(); }, 250);
+    setInterval(function () { look(); say(); tick(); }, 250);
     document.addEventListener("visibilitychange", look);
   }
 })();

@@ -5,15 +5,30 @@ Runs as a shared worker. The stream reconnects by itself, and then says which ev
 var tabs = [], source = null;
 var KINDS = ["begin", "plan", "note", "warning", "records", "state", "progress"];
 
+var lost = false; // whether the service has gone
+
+function all(message) {
+  tabs.forEach(function (tab) { tab.postMessage(message); });
+}
+
 function tell(event) {
-  var one = JSON.parse(event.data);
-  tabs.forEach(function (tab) { tab.postMessage(one); });
+  all(JSON.parse(event.data));
 }
 
 function open() {
   source = new EventSource("/api/v1/events");
   KINDS.forEach(function (kind) { source.addEventListener(kind, tell); });
-  source.onopen = function () { tabs.forEach(function (tab) { tab.postMessage({ kind: "open", study: "" }); }); };
+  source.onopen = function () { lost = false; all({ kind: "open", study: "" }); };
+  source.onerror = function () {
+    lost = true;
+    all({ kind: "lost", study: "" });
+    // Closed for good, as by a service that answers with an error: it is tried again while somebody looks.
+    if (source.readyState === 2 && tabs.length) { setTimeout(again, 5000); }
+  };
+}
+
+function again() {
+  if (source.readyState === 2 && tabs.length) { open(); }
 }
 
 self.onconnect = function (event) {
@@ -21,4 +36,5 @@ self.onconnect = function (event) {
   tabs.push(tab);
   tab.onmessage = function () { tabs = tabs.filter(function (one) { return one !== tab; }); }; // it says good-bye
   if (!source || source.readyState === 2) { open(); } // closed for good, as after a sign-out
+  if (lost) { tab.postMessage({ kind: "lost", study: "" }); }
 };

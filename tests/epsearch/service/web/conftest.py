@@ -33,10 +33,11 @@ def secrets(tmp_path):
 
 
 @contextmanager
-def serving(settings, works=False):
-    """Yields its URL; works: whether the queue is trained."""
+def serving(settings, works=False, port=0):
+    """Yields its URL; works: whether the queue is trained; port: 0 for any."""
     with open_store(settings.storage) as store, socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(("127.0.0.1", port))
         app = application(settings, store, works)
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})

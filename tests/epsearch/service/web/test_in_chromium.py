@@ -10,10 +10,12 @@ import httpx
 import pytest
 
 from epsearch.service.settings import Settings
+from epsearch.service.tokens import Token, Tokens, digest
 from results.ledger.url import LedgerUrl
 from tests.epsearch.conftest import SMALL
 from tests.epsearch.service.web.conftest import serving
-from tests.support import chromium
+from tests.support import chromium, service
+from tests.support.ledgers import NAME
 from tests.support.limits import HANGS
 
 pytestmark = [
@@ -75,11 +77,13 @@ def post(url, path, given):
     assert answer.status_code in (200, 201), answer.text
 
 
-def ended(url, name):
+def ended(url, name, wanted="finished"):
     """Waits for the end of a study."""
-    while (state := httpx.get(f"{url}/api/v1/studies/{name}", timeout=HANGS).json()["state"]) in ("queued", "running"):
+    while (state := httpx.get(f"{url}/api/v1/studies/{name}", timeout=HANGS).json()["state"]) in (
+        *("queued", "running", "cancelling"),
+    ):
         time.sleep(0.1)
-    assert state == "finished"
+    assert state == wanted
 
 
 def becomes(page, state):
@@ -238,7 +242,95 @@ def test_eight_tabs_stay_live(visitor, url):
     assert "epsearch_streams_open 1.0" in metrics
 
 
+def test_a_page_says_that_the_service_has_gone_and_finds_it_again(chrome, tmp_path):
+    """On the same port, as a service is started again."""
+    settings = Settings(LedgerUrl(f"sqlite:///{tmp_path / 'epsearch.sqlite'}"), tmp_path, tmp_path / "data")
+    context = chrome.new_context(viewport={"width": NARROW, "height": 900})
+    context.set_default_timeout(1000 * HANGS)
+    try:
+        with serving(settings) as url:
+            post(url, "studies", TINY | {"name": "waits"})
+            page = context.new_page()
+            page.goto(f"{url}/studies/waits")
+            assert not page.locator("#gone").is_visible() and page.locator("button:text('Cancel')").is_enabled()
+        page.wait_for_selector("#gone:not([hidden])")
+        assert re.fullmatch(r"Connection lost; what is shown is of \d\d:\d\d:\d\d\.", page.inner_text("#gone"))
+        assert page.locator("button:text('Cancel')").is_disabled()
+        with serving(settings, port=urlsplit(url).port):
+            page.wait_for_selector("#gone", state="hidden")
+            assert page.locator("button:text('Cancel')").is_enabled()
+            page.click("button:text('Cancel')")
+            becomes(page, "cancelled")
+    finally:
+        context.close()
+
+
+def test_time_goes_on_between_two_reports(visitor, url):
+    post(url, "studies", LONG | {"name": "ticks"})
+    page = visitor().new_page()
+    page.goto("/studies/ticks")
+    page.wait_for_selector("section.progress")
+    page.evaluate("document.querySelector('section.progress').dataset.progress = 'nobody'")  # no report comes through
+    shown = "document.querySelector('[data-of=seconds]').textContent"
+    first = page.evaluate(shown)
+    until(page, f"{shown} !== '{first}'")
+    page.click("button:text('Cancel')")
+    ended(url, "ticks", "cancelled")
+
+
+def test_a_box_that_goes_on_shows_it(visitor):
+    page = visitor().new_page()
+    page.goto("/studies/table")
+    page.click("summary:text('Every member')")
+    box = page.locator("#table-members")
+    box.evaluate("one => { one.style.maxHeight = '60px'; }")
+    until(page, "document.querySelector('#table-members').matches('.below:not(.above)')")
+    box.evaluate("one => { one.scrollTop = one.scrollHeight; }")
+    until(page, "document.querySelector('#table-members').matches('.above:not(.below)')")
+
+
+def test_typed_values_stay_when_the_kind_changes_and_enter_does_not_change_it(chrome, url):
+    context = chrome.new_context(base_url=url)  # its console tells of the form that is refused
+    context.set_default_timeout(1000 * HANGS)
+    try:
+        page = context.new_page()
+        page.goto("/new")
+        page.fill("[name=name]", "kept")
+        page.click(".tabs button:text('comparison')")
+        page.wait_for_url("**/new?kind=compare&name=kept")
+        assert page.input_value("[name=name]") == "kept"
+        page.fill("[name=seeds]", "nothing")
+        page.press("[name=seeds]", "Enter")
+        page.wait_for_selector("[role=alert]")
+        assert page.locator("[name=kind]").input_value() == "compare"
+        assert page.evaluate("document.activeElement.getAttribute('role')") == "alert"
+        page.click("[role=alert] a")
+        assert page.evaluate("document.activeElement.name") == "seeds"
+    finally:
+        context.close()
+
+
+def test_a_report_leads_back_also_for_somebody_who_has_signed_in(chrome, tmp_path):
+    tokens = Tokens((Token("ann", "write", digest("a-secret-of-ann-it-is")),))
+    settings = service.with_a_finished_study(tmp_path / "runs", tokens=tokens)
+    context = chrome.new_context()
+    context.set_default_timeout(1000 * HANGS)
+    try:
+        with serving(settings) as url:
+            page = context.new_page()
+            page.goto(f"{url}/studies/{NAME}/report")
+            page.fill("#token", "a-secret-of-ann-it-is")
+            page.click("button:text('Sign in')")
+            page.wait_for_url(f"**/studies/{NAME}/report")
+            page.click("nav[aria-label=Service] a")
+            page.wait_for_url(f"**/studies/{NAME}")
+            assert page.locator("h1 .state").inner_text() == "finished"
+    finally:
+        context.close()
+
+
 PAGES = (
+    *("/help", "/api/v1"),
     *("/", "/studies/narrowed", "/studies/table", "/studies/narrowed/change", "/new", "/new?kind=compare"),
     *("/new?kind=memory", "/compare", "/compare?study=narrowed&study=random", "/ledger", "/changes", "/sign-in"),
     "/studies/narrowed/report",

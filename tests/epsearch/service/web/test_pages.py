@@ -6,6 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from epsearch.service.app import application
+from epsearch.service.web import pages
+from epsearch.session.session import open_store
 from epsearch.study.kinds import KINDS
 from tests.epsearch.service.web.conftest import asking
 from tests.support import ledgers
@@ -60,7 +63,10 @@ def test_a_study_is_submitted_without_scripts(web):
 def test_an_error_is_one_line_beside_the_form_and_what_was_typed_stays(web):
     answer = post(web, "/new", kind="run", do="submit", name="mine", points="two", seeds="3")
     assert answer.status_code == 422
-    assert 'role="alert">points must be a whole number &gt;= 3, got &#39;two&#39;</p>' in answer.text
+    line = "points must be a whole number &gt;= 3, got &#39;two&#39;"
+    head, form = answer.text.split('<form class="study"')
+    assert f'role="alert" tabindex="-1" autofocus><a href="#f-points">{line}</a></p>' in head
+    assert f'<p class="why" id="f-points-why">{line}</p>' in form
     assert re.search(r'name="points" value="two"[^>]*aria-invalid="true"', answer.text)
     assert re.search(r'name="seeds" value="3"', answer.text)
     assert answer.text.count("aria-invalid") == 1
@@ -162,9 +168,134 @@ def test_who_may_only_read_is_offered_nothing_else(guarded):
     guarded.headers["authorization"] = f"Bearer {guarded.secrets['board']}"
     page, listed = guarded.get("/studies/mine").text, guarded.get("/").text
     assert '<form method="post" action="/studies' not in page and "/change" not in page.replace("/changes", "")
+    assert "<button disabled>Cancel</button>" in page and "Your token may only read." in page
     assert 'href="/new"' not in listed and "board, reads" in listed
-    assert post(guarded, "/studies/mine/cancel").status_code == 403
-    assert post(guarded, "/new", kind="run", do="submit", name="other").status_code == 403
+    refused = post(guarded, "/studies/mine/cancel")
+    assert refused.status_code == 403 and "the token &#39;board&#39; may only read</p>" in refused.text
+    assert '<nav aria-label="Pages">' in refused.text
+    for do in ("submit", "plan"):
+        answer = post(guarded, "/new", kind="run", do=do, name="other", points="7")
+        assert (
+            answer.status_code == 403
+            and "may only read</p>" in answer.text
+            and 'name="points" value="7"' in answer.text
+        )
+        assert re.search(r'value="submit" class="main" disabled>', answer.text)
+    more = post(guarded, "/studies/mine/extend", points="9")
+    assert more.status_code == 403 and 'name="points" value="9"' in more.text
+    assert guarded.get("/api/v1/studies").json()["total"] == 1
+    assert guarded.get("/api/v1/studies/mine").json()["state"] == "queued"
+
+
+def test_no_form_of_a_page_works_for_somebody_who_may_only_read(settings, secrets):
+    own = replace(settings, tokens=secrets[1])
+    with asking(own) as client, open_store(own.storage) as store:
+        client.headers["authorization"] = f"Bearer {secrets[0]['ann']}"
+        post(client, "/new", kind="run", do="submit", name="mine")
+        client.headers["authorization"] = f"Bearer {secrets[0]['board']}"
+        app = application(own, store, works=False)
+        forms = [one.path for one in pages.routes(app.state.service).routes if "POST" in one.methods]
+        assert len(forms) >= 7
+        for path in {*forms} - {"/sign-in", "/sign-out"}:
+            answer = post(client, path.replace("{name}", "mine"), confirm="mine", seeds="9", name="other")
+            assert answer.status_code == 403 and "may only read" in answer.text, path
+            assert answer.headers["content-type"].startswith("text/html"), path
+        assert client.get("/api/v1/studies").json()["total"] == 1 and len(store.audited(10)) == 1
+
+
+def test_addresses_of_forms_lead_to_the_page_that_has_them(web):
+    post(web, "/new", kind="run", do="submit", name="mine")
+    for path, to in (("extend", "/change"), ("delete", "/change"), ("cancel", ""), ("resume", "")):
+        answer = web.get(f"/studies/mine/{path}", follow_redirects=False)
+        assert (answer.status_code, answer.headers["location"]) == (303, f"/studies/mine{to}")
+    assert web.get("/api/v1/studies/mine").json()["state"] == "queued"
+
+
+def test_what_was_typed_stays_when_the_kind_changes(web):
+    answer = web.get("/new?kind=run&name=mine&seeds=4&points=&switch=compare", follow_redirects=False)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/new?kind=compare&name=mine&seeds=4")
+    page = web.get(answer.headers["location"]).text
+    assert re.search(r'name="name" value="mine"', page) and re.search(r'name="seeds" value="4"', page)
+    assert '<button formmethod="get" formaction="/new" name="switch" value="compare" aria-current="true">' in page
+
+
+@pytest.mark.parametrize(
+    ("typed", "field"),
+    [
+        ({"search": "epsilon=1..0"}, "search"),
+        ({"search": "epsilo=0..1", "points": "5"}, "search"),
+        ({"dataset": "permuted_digit"}, "dataset"),
+        ({"cv_tasks": "9", "tasks": "4"}, "cv_tasks"),
+        ({"batch_size": "5000"}, "batch_size"),
+        ({"seeds": "1,1"}, "seeds"),
+    ],
+)
+def test_an_error_marks_the_field_that_it_is_about(web, typed, field):
+    answer = post(web, "/new", kind="run", do="submit", name="mine", **typed)
+    assert answer.status_code == 422
+    assert re.findall(r'name="(\w+)"[^>]*aria-invalid="true"', answer.text) == [field]
+    assert f'<a href="#f-{field}">' in answer.text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_form_speaks_no_command_line_and_has_numbers_for_defaults(web, kind):
+    page = web.get(f"/new?kind={kind}").text
+    for text in re.findall(r'<p class="help"[^>]*>([^<]+)</p>|placeholder="([^"]*)"', page):
+        assert "--" not in "".join(text) and "`" not in "".join(text), text
+    assert re.search(r'name="seeds"[^>]*placeholder="0,1,2,3,4 on permuted_digits"', page)
+    other = web.get(f"/new?kind={kind}&dataset=split_cifar").text
+    assert re.search(r'name="batch_size"[^>]*placeholder="\d+ on split_cifar"', other)
+
+
+def test_a_finished_study_that_is_submitted_again_leads_to_its_page(trained, web):
+    answer = post(web, "/new", do="submit", **{n: str(v) for n, v in ledgers.STUDY.items()}, name=trained, kind="run")
+    assert answer.headers["location"] == f"/studies/{trained}?already=finished", answer.text
+    page = web.get(answer.headers["location"]).text
+    assert "This study is finished already; nothing to train." in page and ">finished</span>" in page
+    assert "nothing to train" not in web.get(f"/studies/{trained}").text
+    verdict = web.get(f"/api/v1/studies/{trained}").json()["verdict"]["text"].split(":")[0]
+    assert page.split('id="figures"')[0].count(verdict) == 1
+
+
+def test_what_failed_before_it_began_is_to_be_changed(settings, web):
+    post(web, "/new", kind="run", do="submit", name="mine", points="7", seeds="0,1", priority="3")
+    with open_store(settings.storage) as store:
+        store.fail("mine", "the data are not there")
+    page = web.get("/studies/mine").text
+    assert page.split('id="log"')[0].count("the data are not there") == 1
+    assert '<p class="lead">priority 3</p>' in page and "No member was trained." in page and "curves" not in page
+    assert "<button>Resume</button>" in page
+    again = re.search(r'<a class="button main" href="([^"]+)">Change it: new study from these options</a>', page)
+    form = web.get(again[1].replace("&amp;", "&")).text
+    for name, value in (("points", "7"), ("seeds", "0,1"), ("name", ""), ("lr", "")):
+        assert re.search(rf'name="{name}" value="{value}"', form), name
+
+
+def test_a_study_of_the_queue_says_what_is_before_it(web):
+    for name in ("one", "two", "three"):
+        post(web, "/new", kind="run", do="submit", name=name)
+    assert "It waits in the queue: it is the next one." in web.get("/studies/one").text
+    third = web.get("/studies/three").text
+    assert "2 are before it." in third and 'Before it: <a href="/studies/one">one</a>, <a href="/studies/two">' in third
+
+
+def test_help_and_the_routes_of_the_api_are_there_for_people(web):
+    text = web.get("/help").text
+    for word in ("cohort", "member", "certificate", "interrupted", "Forgetting"):
+        assert word in text
+    page, schema = web.get("/api/v1").text, web.get("/api/v1/openapi.json").json()
+    rows = re.findall(r"<code>(GET|POST|DELETE) ([^<]+)</code></th><td class=\"word\">([^<]+)</td>", page)
+    known = {(method.upper(), path) for path, one in schema["paths"].items() for method in one}
+    assert {(method, path) for method, path, _ in rows} == known and all(len(what) > 10 for _, _, what in rows)
+    assert "curl -X POST &#39;http://127.0.0.1" in page and 'href="/api/v1"' in text
+
+
+def test_a_report_leads_back_to_the_study(trained, web):
+    report = web.get(f"/studies/{trained}/report")
+    assert '<nav aria-label="Service" ' in report.text and f'href="/studies/{trained}"' in report.text
+    raw = web.get(f"/api/v1/studies/{trained}/report")
+    assert "Service" not in raw.text.split("<header>")[0]
+    assert report.headers["content-security-policy"] == raw.headers["content-security-policy"]
 
 
 def test_signing_in_leads_to_the_page_that_was_wanted(guarded):
