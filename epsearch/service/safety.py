@@ -6,18 +6,23 @@ and loopback is no defence against that. An origin that is not ours means a page
 
 import http.cookies
 from collections.abc import Callable
+from html import escape
 from urllib.parse import quote
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from epsearch.failures.errors import UsageError, brief, unknown
 from epsearch.service.settings import LARGEST_BODY, Settings
 from epsearch.service.tokens import COOKIE, EVERYBODY, Token
 
+AGAIN = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><title>epsearch</title>'
+    '<meta http-equiv="refresh" content="0"><p><a href="{}">Go on</a></p></html>'
+)
 SAFE = ("GET", "HEAD", "OPTIONS")
 OPEN = ("/health", "/ready", "/sign-in", "/static/")
 """Paths, or their beginnings, for which nobody need have a token."""
@@ -148,6 +153,9 @@ def _unknown(scope: Scope, headers: Headers) -> Response:
     if scope["method"] == "GET" and _for_people(scope["path"], headers):
         query = scope["query_string"].decode("latin-1")
         back = scope["path"] + (f"?{query}" if query else "")
+        if headers.get("sec-fetch-site") == "cross-site":
+            # A report has no origin, so that a link in it brings no cookie along. This page has one, and asks again.
+            return HTMLResponse(AGAIN.format(escape(back)))
         return RedirectResponse(f"/sign-in?next={quote(back, safe='')}", status_code=303)
     wanted = "a token is needed: Authorization: Bearer TOKEN"
     return _refused(401, wanted, {"WWW-Authenticate": "Bearer"})

@@ -154,7 +154,7 @@ def _sessions(pages: APIRouter, service: Service) -> None:
             service.settings.tokens.session(known),
             max_age=int(SESSION_SECONDS),
             httponly=True,
-            samesite="lax",  # a report, which has no origin, leads back; whatever changes something must say its origin
+            samesite="strict",
             secure=request.url.scheme == "https",
         )
         return answer
@@ -162,7 +162,7 @@ def _sessions(pages: APIRouter, service: Service) -> None:
     @pages.post("/sign-out")
     def sign_out() -> Response:
         answer = RedirectResponse("/sign-in", status_code=303)
-        answer.delete_cookie(COOKIE, httponly=True, samesite="lax")
+        answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return answer
 
 

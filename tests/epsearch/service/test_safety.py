@@ -188,7 +188,7 @@ def test_the_secret_signs_in_and_out(tmp_path):
         answer = client.post("/sign-in", data=data, follow_redirects=False)
         assert (answer.status_code, answer.headers["location"]) == (303, "/")
         cookie = answer.headers["set-cookie"]
-        assert "HttpOnly" in cookie and "SameSite=lax" in cookie and SECRETS[READ] not in cookie
+        assert "HttpOnly" in cookie and "SameSite=strict" in cookie and SECRETS[READ] not in cookie
         assert client.get("/api/v1/studies").status_code == 200
         out = client.post("/sign-out", headers={"origin": "http://localhost"}, follow_redirects=False)
         assert out.status_code == 303

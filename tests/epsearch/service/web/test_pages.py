@@ -326,3 +326,12 @@ def test_files_are_kept_for_ever_under_their_hash_and_asked_for_again_without(we
     packed = web.get("/static/plotly.js")
     assert packed.headers["content-encoding"] == "gzip" and b"3.7.0" in packed.content[:500]
     assert web.get("/static/pages.py").status_code == 404
+
+
+def test_a_request_from_elsewhere_asks_again_from_a_page_of_ours(guarded):
+    """A strict cookie does not come along from a report, which has no origin; what comes from us brings it."""
+    cross = guarded.get("/ledger?a=<b>", headers={"Sec-Fetch-Site": "cross-site"}, follow_redirects=False)
+    assert cross.status_code == 200 and '<meta http-equiv="refresh" content="0">' in cross.text
+    assert "<b>" not in cross.text and "Ledger" not in cross.text
+    again = guarded.get("/ledger", headers={"Sec-Fetch-Site": "same-origin"}, follow_redirects=False)
+    assert again.status_code == 303 and again.headers["location"].startswith("/sign-in")
