@@ -8,7 +8,7 @@ from epsearch.study.hyperparameters import EPSILON
 from search_spaces.space import Parameter, Point, Space
 from trainers.cohort import Learner
 from trainers.hyperparameters import Value
-from trainers.methods import METHODS, hyperparameters, method
+from trainers.methods import METHODS, PLUGGED, hyperparameters, method
 from trainers.methods.rules import SAMPLED
 
 if TYPE_CHECKING:
@@ -76,7 +76,8 @@ class Search(Study):
         """What is searched. ε = 0 of ε-SOFT-GEM stands apart: it is A-GEM, another formula."""
         # Apart, as a curve over ε must not be fitted through a point of another formula.
         asked = self.search or Space((Parameter(EPSILON, *self.interval),))
-        apart = (0.0,) if method(self.method).at_zero else ()
+        known = (METHODS | PLUGGED).get(self.method)
+        apart = (0.0,) if known is not None and known.at_zero else ()
         return Space(tuple(replace(one, apart=apart) if one.name == EPSILON else one for one in asked.parameters))
 
     @property
