@@ -139,8 +139,12 @@ def _usual(known: Mapping[str, Option], values: Mapping[str, str]) -> dict[str, 
 
 def again(study: Study) -> dict[str, str]:
     """What of a form would make a study once more: its kind, its dataset, and what differs from the defaults."""
-    named: dict[str, Any] = {name: study.value(name) for name in ("dataset", "method") if name in study.options()}
-    there, usual = shown(study), shown(build(type(study), named))
+    named: dict[str, Any] = {name: study.value(name) for name in ("dataset", "method") if study.shown().get(name)}
+    there = shown(study)
+    if study.foreign:  # without asking the trainer what it declares: a process would be started for it
+        usual = {name: _text(option.show(option.default)) for name, option in study.options().items()}
+    else:
+        usual = shown(build(type(study), named))
     kept = {name: text for name, text in there.items() if text and (name in named or text != usual.get(name))}
     return {"kind": study.kind} | {name: text for name, text in kept.items() if name not in (*OURS, "name", *UNSAID)}
 

@@ -1,5 +1,7 @@
 """Studies of somebody else's trainer: searched, stored, certified, reported and gone on with as those of ours."""
 
+import re
+from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ from epsearch.plugins.loading import NOISY, VERSION
 from epsearch.session.session import open_store, plan, train
 from tests.epsearch.test_cli import one_line
 from tests.support import own_trainers
+from tests.support.service import asked, settings
 
 TEXT = Path(own_trainers.__file__).read_text(encoding="utf-8")
 SIZES = {"seeds": 2, "tasks": 4, "cv_tasks": 2, "examples_per_task": 100, "repeats": 1, "points": 3}
@@ -226,3 +229,16 @@ def test_runs_are_verified_and_noise_is_no_fault(study, epsearch):
         assert found.status == 0 and found.json["agrees"]
         assert sum(one["same"] for one in found.json["runs"]) == same
     assert "the trainer is declared not to repeat itself" in epsearch("verify", "Declared", "--sample", "1").out
+
+
+def test_a_service_shows_a_study_of_one(study, tmp_path):
+    """Its pages and its API, the form with its options, and its plan."""
+    train(study())
+    with asked(settings(tmp_path / "runs", modules=True)) as client:
+        page = client.get("/studies/one").text
+        assert "mine:softmax" in page and "No member was trained" not in page and 'class="error"' not in page
+        again = unescape(re.search(r'/new\?([^"]*trainer=[^"]*)"', page)[1])
+        form = client.get(f"/new?{again}").text
+        assert 'value="mine:softmax"' in form and "lr=log:0.01..1" in form and "memory=5" in form
+        assert client.get("/api/v1/studies/one").json()["chosen"].keys() == {"lr"}
+        assert client.get("/studies/one/report").status_code == 200
