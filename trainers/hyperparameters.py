@@ -36,6 +36,8 @@ class Hyperparameter:
     """Whether it must be an integer."""
     choices: tuple[str, ...] = ()
     """The words that it may be, instead of a number; () for a number."""
+    network: bool = False
+    """Whether it may also be module:attribute of a network of somebody's own, whose source then belongs to results."""
     all_for_none: bool = False
     """Whether None is a value, which users write as `all`."""
     search_low: float | None = None
@@ -86,7 +88,7 @@ class Hyperparameter:
         ('> 0', '>= 1')
         """
         if self.choices:
-            return f"one of {', '.join(self.choices)}"
+            return f"one of {', '.join(self.choices)}" + (" or module:attribute" if self.network else "")
         if self.high <= 1:
             return f"in [{self.low:g}, {self.high:g}]"
         return f"{'>=' if self.closed else '>'} {self.low:g}" + (" or 'all'" if self.all_for_none else "")
@@ -96,7 +98,7 @@ class Hyperparameter:
         if value is None:
             return self.all_for_none
         if self.choices:
-            return value in self.choices
+            return value in self.choices or (self.network and is_reference(value))
         if isinstance(value, str) or not math.isfinite(value) or (self.whole and not float(value).is_integer()):
             return False
         return bool((value >= self.low if self.closed else value > self.low) and value <= self.high)
@@ -149,6 +151,16 @@ class Hyperparameters(SimpleNamespace):
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise FrozenInstanceError(f"cannot assign to {name!r}")
+
+
+def is_reference(value: Any) -> bool:
+    """Whether a value is written as module:attribute.
+
+    >>> is_reference("package.mine:net"), is_reference("mine"), is_reference(3)
+    (True, False, False)
+    """
+    module, colon, name = value.partition(":") if isinstance(value, str) else ("", "", "")
+    return bool(colon) and name.isidentifier() and all(part.isidentifier() for part in module.split("."))
 
 
 def anything(name: str) -> Hyperparameter:

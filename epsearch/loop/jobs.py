@@ -125,7 +125,7 @@ def execute(job: Job, progress: Callable[[int], None] | None = None, place: Plac
     place: where that is. Raises what goes wrong, as it is: the runners make lines of that.
     """
     told: list[str] = []
-    plugins = [load_expected(one, job.stream.beside) for one in job.plugins if one.kind != "trainer"]
+    plugins = [load_expected(one, job.stream.beside) for one in job.plugins if job.limits is None]
     with heard_by(told.append), at_fault(plugins):
         result = _trained(job, progress, place) if job.limits is None else _by_trainer(job, progress, place)
     assert result.value is not None
@@ -171,7 +171,8 @@ def _by_trainer(job: Job, progress: Callable[[int], None] | None, place: Place) 
     if limits.bytes is None:
         limits = replace(limits, bytes=bytes_free(path, job.at_once, place.share))
     beside, files, versions = job.stream.beside, files_of(plugin.parts), versions_of(plugin.parts)
-    request = Request(plugin.reference, beside, files, versions, path.device, limits=limits)
+    networks = {one.reference: files_of(one.parts) for one in job.plugins if one.kind == "network"}
+    request = Request(plugin.reference, beside, files, versions, networks, path.device, limits=limits)
     given = Given(vars(learner.hyperparameters), learner.seed, job.stream.open(place.images), job.transfer)
     started = time.perf_counter()
     # As of ours, a certificate takes nothing of what others have kept.

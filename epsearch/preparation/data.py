@@ -8,7 +8,7 @@ from epsearch.plugins.loading import PLUGINS, WAYS, loaded
 from epsearch.plugins.naming import shadowed
 from epsearch.preparation.checks import CHECKS
 from epsearch.preparation.images import decode_for, look_for
-from epsearch.preparation.trainers import parts_of
+from epsearch.preparation.trainers import parts_of, parts_of_network
 from epsearch.study.description import Disjointness, Study
 from epsearch.study.limits import LARGE
 from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
@@ -47,6 +47,9 @@ def prepare(study: Study, events: Events) -> Prepared:
     return Prepared(stream, images, proof)
 
 
+IN_PROCESSES = {"trainer": parts_of, "network": parts_of_network}  # what those that train import, and we do not
+
+
 def plugins(study: Study, events: Events) -> dict[str, Any]:
     """What code of others is made of, as it is now, for the description of the stream; what only shows is tried, too.
 
@@ -58,10 +61,7 @@ def plugins(study: Study, events: Events) -> dict[str, Any]:
     for name, kind in study.code().items():
         if (other := shadowed(kind, name)) is not None:
             events.warning(f"{kind} {name} is epsearch's own; that of {other.package} is {other.reference}")
-    found = {
-        name: parts_of(name) if kind == "trainer" else dict(loaded(kind, name).parts)
-        for name, kind in study.plugged().items()
-    }
+    found = {name: _parts(name, kind, study.foreign) for name, kind in study.plugged().items()}
     return {PLUGINS: found} if found else {}
 
 
@@ -76,6 +76,13 @@ def ways(study: Study, stream: TaskStream) -> dict[str, Any]:
 
     network: Any = make_network(study.architecture, stream)
     return {WAYS: {str(alone): network.way(alone) for alone in (True, False)}}
+
+
+def _parts(name: str, kind: str, foreign: bool) -> dict[str, str]:
+    """What a plug-in is made of. foreign: of a study of a trainer, of which nothing is imported here."""
+    if foreign and kind in IN_PROCESSES:
+        return IN_PROCESSES[kind](name)
+    return dict(loaded(kind, name).parts)
 
 
 def say_size(study: Study, events: Events) -> None:

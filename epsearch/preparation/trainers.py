@@ -12,7 +12,7 @@ from epsearch.study.kinds import OF_OURS
 from epsearch.study.names import stands_in
 from trainers.methods import hyperparameters
 from trainers.plugins.calls import ForeignError
-from trainers.plugins.source import source_of
+from trainers.plugins.source import SourceError, source_of
 
 if TYPE_CHECKING:
     from trainers.foreign.declaration import Declaration
@@ -24,9 +24,11 @@ def declare(reference: str) -> "Declaration":
 
     Raises UsageError where it cannot be had.
     """
+    from trainers.foreign.declaration import reference_of
+
     beside = Path.cwd()
     reachable(beside)
-    found = _declared(reference, beside, tuple(source_of(reference.partition(":")[0]).hashes.items()))
+    found = _declared(reference, beside, tuple(source_of(reference_of(reference)[0]).hashes.items()))
     for one in found.parameters or ():
         check_column(one.name)
     stands_in(reference, found.parameters)
@@ -50,6 +52,19 @@ def parts_of(reference: str) -> dict[str, str]:
         **({VERSION: found.version} if found.version else {}),
         **({} if found.deterministic else {NOISY: "yes"}),
     }
+
+
+@refused(SourceError, by=CodeOfOthers)
+def parts_of_network(reference: str) -> dict[str, str]:
+    """What a network is made of that a trainer's process makes: its files; nothing of it is imported here.
+
+    Raises UsageError where there are none.
+    """
+    reachable(Path.cwd())
+    module = reference.partition(":")[0]
+    if not (found := dict(source_of(module).hashes)):
+        raise UsageError(f"network {reference!r}: there is no module {module!r}")
+    return found
 
 
 def of_trainer(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from trainers.foreign.declaration import PROVIDED
 from trainers.plugins.source import source_of
 from trainers.streams import Images, StreamRequest
 from trainers.streams.images.image_set import ImageSet
@@ -56,7 +57,9 @@ def received(carried: Carried, pretrained: str | None) -> None:
 def runtime_env(study: "Study", folder: Path) -> dict[str, Any]:
     """Ray's runtime environment of workers; a user's own module is put together in `folder`. Raises OSError."""
     named = [name for name in (study.dataset, *study.plugged()) if ":" in name and not name.startswith("folder:")]
-    places = dict.fromkeys(place for name in named for place in _places(name.partition(":")[0]))
+    modules = [name.partition(":")[0] for name in named]
+    # What stands for a trainer of ours is there, as are the libraries that it uses.
+    places = dict.fromkeys(place for one in modules if one not in PROVIDED for place in _places(one))
     for place in places:
         target = folder / MODULES / place.name
         if place.is_dir():

@@ -7,7 +7,7 @@ from typing import Any
 
 from epsearch.failures.errors import UsageError, brief, refused, unknown
 from epsearch.study import limits
-from epsearch.study.parsers import hyperparameter, listed, one_of
+from epsearch.study.parsers import hyperparameter, listed, one_of, word
 from results.points import COLUMNS
 from search_spaces.space import Parameter, Space, Value
 from trainers.hyperparameters import Hyperparameter, anything
@@ -150,7 +150,7 @@ def _parameter(text: str, method: str | None) -> Parameter:
 def _value(one: Hyperparameter, text: str) -> Value:
     """One value of a hyperparameter that a search may try. Raises UsageError."""
     if one.choices:
-        return one_of(text, f"{one.name} (search)", one.choices)
+        return word(text, f"{one.name} (search)", one)
     try:
         value = float(text) + 0.0  # −0 is 0
     except ValueError:

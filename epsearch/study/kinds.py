@@ -7,7 +7,7 @@ from epsearch.study.description import OF_FIRST_LEDGERS, Study
 from epsearch.study.hyperparameters import EPSILON
 from search_spaces.space import Parameter, Point, Space
 from trainers.cohort import Learner
-from trainers.hyperparameters import Value
+from trainers.hyperparameters import Value, is_reference
 from trainers.methods import METHODS, PLUGGED, hyperparameters, method
 from trainers.methods.rules import SAMPLED
 
@@ -86,8 +86,15 @@ class Search(Study):
         return self.seeds if self.eval_seeds is None else self.eval_seeds
 
     def code(self) -> dict[str, str]:
-        """Also its method and its strategy."""
-        return super().code() | {self.method: "trainer" if self.trainer else "method", self.strategy: "strategy"}
+        """Also its method and its strategy, and networks that are values of a trainer's hyperparameters."""
+        own = {self.method: "trainer" if self.trainer else "method", self.strategy: "strategy"}
+        return super().code() | own | dict.fromkeys(self._networks(), "network")
+
+    def _networks(self) -> list[str]:
+        """Values that are module:attribute of a network."""
+        takes = {one.name for one in method(self.method).own if one.network}
+        given = [*self.set, *((one.name, value) for one in self.space.parameters for value in one.choices)]
+        return [str(value) for name, value in given if name in takes and is_reference(value)]
 
     @property
     def foreign(self) -> bool:

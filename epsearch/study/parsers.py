@@ -129,7 +129,7 @@ def hyperparameter(value: Any, name: str, one: Hyperparameter) -> Value:
     None where it may be `all`, and is.
     """
     if one.choices:
-        return one_of(value, name, one.choices)
+        return word(value, name, one)
     if one.whole:
         return (whole_or_all if one.all_for_none else whole)(value, name, int(one.low), int(one.high))
     try:
@@ -141,6 +141,11 @@ def hyperparameter(value: Any, name: str, one: Hyperparameter) -> Value:
         allowed = f"<= {limits.FLOAT:g}" if number > one.high == limits.FLOAT else one.allowed
         raise UsageError(f"{name} must be a number {allowed}, got {brief(value)}")
     return number
+
+
+def word(value: Any, name: str, one: Hyperparameter) -> str:
+    """One of its words, or module:attribute of a network where that may be. Raises UsageError."""
+    return str(value) if one.fits(value) else one_of(value, name, one.choices)
 
 
 def seeds(value: Any, name: str) -> tuple[int, ...]:

@@ -52,8 +52,12 @@ def _tuples(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()}
 
 
+# Libraries whose names stand for trainers of ours that use them: `avalanche:AGEM` is attribute AGEM of this module.
+PROVIDED = {"avalanche": "trainers.foreign.libraries.avalanche"}
+
+
 def reference_of(text: str) -> tuple[str, str]:
-    """(module, attribute). Raises ForeignError where it is none.
+    """(module, attribute) that implements a trainer. Raises ForeignError where it is none.
 
     >>> reference_of("package.mine:train")
     ('package.mine', 'train')
@@ -61,7 +65,7 @@ def reference_of(text: str) -> tuple[str, str]:
     module, _, name = text.partition(":")
     if not name.isidentifier() or not all(part.isidentifier() for part in module.split(".")):
         raise ForeignError(f"trainer {plain(text)!r} must be module:attribute, as my_package.mine:train")
-    return module, name
+    return PROVIDED.get(module, module), name
 
 
 def declared(

@@ -33,6 +33,8 @@ class Request:
     """Hashes of the files that it must be made of; None for whatever is there."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """Of distributions that it requires: those that must be installed."""
+    networks: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Of networks that are values, module:attribute: hashes of the files that each must be made of."""
     device: str = "cpu"
     """"cpu" or "cuda"; on "cpu" it sees no GPU."""
     threads: int = 1
@@ -90,6 +92,7 @@ def train(
         facts, arrays = shown.facts()
         told = job("train", request.reference, request.beside, request.source) | {
             "versions": dict(request.versions),
+            "networks": {name: dict(files) for name, files in request.networks.items()},
             "values": dict(run.values),
             "seed": run.seed,
             "threads": request.threads,
@@ -116,6 +119,7 @@ def _common(request: Request, run: Run) -> dict[str, Any]:
         "trainer": request.reference,
         "source": dict(request.source or {}),
         "requires": dict(request.versions),
+        **({"networks": {name: dict(files) for name, files in request.networks.items()}} if request.networks else {}),
         "threads": request.threads,
         "values": dict(run.values),
         "seed": run.seed,

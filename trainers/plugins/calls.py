@@ -16,12 +16,12 @@ from contextlib import contextmanager
 from types import FrameType, ModuleType
 from typing import Any
 
-from trainers.plugins.source import Source, SourceError, changed, source_of
+from trainers.plugins.source import Source, SourceError, changed, source_of, whole
 
 LONGEST = 300  # characters of what others have to say
 SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
-_IMPORTED: dict[str, Source] = {}  # by this process: top-level module -> its source as it was then
+_IMPORTED: dict[str, Source] = {}  # by this process: module, see `whole` -> its source as it was then
 
 
 class ForeignError(Exception):
@@ -37,7 +37,7 @@ def load(module: str, what: str, expected: Mapping[str, str] | None = None) -> t
     Raises ForeignError where the module cannot be imported, its source cannot be read or is not the expected one, or
     changes meanwhile.
     """
-    top = module.partition(".")[0]
+    top = whole(module)
     source = _IMPORTED.get(top)
     try:
         if source is None or source.hashes != expected:

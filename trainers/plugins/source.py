@@ -45,14 +45,24 @@ class Source:
         return self.paths[places[0]] + path[len(places[0]) :] if places else None
 
 
+def whole(module: str) -> str:
+    """What a module's source is that of: its top-level package; of ours itself alone, see OURS.
+
+    >>> whole("package.part.mine"), whole("trainers.methods.gem")
+    ('package', 'trainers.methods.gem')
+    """
+    top = module.partition(".")[0]
+    return module if top in OURS else top
+
+
 def source_of(module: str) -> Source:
     """The files that belong to an importable module; none of one that is not found or built into Python.
 
-    Nothing is imported. Raises SourceError.
+    Nothing but packages of ours is imported. Raises SourceError.
     """
     hashes: dict[str, str] = {}
     paths: dict[str, str] = {}
-    waiting, seen = _places(module.partition(".")[0]), set[Path]()
+    waiting, seen = _places(whole(module)), set[Path]()
     while waiting:
         place = waiting.pop(0)
         if place in seen:  # modules may import each other
@@ -87,10 +97,10 @@ def changed(there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
     return [name for name in sorted({*there, *here}) if there.get(name) != here.get(name)]
 
 
-def _places(top: str) -> list[Path]:
-    """Where a top-level module lies: a file, or the folder of a package, of which there may be several."""
+def _places(whole: str) -> list[Path]:
+    """Where such a module lies: a file, or the folder of a package, of which there may be several."""
     try:
-        spec = find_spec(top)
+        spec = find_spec(whole)
     except (ImportError, ValueError, AttributeError):  # ValueError of a module that was made by hand
         return []
     return [] if spec is None else [_on_disk(Path(place)) for place in _locations(spec)]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from trainers.foreign.inside.found import Found, declaration, found, installed
 from trainers.foreign.inside.offered import Channel, Report, Stream
 from trainers.foreign.inside.seeds import Seeds
-from trainers.plugins.calls import ForeignError, blamed, in_one_line
+from trainers.plugins.calls import ForeignError, blamed, in_one_line, load
 
 
 def serve(requests: int, answers: int) -> None:
@@ -43,6 +43,8 @@ def _train(channel: Channel, job: Mapping[str, Any], arrays: list[NDArray[Any]])
                 f"{trainer.what} requires {name}, of which this run began with {expected}, and here is {here}; "
                 "install that version, or choose another --name"
             )
+    for name, files in job["networks"].items():
+        load(name.partition(":")[0], f"network {name!r}", files)
     stream, report = Stream(channel, job, arrays), Report(channel, job, arrays, seeds)
     if trainer.resumable and job["resumable"]:
         report.saved_by(trainer.made.save)

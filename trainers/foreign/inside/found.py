@@ -16,7 +16,7 @@ from trainers.plugins.source import Source
 
 ARGUMENTS = ("values", "stream", "seed", "report")
 # Of a declaration; what is left out has to do with our own methods, or with stored records.
-FIELDS = ("default", "low", "high", "closed", "whole", "choices", "search_low", "label", "help")
+FIELDS = ("default", "low", "high", "closed", "whole", "choices", "network", "search_low", "label", "help")
 
 
 class Found(NamedTuple):
@@ -148,7 +148,14 @@ def _parameter(trainer: Found, name: str, given: Any) -> Hyperparameter:
 
 Number = (int, float)
 KINDS: dict[str, Any] = {
-    **{"default": (int, float, str, type(None)), "low": Number, "high": Number, "closed": bool, "whole": bool},
+    **{
+        "default": (int, float, str, type(None)),
+        "low": Number,
+        "high": Number,
+        "closed": bool,
+        "whole": bool,
+        "network": bool,
+    },
     **{"choices": tuple, "search_low": (int, float, type(None)), "label": str, "help": str},
 }
 WORDS: dict[Any, str] = {
