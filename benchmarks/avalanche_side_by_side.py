@@ -39,10 +39,10 @@ from trainers.population import Training, train_cohort
 from trainers.streams import open_stream
 from trainers.streams.scores import accuracies
 
-CHOOSING, MEASURED, EXAMPLES, SEEDS = range(3), range(3, 10), 2000, range(5)
+CHOOSING, MEASURED, EXAMPLES, SEEDS = range(3), range(3, 8), 2000, range(5)
 PER_CLASS, CLASSES, REFERENCE = 25, 10, 256
 PER_TASK = PER_CLASS * CLASSES
-RATES = (0.01, 0.03, 0.1, 0.3)
+RATES = (0.03, 0.1, 0.3)
 HERE = "avalanche_side_by_side"
 
 
@@ -131,18 +131,8 @@ def ours(method: str, tasks: range, folder: Path, path: str = "", **values: Any)
 
 def torch_start(inputs: int, outputs: int) -> torch.nn.Module:
     """Ours with torch's usual start."""
-    return torch.nn.Sequential(*_layers(inputs, outputs))
-
-
-def with_dropout(inputs: int, outputs: int) -> torch.nn.Module:
-    """That with dropout of a half behind each hidden layer, as in Avalanche's SimpleMLP."""
-    layers = _layers(inputs, outputs)
-    return torch.nn.Sequential(*layers[:2], torch.nn.Dropout(0.5), *layers[2:4], torch.nn.Dropout(0.5), layers[4])
-
-
-def _layers(inputs: int, outputs: int) -> list[torch.nn.Module]:
     linear, relu = torch.nn.Linear, torch.nn.ReLU
-    return [linear(inputs, 256), relu(), linear(256, 256), relu(), linear(256, outputs)]
+    return torch.nn.Sequential(linear(inputs, 256), relu(), linear(256, 256), relu(), linear(256, outputs))
 
 
 def simple_without_dropout(inputs: int, outputs: int) -> torch.nn.Module:
@@ -211,9 +201,9 @@ METHODS: dict[str, tuple[str | None, Grid, str, Grid]] = {
     "GEM": ("gem", {"lr": RATES, **KEPT}, "GEM", {"lr": RATES, "patterns_per_exp": (PER_TASK,)}),
     "EWC": (
         "ewc",
-        {"lr": (0.01, 0.03, 0.1), "strength": (1.0, 10.0, 100.0)},
+        {"lr": (0.03, 0.1), "strength": (1.0, 10.0, 100.0)},
         "EWC",
-        {"lr": (0.01, 0.03, 0.1), "ewc_lambda": (1.0, 10.0, 100.0)},
+        {"lr": (0.03, 0.1), "ewc_lambda": (1.0, 10.0, 100.0)},
     ),
     "Replay": (
         "er",
@@ -232,10 +222,8 @@ CAUSES: dict[str, tuple[dict[str, Any], str]] = {
     "… but 64 examples in a reference batch, its default": ({"sample_size": 64}, ""),
     "… but mini-batches in an order of its own": ({"shuffle": "True"}, ""),
     "… but torch's usual start": ({"model": f"{HERE}:torch_start"}, ""),
-    "… but torch's start and dropout of 0.5": ({"model": f"{HERE}:with_dropout"}, ""),
     "… but SimpleMLP without its dropout": ({"model": f"{HERE}:simple_without_dropout"}, ""),
     "… but SimpleMLP as it is": ({"model": "simple_mlp"}, ""),
-    "… but mini-batches of 100": ({"train_mb_size": 100}, ""),
     "… but learning rate 0.001, momentum 0.9": ({"lr": 0.001, "momentum": 0.9}, ""),
     "SimpleMLP, 64 in a reference batch, mini-batches of 100, learning rate 0.001, momentum 0.9": (
         {"model": "simple_mlp", "sample_size": 64, "train_mb_size": 100, "lr": 0.001, "momentum": 0.9},
@@ -286,8 +274,10 @@ def main() -> None:
                 found = scores(ours(method, MEASURED, folder, **best))
                 rows[title]["epsearch"] = {"method": method, "values": best, **found}
             print(f"{title}: {time.perf_counter() - started:.0f} s, {rows[title]}", flush=True)
-        runs = [Run("AGEM", MATCHED | values, changed=changed) for values, changed in CAUSES.values()]
-        causes = dict(zip(CAUSES, theirs(runs), strict=True))
+        causes: dict[str, Any] = {}
+        for title, (values, changed) in CAUSES.items():
+            (causes[title],) = theirs([Run("AGEM", MATCHED | values, changed=changed)])
+            print(f"{title}: {time.perf_counter() - started:.0f} s, {causes[title]}", flush=True)
     agem = {"memory": PER_CLASS, "memory_batch": REFERENCE, "lr": 0.1}
     causes = {
         "epsearch": scores(ours("agem", MEASURED, folder, **agem)),
