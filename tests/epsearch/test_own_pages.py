@@ -1,0 +1,66 @@
+"""Pages on bringing one's own: each example is written to files, and each command runs."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+SIZES = ["--seeds", "2", "--tasks", "4", "--cv-tasks", "2", "--examples-per-task", "60", "--certify", "0"]
+HERE = ["--runner", "local", "--device", "cpu", "--quiet"]
+OF_SEARCHES = ["--points", "3", "--repeats", "1"]
+OF_METHODS = ["--memory", "3", "--memory-batch", "8"]
+LONGEST = 40  # lines of an example
+
+PAGES = {
+    "own-method": OF_METHODS,
+    "own-network": OF_METHODS,
+    "own-stream": OF_METHODS,
+    "own-strategy": OF_METHODS,
+    "own-metric": OF_METHODS,
+    "own-trainer": [],
+}
+SLOW = {"own-trainer", "own-network"}  # processes that import torch, and a trial
+
+
+def blocks(page, language):
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
+
+
+def write(page, folder):
+    """The files of a page, named by the first line of each."""
+    for code in blocks(page, "python"):
+        name = re.match(r'"""(\w+\.py): ', code)[1]
+        assert len(code.splitlines()) < LONGEST, f"{name} of {page} is too long an example"
+        (folder / name).write_text(code, encoding="utf-8")
+
+
+def commands(page):
+    return [line.removeprefix("epsearch ").split() for block in blocks(page, "console") for line in block.splitlines()]
+
+
+@pytest.mark.parametrize("page", [pytest.param(one, marks=[pytest.mark.slow] * (one in SLOW)) for one in PAGES])
+def test_the_examples_of_a_page_run(page, epsearch, tmp_path):
+    write(page, tmp_path)
+    told = commands(page)
+    assert told
+    for number, arguments in enumerate(told):
+        sizes = SIZES[:-2] if arguments[0] == "compare" else SIZES + OF_SEARCHES
+        shown = epsearch(*arguments, *sizes, *PAGES[page], *HERE, "--name", f"study-{number}", "--json")
+        assert shown.status == 0, shown.err
+        assert shown.json["effort"]["trained"] > 0
+
+
+def test_every_page_is_named_by_the_overview():
+    text = (DOCS / "plugins.md").read_text(encoding="utf-8")
+    assert {*re.findall(r"\]\((own-\w+)\.md\)", text)} == PAGES.keys() == {one.stem for one in DOCS.glob("own-*.md")}
+
+
+def test_the_overview_names_every_group_of_entry_points():
+    from epsearch.plugins.kinds import KINDS
+
+    text = (DOCS / "plugins.md").read_text(encoding="utf-8")
+    assert {*re.findall(r"epsearch\.[a-z]+(?=`)", text)} == {kind.group for kind in KINDS.values()}
+    (toml,) = blocks("plugins", "toml")
+    assert {*re.findall(r'"(epsearch\.[a-z]+)"', toml)} <= {kind.group for kind in KINDS.values()}
