@@ -39,10 +39,10 @@ from trainers.population import Training, train_cohort
 from trainers.streams import open_stream
 from trainers.streams.scores import accuracies
 
-CHOOSING, MEASURED, EXAMPLES, SEEDS = range(3), range(3, 8), 2000, range(5)
+CHOOSING, MEASURED, EXAMPLES, SEEDS = range(3), range(3, 8), 1000, range(5)
 PER_CLASS, CLASSES, REFERENCE = 25, 10, 256
 PER_TASK = PER_CLASS * CLASSES
-RATES = (0.03, 0.1, 0.3)
+RATES = (0.03, 0.1)
 HERE = "avalanche_side_by_side"
 
 
@@ -201,9 +201,9 @@ METHODS: dict[str, tuple[str | None, Grid, str, Grid]] = {
     "GEM": ("gem", {"lr": RATES, **KEPT}, "GEM", {"lr": RATES, "patterns_per_exp": (PER_TASK,)}),
     "EWC": (
         "ewc",
-        {"lr": (0.03, 0.1), "strength": (1.0, 10.0, 100.0)},
+        {"lr": RATES, "strength": (1.0, 10.0, 100.0)},
         "EWC",
-        {"lr": (0.03, 0.1), "ewc_lambda": (1.0, 10.0, 100.0)},
+        {"lr": RATES, "ewc_lambda": (1.0, 10.0, 100.0)},
     ),
     "Replay": (
         "er",
