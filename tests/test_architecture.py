@@ -35,6 +35,7 @@ AT_CALL_TIME = {
     "trainers/streams/pixels/digits.py": {"sklearn"},
     "trainers/streams/download.py": {"torchvision"},
     "trainers/networks/weights.py": {"torchvision"},
+    "trainers/foreign/libraries/avalanche.py": {"avalanche"},
 }
 
 

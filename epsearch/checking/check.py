@@ -145,4 +145,7 @@ class _Check:
         assert limits is not None
         if limits.bytes is None:
             limits = replace(limits, bytes=bytes_free(path, 1))
-        return Request(study.method, Path.cwd(), files_of(parts), versions_of(parts), path.device, limits=limits)
+        every = self._images[PLUGINS]
+        networks = {name: files_of(every[name]) for name, kind in study.plugged().items() if kind == "network"}
+        files, versions = files_of(parts), versions_of(parts)
+        return Request(study.method, Path.cwd(), files, versions, path.device, limits=limits, networks=networks)

@@ -20,6 +20,8 @@ from trainers.streams.disjoint import PERMUTATIONS, overlap
 
 FEWEST_TASKS = 3  # two for a search, as nothing is projected on a first one, and one for the evaluation
 
+IN_PROCESSES = {"trainer": parts_of, "network": parts_of_network}  # what those that train import, and we do not
+
 
 class Prepared(NamedTuple):
     """Data that is there and checked."""
@@ -47,9 +49,6 @@ def prepare(study: Study, events: Events) -> Prepared:
     return Prepared(stream, images, proof)
 
 
-IN_PROCESSES = {"trainer": parts_of, "network": parts_of_network}  # what those that train import, and we do not
-
-
 def plugins(study: Study, events: Events) -> dict[str, Any]:
     """What code of others is made of, as it is now, for the description of the stream; what only shows is tried, too.
 
@@ -65,6 +64,13 @@ def plugins(study: Study, events: Events) -> dict[str, Any]:
     return {PLUGINS: found} if found else {}
 
 
+def _parts(name: str, kind: str, foreign: bool) -> dict[str, str]:
+    """What a plug-in is made of. foreign: of a study of a trainer, of which nothing is imported here."""
+    if foreign and kind in IN_PROCESSES:
+        return IN_PROCESSES[kind](name)
+    return dict(loaded(kind, name).parts)
+
+
 def ways(study: Study, stream: TaskStream) -> dict[str, Any]:
     """How members of a network of others are trained, in words by whether one after another; {} of ours.
 
@@ -76,13 +82,6 @@ def ways(study: Study, stream: TaskStream) -> dict[str, Any]:
 
     network: Any = make_network(study.architecture, stream)
     return {WAYS: {str(alone): network.way(alone) for alone in (True, False)}}
-
-
-def _parts(name: str, kind: str, foreign: bool) -> dict[str, str]:
-    """What a plug-in is made of. foreign: of a study of a trainer, of which nothing is imported here."""
-    if foreign and kind in IN_PROCESSES:
-        return IN_PROCESSES[kind](name)
-    return dict(loaded(kind, name).parts)
 
 
 def say_size(study: Study, events: Events) -> None:

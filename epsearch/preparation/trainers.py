@@ -85,11 +85,8 @@ def of_trainer(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str,
             )
     declared, against = declare(reference), dict(values["against"])
     names = values["search"].names if values["search"] is not None else ()
-    valued = {name for name, value in values["set"] if value is not None}
-    lacking = [
-        one.name for one in declared.parameters or () if one.default is None and one.name not in (*valued, *names)
-    ]
-    if lacking and names:
+    told = {*names, *(name for name, value in values["set"] if value is not None)}
+    if lacking := [one.name for one in declared.parameters or () if one.default is None and one.name not in told]:
         raise UsageError(
             f"{reference} has no default of {', '.join(lacking)}: give --set {lacking[0]}=VALUE, or search it"
         )

@@ -33,14 +33,14 @@ class Request:
     """Hashes of the files that it must be made of; None for whatever is there."""
     versions: Mapping[str, str] = field(default_factory=dict)
     """Of distributions that it requires: those that must be installed."""
-    networks: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Of networks that are values, module:attribute: hashes of the files that each must be made of."""
     device: str = "cpu"
     """"cpu" or "cuda"; on "cpu" it sees no GPU."""
     threads: int = 1
     """Of torch and of the libraries below NumPy."""
     limits: Limits = field(default_factory=Limits)
     """What its process may take."""
+    networks: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Of networks that are values, module:attribute: hashes of the files that each must be made of."""
 
 
 @dataclass(frozen=True)
