@@ -52,6 +52,71 @@ def test_the_examples_of_a_page_run(page, epsearch, tmp_path):
         assert shown.json["effort"]["trained"] > 0
 
 
+MAMMOTH = '''
+"""A stand-in with the calls of Mammoth that the recipe takes, and with its habits."""
+
+import os
+import tempfile
+
+import torch
+from torch import nn
+
+os.chdir(tempfile.gettempdir())
+torch.set_num_threads(2)
+
+
+class Der(nn.Module):
+    def __init__(self, args):
+        super().__init__()
+        self.net = nn.Linear(64, 10)
+        self.args, self.buffer, self.at, self.opt = args, [], None, torch.optim.SGD(self.net.parameters(), args["lr"])
+
+    def forward(self, x):
+        return self.net(x)
+
+    def meta_begin_task(self, dataset):
+        assert self.at is None and self.net.training
+        self.at = dataset
+
+    def meta_observe(self, inputs, labels, not_aug_inputs, epoch=None):
+        assert self.at is not None and os.getcwd() != tempfile.gettempdir() and torch.get_num_threads() == 1
+        self.opt.zero_grad()
+        logits = self.net(inputs)
+        loss = nn.functional.cross_entropy(logits, labels)
+        for x, z in self.buffer[-1:]:
+            loss = loss + self.args["alpha"] * nn.functional.mse_loss(self.net(x), z)
+        loss.backward()
+        self.opt.step()
+        if len(self.buffer) < self.args["buffer_size"]:
+            self.buffer.append((not_aug_inputs, logits.detach()))
+        return loss.item()
+
+    def meta_end_task(self, dataset):
+        self.at = None
+
+
+def load_runner(model, dataset, args):
+    os.chdir(tempfile.gettempdir())
+    assert "seed" not in args and model == "der" and os.environ["HF_HUB_OFFLINE"] == "1"
+    return Der(args), object()
+'''
+
+
+@pytest.mark.slow
+def test_the_recipe_of_mammoth_runs_with_a_stand_in(epsearch, tmp_path, monkeypatch):
+    write("mammoth", tmp_path)
+    (tmp_path / "checkout" / "mammoth").mkdir(parents=True)
+    (tmp_path / "checkout" / "mammoth" / "__init__.py").write_text(MAMMOTH, encoding="utf-8")
+    monkeypatch.setenv("MAMMOTH", str(tmp_path / "checkout"))
+    check, run = commands("mammoth")
+    checked = epsearch(*check, *SIZES[:-2], "--device", "cpu", "--json")
+    assert checked.status == 0, checked.err + checked.out
+    shown = epsearch(*run, *SIZES[:-1], "1", *OF_SEARCHES, *HERE, "--name", "mammoth", "--json")
+    assert shown.status == 0, shown.err
+    assert shown.json["effort"]["trained"] == 8
+    assert "every prediction was the same" in Path(shown.json["report"]).read_text(encoding="utf-8")
+
+
 def test_every_page_is_named_by_the_overview():
     text = (DOCS / "plugins.md").read_text(encoding="utf-8")
     assert {*re.findall(r"\]\((own-\w+)\.md\)", text)} == PAGES.keys() == {one.stem for one in DOCS.glob("own-*.md")}
