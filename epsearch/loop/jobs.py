@@ -172,7 +172,7 @@ def _by_trainer(job: Job, progress: Callable[[int], None] | None, place: Place) 
         limits = replace(limits, bytes=bytes_free(path, job.at_once, place.share))
     beside, files, versions = job.stream.beside, files_of(plugin.parts), versions_of(plugin.parts)
     networks = {one.reference: files_of(one.parts) for one in job.plugins if one.kind == "network"}
-    request = Request(plugin.reference, beside, files, versions, networks, path.device, limits=limits)
+    request = Request(plugin.reference, beside, files, versions, path.device, limits=limits, networks=networks)
     given = Given(vars(learner.hyperparameters), learner.seed, job.stream.open(place.images), job.transfer)
     started = time.perf_counter()
     # As of ours, a certificate takes nothing of what others have kept.
