@@ -21,6 +21,9 @@ from trainers.networks.weights import start_rows
 from trainers.numeric_path import NumericPath
 from trainers.streams.images.split import ReoccurringStream, SplitStream
 
+pytestmark = pytest.mark.slow
+
+
 IN_TURN, TOGETHER = NumericPath(products="onednn"), NumericPath()
 one_network = pytest.mark.parametrize("method", [n for n, m in METHODS.items() if not isinstance(m.rule, Columns)])
 both_paths = pytest.mark.parametrize("path", [IN_TURN, TOGETHER], ids=str)

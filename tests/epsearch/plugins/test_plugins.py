@@ -52,6 +52,7 @@ class TestMethod:
         assert train(study)[1].trained == 0
         assert train(small_study(**SEARCH | {"name": "two"}))[1].trained > 0, "pull_when is part of the keys"
 
+    @pytest.mark.slow
     def test_the_report_names_it_its_values_and_its_files(self, mine, epsearch, small_options, tmp_path):
         told = ["run", *small_options, "--method", "mine:PULLED", "--search", "pull=0..1", "--set", "pull=0.25"]
         shown = epsearch(*told, "--points", 3, "--repeats", 1, "--name", "one", "--out", tmp_path)
@@ -66,6 +67,7 @@ class TestMethod:
             "pull_when": "always",
         }
 
+    @pytest.mark.slow
     def test_one_that_was_edited_is_another_one(self, mine, small_study, epsearch):
         study = small_study(**SEARCH)
         train(study)
@@ -77,6 +79,7 @@ class TestMethod:
         assert train(small_study(**SEARCH | {"name": "one-2"}))[1].reused == 0
         assert before < {one[PARTS] for one in contents(study)}
 
+    @pytest.mark.slow
     def test_it_is_compared_with_ours(self, mine, epsearch, small_options):
         tiny = [
             part
@@ -89,6 +92,7 @@ class TestMethod:
         assert [row["row"] for row in shown.json["rows"]] == ["VAN", "PULLED"]
         assert shown.json["config"]["settings"][f"{settings.partition('=')[0]}"] == 0.75
 
+    @pytest.mark.slow
     def test_a_run_goes_on_from_its_ledger_alone(self, mine, small_study, epsearch):
         train(small_study(**SEARCH))
         resumed = epsearch("run", "--name", "one", "--extend", "--search", "pull=0..1", "--seeds", 3, "--json")
@@ -192,6 +196,7 @@ def test_a_worker_refuses_what_is_not_the_same_there(mine, tmp_path):
         load_expected(Plugin("method", "mine:PULLED", {**parts, "distribution numpy": "0.1"}), tmp_path)
 
 
+@pytest.mark.slow
 def test_a_metric_that_fails_is_named_and_loses_nothing(mine, epsearch, small_options, tmp_path):
     mine(OTHERS.replace("record.accuracies[-1].min()", "record.accuracies[99]"))
     told = ["run", *small_options, "--name", "one", "--out", tmp_path]

@@ -75,6 +75,7 @@ def test_the_ledger_has_what_another_study_wants(study):
     assert train(study(name="three", set="memory=6", certify=0))[1].reused == 0
 
 
+@pytest.mark.slow
 def test_a_killed_one_goes_on(study):
     whole = {key: one.fingerprint for key, one in train(study(name="whole"))[0].records.items()}
     out = study(name="half", storage="sqlite:///half.sqlite", time_budget="1s")
@@ -90,6 +91,7 @@ def test_a_killed_one_goes_on(study):
     assert {key: one.fingerprint for key, one in loop.records.items()} == whole
 
 
+@pytest.mark.slow
 def test_an_edited_one_is_another_one(mine, study, epsearch):
     train(study())
     mine(TEXT + "# edited\n")
@@ -100,6 +102,7 @@ def test_an_edited_one_is_another_one(mine, study, epsearch):
     assert train(study(name="two"))[1].reused == 0
 
 
+@pytest.mark.slow
 def test_nothing_of_it_is_needed_to_read_a_study(mine, study, epsearch, tmp_path):
     train(study())
     (tmp_path / "mine.py").unlink()
@@ -117,6 +120,7 @@ class TestDeclared:
         (parts,) = loop.images["plugins"].values()
         assert parts[VERSION] == "1.2" and parts[NOISY] == "yes" and "distribution numpy" in parts
 
+    @pytest.mark.slow
     def test_rerun_noise_and_self_reports_are_told(self, epsearch):
         shown = epsearch(
             "run", *OPTIONS, "--trainer", "mine:Declared", "--search", "pull=0..1", "--name", "one", "--quiet"
@@ -125,6 +129,7 @@ class TestDeclared:
         assert "This is rerun noise, which the trainer declares" in Path("runs/one/report.html").read_text("utf-8")
         assert "compared with nothing" not in shown.out and "Trained a second time" not in shown.out
 
+    @pytest.mark.slow
     def test_one_that_does_not_repeat_itself_without_saying_so_is_told(self, epsearch):
         shown = epsearch("run", *OPTIONS, "--trainer", "mine:Liar", "--search", "lr=0..1", "--quiet")
         assert "It is declared to repeat itself, and does not." in " ".join(shown.out.split())
@@ -191,6 +196,7 @@ def test_what_misbehaves_ends_the_study_in_one_line(name, epsearch):
     assert "failed" in epsearch("list").out
 
 
+@pytest.mark.slow
 def test_one_that_diverges_is_a_diverged_member(study):
     loop, _ = train(study("diverging", search="lr=0..1"))
     states = {record.content["config"]["lr"]: record.status for record in loop.records.values() if record.phase == "cv"}
@@ -198,6 +204,7 @@ def test_one_that_diverges_is_a_diverged_member(study):
     assert loop.best.point == (0.5,)
 
 
+@pytest.mark.slow
 def test_a_plan_knows_how_long_members_took(study):
     first = plan(study())
     assert first.eta is None and "first one will tell" in first.unmeasured
@@ -212,6 +219,7 @@ def test_what_has_no_part_in_it_stands_nowhere(study):
     assert not [name for name in ("memory_batch:", "network:", "numeric_path:", "method:", "interval:") if name in text]
 
 
+@pytest.mark.slow
 def test_a_study_is_read_as_it_was_when_the_trainer_declares_something_else(mine, study, epsearch):
     """In a process that knows the new declaration, as a service does."""
     train(study("Declared", search="pull=0..1"))
@@ -222,6 +230,7 @@ def test_a_study_is_read_as_it_was_when_the_trainer_declares_something_else(mine
     assert shown["config"]["set"] == {"pull": 0.5, "kind": "a", "count": 3}
 
 
+@pytest.mark.slow
 def test_runs_are_verified_and_noise_is_no_fault(study, epsearch):
     for trainer, search, same in (("softmax", "lr=0.1..1", 2), ("Declared", "pull=0..1", 0)):
         train(study(trainer, search=search, name=trainer, certify=0))
@@ -231,6 +240,7 @@ def test_runs_are_verified_and_noise_is_no_fault(study, epsearch):
     assert "the trainer is declared not to repeat itself" in epsearch("verify", "Declared", "--sample", "1").out
 
 
+@pytest.mark.slow
 def test_a_service_shows_a_study_of_one(study, tmp_path):
     """Its pages and its API, the form with its options, and its plan."""
     train(study())

@@ -314,6 +314,9 @@ def test_it_ends_with_epsearch_however_that_ends(tmp_path, write, mark, how, mon
 BLIND = """
 import os, subprocess
 from trainers.foreign import child, family
+
+pytestmark = pytest.mark.slow
+
 family.adopt()
 one = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 see, looks = family.descendants, []
