@@ -7,6 +7,7 @@ ROOMS lists the modules and folders from the doors down; each imports only what 
 
 cli, commands, arguments,
 terminal, doctor                  what people type and read; nothing below them knows rich
+testing                           contract suites that authors of plug-ins run on their own
 remote                            a service elsewhere, as commands use it
 service                           the same over HTTP: an API, pages, a queue
 api                               the functions behind every door
@@ -66,6 +67,7 @@ ROOMS = (
         "service",
         "terminal",
         "doctor",
+        "testing",
         "api",
         "control",
         "stored",

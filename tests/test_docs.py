@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from epsearch.study.options import options
-from tests.support.stream_checks import CHECKS
+from epsearch.testing import failures, stream_checks
 from trainers.hyperparameters import OF_EVERY_METHOD
-from trainers.methods import METHODS, Penalty, hyperparameters
+from trainers.methods import METHODS, PLUGGED, Penalty, hyperparameters
 from trainers.streams import DataError
 
 ROOT = Path(__file__).parent.parent
@@ -55,11 +55,22 @@ def test_the_page_on_adding_a_stream_runs_and_its_stream_keeps_the_contract(caps
     exec(compile("\n".join(code), page.name, "exec"), names)
     assert len(promises(code)) == 5
     assert capsys.readouterr().out.splitlines() == promises(code)
-    for check in CHECKS:
-        check(names["factory"])
+    assert failures(stream_checks(names["factory"])) == {}
     with pytest.raises(DataError, match=r"^examples-per-task must lie in 1…1442, got 1443$"):
         names["factory"](range(3), 1443)
     assert not list(tmp_path.iterdir())
+
+
+def test_the_page_on_testing_plug_ins_runs_and_prints_what_it_promises(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path / "cache"))
+    page = ROOT / "docs" / "testing-plugins.md"
+    code, plugged = blocks(page, "python"), dict(PLUGGED)
+    with patch.dict(PLUGGED):
+        exec(compile("\n".join(code), page.name, "exec"), {})
+    assert PLUGGED.keys() == plugged.keys()
+    assert len(promises(code)) == 8
+    assert capsys.readouterr().out.splitlines() == promises(code)
 
 
 def test_the_page_on_python_runs_and_prints_what_it_promises(capsys, tmp_path, monkeypatch):

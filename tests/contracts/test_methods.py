@@ -4,16 +4,20 @@ import numpy as np
 import pytest
 import torch
 
+from epsearch.testing.methods import (
+    PROMISES,
+    MethodCase,
+    a_diverging_member_disturbs_nobody,
+    members_are_the_same_alone_and_together,
+    zero_gradients_do_no_harm,
+)
 from tests.support.learners import STRENGTHS, engine_of, learner, train, untrained
-from tests.support.numeric_paths import MKL, on_compiled_paths, on_every_path, rows_equal
+from tests.support.numeric_paths import MKL, TWIN, on_compiled_paths, on_every_path, rows_equal
 from tests.support.plain_run import flat, plain_run
 from tests.support.toy_streams import digits, toy
 from trainers import Architecture, Learner
 from trainers.methods import METHODS, Columns, hyperparameters
 from trainers.networks import MLP
-from trainers.schedule import generator
-from trainers.streams import PermutedStream
-from trainers.streams.base import Examples, Images
 
 every_method = pytest.mark.parametrize("method", METHODS)
 # PROGNN's network is another one; its own tests compare it with explicit columns.
@@ -28,6 +32,54 @@ def small(method, seed=0, **changes):
 
 def trained(learners, stream, path=MKL, **options):
     return train(learners, stream, path, **{"architecture": NETWORK} | options)
+
+
+OTHER_VALUES = {
+    "epsilon": 0.9,
+    "strength": 0.05,
+    "memory": 2,
+    "memory_batch": 5,
+    "trigger": "epsilon",
+    "scale": "raw",
+    "satisfied": "unit",
+    "a_agem_scale": "raw",
+    "fisher_every": 4,
+    "penalty_form": "paper",
+    "margin": 0.1,
+}
+ON_EVERY_PATH = (zero_gradients_do_no_harm, a_diverging_member_disturbs_nobody)
+
+
+def case(method, path=MKL):
+    values = VALUES | ({"strength": STRENGTHS[method]} if method in STRENGTHS else {})
+    return MethodCase(method, values, OTHER_VALUES, path)
+
+
+@every_method
+@pytest.mark.parametrize("promise", PROMISES, ids=lambda one: one.__name__)
+def test_promises(promise, method):
+    promise(case(method))
+
+
+@on_every_path
+@every_method
+@pytest.mark.parametrize("promise", ON_EVERY_PATH, ids=lambda one: one.__name__)
+def test_promises_on_every_path(promise, method, path):
+    promise(case(method, path))
+
+
+@every_method
+def test_in_tensors_members_are_the_same_up_to_rounding(method):
+    members_are_the_same_alone_and_together(case(method, TWIN))
+
+
+def test_every_hyperparameter_has_another_value():
+    assert set(OTHER_VALUES) | {"lr", "batch_size"} == set(hyperparameters())
+
+
+def test_a_reservoir_alone_is_no_plain_sgd_in_the_first_task():
+    found, plain = (trained([small(name)], toy(range(2))) for name in ("er", "van"))
+    assert not np.allclose(found.within[0, 0], plain.within[0, 0])
 
 
 @on_compiled_paths
@@ -76,59 +128,6 @@ def test_a_whole_run_agrees_with_a_plain_loop(method, form, path):
 
 
 @every_method
-def test_a_first_task_is_plain_sgd_where_it_must_be(method):
-    """Everywhere but in ER, which replays from its second step on."""
-    found, plain = (trained([small(name)], toy(range(2))) for name in (method, "van"))
-    same = (
-        np.allclose(found.within[0, 0], plain.within[0, 0]) and found.accuracies[0, 0, 0] == plain.accuracies[0, 0, 0]
-    )
-    assert same == (method != "er")
-    if METHODS[method].first_task_is_sgd:
-        assert np.array_equal(found.accuracies[0, 0], plain.accuracies[0, 0])
-
-
-OTHER_VALUES = {
-    "epsilon": 0.9,
-    "strength": 0.05,
-    "memory": 2,
-    "memory_batch": 5,
-    "trigger": "epsilon",
-    "scale": "raw",
-    "satisfied": "unit",
-    "a_agem_scale": "raw",
-    "fisher_every": 4,
-    "penalty_form": "paper",
-    "margin": 0.1,
-}
-
-
-def changing(method, tasks):
-    """Names of the hyperparameters that change a bit of the final parameters on so many tasks."""
-    stream = toy(range(tasks), examples=66)
-
-    def fingerprint(**changes):
-        return trained([small(method, **changes)], stream).fingerprints[0]
-
-    base = fingerprint()
-    return {name for name in METHODS[method].names if fingerprint(**{name: OTHER_VALUES[name]}) != base}
-
-
-@every_method
-def test_the_result_depends_on_all_that_is_declared(method):
-    """A rule is given what its method declares and nothing else; what is declared must change a bit."""
-    assert set(OTHER_VALUES) | {"lr", "batch_size"} == set(hyperparameters())
-    assert changing(method, tasks=3) == set(METHODS[method].names)
-
-
-@pytest.mark.parametrize("tasks", [1, 2])
-@every_method
-def test_a_hyperparameter_acts_from_as_many_tasks_on_as_is_declared(method, tasks):
-    """A search on fewer tasks is refused: it could find nothing."""
-    declared = METHODS[method]
-    assert changing(method, tasks) == {name for name in declared.names if declared.tasks_needed(name) <= tasks}
-
-
-@every_method
 def test_declared_memory_is_what_is_kept(method):
     """A method without a memory forgets its examples; one with a memory stores its quota, and no more."""
     from trainers.pool import Pool
@@ -143,56 +142,6 @@ def test_declared_memory_is_what_is_kept(method):
     assert len(pool.inputs) - stream.examples == pool.slots
     quota = {None: 0, "sampled": 24, "per task": 24, "reservoir": 36}[METHODS[method].memory]
     assert pool.slots == quota  # 3 a class and task; the last task's are read by a reservoir only
-
-
-def black(images=60, pixels=9, classes=4):
-    """Images without a pixel: every gradient of the first layer's weights is zero."""
-    labels = np.arange(images) % classes
-    part = Examples(np.zeros((images, pixels), dtype=np.uint8), labels.astype(np.int64))
-    return PermutedStream(Images(part, part, classes, 255.0), range(3), images)
-
-
-@on_every_path
-@every_method
-def test_zero_gradients_do_no_harm(method, path):
-    stream = black()
-    result = trained([small(method)], stream, path)
-    assert result.diverged_task[0] == -1
-    assert np.isfinite(result.params[0]).all()
-    if not isinstance(METHODS[method].rule, Columns):  # whose columns are initialised otherwise
-        net = MLP((stream.inputs, *NETWORK.hidden, stream.classes))
-        start, final = (net.layers(torch.from_numpy(row)[None])[0] for row in (started(stream), result.params[0]))
-        assert torch.equal(start.weight, final.weight) and not torch.equal(start.bias, final.bias)
-
-
-def started(stream):
-    """One row: the untrained network of seed 0."""
-    net = MLP((stream.inputs, *NETWORK.hidden, stream.classes))
-    return net.init(generator(0, "init", stream.tasks.start))
-
-
-@every_method
-def test_saturated_losses_do_no_harm(method):
-    """One class, one output: the loss is zero, and so is every gradient, that of the memory too."""
-    stream = toy(examples=66, classes=1)
-    result = trained([small(method)], stream)
-    assert result.diverged_task[0] == -1 and (result.accuracies[0][np.tri(3, dtype=bool)] == 1).all()
-    if not isinstance(METHODS[method].rule, Columns):
-        assert np.array_equal(result.params[0], started(stream))
-
-
-@on_every_path
-@every_method
-def test_a_diverging_learner_is_marked_and_disturbs_nobody(method, path):
-    stream = toy()
-    wild, tame = small(method, lr=1e30), small(method)
-    result, alone = trained([wild, tame], stream, path), trained([tame], stream, path)
-    assert result.diverged_task.tolist() == [0, -1] and result.diverged_step[0] >= 0
-    assert np.isnan(result.accuracies[0]).all()
-    if path.products == "torch":
-        assert np.allclose(result.accuracies[1], alone.accuracies[0], atol=0.051, equal_nan=True)
-    else:
-        assert rows_equal(result, 1, alone, 0)
 
 
 @pytest.mark.parametrize("method", STRENGTHS)

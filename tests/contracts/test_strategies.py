@@ -6,9 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from epsearch.testing.strategies import (
+    IN_ANY_ORDER,
+    OF_SCORES,
+    PROMISES,
+    replay_of_any_part_in_any_order_gives_the_same_state,
+)
 from search_spaces import STRATEGIES, Budget, Observation, Parameter, replay
 from tests.support.confidence import parabola_hull
-from tests.support.searches import CASES, POINTS, REPEATS, SPACES, build, observe, run, scores_of
+from tests.support.searches import CASES, REPEATS, SPACES, build, case, run
 
 SCORES = st.lists(st.none() | st.integers(0, 4) | st.floats(-1e3, 1e3), min_size=1, max_size=40)
 EXAMPLES = {"narrowing": 30, "interval-ci": 30, "grid": 30, "gp": 2}  # of the others: 4, they are slower
@@ -28,62 +34,43 @@ def check(name, promise, **given_by):
     settings(max_examples=EXAMPLES.get(name, 4), deadline=None)(given(**given_by)(promise))()
 
 
-def state(strategy):
-    return strategy.ask(), strategy.best, strategy.done, strategy.rounds
-
-
-def allowed(parameter, value):
-    if parameter.choices:
-        return any(value is one for one in parameter.choices)
-    return type(value) is (int if parameter.whole else float) and parameter.low <= value <= parameter.high
-
-
 def test_every_strategy_is_searched_here():
     assert {name for name, _ in CASES} == set(STRATEGIES)
 
 
-@every_name
-def test_asking_again_changes_nothing(name):
-    strategy = build(name, first_space(name))
-    first = strategy.ask()
-    assert first and strategy.ask() == first and not strategy.done
+def named(promise):
+    return promise.__name__
+
+
+@every_case
+@pytest.mark.parametrize("promise", PROMISES, ids=named)
+def test_promises(promise, name, space):
+    promise(case(name, space))
+
+
+@every_case
+@pytest.mark.parametrize("promise", OF_SCORES, ids=named)
+def test_promises_whatever_the_scores_are(promise, name, space):
+    def kept(table, data):
+        more = {}
+        if promise in IN_ANY_ORDER:
+            more["shuffled"] = lambda items: data.draw(st.permutations(items)) if items else items
+        if promise is replay_of_any_part_in_any_order_gives_the_same_state:
+            more["count"] = data.draw(st.integers(0, REPEATS * len(build(name, space).ask())))
+        promise(case(name, space), table, **more)
+
+    check(name, kept, table=SCORES, data=st.data())
 
 
 @every_name
-def test_what_is_told_is_no_longer_asked(name):
+def test_refusals_say_what_was_told(name):
     strategy = build(name, first_space(name))
-    first, *rest = strategy.ask()
-    strategy.tell([Observation(first.number, 0.5)])
-    assert strategy.ask() == rest
-
-
-@every_name
-def test_telling_nothing_changes_nothing(name):
-    strategy = build(name, first_space(name))
-    before = state(strategy)
-    strategy.tell([])
-    assert state(strategy) == before
-
-
-@every_name
-def test_a_number_that_was_never_suggested_is_refused_and_nothing_taken_in(name):
-    strategy = build(name, first_space(name))
-    asked = strategy.ask()
+    first = strategy.ask()[0].number
     with pytest.raises(ValueError, match="suggested, got 999"):
-        strategy.tell([Observation(asked[0].number, 1.0), Observation(999, 1.0)])
-    assert strategy.ask() == asked and strategy.best is None
-
-
-@every_name
-def test_a_value_may_be_told_again_but_not_changed(name):
-    strategy = build(name, first_space(name))
-    asked = strategy.ask()
-    strategy.tell([Observation(asked[0].number, 1.0), Observation(asked[1].number, None)])
-    strategy.tell([Observation(asked[0].number, 1.0), Observation(asked[1].number, None)])
-    for changed in (Observation(asked[0].number, 2.0), Observation(asked[1].number, 0.0)):
-        with pytest.raises(ValueError, match="must not change"):
-            strategy.tell([Observation(asked[2].number, 1.0), changed])
-    assert strategy.ask() == asked[2:]
+        strategy.tell([Observation(999, 1.0)])
+    strategy.tell([Observation(first, None)])
+    with pytest.raises(ValueError, match="must not change"):
+        strategy.tell([Observation(first, 0.0)])
 
 
 def test_other_scores_of_the_same_value_are_named():
@@ -94,15 +81,6 @@ def test_other_scores_of_the_same_value_are_named():
     assert str(error.value) == "observation 0 must not change, got the scores [0.5, 0.5] after [0.4, 0.6]"
 
 
-@every_name
-def test_values_of_closed_rounds_may_be_told_again_too(name):
-    strategy = build(name, first_space(name))
-    told = run(strategy, lambda one: one.number % 3)
-    before = state(strategy)
-    strategy.tell(told)
-    assert strategy.done and state(strategy) == before
-
-
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_values_that_are_not_finite_are_refused(value):
     with pytest.raises(ValueError, match="value of 0 must be finite"):
@@ -111,112 +89,11 @@ def test_values_that_are_not_finite_are_refused(value):
         Observation(0, 0.5, (0.5, value))
 
 
-@every_case
-def test_suggestions_lie_inside_have_numbers_of_their_own_and_end(name, space):
-    parameters = SPACES[space].parameters
-
-    def promise(table):
-        strategy, asked = build(name, space), []
-        run(strategy, lambda one: asked.append(one) or scores_of(table)(one))
-        assert all(len(one.point) == len(parameters) for one in asked)
-        assert all(allowed(*pair) for one in asked for pair in zip(parameters, one.point, strict=True))
-        assert [one.number for one in asked] == list(range(len(asked)))
-        assert len(asked) <= POINTS * REPEATS and len(strategy.rounds) <= REPEATS
-        assert strategy.ask() == []
-
-    check(name, promise, table=SCORES)
-
-
-@every_case
-def test_rounds_show_what_was_asked_and_told(name, space):
-    def promise(table):
-        strategy, asked, told = build(name, space), [], []
-        while not strategy.done:
-            (*closed, last), batch = strategy.rounds, strategy.ask()
-            assert last.points == tuple(one.point for one in batch) and set(last.scores) == {None}
-            assert all(one.span is None or one.span[0] <= min(one.points)[0] for one in (*closed, last))
-            told.append([observe(one, scores_of(table)(one)) for one in batch])
-            asked.append(batch)
-            strategy.tell(told[-1])
-        assert [one.number for one in strategy.rounds] == list(range(1, len(asked) + 1))
-        assert [one.points for one in strategy.rounds] == [tuple(one.point for one in batch) for batch in asked]
-        assert [one.scores for one in strategy.rounds] == [tuple(one.value for one in batch) for batch in told]
-
-    check(name, promise, table=SCORES)
-
-
-@every_case
-def test_the_best_is_one_that_was_told(name, space):
-    def promise(table):
-        strategy, asked = build(name, space), {}
-        told = run(strategy, lambda one: asked.update({one.number: one.point}) or scores_of(table)(one))
-        values = [one.value for one in told if one.value is not None]
-        assert (strategy.best is None) == (not values)
-        if strategy.best is not None:
-            number = strategy.best.number
-            assert strategy.best.point == asked[number] and strategy.best.value == told[number].value
-            if name != "interval-ci":  # which looks only among the values that it leaves open
-                assert strategy.best.value == max(values)
-
-    check(name, promise, table=SCORES)
-
-
-@every_case
-def test_parts_in_any_order_lead_to_the_same_suggestions(name, space):
-    def promise(table, data):
-        whole, parts = build(name, space), build(name, space)
-        while not whole.done:
-            observations = [observe(one, scores_of(table)(one)) for one in whole.ask()]
-            whole.tell(observations)
-            for observation in data.draw(st.permutations(observations)):
-                parts.tell([observation])
-            assert state(parts) == state(whole)
-
-    check(name, promise, table=SCORES, data=st.data())
-
-
-@every_case
-def test_replay_of_any_prefix_in_any_order_gives_the_same_state(name, space):
-    def promise(table, data):
-        history = run(build(name, space), scores_of(table))
-        prefix = history[: data.draw(st.integers(0, len(history)))]
-        lived, replayed = build(name, space), build(name, space)
-        for observation in prefix:
-            lived.tell([observation])
-        replay(replayed, data.draw(st.permutations(prefix)))
-        assert state(replayed) == state(lived)
-
-    check(name, promise, table=SCORES, data=st.data())
-
-
 @every_name
 def test_replay_refuses_what_does_not_belong_to_the_search(name):
     history = run(build(name, first_space(name)), lambda one: one.number % 3)
     with pytest.raises(ValueError, match=f"that this search suggests, got {len(history)}$"):
         replay(build(name, first_space(name)), [*history, Observation(len(history), 0.0)])
-
-
-@every_case
-def test_a_search_in_which_everything_fails_ends_without_a_best(name, space):
-    strategy = build(name, space)
-    run(strategy, lambda one: None)
-    assert strategy.done and strategy.best is None
-
-
-@every_case
-def test_equal_scores_end_too_and_the_first_is_best(name, space):
-    strategy = build(name, space)
-    run(strategy, lambda one: 0.25)
-    assert strategy.done and strategy.best.value == 0.25
-    assert strategy.best.point == strategy.rounds[0].points[0]
-
-
-@every_case
-@pytest.mark.parametrize("survivor", [0, 2])
-def test_one_success_among_failures_is_the_best(name, space, survivor):
-    strategy = build(name, space)
-    run(strategy, lambda one: -5.0 if one.number == survivor else None)
-    assert (strategy.best.number, strategy.best.value) == (survivor, -5.0)
 
 
 @every_name

@@ -1,11 +1,11 @@
-"""The promises of `stream_checks`, for every kind of stream, and for one's own: EPSEARCH_STREAM=module:factory."""
+"""The promises of `epsearch.testing.streams`, for every kind of stream, and for EPSEARCH_STREAM=module:factory."""
 
 import os
 from importlib import import_module
 
 import pytest
 
-from tests.support.stream_checks import CHECKS
+from epsearch.testing.streams import PROMISES, Streams
 from tests.support.stream_kinds import KINDS
 
 
@@ -19,6 +19,6 @@ def own():
 
 
 @pytest.mark.parametrize("kind", kinds := KINDS | own())
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_every_stream(check, kind):
-    check(kinds[kind])
+@pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.__name__)
+def test_every_stream(promise, kind):
+    promise(Streams(kinds[kind]))

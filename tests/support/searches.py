@@ -1,6 +1,10 @@
 """Driving strategies in tests."""
 
-from search_spaces import STRATEGIES, Budget, Observation, Parameter, Space
+from epsearch.testing.searches import Searches
+from epsearch.testing.searches import observe as observe
+from epsearch.testing.searches import run as run
+from epsearch.testing.searches import scores_of as scores_of
+from search_spaces import STRATEGIES, Budget, Parameter, Space
 from tests.support.confidence import parabola_hull
 
 EPSILON = Parameter("epsilon", 0.1, 0.8)
@@ -32,29 +36,10 @@ POINTS, REPEATS = 5, 3
 
 def build(name, space, points=None, repeats=None, seed=0):
     """A strategy by name over a space of SPACES; by default 5 × 3 points, of the slow GP 3 × 2."""
+    return case(name, space, points, repeats, seed).build()
+
+
+def case(name, space, points=None, repeats=None, seed=0):
+    """The same, not built yet."""
     points, repeats = points or (3 if name == "gp" else POINTS), repeats or (2 if name == "gp" else REPEATS)
-    return STRATEGIES[name](SPACES[space], Budget(points, repeats, seed, parabola_hull))
-
-
-def observe(suggestion, value):
-    """An observation of three seeds around a value; None: failed."""
-    if value is None:
-        return Observation(suggestion.number, None, (None, None, None))
-    spread = 0.01 * (1 + suggestion.number % 4)
-    return Observation(suggestion.number, value, (value - spread, value, value + spread))
-
-
-def run(strategy, score):
-    """Ask and tell whole rounds until done; score(suggestion) -> float | None. All observations, in order."""
-    told = []
-    while not strategy.done:
-        observations = [observe(one, score(one)) for one in strategy.ask()]
-        strategy.tell(observations)
-        told += observations
-        assert len(told) < 10_000, "the search does not end"
-    return told
-
-
-def scores_of(table):
-    """A score function that runs through a list of values by number, again from the start at its end."""
-    return lambda suggestion: table[suggestion.number % len(table)]
+    return Searches(STRATEGIES[name], SPACES[space], Budget(points, repeats, seed, parabola_hull))

@@ -1,4 +1,4 @@
-"""Every kind of stream that must keep the promises of `stream_checks`: one line each."""
+"""Every kind of stream that must keep the promises of `epsearch.testing.stream_checks`: one line each."""
 
 from functools import cache
 

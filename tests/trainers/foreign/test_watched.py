@@ -30,7 +30,8 @@ def watched(tmp_path, trained, monkeypatch):
     return lambda *given, **more: (trained(*given, **more), seen)
 
 
-def test_the_peak_is_that_of_a_moment_between_two_looks(watched):
+def test_the_peak_is_that_of_a_moment_between_two_looks(watched, monkeypatch):
+    monkeypatch.setattr("trainers.foreign.process.LOOK_SECONDS", 3600.0)  # only after each task
     _, small = watched(GREEDY, {"bytes": 8})
     before = small.peak
     _, large = watched(GREEDY, {"bytes": 3 * 10**8})

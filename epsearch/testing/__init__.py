@@ -1,0 +1,22 @@
+"""Contract suites for plug-ins: what a method, a network, a stream, a strategy, a trainer of one's own must keep.
+
+Each function returns pairs (name, check), for `pytest.mark.parametrize` or a loop; a check raises AssertionError, one
+sentence, where the promise is broken. Nothing here needs pytest. The suites of epsearch's own are made of the same.
+"""
+
+from epsearch.testing.methods import method_checks
+from epsearch.testing.networks import network_checks
+from epsearch.testing.promises import Check, failures
+from epsearch.testing.strategies import strategy_checks
+from epsearch.testing.streams import stream_checks
+from epsearch.testing.trainers import trainer_checks
+
+__all__ = [
+    "Check",
+    "failures",
+    "method_checks",
+    "network_checks",
+    "strategy_checks",
+    "stream_checks",
+    "trainer_checks",
+]

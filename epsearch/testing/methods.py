@@ -1,0 +1,278 @@
+"""What every method promises, whatever its rule: `method_checks`."""
+
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import torch
+
+from epsearch.testing.promises import Check, checks_of, sure
+from epsearch.testing.toy import black, toy
+from trainers.cohort import Architecture, Cohort, CohortResult, Learner
+from trainers.hyperparameters import Hyperparameter, Hyperparameters, Value
+from trainers.methods import METHODS, PLUGGED, plug
+from trainers.methods.rules import RESERVOIR, Columns, Method, Mix, Mixing, Products
+from trainers.networks import MLP
+from trainers.numeric_path import NumericPath
+from trainers.population import Training, train_cohort
+from trainers.schedule import generator
+from trainers.streams.base import TaskStream
+
+NETWORK = Architecture(hidden=(24, 16))
+USUAL: dict[str, Value] = {
+    **{"epsilon": 0.3, "lr": 0.1, "batch_size": 4, "memory": 3, "memory_batch": 8, "fisher_every": 5, "strength": 1.0},
+}
+TENSORS = NumericPath()
+COMPILED = NumericPath(products="mkl")
+UNDER_TEST = "epsearch.testing:method"  # begins its name, where it has none
+RESULT = ("accuracies", "initial", "within", "violations", "diverged_task", "diverged_step", "fingerprints")
+FEW = 0.01  # of the parameters: an importance, or a unit near zero, may make a rounding error large
+CLOSE = 1e-4  # of parameters after some fifty steps in float32, whichever engine takes them
+
+
+class MethodCase:
+    """A method as it is tried.
+
+    values, others: as of `method_checks`; path: the numeric path, by default the compiled one where Numba is installed.
+    """
+
+    def __init__(
+        self,
+        method: Method | str,
+        values: Mapping[str, Value] | None = None,
+        others: Mapping[str, Value] | None = None,
+        path: NumericPath | None = None,
+    ) -> None:
+        self.name = method if isinstance(method, str) else self._named(method)
+        self.method = PLUGGED.get(self.name) or METHODS[self.name]
+        self.path = path or (COMPILED if find_spec("numba") else TENSORS)
+        declared = {one.name: one for one in self.method.hyperparameters}
+        given = USUAL | dict(values or {})
+        self.values = {
+            name: given[name] if name in given and one.fits(given[name]) else one.default
+            for name, one in declared.items()
+        }
+        self.others = {name: _other(one, self.values[name]) for name, one in declared.items()} | dict(others or {})
+
+    @property
+    def grows(self) -> bool:
+        """Whether its network is not that of the others."""
+        return isinstance(self.method.rule, Columns)
+
+    def learner(self, seed: int = 0, /, **changes: Value) -> Learner:
+        """One with the usual values, but for some."""
+        return Learner.of(self.name, seed, **self.values | changes)
+
+    def train(self, learners: Sequence[Learner], stream: TaskStream, path: NumericPath | None = None) -> CohortResult:
+        """Them together, from the start."""
+        return train_cohort(Cohort(tuple(learners)), Training(stream, NETWORK, path or self.path))
+
+    def acting(self, tasks: int) -> set[str]:
+        """Names of its own hyperparameters that change the final parameters on so many tasks."""
+        stream = toy(range(tasks), examples=66)
+        base = self.train([self.learner()], stream).fingerprints[0]
+        return {
+            name
+            for name in self.method.names
+            if self.train([self.learner(**{name: self.others[name]})], stream).fingerprints[0] != base
+        }
+
+    def _named(self, method: Method) -> str:
+        known = [name for name, one in (METHODS | PLUGGED).items() if one is method]
+        if known:
+            return known[0]
+        # One of its own: checks of several methods may be made before any is run.
+        name = f"{UNDER_TEST}_{len(PLUGGED)}"
+        plug(name, method)
+        return name
+
+
+def method_checks(
+    method: Method | str, values: Mapping[str, Value] | None = None, others: Mapping[str, Value] | None = None
+) -> list[Check]:
+    """Checks of a method: a Method, or the name of one that is known. They train for a few seconds.
+
+    values: of its hyperparameters, where USUAL and its own defaults will not do, as of a λ that needs another size;
+    others: for each of its own, another value that must change a result. Raises ValueError where it cannot be a method.
+    """
+    return checks_of(PROMISES, MethodCase(method, values, others))
+
+
+def numbers_and_tensors_mix_alike(case: MethodCase) -> None:
+    """A `mix` is written once, for one learner with numbers and for many with tensors [M]."""
+    rule = case.method.rule
+    if not isinstance(rule, Mixing):
+        return
+    products = [
+        (1.0, 0.5, 2.0),
+        (1.0, -0.5, 2.0),
+        (1e-3, -1e-3, 4.0),
+        (0.0, 0.0, 1.0),
+        (1.0, 0.0, 0.0),
+        (0.0, 0.0, 0.0),
+    ]
+    values = case.learner().hyperparameters
+    tensors = {name: torch.full((len(products),), float(value)) for name, value in _per_learner(case, values).items()}
+    share = 0.25
+    gg, gr, rr = torch.tensor(products).unbind(dim=1)
+    together = rule.mix(Products(gg, gr, rr, share), values.but(**tensors))
+    for row, one in enumerate(products):
+        alone = rule.mix(Products(*one, share), values)
+        for part in Mix._fields:
+            number, tensor = float(getattr(alone, part)), getattr(together, part)
+            found = float(tensor[row] if isinstance(tensor, torch.Tensor) and tensor.dim() else tensor)
+            sure(
+                np.isclose(number, found, rtol=1e-4, atol=1e-6),
+                f"{part} of the mix must be the same for numbers and for tensors, got {number:g} and {found:g} for "
+                f"g·g, g·g_ref, g_ref·g_ref = {one}",
+            )
+
+
+def members_are_the_same_alone_and_together(case: MethodCase) -> None:
+    """Whoever else is in a cohort changes nothing: bit for bit on compiled paths, else up to rounding."""
+    apart: dict[str, Value] = {"lr": 0.01}
+    apart |= {name: case.others[name] for name in case.method.per_learner if name in case.method.names}
+    learners = [case.learner(seed, **changes) for seed in (0, 1) for changes in _each(apart)]
+    together = case.train(learners, toy())
+    for row, one in enumerate(learners):
+        alone = case.train([one], toy())
+        if case.path.products == "torch":
+            same = np.allclose(together.params[row], alone.params[0], atol=CLOSE)
+        else:
+            same = all(np.array_equal(*_rows(together, row, alone, field)) for field in RESULT)
+            same = same and np.array_equal(together.params[row], alone.params[0])
+        sure(
+            same,
+            f"a member must have the same result alone and in a cohort; that of seed {one.seed} with "
+            f"{_shown(one.hyperparameters)} has not: the rule uses something of other members",
+        )
+
+
+def engines_agree(case: MethodCase) -> None:
+    """The engine of tensors, which GPUs use, and the compiled one make the same network."""
+    if case.path.products == "torch":
+        return
+    stream = toy(examples=66)
+    ours, theirs = (case.train([case.learner()], stream, path).params[0] for path in (case.path, TENSORS))
+    by = np.abs(ours - theirs)
+    share = float(np.mean(~(by < CLOSE)))
+    sure(
+        share <= FEW,
+        f"both engines must train the same network; {share:.0%} of its parameters differ, by up to {by.max():.2g}",
+    )
+
+
+def a_first_task_is_plain_sgd_where_it_must_be(case: MethodCase) -> None:
+    """No memory and no importance is there yet: the first task is shared with plain SGD."""
+    if case.method.memory == RESERVOIR:  # which replays from its second step on
+        return
+    plain = MethodCase("van", {name: case.values[name] for name in ("lr", "batch_size")}, path=case.path)
+    found, expected = (one.train([one.learner()], toy(range(2))) for one in (case, plain))
+    same = found.accuracies[0, 0, 0] == expected.accuracies[0, 0, 0]
+    sure(
+        same and np.allclose(found.within[0, 0], expected.within[0, 0]),
+        "a first task must be plain SGD, as nothing is in the memory yet; it is another network's",
+    )
+
+
+def every_declared_hyperparameter_acts(case: MethodCase) -> None:
+    """What is declared is part of every result's key: what cannot change a result must not be."""
+    acting = case.acting(3)
+    missing = [name for name in case.method.names if name not in acting]
+    values = ", ".join(f"{name} {case.values[name]} and {case.others[name]}" for name in missing)
+    sure(not missing, f"a hyperparameter that is declared must change a result; these gave the same one: {values}")
+
+
+def hyperparameters_act_from_as_many_tasks_on_as_declared(case: MethodCase) -> None:
+    """A search on fewer tasks is refused, as it could find nothing."""
+    for tasks in (1, 2):
+        acting = case.acting(tasks)
+        declared = {name for name in case.method.names if case.method.tasks_needed(name) <= tasks}
+        sure(
+            not acting - declared,
+            f"{_names(acting - declared)} must not act on {tasks} tasks, where it is declared to "
+            "need more: a search of it would be refused",
+        )
+        sure(
+            not declared - acting,
+            f"{_names(declared - acting)} must act on {tasks} tasks, or stand in `late`: a search "
+            "of it would find nothing",
+        )
+
+
+def zero_gradients_do_no_harm(case: MethodCase) -> None:
+    """Gradients that vanish have no direction: the step must stay finite."""
+    result = case.train([case.learner()], black())
+    sure(
+        result.diverged_task[0] == -1 and np.isfinite(result.params[0]).all(),
+        "gradients that are zero must do no harm; the member diverges on images without a bright pixel",
+    )
+
+
+def saturated_losses_do_no_harm(case: MethodCase) -> None:
+    """With one class the loss is zero, and so is every gradient, the memory's too."""
+    stream = toy(examples=66, classes=1)
+    result = case.train([case.learner()], stream)
+    sure(result.diverged_task[0] == -1, "a loss that is zero must do no harm; the member diverges with a single class")
+    if not case.grows:
+        start = MLP((stream.inputs, *NETWORK.hidden, 1)).init(generator(0, "init", stream.tasks.start))
+        sure(np.array_equal(result.params[0], start), "where every gradient is zero no parameter may move")
+
+
+def a_diverging_member_disturbs_nobody(case: MethodCase) -> None:
+    """It is marked, and the others of its cohort train as if it were not there."""
+    tame = case.learner()
+    result, alone = case.train([case.learner(lr=1e30), tame], toy()), case.train([tame], toy())
+    sure(
+        result.diverged_task.tolist() == [0, -1] and np.isnan(result.accuracies[0]).all(),
+        "a member that diverges must be marked, and no other; with lr = 1e30 the first task must be lost",
+    )
+    same = np.allclose(result.params[1], alone.params[0], atol=CLOSE)
+    sure(same, "a member that diverges must disturb nobody; the other one of its cohort has another network than alone")
+
+
+PROMISES = (
+    numbers_and_tensors_mix_alike,
+    members_are_the_same_alone_and_together,
+    engines_agree,
+    a_first_task_is_plain_sgd_where_it_must_be,
+    every_declared_hyperparameter_acts,
+    hyperparameters_act_from_as_many_tasks_on_as_declared,
+    zero_gradients_do_no_harm,
+    saturated_losses_do_no_harm,
+    a_diverging_member_disturbs_nobody,
+)
+
+
+def _other(one: Hyperparameter, value: Value) -> Value:
+    """Another value that is as likely to matter."""
+    if one.choices:
+        return next((word for word in one.choices if word != value), value)
+    if value is None or isinstance(value, str):
+        return 1
+    near = [value + 1, value - 1] if one.whole else [3 * value, value / 3, value + 0.4, value - 0.4]
+    return next((number for number in near if number != value and one.fits(number)), value)
+
+
+def _each(changes: Mapping[str, Value]) -> list[dict[str, Value]]:
+    """None of the changes, and each alone."""
+    return [{}, *({name: value} for name, value in changes.items())]
+
+
+def _per_learner(case: MethodCase, values: Hyperparameters) -> dict[str, Any]:
+    return {name: vars(values)[name] for name in case.method.per_learner}
+
+
+def _rows(together: CohortResult, row: int, alone: CohortResult, field: str) -> tuple[Any, Any]:
+    """Of one member, with numbers in the place of NaN."""
+    one, other = (np.asarray(getattr(result, field)[at]) for result, at in ((together, row), (alone, 0)))
+    return (one, other) if one.dtype.kind not in "f" else (np.nan_to_num(one, nan=-1.0), np.nan_to_num(other, nan=-1.0))
+
+
+def _shown(values: Hyperparameters) -> str:
+    return ", ".join(f"{name} {value}" for name, value in vars(values).items())
+
+
+def _names(names: set[str]) -> str:
+    return ", ".join(sorted(names))

@@ -1,0 +1,253 @@
+"""What every strategy promises: `strategy_checks`."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from epsearch.testing.promises import Check, checks_of, refuses, sure
+from epsearch.testing.searches import Searches, allowed, observe, run, scores_of, state, tables
+from search_spaces.space import Parameter, Space
+from search_spaces.strategies import STRATEGIES, StrategyKind
+from search_spaces.strategy import Budget, Confidence, Observation, Suggestion, replay
+
+Shuffle = Callable[[list[Any]], Sequence[Any]]
+LINE = Space((Parameter("lr", 0.0003, 0.3, log=True),))
+
+
+def strategy_checks(
+    strategy: StrategyKind | str,
+    *spaces: Space,
+    points: int = 5,
+    repeats: int = 3,
+    confidence: Confidence | None = None,
+) -> list[Check]:
+    """Checks of a strategy: a StrategyKind, or the name of one of ours, on each of these spaces.
+
+    spaces: by default one learning rate on a logarithmic axis; points, repeats: of its budget; confidence: where it
+    narrows by that.
+    """
+    kind = STRATEGIES[strategy] if isinstance(strategy, str) else strategy
+    found: list[Check] = []
+    for space in spaces or (LINE,):
+        case = Searches(kind, space, Budget(points, repeats, confidence=confidence))
+        checks = [*checks_of(PROMISES, case), *checks_of(map(_drawn, OF_SCORES), case)]
+        found += [(f"{name}[{space}]" if len(spaces) > 1 else name, check) for name, check in checks]
+    return found
+
+
+def asking_again_changes_nothing(case: Searches) -> None:
+    """Whoever is killed asks again."""
+    strategy = case.build()
+    first = strategy.ask()
+    sure(first and not strategy.done, "a new search must ask for something")
+    sure(strategy.ask() == first, "ask() must return the same until something is told")
+
+
+def what_is_told_is_no_longer_asked(case: Searches) -> None:
+    """And the others still are."""
+    strategy = case.build()
+    first, *rest = strategy.ask()
+    strategy.tell([Observation(first.number, 0.5)])
+    if rest:
+        sure(strategy.ask() == rest, "what was told must not be asked for again, all else must")
+
+
+def telling_nothing_changes_nothing(case: Searches) -> None:
+    """As a driver does that has nothing new."""
+    strategy = case.build()
+    before = state(strategy)
+    strategy.tell([])
+    sure(state(strategy) == before, "tell([]) must change nothing")
+
+
+def an_unknown_number_is_refused_and_nothing_taken_in(case: Searches) -> None:
+    """Not even what came before it in the same call."""
+    strategy = case.build()
+    asked = strategy.ask()
+    told = [Observation(asked[0].number, 1.0), Observation(999, 1.0)]
+    refuses(lambda: strategy.tell(told), "a number that was never suggested")
+    sure(strategy.ask() == asked and strategy.best is None, "of a call that is refused nothing may be taken in")
+
+
+def a_value_may_be_told_again_but_not_changed(case: Searches) -> None:
+    """A score is what was measured."""
+    strategy = case.build()
+    asked = strategy.ask()
+    values = [1.0, None][: len(asked)]
+    told = [Observation(one.number, value) for one, value in zip(asked, values, strict=False)]
+    if len(told) == len(asked):  # the round would be over
+        return
+    strategy.tell(told)
+    strategy.tell(told)
+    new = Observation(asked[len(told)].number, 1.0)
+    for changed in (Observation(one.number, 2.0) for one in told):
+        refuses(lambda other=changed: strategy.tell([new, other]), "another value of a number")  # type: ignore[misc]
+    sure(strategy.ask() == asked[len(told) :], "of a call that is refused nothing may be taken in")
+
+
+def values_of_closed_rounds_may_be_told_again(case: Searches) -> None:
+    """As a driver does that is started anew."""
+    strategy = case.build()
+    told = run(strategy, lambda one: one.number % 3)
+    before = state(strategy)
+    strategy.tell(told)
+    sure(strategy.done and state(strategy) == before, "values of closed rounds may be told again, and change nothing")
+
+
+def replay_refuses_what_does_not_belong_to_the_search(case: Searches) -> None:
+    """Then the search was another one."""
+    told = run(case.build(), lambda one: one.number % 3)
+    refuses(lambda: replay(case.build(), [*told, Observation(len(told), 0.0)]), "an observation too many")
+
+
+def a_search_in_which_everything_fails_ends_without_a_best(case: Searches) -> None:
+    """Every member may diverge."""
+    strategy = case.build()
+    run(strategy, lambda one: None)
+    sure(strategy.best is None, f"where everything fails nothing is the best, got {strategy.best}")
+
+
+def equal_scores_end_too_and_the_first_is_best(case: Searches) -> None:
+    """Of values that are all the same the first one counts."""
+    strategy = case.build()
+    run(strategy, lambda one: 0.25)
+    best = strategy.best
+    sure(best is not None and best.value == 0.25, f"the best of equal scores must have that score, got {best}")
+    first = strategy.rounds[0].points[0]
+    sure(best is not None and best.point == first, f"of equal scores the first must be the best, {first}; got {best}")
+
+
+def one_success_among_failures_is_the_best(case: Searches) -> None:
+    """However low it is."""
+    for survivor in (0, 2):
+        strategy = case.build()
+        told = run(strategy, lambda one, only=survivor: -5.0 if one.number == only else None)  # type: ignore[misc]
+        if survivor < len(told):
+            best = strategy.best
+            found = best is not None and (best.number, best.value) == (survivor, -5.0)
+            sure(found, f"the only success, number {survivor}, must be the best, got {best}")
+
+
+def suggestions_lie_inside_have_numbers_of_their_own_and_end(case: Searches, table: Sequence[float | None]) -> None:
+    """Within the space and the budget, whatever the scores are."""
+    strategy, asked, score = case.build(), list[Suggestion](), scores_of(table)
+
+    def seen(one: Suggestion) -> float | None:
+        asked.append(one)
+        return score(one)
+
+    run(strategy, seen)
+    parameters, most = case.space.parameters, case.budget.points * case.budget.repeats
+    for one in asked:
+        sure(len(one.point) == len(parameters), f"a point must have {len(parameters)} values, got {one.point}")
+        for parameter, value in zip(parameters, one.point, strict=True):
+            sure(allowed(parameter, value), f"values must lie in {parameter}, got {value!r}")
+    numbers = [one.number for one in asked]
+    sure(numbers == list(range(len(asked))), f"suggestions must be numbered 0, 1, 2, …, got {numbers}")
+    sure(len(asked) <= most, f"there may be {most} suggestions, got {len(asked)}")
+    count = len(strategy.rounds)
+    sure(count <= case.budget.repeats, f"there may be {case.budget.repeats} rounds, got {count}")
+    sure(strategy.ask() == [], "a search that is done must ask for nothing")
+
+
+def rounds_show_what_was_asked_and_told(case: Searches, table: Sequence[float | None]) -> None:
+    """Also the open one."""
+    strategy, score = case.build(), scores_of(table)
+    asked: list[list[Suggestion]] = []
+    told: list[list[Observation]] = []
+    while not strategy.done:
+        last, batch = strategy.rounds[-1], strategy.ask()
+        below = last.span is None or last.span[0] <= float(min(last.points)[0])
+        sure(below, f"the span of a round must hold its points, {last.points}; got {last.span}")
+        sure(
+            last.points == tuple(one.point for one in batch) and set(last.scores) == {None},
+            "the last round must be the open one, with the points that are asked for and no scores",
+        )
+        told.append([observe(one, score(one)) for one in batch])
+        asked.append(batch)
+        strategy.tell(told[-1])
+    rounds = strategy.rounds
+    sure([one.number for one in rounds] == list(range(1, len(asked) + 1)), "rounds must be numbered 1, 2, 3, …")
+    points = [tuple(one.point for one in batch) for batch in asked]
+    sure([one.points for one in rounds] == points, "rounds must show the points that were asked for")
+    values = [tuple(one.value for one in batch) for batch in told]
+    sure([one.scores for one in rounds] == values, "rounds must show the scores that were told")
+
+
+def the_best_is_one_that_was_told(case: Searches, table: Sequence[float | None]) -> None:
+    """With the highest score, unless it decides alone."""
+    strategy, asked, score = case.build(), dict[int, Suggestion](), scores_of(table)
+
+    def seen(one: Suggestion) -> float | None:
+        asked[one.number] = one
+        return score(one)
+
+    told = run(strategy, seen)
+    values, best = [one.value for one in told if one.value is not None], strategy.best
+    sure((best is None) == (not values), f"there must be a best exactly where something was scored, got {best}")
+    if best is not None:
+        known = best.point == asked[best.number].point and best.value == told[best.number].value
+        sure(known, f"the best must be a point that was asked for with its score, got {best}")
+        highest = best.value == max(values) or case.kind.decides_alone
+        sure(highest, f"the best must have the highest score, {max(values)}, got {best.value}")
+
+
+def parts_in_any_order_lead_to_the_same_suggestions(
+    case: Searches, table: Sequence[float | None], shuffled: Shuffle
+) -> None:
+    """Workers end when they do."""
+    whole, parts = case.build(), case.build()
+    while not whole.done:
+        observations = [observe(one, scores_of(table)(one)) for one in whole.ask()]
+        whole.tell(observations)
+        for observation in shuffled(observations):
+            parts.tell([observation])
+        sure(state(parts) == state(whole), "one score after another, in any order, must lead to where all at once do")
+
+
+def replay_of_any_part_in_any_order_gives_the_same_state(
+    case: Searches, table: Sequence[float | None], shuffled: Shuffle, count: int | None = None
+) -> None:
+    """So that a search is gone on with from its scores alone. count: of the first scores, None for about half."""
+    history = run(case.build(), scores_of(table))
+    part = history[: len(history) // 2 if count is None else count]
+    lived, replayed = case.build(), case.build()
+    for observation in part:
+        lived.tell([observation])
+    replay(replayed, shuffled(part))
+    sure(
+        state(replayed) == state(lived), f"a search that is replayed from {len(part)} scores must stand where it stood"
+    )
+
+
+PROMISES = (
+    asking_again_changes_nothing,
+    what_is_told_is_no_longer_asked,
+    telling_nothing_changes_nothing,
+    an_unknown_number_is_refused_and_nothing_taken_in,
+    a_value_may_be_told_again_but_not_changed,
+    values_of_closed_rounds_may_be_told_again,
+    replay_refuses_what_does_not_belong_to_the_search,
+    a_search_in_which_everything_fails_ends_without_a_best,
+    equal_scores_end_too_and_the_first_is_best,
+    one_success_among_failures_is_the_best,
+)
+OF_SCORES: tuple[Callable[..., None], ...] = (
+    suggestions_lie_inside_have_numbers_of_their_own_and_end,
+    rounds_show_what_was_asked_and_told,
+    the_best_is_one_that_was_told,
+    parts_in_any_order_lead_to_the_same_suggestions,
+    replay_of_any_part_in_any_order_gives_the_same_state,
+)
+IN_ANY_ORDER = OF_SCORES[-2:]
+
+
+def _drawn(promise: Callable[..., None]) -> Callable[[Searches], None]:
+    """The promise for some lists of scores, which are the same every time."""
+
+    def drawn(case: Searches) -> None:
+        for table, draw in tables():
+            more = (lambda items, draw=draw: draw.sample(items, len(items)),) if promise in IN_ANY_ORDER else ()
+            promise(case, table, *more)
+
+    drawn.__name__, drawn.__doc__ = promise.__name__, promise.__doc__
+    return drawn

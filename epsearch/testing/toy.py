@@ -1,0 +1,32 @@
+"""Small streams of made images, on which anything trains in a moment."""
+
+import numpy as np
+
+from trainers.streams import PermutedStream
+from trainers.streams.base import Examples, Images
+
+
+def toy(
+    tasks: range = range(3),
+    examples: int | None = 60,
+    classes: int = 4,
+    pixels: int = 9,
+    largest: float = 255.0,
+) -> PermutedStream:
+    """Images whose class shows in the brightness of a few pixels; 80 to train on, 40 to test."""
+    rng = np.random.default_rng(0)
+
+    def part(count: int) -> Examples:
+        labels = np.arange(count) % classes
+        bright = rng.integers(0, 120, (count, pixels))
+        bright[np.arange(count), labels] += 130
+        return Examples(bright.astype(np.uint8), labels.astype(np.int64))
+
+    return PermutedStream(Images(part(80), part(40), classes, largest), tasks, examples)
+
+
+def black(images: int = 60, pixels: int = 9, classes: int = 4) -> PermutedStream:
+    """Images without a bright pixel: every gradient of the first layer's weights is zero."""
+    labels = np.arange(images) % classes
+    part = Examples(np.zeros((images, pixels), dtype=np.uint8), labels.astype(np.int64))
+    return PermutedStream(Images(part, part, classes, 255.0), range(3), images)
