@@ -23,6 +23,9 @@ from tests.support import own_trainers
 from tests.support.events import Recorded
 from trainers.kept import sealed
 
+pytestmark = pytest.mark.slow  # each trains several times, in processes of its own
+
+
 SIZES = {"tasks": 4, "cv_tasks": 2, "examples_per_task": 60, "device": "cpu"}
 OPTIONS = [part for name, value in SIZES.items() for part in (f"--{name.replace('_', '-')}", str(value))]
 RUN = {"seeds": 2, "strategy": "grid", "repeats": 1, "points": 2, "certify": 0, "runner": "local", "workers": 2}

@@ -26,6 +26,8 @@ from trainers.methods.rules import MEMORY, MEMORY_BATCH, SAMPLED, Method, Mixing
 from trainers.streams import PermutedStream
 from trainers.streams.base import Examples
 
+pytestmark = pytest.mark.slow  # each trains several times, in processes of its own
+
 
 @pytest.fixture(autouse=True)
 def methods_are_forgotten():
