@@ -1,0 +1,118 @@
+"""A search of Avalanche's A-GEM with real MNIST, raced; and the same once more, killed in the middle and gone on with.
+
+    python benchmarks/avalanche_resumed.py --data-dir FOLDER --folder FOLDER
+
+in an environment that has `epsearch[avalanche]`; writes benchmarks/results/avalanche_resumed.json. Both ledgers lie in
+the folder; what is there already is not trained again. The import of Avalanche takes most of the time.
+"""
+
+import argparse
+import csv
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from machine import save
+
+STUDY = (
+    "run --dataset permuted_mnist --tasks 6 --cv-tasks 3 --examples-per-task 2000 --seeds 5 --trainer avalanche:AGEM "
+    "--search lr=log:0.01..0.3 --set patterns_per_exp=250 sample_size=256 train_mb_size=10 --against lr=0.03 "
+    "--strategy grid --points 3 --repeats 1 --race --certify 1 --runner local --device cpu --workers 2"
+)
+KILLED_AFTER = 7  # members that are stored
+SAME = ("key", "phase", "method", "seed", "accuracies", "initial", "within", "status", "fingerprint", "content")
+OF_METRICS = ("A_T_mean", "A_T_std", "F_T_mean", "F_T_std")
+
+
+def command(name: str, given: argparse.Namespace) -> list[str]:
+    places = [
+        "--data-dir",
+        given.data_dir,
+        "--out",
+        given.folder / name,
+        "--storage",
+        f"sqlite:///{ledger(name, given)}",
+    ]
+    return [sys.executable, "-m", "epsearch", *STUDY.split(), "--name", name, *map(str, places), "--json"]
+
+
+def ledger(name: str, given: argparse.Namespace) -> Path:
+    return Path(given.folder / f"{name}.sqlite")
+
+
+def rows(path: Path, query: str) -> list[Any]:
+    """Of a ledger; none of one that is not there yet."""
+    try:
+        with sqlite3.connect(path) as connection:
+            return connection.execute(query).fetchall()
+    except sqlite3.OperationalError:
+        return []
+
+
+def answer(name: str, given: argparse.Namespace) -> dict[str, Any]:
+    done = subprocess.run(command(name, given), env=surroundings(given), check=True, stdout=subprocess.PIPE, text=True)
+    return dict(json.loads(done.stdout))
+
+
+def killed(given: argparse.Namespace) -> None:
+    """Starts a run, and kills it and all of its group with SIGKILL."""
+    path = ledger("killed", given)
+    started = subprocess.Popen(
+        command("killed", given), env=surroundings(given), stdout=subprocess.DEVNULL, start_new_session=True
+    )
+    while not rows(path, f"select 1 from epsearch_runs limit 1 offset {KILLED_AFTER - 1}"):
+        if started.poll() is not None:
+            raise SystemExit("the run ended before it could be killed")
+        time.sleep(0.5)
+    os.killpg(started.pid, signal.SIGKILL)
+    started.wait()
+
+
+def surroundings(given: argparse.Namespace) -> dict[str, str]:
+    return os.environ | {"EPSEARCH_CACHE": str(given.folder / "cache")}
+
+
+def records(name: str, given: argparse.Namespace) -> set[tuple[Any, ...]]:
+    """What was found of each member, without when and how long."""
+    return set(rows(ledger(name, given), f"select {', '.join(SAME)} from epsearch_runs"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data-dir", type=lambda text: Path(text).absolute(), required=True)
+    parser.add_argument("--folder", type=lambda text: Path(text).absolute(), required=True)
+    given = parser.parse_args()
+    given.folder.mkdir(exist_ok=True)
+    whole = answer("whole", given)
+    if not rows(ledger("killed", given), "select 1 from epsearch_runs limit 1"):
+        killed(given)
+    resumed = answer("killed", given)
+    before = rows(ledger("killed", given), "select data from epsearch_events where kind = 'records' and token = 1")
+    found, again = records("whole", given), records("killed", given)
+    tables = ("rounds", "evaluation", "answer", "race", "trust")
+    (certificate,) = csv.DictReader((given.folder / "whole" / "whole" / "certificates.csv").open(encoding="utf-8"))
+    save(
+        "avalanche_resumed",
+        {
+            "rows": {one["row"]: {name: one[name] for name in OF_METRICS} for one in whole["evaluation"]},
+            "race": whole["race"],
+            "members": len(found),
+            "stored before the kill": sum(json.loads(data)["stored"] for (data,) in before),
+            "same members, accuracies and fingerprints": found == again,
+            "same tables": all(whole[name] == resumed[name] for name in tables),
+            "difference of the certificate": float(certificate["accuracy_difference"]),
+            "study": STUDY,
+            "avalanche-lib": version("avalanche-lib"),
+        },
+    )
+
+
+if __name__ == "__main__":
+    main()
