@@ -4,11 +4,14 @@ uv run python benchmarks/doc_tables.py
 """
 
 import json
+import math
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 from charts import table
 from machine import RESULTS
+from scipy import stats
 
 from trainers.numeric_path import NumericPath
 
@@ -52,7 +55,56 @@ def campaigns(found: Found) -> str:
     return table(["campaign", "tried", "what came of it"], rows)
 
 
+def side_by_side(found: Found) -> str:
+    """Avalanche's strategies and our methods: what was chosen, A_T and F_T."""
+    rows = []
+    for title, both in found["rows"].items():
+        for library, one in both.items():
+            named = f"`avalanche:{one['strategy']}`" if "strategy" in one else f"`{one['method']}`"
+            chosen = ", ".join(f"{name} {one['values'][name]:g}" for name in CHOSEN if name in one["values"])
+            rows.append([title, library, named, chosen, spread(one["A_T"], 1), spread(one["F_T"], 3)])
+    return table(["", "by", "named", "chosen", "A_T %", "F_T"], rows)
+
+
+CHOSEN = ("lr", "strength", "ewc_lambda")
+
+
+def causes(found: Found) -> str:
+    """A-GEM with one setting changed: A_T, and the paired difference to ours."""
+    ours, *_ = (np.array(one["A_T"]) for one in found["causes"].values())
+    rows = []
+    for title, one in found["causes"].items():
+        apart = np.array(one["A_T"]) - ours
+        half = stats.t.ppf(0.975, len(apart) - 1) * apart.std(ddof=1) / math.sqrt(len(apart))
+        difference = "–" if title == "epsearch" else f"{apart.mean():+.1f} ± {half:.1f}".replace("-", "−")
+        rows.append([title, spread(one["A_T"], 1), difference])
+    return table(["A-GEM", "A_T %", "difference, points"], rows)
+
+
+def spread(values: list[float], digits: int) -> str:
+    """Mean and population standard deviation."""
+    return f"{np.mean(values):.{digits}f} ± {np.std(values):.{digits}f}"
+
+
+def resumed(found: Found) -> str:
+    """A search of Avalanche's A-GEM, and what came of it when it was killed."""
+    yes = {True: "yes", False: "no"}
+    same, tables = "same members, accuracies and fingerprints", "same tables"
+    race, before = found["race"], found["stored before the kill"]
+    rows = [
+        *([name, f"A_T {one['A_T_mean']:.2f} ± {one['A_T_std']:.2f} %"] for name, one in found["rows"].items()),
+        ["members of the search", f"{race['trained']}, without the race {race['plain']}"],
+        ["a member once more, alone", f"differs by {found['difference of the certificate']:g} in accuracy"],
+        ["stored when it was killed", f"{before} of {found['members']} members"],
+        [f"{same}, killed or not", yes[found[same]]],
+        [f"{tables} and answer, killed or not", yes[found[tables]]],
+    ]
+    return table(["", "found"], rows)
+
+
 TABLES = {
+    ("docs/avalanche.md", "avalanche"): (side_by_side, causes),
+    ("docs/avalanche.md", "avalanche_resumed"): (resumed,),
     ("docs/methods.md", "reference_gradient"): (scores, errors),
     ("docs/reliability.md", "reliability"): (campaigns,),
 }
