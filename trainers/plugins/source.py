@@ -19,6 +19,7 @@ from typing import NoReturn
 SUFFIXES = tuple(all_suffixes())  # of modules: sources, and what is compiled and has none
 LIBRARIES = ("site-packages", "dist-packages")  # what is installed beside a module is no part of it
 OURS = ("epsearch", "trainers", "search_spaces", "results")  # the protocol version stands for them
+WRAPPERS = "trainers.foreign.libraries."  # begins those of our modules that are code of others to a study
 HERE = Path(__file__).resolve().parents[2]
 DIGITS = 16  # hexadecimal, of a hash
 SOURCE = "source_files"  # in the description of a stream: hashes of the files that it is made of
@@ -46,13 +47,12 @@ class Source:
 
 
 def whole(module: str) -> str:
-    """What a module's source is that of: its top-level package; of ours itself alone, see OURS.
+    """What a module's source is that of: its top-level package; of one of WRAPPERS itself alone.
 
-    >>> whole("package.part.mine"), whole("trainers.methods.gem")
-    ('package', 'trainers.methods.gem')
+    >>> whole("package.part.mine"), whole("trainers.foreign.libraries.avalanche")
+    ('package', 'trainers.foreign.libraries.avalanche')
     """
-    top = module.partition(".")[0]
-    return module if top in OURS else top
+    return module if module.startswith(WRAPPERS) else module.partition(".")[0]
 
 
 def source_of(module: str) -> Source:
