@@ -60,7 +60,7 @@ class Measuring:
         if task > self.done + 1:
             raise ReadAhead(
                 f"task {task} cannot be read before task {task - 1} has been reported; "
-                f"{f'task {self.done}' if self.done >= 0 else 'no task'} was the last one reported"
+                f"{f'task {self.done} was the last one reported' if self.done >= 0 else 'none has been reported yet'}"
             )
         self._read = True
 
