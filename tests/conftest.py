@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from epsearch.machine import usable_cores  # with epsearch itself: reports print names by its declarations
 from tests.support import scheduling
 from tests.support.limits import HANGS
+from trainers.plugins import calls
 
 MOST_PROCESSES = 8  # each takes a GiB or two; more would wait for the one that runs the tests with a Ray
 
@@ -68,3 +69,15 @@ def ray_address():
         assert address, "Ray does not start; what it said is above"
         yield address
         head.stdin.close()
+
+
+@pytest.fixture(autouse=True)
+def own_modules_are_forgotten(tmp_path, monkeypatch):
+    """A module of the user's that one test has imported is not there in the next."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setattr(calls, "_IMPORTED", {})
+    before = set(sys.modules)
+    yield
+    for name in set(sys.modules) - before:
+        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
+            del sys.modules[name]

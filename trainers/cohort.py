@@ -142,10 +142,9 @@ def unplug(name: str) -> None:
 def plugged(name: str) -> Plugged:
     """The network of a name. Raises ValueError, in one line, where this process has none."""
     if name not in _PLUGGED:
-        known = (*NETWORKS, *_PLUGGED)
-        near = difflib.get_close_matches(name, known, n=1)
+        near = difflib.get_close_matches(name, (*NETWORKS, *_PLUGGED), n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"network must be one of {', '.join(known)}, got {name!r}{hint}")
+        raise ValueError(f"network must be one of {', '.join(NETWORKS)}, got {name!r}{hint}")
     return _PLUGGED[name]
 
 

@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import sys
 
 import pytest
 
@@ -14,7 +13,6 @@ from epsearch.runners.tune import SETTINGS
 from epsearch.study.kinds import Search
 from epsearch.terminal import listener
 from epsearch.terminal.consoles import PlainConsole
-from trainers.plugins import calls
 
 os.environ |= SETTINGS  # Ray reads them when it is imported, and another test's module may be the first to do so
 
@@ -88,15 +86,3 @@ def epsearch(monkeypatch, capsys, tmp_path):
 def small_options():
     """SMALL as command-line arguments."""
     return [part for name, value in SMALL.items() for part in ("--" + name.replace("_", "-"), str(value))]
-
-
-@pytest.fixture(autouse=True)
-def own_modules_are_forgotten(tmp_path, monkeypatch):
-    """A module of the user's that one test has imported is not there in the next."""
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(calls, "_IMPORTED", {})
-    before = set(sys.modules)
-    yield
-    for name in set(sys.modules) - before:
-        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
-            del sys.modules[name]

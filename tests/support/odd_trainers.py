@@ -1,7 +1,14 @@
 """Trainers that cannot be trusted, each for another reason. Tests copy this file beside own_trainers.py, as mine.py."""
 
+import importlib
+
 import numpy as np
-from mine import softmax
+
+
+def softmax(values, stream, seed, report):
+    """That of mine.py, beside which this file is copied."""
+    importlib.import_module("mine").softmax(values, stream, seed, report)
+
 
 LR = {"lr": 0.1, "memory": 5}
 

@@ -11,7 +11,9 @@ NODES = [{"CPU": 8.0, "GPU": 1.0, "memory": 30.0}, {"CPU": 2.0, "GPU": 1.0, "mem
 
 
 def loop(device, workers, network="resnet18", address="head:6379"):
-    return SimpleNamespace(study=SimpleNamespace(device=device, network=network, address=address), workers=workers)
+    return SimpleNamespace(
+        study=SimpleNamespace(device=device, network=network, address=address, foreign=False), workers=workers
+    )
 
 
 def never():

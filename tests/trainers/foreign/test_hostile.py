@@ -18,6 +18,8 @@ from tests.support.limits import HANGS
 from trainers.foreign.process import TAIL, Process
 from trainers.plugins.calls import ForeignError
 
+pytestmark = pytest.mark.slow
+
 MARK = "TRAINER_OF_TEST"
 LONG = 600.0  # seconds for what ends long before
 
@@ -314,9 +316,6 @@ def test_it_ends_with_epsearch_however_that_ends(tmp_path, write, mark, how, mon
 BLIND = """
 import os, subprocess
 from trainers.foreign import child, family
-
-pytestmark = pytest.mark.slow
-
 family.adopt()
 one = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 see, looks = family.descendants, []

@@ -15,6 +15,8 @@ from trainers.foreign.declaration import declared
 from trainers.foreign.running import Request, Run, train
 from trainers.plugins.calls import ForeignError
 
+pytestmark = pytest.mark.slow
+
 SEED, TASKS = 3, range(4)
 
 # Learns from what it draws, too, so that a generator in another state is seen; dies once, at the moment in a file.
@@ -125,9 +127,6 @@ from pathlib import Path
 from tests.support.toy_streams import digits
 from trainers.foreign.declaration import declared
 from trainers.foreign.running import Request, Run, train
-
-pytestmark = pytest.mark.slow
-
 folder = Path(sys.argv[1])
 request = Request("mine:Mine", folder, declared("mine:Mine", folder).source)
 train(request, Run({"folder": str(folder)}, 3, digits(range(4), examples=200)), folder=folder / "kept")
