@@ -1,4 +1,4 @@
-"""What benchmarks/avalanche_side_by_side.py changes of Avalanche's A-GEM: other networks, parts of it written otherwise."""
+"""What avalanche_side_by_side.py changes of Avalanche's A-GEM: other networks, parts of it written otherwise."""
 
 import random
 from collections.abc import Callable
