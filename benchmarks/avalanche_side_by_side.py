@@ -117,6 +117,7 @@ def trained(run: Run, folder: Path) -> list[list[float]]:
 
 def ours(method: str, tasks: range, folder: Path, path: str = "", **values: Any) -> np.ndarray:
     """[seed, k, j] of one of our methods."""
+    torch.set_num_threads(1)
     learners = tuple(Learner.of(method, seed, **values) for seed in SEEDS)
     stream = open_stream("permuted_mnist", folder, tasks, EXAMPLES)
     chosen = NumericPath.parse(f"{fastest_for(stream, Architecture())}{path}")
