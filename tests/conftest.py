@@ -72,12 +72,13 @@ def ray_address():
 
 
 @pytest.fixture(autouse=True)
-def own_modules_are_forgotten(tmp_path, monkeypatch):
+def own_modules_are_forgotten(tmp_path):
     """A module of the user's that one test has imported is not there in the next."""
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    monkeypatch.setattr(calls, "_IMPORTED", {})
-    before = set(sys.modules)
+    # Without monkeypatch: asked for here, it would undo what tests patch only after their own fixtures have ended.
+    path, imported, before = [*sys.path], calls._IMPORTED, set(sys.modules)
+    calls._IMPORTED = {}
     yield
+    sys.path[:], calls._IMPORTED = path, imported
     for name in set(sys.modules) - before:
         if str(tmp_path) in str(getattr(sys.modules[name], "__file__", "")):
             del sys.modules[name]
