@@ -82,8 +82,11 @@ def causes(found: Found) -> str:
 
 
 def spread(values: list[float], digits: int) -> str:
-    """Mean and population standard deviation."""
-    return f"{np.mean(values):.{digits}f} ± {np.std(values):.{digits}f}"
+    """Mean and population standard deviation of the seeds that did not diverge, and how many others there are."""
+    found = np.array(values)[np.isfinite(values)]
+    others = len(values) - len(found)
+    diverged = f" ({others} of {len(values)} diverged)" if others else ""
+    return f"{found.mean():.{digits}f} ± {found.std():.{digits}f}{diverged}"
 
 
 def resumed(found: Found) -> str:
