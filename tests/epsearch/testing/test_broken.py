@@ -267,7 +267,7 @@ def test_broken_networks(promise):
     assert caught(network_checks(NETWORKS[promise]), promise)
 
 
-@pytest.mark.parametrize(("factory", "told"), SENTENCES.items(), ids=str)
+@pytest.mark.parametrize(("factory", "told"), SENTENCES.items(), ids=[told for _, told in SENTENCES.values()])
 def test_broken_networks_are_told_in_a_sentence(factory, told):
     promise, sentence = told
     assert sentence in failures(network_checks(factory))[promise]
