@@ -124,9 +124,6 @@ def ours(method: str, tasks: range, folder: Path, path: str = "", **values: Any)
     return train_cohort(Cohort(learners), Training(stream, path=chosen, transfer=False)).accuracies
 
 
-# Networks for `model`, each with one thing changed.
-
-
 # title -> (our method, grid of its values, strategy, grid of its values)
 Grid = dict[str, tuple[Any, ...]]
 KEPT: Grid = {"memory": (PER_CLASS,)}

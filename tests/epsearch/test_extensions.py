@@ -35,6 +35,7 @@ def extended(tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_a_method_with_hyperparameters_of_its_own(extended, tmp_path):
     """Options, published values, `--search`, a comparison, keys in the ledger, columns and the report."""
     searched = ["run", "--method", "pulled", "--search", "pull=0..1", "--strategy", "random", *SMALL, *SEARCH, "--json"]

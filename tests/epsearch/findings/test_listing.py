@@ -226,7 +226,7 @@ main()
     ("place", "count"),
     [
         pytest.param("store._sum_up", 1, marks=pytest.mark.slow),
-        ("store._sum_up", 5),
+        pytest.param("store._sum_up", 5, marks=pytest.mark.slow),
         pytest.param("Store.add", 1, marks=pytest.mark.slow),
         ("Store.add", 6),
         pytest.param("Store.certify", 1, marks=pytest.mark.slow),

@@ -63,7 +63,7 @@ def nothing_has_the_password(*texts):
 
 @pytest.mark.parametrize(
     ("given", "url"),
-    [("option", URLS["login"]), ("environment", URLS["encoded parameter"])],
+    [("option", URLS["login"]), pytest.param("environment", URLS["encoded parameter"], marks=pytest.mark.slow)],
     ids=["option", "environment"],
 )
 def test_no_file_and_no_command_shows_it(epsearch, tmp_path, monkeypatch, given, url):

@@ -72,6 +72,9 @@ def arguments(out, runner):
 
 
 on_both_runners = pytest.mark.parametrize("runner", ["local", pytest.param("tune", marks=pytest.mark.cluster)])
+in_processes = pytest.mark.parametrize(
+    "runner", [pytest.param("local", marks=pytest.mark.slow), pytest.param("tune", marks=pytest.mark.cluster)]
+)
 
 
 def flag(name):
@@ -99,9 +102,7 @@ def rows(out):
         return connection.execute("select count(*) from epsearch_runs").fetchone()[0]
 
 
-@pytest.mark.parametrize(
-    "runner", [pytest.param("local", marks=pytest.mark.slow), pytest.param("tune", marks=pytest.mark.cluster)]
-)
+@in_processes
 def test_a_killed_run_goes_on_to_the_same_table(runner, undisturbed, tmp_path):
     process, go_on = halting.start(4, *arguments(tmp_path, runner))
     process.send_signal(signal.SIGKILL)
@@ -113,7 +114,7 @@ def test_a_killed_run_goes_on_to_the_same_table(runner, undisturbed, tmp_path):
     assert all(resumed[field] == undisturbed[field] for field in TABLES)
 
 
-@on_both_runners
+@in_processes
 def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(runner, tmp_path):
     process, go_on = halting.start(4, *arguments(tmp_path, runner))
     process.send_signal(signal.SIGINT)
@@ -254,6 +255,7 @@ def killing(relay):
     return Killer
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds the starting worker in /proc")
 def test_a_worker_that_dies_is_replaced(epsearch, small_options, monkeypatch, ray_address):
     """SIGKILL, whenever it comes, costs one attempt, and the run ends as it should."""
