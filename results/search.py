@@ -1,5 +1,6 @@
 """The results of one search, as the caller hands them to the report."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,7 +9,7 @@ from typing import Any, NamedTuple
 from results.ledger.record import Certificate, RunRecord
 from results.points import EPSILON, Point, Value, group, is_agem, is_number
 
-__all__ = ["Evaluated", "Point", "Race", "SearchResults", "SearchRound", "Value"]
+__all__ = ["Choice", "Evaluated", "Point", "Race", "SearchResults", "SearchRound", "Value"]
 
 
 @dataclass(frozen=True)
@@ -27,12 +28,33 @@ class SearchRound:
     """Positions in `points` of the best two, in any order; None where the strategy has none or fewer succeeded."""
     note: str
     """Why the search departed from its plain rule or stopped; empty otherwise."""
+    named: bool = False
+    """Whether its one point is the one that the curve names, which had not been tried."""
 
     def __post_init__(self) -> None:
         if len(self.scores) != len(self.points):
             raise ValueError(f"scores must match points: {len(self.points)} of these, got {len(self.scores)} scores")
         if self.winners is not None and not all(0 <= i < len(self.points) for i in self.winners):
             raise ValueError(f"winners must be positions in [0, {len(self.points)}), got {self.winners}")
+
+
+class Choice(NamedTuple):
+    """What a curve through all scores says about which point is best."""
+
+    point: Point | None
+    """Where it is highest, among points that could be tried; None without a curve."""
+    tried: Point | None
+    """The tried point with the highest mean; None without a score."""
+    gain: float
+    """How much higher the curve is at `point` than at `tried`, fraction; NaN where it is not known."""
+    why: str
+    """Why there is no curve; "" with one."""
+
+    def as_json(self, parameters: Sequence[str]) -> dict[str, Any]:
+        """Returns it as every `--json` has it."""
+        both = (None if one is None else dict(zip(parameters, one, strict=True)) for one in (self.point, self.tried))
+        named, tried = both
+        return {"curve": named, "tried": tried, "gain": None if math.isnan(self.gain) else self.gain, "why": self.why}
 
 
 class Race(NamedTuple):
@@ -125,6 +147,8 @@ class SearchResults:
     may not differ either."""
     trainer: Trainer | None = None
     """None for a method of ours."""
+    choice: Choice | None = None
+    """None where the best tried point is chosen, whatever a curve says."""
     race: Race | None = None
     """None for a search without a race."""
     looks: tuple[Evaluated, ...] = ()
@@ -140,6 +164,16 @@ class SearchResults:
         for name, values in sizes.items():
             if values is not None and len(values) != len(self.parameters):
                 raise ValueError(f"{name} must have {len(self.parameters)} values, got {len(values)}")
+
+    @property
+    def searching(self) -> tuple[SearchRound, ...]:
+        """The rounds of the search itself: not that of the point which the curve names."""
+        return tuple(one for one in self.rounds if not one.named)
+
+    @property
+    def by_curve(self) -> bool:
+        """Whether the chosen point is the one that the curve names."""
+        return self.choice is not None and self.choice.point == self.chosen
 
     @cached_property
     def points(self) -> tuple[Point, ...]:

@@ -6,6 +6,7 @@ from functools import partial
 
 from search_spaces.grid import GridSearch, grid
 from search_spaces.interval_ci import IntervalConfidence
+from search_spaces.kg import KnowledgeGradient
 from search_spaces.narrowing import IntervalNarrowing
 from search_spaces.space import Parameter, Space
 from search_spaces.strategy import Budget, Strategy
@@ -22,7 +23,7 @@ class StrategyKind:
     by_repeats: bool = False
     """Whether a round is a repeat, as in the published search: a grid over an interval inside the one before."""
     may_repeat: bool = False
-    """Whether it may suggest a point twice, so that fewer members than its budget may be trained."""
+    """Whether it may suggest a point twice or end early, so that fewer members than its budget may be trained."""
     decides_alone: bool = False
     """Whether it may exclude points with a high mean; if not, the best of all rounds is the choice."""
     has_choices: bool = True
@@ -57,6 +58,15 @@ def _interval_ci(space: Space, budget: Budget) -> Strategy:
     return IntervalConfidence(parameter, budget.points, budget.repeats, budget.confidence)
 
 
+def _knowledge_gradient(space: Space, budget: Budget) -> Strategy:
+    if choices := [one.name for one in space.parameters if one.choices]:
+        others = ", ".join(name for name, kind in STRATEGIES.items() if kind.has_choices and not kind.by_repeats)
+        raise ValueError(f"strategy kg searches intervals, got choices of {choices[0]}; {others} can search this")
+    if budget.model is None:
+        raise ValueError("strategy kg must have a model in its budget, got none")
+    return KnowledgeGradient(space, budget.points, budget.repeats, budget.model)
+
+
 def _sampled(name: str, space: Space, budget: Budget) -> Strategy:
     """Returns a strategy that is a sampler of Optuna."""
     # Imported here because Optuna takes half a second, which most commands do not need.
@@ -75,6 +85,7 @@ STRATEGIES: dict[str, StrategyKind] = {
     "interval-ci": StrategyKind(
         "narrowing by confidence intervals", _interval_ci, by_repeats=True, may_repeat=True, decides_alone=True
     ),
+    "kg": StrategyKind("knowledge gradient", _knowledge_gradient, may_repeat=True, has_choices=False),
     "grid": StrategyKind(
         "grid search",
         lambda space, budget: GridSearch(space, budget.points, budget.repeats),

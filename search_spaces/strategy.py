@@ -75,6 +75,8 @@ class Round:
     fewer than two points succeeded."""
     note: str = ""
     """Why the search departed from its plain rule or stopped early; empty otherwise."""
+    named: bool = False
+    """Whether its one point is the one that a curve through all other scores names."""
 
 
 Confidence = Callable[[Sequence[float], Sequence[Sequence[float | None]], float, float], tuple[float, float] | None]
@@ -83,6 +85,17 @@ Confidence = Callable[[Sequence[float], Sequence[Sequence[float | None]], float,
 Its arguments: ascending coordinates [K] on the axis of one parameter (log10 of the values on a logarithmic axis), the
 scores [K][R] by seed (None = not run), and the low and high end of the axis. The fit is handed to a strategy as a
 function, so that this package needs no statistics.
+"""
+
+Model = Callable[
+    [Sequence[Sequence[float]], Sequence[Sequence[float | None]], Sequence[Sequence[float]], Sequence[bool], int],
+    tuple[list[int], float] | None,
+]
+"""Returns which points to try next, and by how much the best expected score is then expected to rise.
+
+Its arguments: the places [K][d] of the tried points, their scores [K][R] by seed (None = not run), the places [C][d] of
+points among which the best one is, whether each of these may be tried, and how many are to be. None where the scores do
+not determine a model. Handed to a strategy as a function, like `Confidence`.
 """
 
 
@@ -101,6 +114,8 @@ class Budget:
     """Seed of strategies that draw at random, 0…2³²−1."""
     confidence: Confidence | None = None
     """The confidence set by which `interval-ci` narrows; other strategies do not use it."""
+    model: Model | None = None
+    """The model by which `kg` chooses its batches; other strategies do not use it."""
 
     def __post_init__(self) -> None:
         for name, value in (("points", self.points), ("repeats", self.repeats)):

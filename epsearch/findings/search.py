@@ -76,7 +76,7 @@ def _finished_rounds(loop: SearchLoop) -> tuple[SearchRound, ...]:
 
 
 def _shown(one: Round) -> SearchRound:
-    return SearchRound(one.number, one.points, one.scores, one.span, one.winners, one.note)
+    return SearchRound(one.number, one.points, one.scores, one.span, one.winners, one.note, one.named)
 
 
 def _of_rounds(loop: SearchLoop, rounds: Sequence[SearchRound]) -> tuple[RunRecord, ...]:
@@ -115,6 +115,7 @@ def _results(
         certificates=tuple(loop.certificates[key] for key in sorted(loop.certificates)),  # however they came
         tolerance=tolerance(study, loop.images),
         trainer=_trainer(loop) if study.foreign else None,
+        choice=loop.strategist.choice,
         race=_race(loop),
         looks=_looks(loop, waiting),
         disjointness=loop.proof.sentence,

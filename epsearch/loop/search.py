@@ -50,9 +50,10 @@ class SearchLoop(Loop):
         earlier: Sequence["SearchLoop"] = (),
     ) -> None:
         super().__init__(study, images, store, known)
-        self.strategist = Strategist(study, self._record)
-        self.strategy = self.strategist.strategy
         self.earlier = tuple(earlier)
+        before = {point: seeds for loop in self.earlier for point, seeds in loop.strategist.given().items()}
+        self.strategist: Strategist = Strategist(study, self._record, before)
+        self.strategy = self.strategist.strategy
         self.certificates: dict[str, Certificate] = {}
         self._scores = lru_cache(1)(lambda known, stage: self.strategist.scores())  # the same while these two are
         self._run = cache(self._make_run)  # asked for again and again, and a learner checks what it is given
@@ -81,10 +82,12 @@ class SearchLoop(Loop):
     def best(self) -> Best | None:
         """The best of this search, unless an earlier one of the study found a better one with the same seeds.
 
-        A strategy that rules points out, however high their means are, decides alone where it searches now.
+        A curve decides for all of them. A strategy that rules points out, however high their means are, decides alone
+        where it searches now.
         """
-        own = self.strategy.best
-        if strategy(self.study.strategy).decides_alone and own is not None:
+        own, choice = self.strategy.best, self.strategist.choice
+        named = choice is not None and own is not None and own.point == choice.point
+        if named or (strategy(self.study.strategy).decides_alone and own is not None):
             return own
         found = [one.best for one in self.earlier if one.study.seeds == self.study.seeds]
         return max((best for best in (own, *found) if best is not None), key=lambda best: best.value, default=None)
@@ -189,6 +192,7 @@ class SearchLoop(Loop):
         for loop in reversed((*self.earlier, self)):
             known = {one.points for one in found}
             found = [*(one for one in loop.strategy.rounds if one.points not in known), *found]
+        found.sort(key=lambda one: one.named)  # what curves have named comes last
         return tuple(replace(one, number=number) for number, one in enumerate(found, start=1))
 
     def _keep(self, job: Job, result: JobResult) -> None:

@@ -1,6 +1,7 @@
 """The strategy of a study, and how what it is told follows from members that are known."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,22 +9,32 @@ from numpy.typing import NDArray
 from epsearch.loop import race
 from epsearch.loop.race import Found, Scores
 from epsearch.study.kinds import Search
+from epsearch.study.options import CURVE
 from results.statistics.racing import adjusted_means
+from search_spaces.naming import NAMED, Naming
 from search_spaces.space import Point
 from search_spaces.strategies import strategy
 from search_spaces.strategy import Budget, Observation, Strategy
+
+if TYPE_CHECKING:
+    from results.search import Choice
 
 
 class Strategist:
     """A study's strategy on one side, its members on the other.
 
     found: what is known of a point's member of a seed. All answers follow from that and the study alone, so that a
-    search that is opened anew stands where it stood.
+    search that is opened anew stands where it stood. before: points that the study had tried, and with which seeds,
+    before it grew; a curve goes through these, too.
     """
 
-    def __init__(self, study: Search, found: Found) -> None:
-        self.strategy = make_strategy(study)
+    def __init__(self, study: Search, found: Found, before: Mapping[Point, tuple[int, ...]] | None = None) -> None:
         self._study, self._found, self._kind = study, found, strategy(study.strategy)
+        self._before = {} if before is None else before
+        self.choice: Choice | None = None
+        """What the curve names, once the search is done; None before, and where the best tried value is chosen."""
+        self._search = make_strategy(study)
+        self.strategy: Strategy = Naming(self._search, self._name) if study.choose == CURVE else self._search
         self._planned = self._kind.planned(study.space, _budget(study)) if self._kind.planned else 0
 
     @property
@@ -34,7 +45,9 @@ class Strategist:
     @property
     def stage(self) -> str:
         """The open round, in words."""
-        rounds, size = len(self.strategy.rounds), self._study.points
+        if self._search.done:
+            return NAMED
+        rounds, size = len(self._search.rounds), self._study.points
         most = rounds + -(-self.later() // size) if self._kind.planned else self._study.repeats
         return f"{self.unit} {rounds} of {most}"
 
@@ -44,11 +57,7 @@ class Strategist:
 
     def given(self) -> dict[Point, tuple[int, ...]]:
         """The seeds that every point tried so far had, or is to have if it is open."""
-        given: dict[Point, tuple[int, ...]] = {}
-        for one in self.strategy.rounds:
-            for point, seeds in self._shares(one.points).items():
-                given[point] = max(given.get(point, ()), seeds, key=len)
-        return given
+        return self._given(self.strategy)
 
     def scores(self) -> NDArray[np.float64]:
         """A_T in [0, 1] of every point tried so far and every seed [K, R]; NaN where it is not known."""
@@ -56,7 +65,7 @@ class Strategist:
 
     def later(self) -> int:
         """Suggestions of rounds that are not open yet, at most; those of a grid are known."""
-        study, rounds = self._study, self.strategy.rounds
+        study, rounds = self._study, self._search.rounds
         if self._kind.planned:
             return self._planned - sum(len(one.points) for one in rounds)
         fresh = study.points - (2 if self._kind.by_repeats else 0)  # a new grid shares its ends with the old one
@@ -69,9 +78,11 @@ class Strategist:
         a race may still give to the points of the open round.
         """
         trials, seeds = self.later(), len(self._study.seeds)
+        named = 0 if self._study.choose != CURVE or self._search.done else seeds
         fewest = min(race.FIRST_SEEDS, seeds) if self._study.race else seeds
         may_repeat = self._kind.may_repeat or self._study.space.finite
-        return 0 if may_repeat else trials * fewest, trials * seeds + self._study.points * (seeds - fewest)
+        most = trials * seeds + self._study.points * (seeds - fewest) + named
+        return 0 if may_repeat else trials * fewest, most
 
     def observations(self) -> list[Observation]:
         """The mean A_T in [0, 1] over the seeds of every open suggestion; a point that loses any seed has none.
@@ -94,6 +105,26 @@ class Strategist:
             for one, mean, gone, row in zip(asked, means, lost, scores.tolist(), strict=True)
         ]
 
+    def _given(self, strategy: Strategy) -> dict[Point, tuple[int, ...]]:
+        given: dict[Point, tuple[int, ...]] = {}
+        for one in strategy.rounds:
+            for point, seeds in self._shares(one.points).items():
+                given[point] = max(given.get(point, ()), seeds, key=len)
+        return given
+
+    def _name(self) -> Point | None:
+        """The point that a curve through all scores names; those of points that lose a seed do not count."""
+        from epsearch.loop.choice import choose  # brings scipy along
+
+        given = {**self._before, **self._given(self._search)}
+        seeds = sorted({seed for own in given.values() for seed in own})
+        table = Scores.of(list(given), seeds, self._found)
+        shown = np.array([[seed in own for seed in seeds] for own in given.values()], dtype=bool)
+        whole = ~(table.lost & shown).any(axis=1)
+        scores = np.where(shown & whole[:, None], table.scores, np.nan)
+        self.choice = choose(self._study.space, list(given), scores)
+        return self.choice.point
+
     def _shares(self, points: Sequence[Point]) -> dict[Point, tuple[int, ...]]:
         """The seeds that points of one round are to have: all, but in a race."""
         different, seeds = list(dict.fromkeys(points)), self._study.seeds
@@ -115,7 +146,7 @@ def make_strategy(study: Search) -> Strategy:
 
 def _budget(study: Search) -> Budget:
     """What a strategy may spend; statistics are handed to it, as `search_spaces` knows none."""
-    return Budget(study.points, study.repeats, study.strategy_seed, confidence)
+    return Budget(study.points, study.repeats, study.strategy_seed, confidence, model)
 
 
 def confidence(
@@ -128,3 +159,19 @@ def confidence(
     from results.statistics.confidence_set import confidence_hull  # brings scipy along
 
     return confidence_hull(values, np.array(scores, dtype=np.float64), low, high)  # None becomes NaN
+
+
+def model(
+    x: Sequence[Sequence[float]],
+    scores: Sequence[Sequence[float | None]],
+    at: Sequence[Sequence[float]],
+    fresh: Sequence[bool],
+    count: int,
+) -> tuple[list[int], float] | None:
+    """The batch that is worth most, and what it is worth; arguments as of `search_spaces.strategy.Model`."""
+    from results.statistics.gaussian_process import Process  # as above
+
+    most = max(map(len, scores), default=0)
+    table = np.array([(*row, *[None] * (most - len(row))) for row in scores], dtype=np.float64).reshape(len(x), most)
+    process = Process.fit(np.array(x, dtype=np.float64), table)
+    return None if process is None else process.batch(np.array(at), np.array(fresh), count, most)

@@ -118,7 +118,8 @@ def restore(stored: Mapping[str, Any], name: str, out: Path, storage: LedgerUrl)
     kind = KINDS[one_of(stored.get("kind", Search.kind), "command", KINDS)]
     if (named := stored["study"].get("trainer")) is not None:
         stands_in(named)  # which takes whatever values the study has: it may declare others now
-    known = _values(kind, stored["study"] | {name: stored[name] for name in ASKED if name in stored})
+    before = {name: one.before for name, one in kind.options().items() if one.before is not None}
+    known = _values(kind, before | stored["study"] | {name: stored[name] for name in ASKED if name in stored})
     if known.get("trainer") is not None:
         known["method"] = known["trainer"]
     places = {"name": name, "out": out, "storage": storage, "numeric_path": stored["numeric_path"]}

@@ -4,7 +4,7 @@ import itertools
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 from epsearch.failures.errors import UsageError, refused
 from epsearch.ledger.damage import Unreadable, reading
@@ -19,9 +19,23 @@ from trainers.plugins.calls import listed
 from trainers.plugins.source import changed
 
 # What may change when a search grows; everything else would make its runs another study's.
-GROWS = ("strategy", "strategy_seed", "search", "interval", "race", "repeats", "points", "seeds", "eval_seeds")
+GROWS = (
+    "strategy",
+    "strategy_seed",
+    "choose",
+    "search",
+    "interval",
+    "race",
+    "repeats",
+    "points",
+    "seeds",
+    "eval_seeds",
+)
 SIZES = ("repeats", "points")
 COMPARED = ("kind", "study", "stream", "numeric_path")
+
+
+AnyStudy = TypeVar("AnyStudy", bound=Study)
 
 
 class Stored(NamedTuple):
@@ -42,6 +56,13 @@ def find(store: Store, name: str) -> StudyRow | None:
     if row is not None and row.damage:
         raise UsageError(f"{Unreadable(name, f'damaged: {row.damage}')}; choose another --name")
     return row
+
+
+def settled(study: AnyStudy, row: StudyRow | None) -> AnyStudy:
+    """With the options of a stored study that has been there for longer than these options have, as it was made."""
+    there = {} if row is None else row.config["study"]
+    newer = {name: one for name, one in study.options().items() if one.before is not None and name not in there}
+    return study.but(**{name: one.before for name, one in newer.items()}) if row is not None and newer else study
 
 
 def read(row: StudyRow, storage: LedgerUrl, out: Path) -> Stored:

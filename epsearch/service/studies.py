@@ -278,7 +278,7 @@ class Studies:
         was = row.config.get("kind", Search.kind)
         if was != study.kind:
             raise UsageError(f"{study.name!r} is a study of `epsearch {was}`; choose another name")
-        if (old := row.config["study"]) != (new := study.identity()):
+        if (old := row.config["study"]) != (new := growth.settled(study, row).identity()):
             raise UsageError(str(conflict(study.name, old, new)))
 
     def _ways(self, name: str) -> dict[str, Any]:

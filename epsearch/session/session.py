@@ -107,7 +107,7 @@ def _train(study: Study, prepared: Prepared, store: Store, held: Held, extend: b
     """What `train` does once the data are there and checked, and the study is ours."""
     events = held.events
     with ExitStack() as stack:
-        study = _placed(study, prepared, store, events)
+        study = _placed(study, prepared, store, events, extend)
         described = (study, prepared.images, prepared.proof, extend)
         earlier = growth.keep(store, *described, write=False)
         loop = make_loop(study, prepared.images, store, earlier)
@@ -177,15 +177,16 @@ def plan(study: Search, events: Events = SILENT, extend: bool = False) -> Plan:
     with heard(events):
         prepared = prepare(study, events)
         with kept_within(), open_store(study.storage, Store.read) as store:
-            study = _placed(study, prepared, store, SILENT)  # the plan itself says what is said there
+            study = _placed(study, prepared, store, SILENT, extend)  # the plan itself says what is said there
             refuse_inert(study, prepared.images)
             earlier = growth.keep(store, study, prepared.images, prepared.proof, extend, write=False)
             return _plan(open_search(study, prepared.images, store, earlier))
 
 
-def _placed(study: AnyStudy, prepared: Prepared, store: Store, events: Events) -> AnyStudy:
+def _placed(study: AnyStudy, prepared: Prepared, store: Store, events: Events, extend: bool) -> AnyStudy:
     """With the arithmetic and the number of workers that fit this machine; a study that was begun keeps its own."""
     row = growth.find(store, study.name)
+    study = study if extend else growth.settled(study, row)
     path = numeric_path(study, prepared.stream, row.config.get("numeric_path") if row else None, events)
     return fitted(replace(study, numeric_path=path), prepared.stream, events)
 

@@ -171,6 +171,7 @@ class Study:
             if option.identifies
             and self.applies(name)
             and (not option.later or name in self.named or self.value(name) != known.get(name, option.default))
+            and (option.before is None or self.value(name) != option.before)
         }
 
     def defaults(self) -> dict[str, Any]:
@@ -182,7 +183,13 @@ class Study:
 
     def digest(self) -> str:
         """Returns a hash of the identity, 6 hexadecimal digits: it tells studies of a dataset apart by their names."""
-        return hashlib.sha256(json.dumps(self.identity(), sort_keys=True).encode()).hexdigest()[:6]
+        newer = {name: option for name, option in self.options().items() if option.before is not None}
+        # So that a study has the name that it had before there were such options.
+        told = {name: value for name, value in self.identity().items() if name not in newer}
+        told |= {
+            name: option.show(self.value(name)) for name, option in newer.items() if self.value(name) != option.default
+        }
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:6]
 
     def shown(self) -> dict[str, Any]:
         """Every option as YAML and JSON write it; not the ledger's place where the environment says that."""

@@ -45,6 +45,8 @@ class Search(Study):
     """Bytes that it may take; None for its share of what is free."""
     strategy: str
     """A name of `search_spaces.strategies.STRATEGIES`."""
+    choose: str
+    """Either "curve", the top of a curve through all scores, or "tried", the best tried value."""
     search: Space | None
     """What is searched; None for ε over `interval`."""
     set: tuple[tuple[str, Value], ...]

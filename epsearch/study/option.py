@@ -37,6 +37,10 @@ class Option:
     studies keep their identity.
     """
 
+    before: Any = None
+    """What it is in studies that a ledger has had since before there was such an option, where that is not its default;
+    None for any other option. It identifies a study where it is not that.
+    """
     of_method: bool = False
     """Whether what it may be depends on the study's method."""
 
@@ -64,7 +68,7 @@ class Option:
 HELP_GROUPS = {
     "What is searched": (
         *("search", "trainer", "set", "against", "interval", "strategy", "strategy_seed", "repeats", "points"),
-        *("race", "score_on"),
+        *("choose", "race", "score_on"),
     ),
     "Stream": (
         *("dataset", "data_dir", "tasks", "cv_tasks", "classes_per_task", "image_size", "examples_per_task"),

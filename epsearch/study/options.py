@@ -15,6 +15,8 @@ from search_spaces.strategies import STRATEGIES
 from trainers.cohort import NETWORKS
 from trainers.methods import METHODS, hyperparameters
 
+CURVE, TRIED = CHOOSING = ("curve", "tried")
+
 FIRST: tuple[Option, ...] = (
     Option(
         "dataset",
@@ -41,6 +43,13 @@ FIRST: tuple[Option, ...] = (
         partial(named.plugin, kind="strategy", known=STRATEGIES),
         f"How the search chooses the values of the next round: {', '.join(STRATEGIES)}; or module:attribute.",
         later=True,
+    ),
+    Option(
+        "choose",
+        CURVE,
+        partial(of.one_of, allowed=CHOOSING),
+        "What is chosen: the top of a curve through all scores, trained like any value, or the best tried value.",
+        before=TRIED,
     ),
     Option(
         "search",

@@ -127,6 +127,7 @@ def _search_as_json(results: SearchResults) -> dict[str, Any]:
         "strategy": results.strategy,
         "chosen": dict(zip(results.parameters, results.chosen, strict=True)),
         "chosen_score": results.chosen_score,
+        "choice": None if results.choice is None else results.choice.as_json(results.parameters),
         "answer": answer(results),
         "rounds": [
             {
@@ -135,6 +136,7 @@ def _search_as_json(results: SearchResults) -> dict[str, Any]:
                 "points": [dict(zip(results.parameters, one, strict=True)) for one in found.points],
                 "scores": found.scores,
                 "note": found.note,
+                "named": found.named,
             }
             for found in results.rounds
         ],

@@ -32,7 +32,7 @@ def numbers(results: SearchResults) -> BestSoFar:
         for point, score in zip(r.points, r.scores, strict=True):
             # By key: ε = 0 of two repeats, or A-GEM at any trigger, is the same run and cost nothing the second time.
             seen |= {record.key for record in results.members_of(point)}
-            names.append(f"{wording.round_noun(r)} {r.number}")
+            names.append(wording.round_name(r))
             percent = math.nan if score is None else 100 * score
             rows.append((r.number, len(seen), point_text(results.parameters, point), percent))
     points = pd.DataFrame(rows, columns=["repeat", "members", "setting", "score"])

@@ -35,12 +35,17 @@ def _two_way(table: np.ndarray, there: np.ndarray) -> TwoWay:
 
 
 def residuals(scores: np.ndarray) -> TwoWay:
-    """Returns the fit to a complete table [K, R] with the seeds as blocks; pure/spare is the variance of its noise.
+    """Returns the fit to a table [K, R], NaN where there is no score, with the seeds as blocks.
+
+    pure/spare is the variance of its noise.
 
     >>> residuals(np.array([[0.0, 1.0], [1.0, 4.0]]))
     TwoWay(pure=1.0, points=1, spare=1)
     """
-    return _two_way(scores - scores.mean(axis=0), np.ones(scores.shape, dtype=bool))
+    there = ~np.isnan(scores)
+    table, there = scores[:, there.any(axis=0)], there[:, there.any(axis=0)]
+    level = np.where(there, table, 0.0).sum(axis=0) / there.sum(axis=0)
+    return _two_way(np.where(there, table - level, 0.0), there)
 
 
 def _upper_tail(extra: float, more: int, free: TwoWay) -> float:

@@ -55,6 +55,8 @@ def _choice(results: SearchResults) -> str:
     tried = f"{wording.tried(results)} tried in {wording.rounds(results)}"
     rank = "one of" if wording.higher(results) else "the best of"
     best = f"by the rule for ties among the {tried}" if inert else f"{rank} {tried}{_highest(results)}"
+    if results.by_curve and not inert:
+        best = f"where a curve through all scores is highest ({tried}{_best_tried(results)})"
     chosen = f"The search {'kept' if inert else 'chose'} {point_text(results.parameters, results.chosen)}"
     if results.chosen == results.baseline:
         chosen += ", which is plain A-GEM" if wording.is_agem(results) else ", which is the baseline"
@@ -62,6 +64,17 @@ def _choice(results: SearchResults) -> str:
         return f"{chosen}, {best}: mean A_T {number_text(100 * results.chosen_score, DIGITS)} % on the {stream}."
     size = f"{count_text(members[0].tasks, 'task')}, {count_text(len({r.seed for r in members}), 'seed')}"
     return f"{chosen}, {best}: A_T {_metric(members, 'A_T')} % on the {stream} ({size}{spread})."
+
+
+def _best_tried(results: SearchResults) -> str:
+    """Returns the best tried point and what choosing it would cost, where it is not the chosen one; else ""."""
+    choice = results.choice
+    if choice is None or choice.tried is None or choice.tried == results.chosen:
+        return ""
+    best = f"; the best of them is {point_text(results.parameters, choice.tried)}"
+    if math.isnan(choice.gain):
+        return best
+    return f"{best}, which would cost {number_text(100 * choice.gain, DIGITS)} points in expectation"
 
 
 def _highest(results: SearchResults) -> str:
@@ -96,6 +109,10 @@ def _against_baseline(results: SearchResults) -> str:
         return f"{name} was not tried in the search, which therefore cannot compare it with the chosen {subject}."
     if not pair.n:
         return f"{name} shares no measured seed with the chosen {subject}, so the search cannot compare them."
+    if results.searching != results.rounds and results.by_curve:
+        # Its seeds are those of all others, but not its noise.
+        fresh = f"The members of the chosen {subject} took no part in its choice, which hardly biases this difference."
+        return f"Against {baseline} on the same {count_text(pair.n, 'seed')} of the search: {_points(pair)}. {fresh}"
     # With two values, or after a choice by other rules, the choice is not the maximum of many means.
     selected = (
         f"The chosen {subject} is the maximum of noisy means, so the selection itself biases this difference upwards"
@@ -158,7 +175,7 @@ def _flattered(results: SearchResults) -> str:
 def _share(results: SearchResults) -> str:
     """Returns how often the chosen point is the best of the tried ones in resamples of the seeds."""
     seeds, probability = trust(results).seeds, trust(results).probability
-    if seeds < 2 or math.isnan(probability) or len(results.points) < 2:
+    if seeds < 2 or math.isnan(probability) or len(results.points) < 2 or results.by_curve:
         return ""
     drawn = f"{100 * probability:.0f} % of the bootstrap resamples of the {seeds} seeds"
     text = f"The chosen {wording.subject(results)} is the best of the tried ones in {drawn}."
@@ -183,11 +200,11 @@ def _at_the_end(results: SearchResults) -> str:
 
     The ends of the whole searched interval are a matter of the verdict.
     """
-    last = results.rounds[-1]
+    last = results.searching[-1]
     inner = set(last.span or ()) - set(results.domain[0] or ())
-    if is_inert(results) or last is results.rounds[0] or last.span is None or results.chosen[0] not in inner:
+    if is_inert(results) or last is results.searching[0] or last.span is None or results.chosen[0] not in inner:
         return ""
-    what = f"the interval of {wording.round_noun(last)} {last.number} {interval_text(last.span)}"
+    what = f"the interval of {wording.round_name(last)} {interval_text(last.span)}"
     return f"The chosen {wording.subject(results)} is an end of {what}: the search cannot go beyond that end again."
 
 

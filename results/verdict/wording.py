@@ -48,14 +48,20 @@ def round_noun(one: SearchRound) -> str:
     return "batch" if one.span is None else "repeat"
 
 
+def round_name(one: SearchRound) -> str:
+    """Returns the name of a round: "repeat 3", "batch 1", "the value that the curve names"."""
+    return one.note if one.named else f"{round_noun(one)} {one.number}"
+
+
 def rounds(results: SearchResults) -> str:
     """Returns how many rounds there were: "5 repeats", "1 batch", "3 repeats and 2 batches"."""
-    return " and ".join(count_text(count, noun) for noun, count in Counter(map(round_noun, results.rounds)).items())
+    counts = Counter(map(round_noun, results.searching))
+    return " and ".join(count_text(count, noun) for noun, count in counts.items())
 
 
 def round_nouns(results: SearchResults) -> str:
     """Returns the noun for all rounds: "repeats", "batches", or "rounds" where there are both."""
-    nouns = {round_noun(one) for one in results.rounds}
+    nouns = {round_noun(one) for one in results.searching}
     return "rounds" if len(nouns) > 1 else "repeats" if "repeat" in nouns else "batches"
 
 

@@ -79,7 +79,7 @@ def what_was_run(results: SearchResults) -> str:
         + (f", {count_text(members[0].tasks, 'task')}" if members else ""),
         "Strategy": strategy_label(results.strategy),
         **dict(_domains(results)),
-        wording.heading(wording.round_nouns(results)): f"{len(results.rounds)} ({tried}{of})",
+        wording.heading(wording.round_nouns(results)): f"{len(results.searching)} ({tried}{of})",
         "Seeds": ", ".join(map(str, results.seeds)),
         "Members trained": f"{len(members)} in the search, {len(results.evaluation)} in the evaluation"
         + (f" (of these {shared} are members of the search)" if shared else ""),
@@ -165,8 +165,8 @@ def _search_rows(results: SearchResults) -> Iterator[tuple[str, list[str]]]:
     table, inert = search_table(results), is_inert(results)
     for r in results.rounds:
         span = f": {interval_text(r.span)}" if r.span else ""
-        note = f" — {r.note}" if r.note else ""
-        yield "group", [f"{wording.heading(wording.round_noun(r))} {r.number}{span}{note}"]
+        note = f" — {r.note}" if r.note and not r.named else ""
+        yield "group", [f"{wording.heading(wording.round_name(r))}{span}{note}"]
         rows = table[table["repeat"] == r.number]
         for point, (_, row) in zip(r.points, rows.iterrows(), strict=True):
             # An inert search has winners, too, but only by their places: all scores are equal.

@@ -1,0 +1,209 @@
+"""A Gaussian process over the tried points, with an effect of every seed.
+
+score[k, s] = u_s + f(x_k) + noise. The effects u_s of the seeds are free, so that only differences within a seed count,
+and f has no level of its own. f ~ GP(0, a²·exp(−½ Σ ((x − x′)/ℓ)²)) (Rasmussen & Williams 2006, ch. 2 and 5). The
+variance of the noise is that of the two-way analysis of variance; amplitude and length scales are those of a fixed grid
+with the highest restricted likelihood, and no optimiser's, so that the same scores give the same curve everywhere.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from results.statistics.anova import residuals
+from results.statistics.paired import SEED
+from results.statistics.racing import adjusted_means
+
+LENGTHS = tuple(float(f"{0.05 * 2 ** (step / 2):.6g}") for step in range(11))
+"""Length scales that are tried, in widths of the axis: 0.05 … 1.6."""
+
+AMPLITUDES = tuple(float(2**step) for step in range(-3, 7))
+"""Amplitudes that are tried, in standard deviations of the points' means."""
+
+NOISES = (0.01, 0.03, 0.1, 0.3, 1.0)
+"""Standard deviations of the noise that are tried where the scores do not tell it, in the same unit."""
+
+LEAST_NOISE = 1e-4
+"""The same for the smallest noise: without any, the curve would have to go through rounding errors."""
+
+PASSES = 3
+"""How often the length scales of several axes are tried in turn, at most."""
+
+JITTER = 1e-10
+"""Added to the diagonal of the correlations, so that points close together do not make them singular."""
+
+DRAWS = 128
+"""Joint draws of what a batch may show, from which its gain is estimated; the same ones every time."""
+
+
+@dataclass(frozen=True)
+class Process:
+    """What is known of f at any place. Axes are [0, 1] wide; f and its noise are in units of the score."""
+
+    x: np.ndarray
+    """[K, d] the tried points."""
+    amplitude: float
+    """a: standard deviation of f."""
+    lengths: tuple[float, ...]
+    """[d] ℓ of each axis."""
+    noise: float
+    """Standard deviation of a single score."""
+    level: float
+    """What is to be added to f, so that it is the mean score of a point with every seed."""
+    weights: np.ndarray
+    """[K] α: the mean of f at x* is k(x*, x)·α."""
+    known: np.ndarray
+    """[K, K] W: its covariance is k(x*, x*) − k(x*, x) W k(x, x*)."""
+
+    @classmethod
+    def fit(cls, x: np.ndarray, scores: np.ndarray) -> Self | None:
+        """Returns the process for x [K, d] and scores [K, R], NaN where there is none; None below two points with one.
+
+        Where no degree of freedom is left for the noise, as with one seed, it is of a grid, too, like the amplitude.
+        """
+        rows = ~np.isnan(scores).all(axis=1)
+        x, scores = x[rows], scores[rows]
+        if len(x) < 2:
+            return None
+        spread, found = float(np.nanstd(adjusted_means(scores))) or 1.0, residuals(scores)
+        known = found.spare > 0
+        noises = [math.sqrt(found.pure / found.spare) / spread] if known else NOISES
+        fits = [_best(_data(x, scores, spread * max(noise, LEAST_NOISE)), spread) for noise in noises]
+        data, best = max(fits, key=lambda fit: fit[1].evidence + fit[0].evidence)
+        return cls._of(data, best.amplitude, best.lengths, scores)
+
+    @classmethod
+    def given(
+        cls, x: np.ndarray, scores: np.ndarray, amplitude: float, lengths: tuple[float, ...], noise: float
+    ) -> Self:
+        """Returns it with these hyperparameters; every point must have a score."""
+        return cls._of(_data(x, scores, noise), amplitude, lengths, scores)
+
+    @classmethod
+    def _of(cls, data: "_Data", amplitude: float, lengths: tuple[float, ...], scores: np.ndarray) -> Self:
+        spectrum = _spectrum(data, lengths)
+        kept = amplitude**2 / (1 + amplitude**2 * spectrum.values)
+        mean = spectrum.root @ (kept * spectrum.total)  # of f at x
+        weights = data.total - data.precision @ mean
+        turned = data.precision @ spectrum.root
+        level = float(np.nanmean(adjusted_means(scores) - mean))
+        return cls(data.x, amplitude, lengths, data.noise, level, weights, data.precision - (turned * kept) @ turned.T)
+
+    def mean(self, at: np.ndarray) -> np.ndarray:
+        """Returns the expected score [C] of points [C, d], in the mean over all seeds."""
+        return np.asarray(self.level + self._to_known(at) @ self.weights)
+
+    def covariance(self, at: np.ndarray) -> np.ndarray:
+        """Returns the covariance [C, C] of f at [C, d], given the scores."""
+        near = self._to_known(at)
+        return np.asarray(self.amplitude**2 * _correlation(at, at, self.lengths) - near @ self.known @ near.T)
+
+    def batch(self, at: np.ndarray, fresh: np.ndarray, count: int, seeds: int) -> tuple[list[int], float]:
+        """Returns the rows of `at` [C, d] to try next, and by how much the top of the mean is then expected to rise.
+
+        The knowledge gradient of a batch (Wu & Frazier 2016): E[max μ′] − max μ, where μ′ is the mean over `at` once
+        the batch is known. The batch is chosen one point at a time, each with the others' outcomes drawn jointly, from
+        the same `DRAWS` draws every time. fresh: bool [C], the rows that may be chosen; count: points of the batch, or
+        fewer where no more are fresh; seeds: scores that each of them will have.
+        """
+        mean, covariance = self.mean(at), self.covariance(at)
+        noise = self.noise**2 / seeds
+        drawn = np.random.default_rng(SEED).standard_normal((count, DRAWS))
+        means, rows, left = np.repeat(mean[:, None], DRAWS, axis=1), list[int](), fresh.copy()
+        for normal in drawn[: int(fresh.sum())]:
+            open_rows = np.flatnonzero(left)
+            spreads = covariance[:, open_rows] / np.sqrt(np.diag(covariance)[open_rows] + noise)
+            tops = np.array([(means + spread[:, None] * normal).max(axis=0).mean() for spread in spreads.T])
+            best = int(np.argmax(tops))
+            chosen = spreads[:, best]
+            rows.append(int(open_rows[best]))
+            left[rows[-1]] = False
+            means += chosen[:, None] * normal
+            covariance = covariance - np.outer(chosen, chosen)
+        return rows, float(means.max(axis=0).mean() - mean.max())
+
+    def _to_known(self, at: np.ndarray) -> np.ndarray:
+        return np.asarray(self.amplitude**2 * _correlation(at, self.x, self.lengths))
+
+
+class _Data(NamedTuple):
+    """What the scores say of f once the seeds' effects are taken out."""
+
+    x: np.ndarray
+    noise: float
+    precision: np.ndarray
+    """[K, K] (diag(n_k) − N diag(1/n_s) Nᵀ)/σ² for the incidence N; singular along the level."""
+    total: np.ndarray
+    """[K] the sum over a point's scores of what each lies above its seed's mean, over σ²."""
+    evidence: float
+    """Logarithm of the restricted likelihood without f, but for a constant."""
+
+
+def _data(x: np.ndarray, scores: np.ndarray, noise: float) -> _Data:
+    there = ~np.isnan(scores)
+    counts = np.maximum(there.sum(axis=0), 1)
+    above = np.where(there, scores - np.where(there, scores, 0.0).sum(axis=0) / counts, 0.0)
+    precision = np.diag(there.sum(axis=1)) - (there / counts) @ there.T
+    free = int(there.sum() - there.any(axis=0).sum())
+    evidence = -free * math.log(noise) - float((above**2).sum()) / (2 * noise**2)
+    return _Data(x, noise, precision / noise**2, above.sum(axis=1) / noise**2, evidence)
+
+
+def _best(data: _Data, spread: float) -> tuple[_Data, "_Candidate"]:
+    """Returns the amplitude and the length scales with the highest evidence.
+
+    From the longest length scales on, which are the smoothest; each axis in turn is tried with all amplitudes.
+    """
+    amplitudes, axes = spread * np.array(AMPLITUDES), data.x.shape[1]
+    best = max(_spectrum(data, (LENGTHS[-1],) * axes).candidates(amplitudes))
+    for _ in range(PASSES):
+        before = best
+        for axis in range(axes):
+            tried = [(*best.lengths[:axis], one, *best.lengths[axis + 1 :]) for one in LENGTHS]
+            best = max(best, *(max(_spectrum(data, lengths).candidates(amplitudes)) for lengths in tried))
+        if best == before or axes == 1:
+            break
+    return data, best
+
+
+class _Candidate(NamedTuple):
+    """Compared by its evidence first."""
+
+    evidence: float
+    amplitude: float
+    lengths: tuple[float, ...]
+
+
+class _Spectrum(NamedTuple):
+    """The information in the directions of f that it makes independent, for one choice of length scales."""
+
+    lengths: tuple[float, ...]
+    root: np.ndarray
+    """[K, K] a root of the correlation, turned so that the precision is diagonal."""
+    values: np.ndarray
+    """[K] that diagonal."""
+    total: np.ndarray
+    """[K] `_Data.total` in the same directions."""
+
+    def candidates(self, amplitudes: np.ndarray) -> list[_Candidate]:
+        """Returns every amplitude with the logarithm of its restricted likelihood, but for a constant."""
+        grown = 1 + np.square(amplitudes)[:, None] * self.values
+        explained = (np.square(amplitudes)[:, None] * self.total**2 / grown).sum(axis=1)
+        evidence = (explained - np.log(grown).sum(axis=1)) / 2
+        pairs = zip(evidence.tolist(), amplitudes.tolist(), strict=True)
+        return [_Candidate(one, amplitude, self.lengths) for one, amplitude in pairs]
+
+
+def _spectrum(data: _Data, lengths: tuple[float, ...]) -> _Spectrum:
+    root = np.linalg.cholesky(_correlation(data.x, data.x, lengths) + JITTER * np.eye(len(data.x)))
+    values, vectors = np.linalg.eigh(root.T @ data.precision @ root)
+    turned = root @ vectors
+    return _Spectrum(lengths, turned, np.maximum(values, 0.0), turned.T @ data.total)
+
+
+def _correlation(one: np.ndarray, other: np.ndarray, lengths: tuple[float, ...]) -> np.ndarray:
+    """Returns [C, K] exp(−½ Σ ((x − x′)/ℓ)²) for x [C, d] and x′ [K, d]."""
+    away = (one[:, None] - other[None]) / np.asarray(lengths)
+    return np.asarray(np.exp(-0.5 * (away**2).sum(axis=2)))

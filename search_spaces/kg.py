@@ -1,0 +1,65 @@
+"""Batches by knowledge gradient: the points from which the top of a model's mean can be expected to rise most."""
+
+from collections.abc import Sequence
+
+from search_spaces.candidates import candidates, places
+from search_spaces.grid import grid
+from search_spaces.rounds import InRounds
+from search_spaces.space import Point, Space
+from search_spaces.strategy import Model, Observation
+
+WORTH = 0.0001
+"""Gain of a batch in units of the score, below which the search ends: a hundredth of a percentage point of A_T."""
+
+EVERY = 5
+"""Every fifth tick of a single parameter may be suggested: a model of that many values is quick to ask."""
+
+
+class KnowledgeGradient(InRounds):
+    """A `Strategy` of at most M = `repeats` batches of N = `points` different points.
+
+    The first batch is spread evenly over the space. For the others `model` is fitted to all scores, seed by seed, and
+    says which points are worth most and what they are worth; below `WORTH` the search ends, but not before a batch of
+    the model's own has confirmed it. Failed points are left out of the fit and not suggested again.
+    """
+
+    def __init__(self, space: Space, points: int, repeats: int, model: Model) -> None:
+        self._space, self._size, self._repeats, self._model = space, points, repeats, model
+        self._all = candidates(space, EVERY)
+        self._over = False
+        super().__init__(_first(space, points, self._all))
+
+    @property
+    def done(self) -> bool:
+        """Whether the budget is used up, or another batch is worth too little."""
+        return self._complete and (self._over or len(self._rounds) == self._repeats)
+
+    def tell(self, observations: Sequence[Observation]) -> None:
+        """Takes scores; a complete batch decides about the next one. Raises ValueError as `Strategy.tell` does."""
+        if self._take(observations) and not self.done:
+            batch = self._next()
+            self._over = not batch
+            if batch:
+                self._begin(batch)
+
+    def _next(self) -> list[Point]:
+        """Returns the points of the next batch; none where it is worth too little, or no point is left."""
+        told = [(one.point, seen.scores or (seen.value,)) for one, seen in self._observed() if seen.value is not None]
+        tried = {one.point for one, _ in self._observed()}
+        every = [*dict.fromkeys(point for point, _ in told), *(one for one in self._all if one not in tried)]
+        fresh = [point not in tried for point in every]
+        found = self._model(
+            places(self._space, (point for point, _ in told)),
+            [scores for _, scores in told],
+            places(self._space, every),
+            fresh,
+            self._size,
+        )
+        if found is None or (found[1] < WORTH and len(self._rounds) > 1):
+            return []
+        return [every[row] for row in found[0]]
+
+
+def _first(space: Space, points: int, every: Sequence[Point]) -> Sequence[Point]:
+    """Returns the first batch: a grid of one parameter, else the beginning of what is spread over the space."""
+    return grid(space, points) if len(space.parameters) == 1 else every[:points]

@@ -1,0 +1,86 @@
+"""A strategy behind which one more point is tried: the one that a curve through all scores names."""
+
+from collections.abc import Callable, Sequence
+
+from search_spaces.space import Point
+from search_spaces.strategy import Best, Observation, Round, Strategy, Suggestion, take_in
+
+NAMED = "the value that the curve names"
+
+
+class Naming:
+    """A `Strategy` that goes on for one point when another one, `inner`, is done, unless that has tried it.
+
+    name: called once `inner` is done; returns the point, or None where no curve names any. That point is the best,
+    whatever its score: it was chosen by the scores of all others. Where it fails, the best is that of `inner`.
+    """
+
+    def __init__(self, inner: Strategy, name: Callable[[], Point | None]) -> None:
+        self._inner, self._name = inner, name
+        self._asked: dict[int, Point] = {}
+        self._seen: dict[Point, Best] = {}  # of inner, the highest score of each point
+        self._point: Point | None = None
+        self._own: Suggestion | None = None
+        self._told: dict[int, Observation] = {}  # of its own suggestion, which is at most one
+        self._go_on()
+
+    @property
+    def inner(self) -> Strategy:
+        """The strategy that searches."""
+        return self._inner
+
+    @property
+    def named(self) -> Point | None:
+        """The point that the curve names; None before the search is done, and without a curve."""
+        return self._point
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is to be tried any more."""
+        return self._inner.done and not self.ask()
+
+    @property
+    def best(self) -> Best | None:
+        """The named point once it has a score; before, and where it fails, the best of all that were tried."""
+        if self._own is not None and (seen := self._told.get(self._own.number)) is not None and seen.value is not None:
+            return Best(self._own.point, seen.value, self._own.number)
+        known = None if self._point is None else self._seen.get(self._point)
+        return self._inner.best if known is None else known
+
+    @property
+    def rounds(self) -> tuple[Round, ...]:
+        """Those of the search, and one of the named point alone."""
+        rounds = self._inner.rounds
+        if self._own is None:
+            return rounds
+        seen = self._told.get(self._own.number)
+        score = None if seen is None else seen.value
+        return (*rounds, Round(len(rounds) + 1, (self._own.point,), (score,), note=NAMED, named=True))
+
+    def ask(self) -> list[Suggestion]:
+        """Returns the open suggestions of the search, then that of the named point."""
+        asked = self._inner.ask()
+        self._asked |= {one.number: one.point for one in asked}
+        return asked or [one for one in (self._own,) if one is not None and one.number not in self._told]
+
+    def tell(self, observations: Sequence[Observation]) -> None:
+        """Takes scores. Raises ValueError, and takes nothing, as `Strategy.tell` does."""
+        own = -1 if self._own is None else self._own.number
+        told = take_in(self._told, (one for one in observations if one.number == own), {own})
+        self.ask()
+        self._inner.tell([one for one in observations if one.number != own])
+        self._told = told
+        for one in observations:
+            if one.number != own and one.value is not None:
+                point = self._asked[one.number]
+                known = self._seen.get(point)
+                if known is None or (one.value, -one.number) > (known.value, -known.number):
+                    self._seen[point] = Best(point, one.value, one.number)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self._own is None and self._point is None and self._inner.done:
+            self._point = self._name()
+            if self._point is not None and self._point not in self._seen:
+                tried = sum(len(one.points) for one in self._inner.rounds)
+                self._own = Suggestion(max([tried - 1, *self._asked]) + 1, self._point)

@@ -1,0 +1,131 @@
+"""The value that a search names: the top of the curve through all scores, where there is a curve."""
+
+import numpy as np
+import pytest
+
+from epsearch.loop.choice import choose
+from results.statistics.confidence_set import best_interval
+from search_spaces import Parameter, Space
+
+EPSILON = Space((Parameter("epsilon", 0, 1, apart=(0.0,)),))
+SIMPLE = Space((Parameter("epsilon", 0, 1),))
+
+
+def table(space, points, curve, seeds=5, noise=0.006, seed=0):
+    """Scores [K, R] with an effect of each seed."""
+    rng = np.random.default_rng(seed)
+    effects = 0.01 * rng.standard_normal(seeds)
+    means = np.array([curve(*point) for point in points])
+    return means[:, None] + effects + noise * rng.standard_normal((len(points), seeds))
+
+
+def over(count, low=0.0, high=1.0):
+    return [(float(value),) for value in np.linspace(low, high, count)]
+
+
+def test_the_top_of_the_curve_is_named_although_another_value_was_luckier():
+    points = over(21)
+    scores = table(SIMPLE, points, lambda x: 0.9 - 0.05 * (x - 0.43) ** 2, noise=0.01)
+    scores[14] += scores.mean(axis=1).max() - scores[14].mean() + 0.0001
+    found = choose(SIMPLE, points, scores)
+    assert found.tried == points[14] and abs(found.point[0] - 0.43) < 0.15 and not found.why
+    assert found.gain > 0
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_it_lies_in_the_interval_of_the_verdict(seed):
+    points = over(11)
+    scores = table(SIMPLE, points, lambda x: 0.9 - 0.3 * (x - 0.4) ** 2, seed=seed)
+    known = best_interval([x for (x,) in points], scores, 0, 1)
+    assert known.low <= choose(SIMPLE, points, scores).point[0] <= known.high
+
+
+def test_an_edge_is_named_itself():
+    points = over(11)
+    assert choose(SIMPLE, points, table(SIMPLE, points, lambda x: 0.8 + 0.06 * x)).point == (1.0,)
+    assert choose(SIMPLE, points, table(SIMPLE, points, lambda x: 0.8 - 0.06 * x)).point == (0.0,)
+
+
+def test_of_two_peaks_the_higher_one_and_of_a_plateau_any_of_its_values():
+    def peaks(x):
+        return 0.83 + 0.028 * np.exp(-(((x - 0.2) / 0.12) ** 2)) + 0.036 * np.exp(-(((x - 0.75) / 0.12) ** 2))
+
+    points = over(31)
+    assert abs(choose(SIMPLE, points, table(SIMPLE, points, peaks)).point[0] - 0.75) < 0.05
+    plateau = choose(SIMPLE, points, table(SIMPLE, points, lambda x: 0.85 + 0.1 * min(x, 0.4)))
+    assert plateau.point[0] > 0.3
+
+
+def test_a_formula_apart_is_named_where_it_is_above_the_whole_curve_and_never_part_of_it():
+    points = over(11)
+    scores = table(EPSILON, points, lambda x: 0.9 - 0.1 * (x - 0.5) ** 2)
+    best = choose(EPSILON, points, scores)
+    spoiled = scores.copy()
+    spoiled[0] -= 0.5
+    assert choose(EPSILON, points, spoiled).point == best.point and abs(best.point[0] - 0.5) < 0.15
+    spoiled[0] += 0.7
+    apart = choose(EPSILON, points, spoiled)
+    assert apart.point == apart.tried == (0.0,) and not apart.why
+
+
+def test_nothing_beyond_the_smallest_and_the_largest_value_on_the_curve_is_named():
+    points = [(0.0,), *over(6, 0.2, 0.8)]
+    falling = choose(EPSILON, points, table(EPSILON, points, lambda x: 0.9 - 0.1 * x - 0.2 * (x == 0)))
+    assert falling.point == (0.2,)
+    assert choose(SIMPLE, points[1:], table(SIMPLE, points[1:], lambda x: 0.8 + 0.1 * x)).point == (0.8,)
+
+
+def test_logarithmic_and_whole_axes_give_short_values():
+    rates = Space((Parameter("lr", 0.001, 1, log=True),))
+    points = [(float(10**at),) for at in np.linspace(-3, 0, 11)]
+    named = choose(rates, points, table(rates, points, lambda x: 0.9 - 0.05 * (np.log10(x) + 1.3) ** 2)).point
+    assert float(f"{named[0]:.3g}") == named[0] and 0.03 < named[0] < 0.09
+    memory = Space((Parameter("memory", 1, 50, whole=True),))
+    points = [(value,) for value in (1, 6, 11, 16, 21, 26, 31, 36, 41, 46, 50)]
+    (whole,) = choose(memory, points, table(memory, points, lambda x: 0.9 - 0.0002 * (x - 23) ** 2)).point
+    assert isinstance(whole, int) and abs(whole - 23) <= 3
+
+
+def test_several_parameters_and_choices_beside_them():
+    space = Space((Parameter("a", 0, 1), Parameter("b", 0.01, 1, log=True), Parameter("kind", choices=("x", "y"))))
+    rng = np.random.default_rng(0)
+    points = [
+        (float(a), float(10 ** (-2 * b)), ("x", "y")[number % 2])
+        for number, (a, b) in enumerate(rng.uniform(size=(60, 2)))
+    ]
+    a, b, kind = choose(
+        space,
+        points,
+        table(space, points, lambda a, b, k: 0.9 - 0.2 * (a - 0.3) ** 2 - 0.1 * (np.log10(b) + 1) ** 2 - 0.05 * (k == "y")),
+    ).point
+    assert abs(a - 0.3) < 0.15 and 0.05 < b < 0.2 and kind == "x"
+
+
+@pytest.mark.parametrize(
+    ("points", "scores", "why"),
+    [
+        (over(3), np.random.default_rng(0).uniform(size=(3, 5)), "fewer than 4 values"),
+        (over(9), np.random.default_rng(0).uniform(size=(9, 1)), "one seed"),
+        (over(9), np.full((9, 3), 0.5), "all scores are equal"),
+        (over(9), np.full((9, 3), np.nan), "no value has a score"),
+    ],
+    ids=["values", "seeds", "equal", "nothing"],
+)
+def test_without_a_curve_it_says_why(points, scores, why):
+    found = choose(SIMPLE, points, scores)
+    assert found.point is None and why in found.why and np.isnan(found.gain)
+
+
+def test_choices_alone_have_no_order():
+    space = Space((Parameter("scale", choices=("a", "b", "c", "d", "e")),))
+    points = [(one,) for one in "abcde"]
+    found = choose(space, points, np.random.default_rng(0).uniform(size=(5, 4)))
+    assert found.point is None and "order" in found.why and found.tried is not None
+
+
+def test_values_that_diverged_and_seeds_that_a_race_left_out_do_no_harm():
+    points = over(11)
+    scores = table(SIMPLE, points, lambda x: 0.9 - 0.1 * (x - 0.6) ** 2)
+    scores[0] = scores[1] = np.nan
+    scores[2:5, 2:] = np.nan
+    assert abs(choose(SIMPLE, points, scores).point[0] - 0.6) < 0.15

@@ -1,0 +1,136 @@
+"""The Gaussian process agrees with scikit-learn's, and a batch is worth what drawing its outcomes says."""
+
+import numpy as np
+import pytest
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel
+
+from results.statistics.anova import residuals
+from results.statistics.gaussian_process import LENGTHS, Process
+
+GRID = np.linspace(0, 1, 41)[:, None]
+FREE = 1e6
+"""Variance of what scikit-learn gets in the place of an effect that may be anything."""
+
+
+def scores(seeds, points=9, noise=0.02, seed=0):
+    rng = np.random.default_rng(seed)
+    x = np.sort(rng.uniform(size=points))
+    table = -((x - 0.4) ** 2)[:, None] + 0.3 * rng.standard_normal(seeds) + noise * rng.standard_normal((points, seeds))
+    return x[:, None], table
+
+
+def theirs(x, table, amplitude, lengths, noise, at):
+    """Mean and covariance at `at`, without their level: of single scores, each seed with an effect of its own."""
+    rows, seeds = np.nonzero(~np.isnan(table))
+    kernel = ConstantKernel(amplitude**2) * RBF(lengths)
+    shared = FREE * (seeds[:, None] == seeds)
+    covariance = kernel(x[rows]) + shared + noise**2 * np.eye(len(rows))
+    to_known = kernel(at, x[rows])
+    solved = np.linalg.solve(covariance, to_known.T)
+    return solved.T @ table[rows, seeds], kernel(at) - to_known @ solved
+
+
+def centred(covariance):
+    """Of differences to the mean over all places, which is all that scores within seeds tell."""
+    away = np.eye(len(covariance)) - 1 / len(covariance)
+    return away @ covariance @ away
+
+
+@pytest.mark.parametrize("seeds", [1, 4])
+def test_a_complete_table_gives_what_scikit_learn_says_of_the_means(seeds):
+    x, table = scores(seeds)
+    amplitude, length, noise = 0.2, 0.3, 0.02
+    ours = Process.given(x, table, amplitude, (length,), noise)
+    kernel = ConstantKernel(amplitude**2, "fixed") * RBF(length, "fixed") + ConstantKernel(FREE, "fixed")
+    their = GaussianProcessRegressor(kernel, alpha=noise**2 / seeds, optimizer=None).fit(x, table.mean(axis=1))
+    mean, covariance = their.predict(GRID, return_cov=True)
+    assert np.ptp(ours.mean(GRID) - mean) < 1e-7
+    assert np.allclose(centred(ours.covariance(GRID)), centred(covariance), atol=1e-7)
+    assert np.allclose(ours.mean(x).mean(), table.mean(), atol=1e-3), "with the level of a point with every seed"
+
+
+def test_missing_scores_and_two_axes_agree_with_single_scores():
+    rng = np.random.default_rng(3)
+    x, table = rng.uniform(size=(12, 2)), rng.standard_normal((12, 5))
+    table[rng.uniform(size=table.shape) < 0.3] = np.nan
+    at = rng.uniform(size=(30, 2))
+    ours = Process.given(x, table, 0.7, (0.2, 0.9), 0.5)
+    mean, covariance = theirs(x, table, 0.7, (0.2, 0.9), 0.5, at)
+    assert np.allclose(ours.mean(at) - ours.mean(at).mean(), mean - mean.mean(), atol=1e-5)
+    assert np.allclose(centred(ours.covariance(at)), centred(covariance), atol=1e-5)
+
+
+def evidence(x, table, amplitude, length, noise):
+    """Logarithm of the likelihood of single scores whose seeds may have any effect, but for what is always the same."""
+    rows, seeds = np.nonzero(~np.isnan(table))
+    covariance = amplitude**2 * RBF(length)(x[rows]) + noise**2 * np.eye(len(rows)) + FREE * (seeds[:, None] == seeds)
+    y = table[rows, seeds]
+    return -y @ np.linalg.solve(covariance, y) / 2 - np.linalg.slogdet(covariance)[1] / 2
+
+
+def test_the_fit_has_the_best_of_its_grid_and_the_noise_of_the_table():
+    x, table = scores(5)
+    found = Process.fit(x, table)
+    free = residuals(table)
+    assert found.noise == pytest.approx(np.sqrt(free.pure / free.spare))
+    best = evidence(x, table, found.amplitude, found.lengths[0], found.noise)
+    others = [
+        evidence(x, table, found.amplitude * times, length, found.noise) for times in (0.5, 1, 2) for length in LENGTHS
+    ]
+    assert best == pytest.approx(max(others), abs=1e-3)
+
+
+def test_one_seed_has_a_noise_too_and_one_point_no_process():
+    x, table = scores(1, points=15, noise=0.01)
+    found = Process.fit(x, table)
+    assert abs(GRID[found.mean(GRID).argmax(), 0] - 0.4) < 0.1 and 0 < found.noise < 0.1
+    assert Process.fit(x[:1], table[:1]) is None
+    empty = np.full_like(table, np.nan)
+    empty[3] = table[3]
+    assert Process.fit(x, empty) is None
+
+
+def test_points_without_a_score_do_not_count():
+    x, table = scores(3)
+    less = table.copy()
+    less[4] = np.nan
+    there = np.arange(len(x)) != 4
+    assert np.array_equal(Process.fit(x, less).mean(GRID), Process.fit(x[there], table[there]).mean(GRID))
+
+
+def test_scores_that_are_all_equal_give_a_flat_curve():
+    x, _ = scores(3)
+    found = Process.fit(x, np.full((len(x), 3), 0.5))
+    assert np.allclose(found.mean(GRID), 0.5)
+
+
+def test_a_batch_is_worth_what_its_outcomes_add_to_the_top():
+    """Against a process that is fitted anew, with the same hyperparameters, to outcomes that are drawn."""
+    x, table = scores(4, points=4, noise=0.05)
+    known = Process.given(x, table, 0.3, (0.2,), 0.05)
+    fresh = np.ones(len(GRID), dtype=bool)
+    rows, gain = known.batch(GRID, fresh, 3, seeds=4)
+    rng = np.random.default_rng(1)
+    noise = 0.05**2 / 4 * np.eye(3)
+    drawn = rng.multivariate_normal(known.mean(GRID[rows]), known.covariance(GRID[rows]) + noise, size=400)
+    tops = []
+    for outcome in drawn:
+        # New points of the same four seeds, whose effects are known from the others: complete rows of the table.
+        more = np.concatenate([table, outcome[:, None] + (table - table.mean(axis=1, keepdims=True))[:3]])
+        again = Process.given(np.concatenate([x, GRID[rows]]), more, 0.3, (0.2,), 0.05)
+        mean = again.mean(GRID)
+        tops.append(mean.max() - mean.mean() - (known.mean(GRID).max() - known.mean(GRID).mean()))
+    assert len(set(rows)) == 3
+    assert gain > 0 and abs(np.mean(tops) - gain) < 0.15 * max(gain, np.mean(tops)) + 0.01
+
+
+def test_a_batch_has_fresh_points_alone_and_is_the_same_every_time():
+    x, table = scores(4)
+    known = Process.fit(x, table)
+    fresh = np.zeros(len(GRID), dtype=bool)
+    fresh[[3, 20]] = True
+    assert sorted(known.batch(GRID, fresh, 5, seeds=4)[0]) == [3, 20]
+    every = np.ones(len(GRID), dtype=bool)
+    assert known.batch(GRID, every, 4, seeds=4) == Process.fit(x, table).batch(GRID, every, 4, seeds=4)
+    assert known.batch(GRID, np.zeros(len(GRID), dtype=bool), 4, seeds=4) == ([], 0.0)
