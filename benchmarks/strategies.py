@@ -21,8 +21,8 @@ import machine
 import numpy as np
 from objectives import OBJECTIVES, Noisy, Objective
 
-from epsearch.loop import race
-from epsearch.loop.strategy import confidence
+from epsearch.loop.strategist import race
+from epsearch.loop.strategist.strategist import confidence
 from results.statistics.racing import adjusted_means
 from search_spaces import STRATEGIES, Budget, Observation, Parameter, Space, Strategy
 

@@ -5,6 +5,7 @@ ROOMS lists modules and folders from the top down; each imports only what stands
 strategies                the table of strategies
 published                 the published settings of every dataset
 interval_ci, grid         strategies that need no library, as narrowing does not
+curves                    along a curve through all scores: kg, and the value that a search names
 adapters                  Optuna's samplers as strategies, strategies as searchers of Ray Tune and samplers of Optuna
 narrowing                 the paper's search;  narrowing_rule  how its interval shrinks
 rounds, strategy          what strategies share, and their contract;  space, interval  what is searched
@@ -24,6 +25,7 @@ ROOMS = (
         "strategies",
         "published",
         "interval_ci",
+        "curves",
         "grid",
         "adapters",
         "narrowing",

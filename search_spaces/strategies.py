@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from search_spaces.curves.kg import KnowledgeGradient
 from search_spaces.grid import GridSearch, grid
 from search_spaces.interval_ci import IntervalConfidence
-from search_spaces.kg import KnowledgeGradient
 from search_spaces.narrowing import IntervalNarrowing
 from search_spaces.space import Parameter, Space
 from search_spaces.strategy import Budget, Strategy
@@ -85,7 +85,6 @@ STRATEGIES: dict[str, StrategyKind] = {
     "interval-ci": StrategyKind(
         "narrowing by confidence intervals", _interval_ci, by_repeats=True, may_repeat=True, decides_alone=True
     ),
-    "kg": StrategyKind("knowledge gradient", _knowledge_gradient, may_repeat=True, has_choices=False),
     "grid": StrategyKind(
         "grid search",
         lambda space, budget: GridSearch(space, budget.points, budget.repeats),
@@ -96,6 +95,7 @@ STRATEGIES: dict[str, StrategyKind] = {
     "tpe": StrategyKind("tree-structured Parzen estimator (TPE)", partial(_sampled, "tpe")),
     "gp": StrategyKind("Gaussian process", partial(_sampled, "gp"), may_repeat=True, fits_with_torch=True),
     "cmaes": StrategyKind("CMA-ES", partial(_sampled, "cmaes"), has_choices=False),
+    "kg": StrategyKind("knowledge gradient", _knowledge_gradient, may_repeat=True, has_choices=False),
 }
 """Name -> declaration. The contract suite runs for every entry."""
 

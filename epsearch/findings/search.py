@@ -10,10 +10,10 @@ from epsearch.findings.evaluated import looks
 from epsearch.findings.facts import unfinished
 from epsearch.findings.listing import opened
 from epsearch.ledger.damage import unused_in_words
-from epsearch.loop import race
 from epsearch.loop.certificates import tolerance
 from epsearch.loop.jobs import is_self_reported
 from epsearch.loop.search import SearchLoop
+from epsearch.loop.strategist import race
 from epsearch.plugins.loading import NOISY, PLUGINS
 from results.labels import count_text
 from results.ledger.record import RunRecord

@@ -11,7 +11,7 @@ from epsearch.loop.base import Loop
 from epsearch.loop.cohorts import Order
 from epsearch.loop.content import NOTHING, Known, content
 from epsearch.loop.jobs import Job, JobResult, Run
-from epsearch.loop.strategy import Strategist
+from epsearch.loop.strategist.strategist import Strategist
 from epsearch.study.kinds import Search
 from results.inert import all_equal
 from results.labels import count_text

@@ -114,7 +114,7 @@ class Process:
         means, rows, left = np.repeat(mean[:, None], DRAWS, axis=1), list[int](), fresh.copy()
         for normal in drawn[: int(fresh.sum())]:
             open_rows = np.flatnonzero(left)
-            spreads = covariance[:, open_rows] / np.sqrt(np.diag(covariance)[open_rows] + noise)
+            spreads = covariance[:, open_rows] / np.sqrt(np.maximum(np.diag(covariance)[open_rows], 0.0) + noise)
             tops = np.array([(means + spread[:, None] * normal).max(axis=0).mean() for spread in spreads.T])
             best = int(np.argmax(tops))
             chosen = spreads[:, best]

@@ -1,5 +1,6 @@
 """Driving strategies in tests."""
 
+from epsearch.loop.strategist.strategist import model
 from epsearch.testing.searches import Searches
 from epsearch.testing.searches import observe as observe
 from epsearch.testing.searches import run as run
@@ -28,6 +29,7 @@ SEARCHES = {
     "narrowing": LINES,
     "interval-ci": LINES,
     "cmaes": ["linear", "whole", "plane"],
+    "kg": [*LINES, "plane"],
     "gp": ["log", "mixed"],  # slow; the others differ from these in nothing that is ours
 }
 CASES = [(name, space) for name in STRATEGIES for space in SEARCHES[name]]
@@ -42,4 +44,4 @@ def build(name, space, points=None, repeats=None, seed=0):
 def case(name, space, points=None, repeats=None, seed=0):
     """The same, not built yet."""
     points, repeats = points or (3 if name == "gp" else POINTS), repeats or (2 if name == "gp" else REPEATS)
-    return Searches(STRATEGIES[name], SPACES[space], Budget(points, repeats, seed, parabola_hull))
+    return Searches(STRATEGIES[name], SPACES[space], Budget(points, repeats, seed, parabola_hull, model))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from epsearch.loop.choice import choose
+from epsearch.loop.strategist.choice import choose
 from results.statistics.confidence_set import best_interval
 from search_spaces import Parameter, Space
 
@@ -93,10 +93,16 @@ def test_several_parameters_and_choices_beside_them():
         (float(a), float(10 ** (-2 * b)), ("x", "y")[number % 2])
         for number, (a, b) in enumerate(rng.uniform(size=(60, 2)))
     ]
+
+    def curve(a, b, kind):
+        return 0.9 - 0.2 * (a - 0.3) ** 2 - 0.1 * (np.log10(b) + 1) ** 2 - 0.05 * (kind == "y")
+
     a, b, kind = choose(
         space,
         points,
-        table(space, points, lambda a, b, k: 0.9 - 0.2 * (a - 0.3) ** 2 - 0.1 * (np.log10(b) + 1) ** 2 - 0.05 * (k == "y")),
+        table(
+            space, points, lambda a, b, k: 0.9 - 0.2 * (a - 0.3) ** 2 - 0.1 * (np.log10(b) + 1) ** 2 - 0.05 * (k == "y")
+        ),
     ).point
     assert abs(a - 0.3) < 0.15 and 0.05 < b < 0.2 and kind == "x"
 
@@ -104,7 +110,7 @@ def test_several_parameters_and_choices_beside_them():
 @pytest.mark.parametrize(
     ("points", "scores", "why"),
     [
-        (over(3), np.random.default_rng(0).uniform(size=(3, 5)), "fewer than 4 values"),
+        (over(3), np.random.default_rng(0).uniform(size=(3, 5)), "fewer than 4 points"),
         (over(9), np.random.default_rng(0).uniform(size=(9, 1)), "one seed"),
         (over(9), np.full((9, 3), 0.5), "all scores are equal"),
         (over(9), np.full((9, 3), np.nan), "no value has a score"),

@@ -158,7 +158,7 @@ def test_cohorts_fill_the_workers_and_keep_seeds_together(small_study, store):
 
 def test_a_waiting_worker_evaluates_agem_ahead(small_study, store):
     """What the evaluation needs in any case comes after the stage's own jobs, each member once, over all stages."""
-    loop = make(small_study(), store)
+    loop = make(small_study(choose="tried"), store)
     phases = [job.phase for job in loop.ask()]
     assert phases == sorted(phases) and phases.count("eval") == 2
     ahead = [job for job in loop.ask() if job.phase == "eval"]
@@ -248,7 +248,7 @@ class TestCertificates:
     """A few members of the search are trained again, alone, and compared with what the ledger has of them."""
 
     def test_on_a_cpu_nothing_differs(self, small_study, store):
-        loop = make(small_study(certify=3, points=8, repeats=1), store, workers=1)
+        loop = make(small_study(certify=3, points=8, repeats=1, choose="tried"), store, workers=1)
         jobs = [job for job in finish(loop) if job.certify]
         assert len(jobs) == len(loop.certificates) == 3
         assert all(len(job.cohort.learners) == 1 and len(job.certify.mates) > 1 for job in jobs)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from search_spaces.candidates import candidates, places
+from search_spaces.curves.candidates import candidates, places
 from search_spaces.grid import grid
 from search_spaces.rounds import InRounds
 from search_spaces.space import Point, Space

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from epsearch.loop import race
-from epsearch.loop.race import Found, Scores
+from epsearch.loop.strategist import race
+from epsearch.loop.strategist.race import Found, Scores
 from epsearch.study.kinds import Search
 from epsearch.study.options import CURVE
 from results.statistics.racing import adjusted_means
-from search_spaces.naming import NAMED, Naming
+from search_spaces.curves.naming import NAMED, Naming
 from search_spaces.space import Point
 from search_spaces.strategies import strategy
 from search_spaces.strategy import Budget, Observation, Strategy
@@ -114,7 +114,7 @@ class Strategist:
 
     def _name(self) -> Point | None:
         """The point that a curve through all scores names; those of points that lose a seed do not count."""
-        from epsearch.loop.choice import choose  # brings scipy along
+        from epsearch.loop.strategist.choice import choose  # brings scipy along
 
         given = {**self._before, **self._given(self._search)}
         seeds = sorted({seed for own in given.values() for seed in own})

@@ -11,7 +11,7 @@ from results.statistics.confidence_set import best_interval
 from results.statistics.curve import FEWEST_POINTS
 from results.statistics.gaussian_process import Process
 from results.statistics.racing import adjusted_means
-from search_spaces.candidates import candidates, places, ticks
+from search_spaces.curves.candidates import candidates, places, ticks
 from search_spaces.space import Parameter, Point, Space
 
 PASSES = 3
@@ -54,8 +54,9 @@ def _no_curve(space: Space, points: Sequence[Point], scores: NDArray[np.float64]
         return "choices have no order"
     if all_equal(scores):
         return "all scores are equal"
-    if len({points[row] for row in np.flatnonzero(usual).tolist()}) < FEWEST_POINTS:
-        return f"fewer than {FEWEST_POINTS} values on a curve have a score"
+    fewest = FEWEST_POINTS * sum(not one.choices for one in space.parameters)
+    if usual.sum() < fewest:
+        return f"fewer than {fewest} points on a curve have a score"
     if (~np.isnan(scores[usual])).any(axis=0).sum() < 2:
         return "one seed cannot tell noise from a curve"
     return ""

@@ -1,0 +1,1 @@
+"""Searches along a curve through all scores: batches that are worth most, and the value that it names."""
