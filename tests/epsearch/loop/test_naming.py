@@ -1,0 +1,126 @@
+"""A study names the top of its curve: trained, evaluated, resumed; stored studies keep the best tried value."""
+
+import pytest
+
+from epsearch.failures.errors import UsageError
+from epsearch.findings.search import search_results
+from epsearch.preparation import growth
+from epsearch.preparation.build import grow, restore
+from epsearch.study.description import Disjointness
+from results.ledger.store import Store
+from results.verdict.answer import answer
+from tests.support.drive import fake, finish, make
+
+# The highest mean is at 0.7, a lucky value far from where the curve is highest.
+LUCKY = fake(
+    lambda one: 0.9
+    - 0.1 * (one.epsilon - 0.4) ** 2
+    + 0.004 * ((7 * one.seed + int(997 * one.epsilon)) % 5)
+    + 0.01 * (one.epsilon == 0.7)
+)
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path / 'ledger.sqlite'}"
+
+
+@pytest.fixture
+def store(url):
+    with Store.open(url) as opened:
+        yield opened
+
+
+@pytest.fixture
+def study(small_study, url):
+    def one(**options):
+        return small_study(**{"strategy": "grid", "points": 21, "repeats": 1, "seeds": 4, "storage": url} | options)
+
+    return one
+
+
+def test_the_named_value_is_trained_with_every_seed_and_evaluated(study, store):
+    loop = make(study(), store)
+    assert loop.outlook().most == 4 and loop.outlook().least == 0
+    stages = [job.stage for job in finish(loop, LUCKY) if job.phase == "cv" and not job.certify]
+    named = loop.best.point
+    assert 0.2 < named[0] < 0.6 and loop.strategist.choice.tried != named
+    assert list(dict.fromkeys(stages)) == ["batch 1 of 1", "the value that the curve names"]
+    assert loop.strategist.given()[named] == (0, 1, 2, 3)
+    evaluated = {record.epsilon for record in loop.evaluation_records()}
+    assert evaluated == {named[0], 0.0}
+    again = make(study(), store)
+    assert again.done and again.best == loop.best and again.strategist.choice == loop.strategist.choice
+
+
+def test_it_goes_on_where_it_was_killed(study, store, tmp_path):
+    whole = make(study(), store)
+    jobs = len(finish(whole, LUCKY))
+    for stop in (jobs - 2, jobs - 4, 3):
+        with Store.open(f"sqlite:///{tmp_path / f'{stop}.sqlite'}") as other:
+            killed = make(study(), other)
+            for _ in range(stop):
+                killed.tell([LUCKY(killed.ask()[0])])
+            loop = make(study(), other)
+            finish(loop, LUCKY)
+            assert loop.best == whole.best and loop.rounds() == whole.rounds()
+
+
+def test_the_best_tried_value_is_there_for_who_wants_it(study, store):
+    loop = make(study(choose="tried"), store)
+    finish(loop, LUCKY)
+    assert loop.best.point == (0.7,) and loop.strategist.choice is None
+    assert not any(one.named for one in loop.rounds())
+    by_curve = make(study(name="by-curve"), store)
+    finish(by_curve, LUCKY)
+    assert by_curve.trained == 4 * 2, "the named value, on both streams; all else is in the ledger"
+
+
+def test_the_report_says_both_values_and_what_the_other_one_costs(study, store):
+    loop = make(study(), store)
+    finish(loop, LUCKY)
+    results = search_results(loop, {})
+    text = answer(results)
+    assert results.by_curve and results.rounds[-1].named
+    assert "where a curve through all scores is highest (22 values tried in 1 batch; the best of them is ε = 0.7" in text
+    assert "points in expectation" in text and "took no part in its choice" in text
+
+
+class TestStored:
+    """A ledger from before there was a choice says nothing of it: the best tried value was chosen."""
+
+    def stored(self, study, store):
+        """A study as an older version has written it down."""
+        old = study(choose="tried", name="old")
+        growth.keep(store, old, {"kind": "made up"}, Disjointness(), extend=False)
+        assert "choose" not in store.study("old").config["study"]
+        return store.study("old")
+
+    def test_it_keeps_the_best_tried_value(self, study, store, tmp_path):
+        row = self.stored(study, store)
+        there = growth.read(row, study().storage, tmp_path).study
+        assert there.choose == "tried"
+        again = growth.settled(study(name="old"), row)
+        assert again.choose == "tried" and again.identity() == there.identity()
+        assert growth.settled(study(name="new"), None).choose == "curve"
+
+    def test_a_study_by_the_curve_says_so(self, study, store, tmp_path):
+        growth.keep(store, study(name="new"), {"kind": "made up"}, Disjointness(), extend=False)
+        row = store.study("new")
+        assert row.config["study"]["choose"] == "curve"
+        assert growth.settled(study(name="new"), row).choose == "curve"
+        with pytest.raises(UsageError, match="choose"):
+            growth.keep(store, study(name="new", choose="tried"), {"kind": "made up"}, Disjointness(), extend=False)
+        assert restore(row.config, "new", tmp_path, study().storage).choose == "curve"
+
+    def test_names_that_nobody_chose_are_those_of_before(self, study):
+        assert study(choose="curve").name == study().name != study(choose="tried").name
+
+    def test_it_may_grow_to_the_curve(self, study, store):
+        old = study(choose="tried", name="old")
+        finish(make(old, store), LUCKY)
+        after = grow(old, {"choose": "curve"})
+        growth.check_growth(old, after)
+        loop = make(after, store, earlier=(old,))
+        finish(loop, LUCKY)
+        assert loop.best.point != (0.7,) and loop.rounds()[-1].named
