@@ -22,7 +22,7 @@ import numpy as np
 from objectives import OBJECTIVES, Noisy, Objective
 
 from epsearch.loop.strategist import race
-from epsearch.loop.strategist.strategist import confidence
+from epsearch.loop.strategist.strategist import confidence, model
 from results.statistics.racing import adjusted_means
 from search_spaces import STRATEGIES, Budget, Observation, Parameter, Space, Strategy
 
@@ -36,7 +36,9 @@ Row = dict[str, Any]
 def searched(name: str, objective: Objective, repetition: int) -> tuple[Strategy, Noisy]:
     """One search, to its end."""
     noisy = Noisy(objective, repetition, SEEDS)
-    strategy = STRATEGIES["narrowing" if name == RACE else name](SPACE, Budget(POINTS, REPEATS, repetition, confidence))
+    strategy = STRATEGIES["narrowing" if name == RACE else name](
+        SPACE, Budget(POINTS, REPEATS, repetition, confidence, model)
+    )
     while not strategy.done:
         asked = strategy.ask()
         table = scored([float(one.point[0]) for one in asked], noisy, raced=name == RACE)
@@ -77,7 +79,8 @@ def one(name: str, objective: Objective, repetition: int) -> Row:
 
 
 def judged(row: Row) -> Row:
-    """How true it is."""
+    """How true it is, and what the value is worth that a curve through the same scores names."""
+    from epsearch.loop.strategist.choice import choose
     from results.statistics.confidence_set import best_interval
     from results.verdict.curve import verdict
 
@@ -88,11 +91,18 @@ def judged(row: Row) -> Row:
     for index, (value, share) in enumerate(row["tried"]):
         table[index, :share] = [noisy(value, seed) for seed in range(share)]
     found = verdict(best_interval(values, table, 0.0, 1.0), table)  # the curves have no other formula at 0
+    curve = choose(SPACE, [(value,) for value in values], table).point
+    named = row["chosen"] if curve is None else float(curve[0])
+    ways = {"tried": row["chosen"], "curve": named}
     return {
         **row,
-        "error": None if best is None else abs(row["chosen"] - best),
-        "regret": 0.0 if best is None else objective.mean(best) - objective.mean(row["chosen"]),
+        "error": {way: None if best is None else abs(value - best) for way, value in ways.items()},
+        "regret": {
+            way: 0.0 if best is None else objective.mean(best) - objective.mean(value) for way, value in ways.items()
+        },
+        "outside": {way: not found.low <= value <= found.high for way, value in ways.items()},
         "members": sum(share for _, share in row["tried"]),
+        "more": 0 if named in values else SEEDS,
         "kind": found.kind,
         "low": found.low,
         "high": found.high,
@@ -102,19 +112,29 @@ def judged(row: Row) -> Row:
 
 def summary(rows: list[Row]) -> Row:
     """Of the searches of one strategy on one objective."""
-    regrets, errors = [row["regret"] for row in rows], [row["error"] for row in rows if row["error"] is not None]
     covered = [row["covered"] for row in rows if row["covered"] is not None]
     kinds = [row["kind"] for row in rows]
     return {
         "searches": len(rows),
+        **{way: chosen(rows, way) for way in ("tried", "curve")},
+        "members": float(np.mean([row["members"] for row in rows])),
+        "more": float(np.mean([row["more"] for row in rows])),
+        "coverage": None if not covered else float(np.mean(covered)),
+        "width": float(np.mean([row["high"] - row["low"] for row in rows])),
+        "verdicts": {kind: kinds.count(kind) for kind in ("resolved", "flat", "edge", "diverging")},
+    }
+
+
+def chosen(rows: list[Row], way: str) -> Row:
+    """What came of choosing the best tried value, or the one that a curve names."""
+    regrets = [row["regret"][way] for row in rows]
+    errors = [row["error"][way] for row in rows if row["error"][way] is not None]
+    return {
         "error": None if not errors else float(np.median(errors)),
         "regret": float(np.mean(regrets)),
         "regret_10": float(np.quantile(regrets, 0.1)),
         "regret_90": float(np.quantile(regrets, 0.9)),
-        "members": float(np.mean([row["members"] for row in rows])),
-        "coverage": None if not covered else float(np.mean(covered)),
-        "width": float(np.mean([row["high"] - row["low"] for row in rows])),
-        "verdicts": {kind: kinds.count(kind) for kind in ("resolved", "flat", "edge", "diverging")},
+        "outside": float(np.mean([row["outside"][way] for row in rows])),
     }
 
 

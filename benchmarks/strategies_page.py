@@ -6,7 +6,10 @@ from charts import Range, bars, table
 
 Found = dict[str, Any]
 FIGURE = "strategies-regret.svg"
-HEAD = ("strategy", "error of ε", "regret, points", "members", "coverage", "width", "resolved", "edge", "flat")
+HEAD = (
+    *("strategy", "error of ε", "regret, points", "best tried", "members", "more"),
+    *("outside", "best tried", "coverage", "width", "resolved", "edge", "flat"),
+)
 
 
 def section(found: Found) -> tuple[str, dict[str, str]]:
@@ -28,10 +31,15 @@ def rows(figures: Found) -> list[list[str]]:
 
 def cells(one: Found) -> list[str]:
     share = {kind: f"{100 * count / one['searches']:.1f} %" for kind, count in one["verdicts"].items()}
+    curve, tried = one["curve"], one["tried"]
     return [
-        "–" if one["error"] is None else f"{one['error']:.3f}",
-        f"{100 * one['regret']:.3f}",
+        "–" if curve["error"] is None else f"{curve['error']:.3f}",
+        f"{100 * curve['regret']:.3f}",
+        f"{100 * tried['regret']:.3f}",
         f"{one['members']:.0f}",
+        f"{one['more']:.1f}",
+        f"{100 * curve['outside']:.1f} %",
+        f"{100 * tried['outside']:.1f} %",
         "–" if one["coverage"] is None else f"{100 * one['coverage']:.1f} %",
         f"{one['width']:.2f}",
         share["resolved"],
@@ -42,10 +50,12 @@ def cells(one: Found) -> list[str]:
 
 def figure(objectives: Found) -> str:
     """Mean regret in percentage points, whiskers from the 10 % to the 90 % quantile; the flat curve has none."""
-    curved = {name: figures for name, figures in objectives.items() if any(one["regret"] for one in figures.values())}
+    curved = {
+        name: figures for name, figures in objectives.items() if any(one["curve"]["regret"] for one in figures.values())
+    }
     names = list(next(iter(curved.values())))
     found = {
-        name: [Range(*(100 * figures[name][key] for key in ("regret", "regret_10", "regret_90")))
+        name: [Range(*(100 * figures[name]["curve"][key] for key in ("regret", "regret_10", "regret_90")))
                for figures in curved.values() if name in figures]
         for name in names
     }  # fmt: skip
