@@ -36,7 +36,7 @@ def answer(results: SearchResults, judged: bool = True) -> str:
     to trust the choice. judged: whether the verdict is in it, which may stand beside it.
     """
     verdict = trust(results).verdict
-    first = (_choice(results), verdict.text * judged, verdict.advice * judged)
+    first = (_choice(results), _not_by_curve(results), verdict.text * judged, verdict.advice * judged)
     last = (_share(results), _at_the_end(results), _diverged(results))
     parts = (_joined(first), _against_baseline(results), _evaluation(results), _joined(last))
     return "\n\n".join(filter(None, parts))
@@ -75,6 +75,17 @@ def _best_tried(results: SearchResults) -> str:
     if math.isnan(choice.gain):
         return best
     return f"{best}, which would cost {number_text(100 * choice.gain, DIGITS)} points in expectation"
+
+
+def _not_by_curve(results: SearchResults) -> str:
+    """Returns why the chosen point is not the one that a curve names, where it was to be; else ""."""
+    choice = results.choice
+    if choice is None or results.by_curve or is_inert(results):
+        return ""
+    if choice.point is None:
+        return f"No curve names another one: {choice.why}."
+    named = point_text(results.parameters, choice.point)
+    return f"A curve through all scores is highest at {named}, of which a member diverged."
 
 
 def _highest(results: SearchResults) -> str:

@@ -24,28 +24,37 @@ def choose(space: Space, points: Sequence[Point], scores: NDArray[np.float64]) -
     The curve is the mean of a Gaussian process (`results.statistics.gaussian_process`).
     Of one number, only values in the confidence set of the maximum are named, between the smallest and the largest that
     were tried. A point with a value that stands apart (ε = 0 is A-GEM, another formula) is no part of the curve; it is
-    named where its mean is above the whole curve. Without a curve nothing is named, and `why` says so: for points
+    named where its mean is above the whole curve. Points outside of the space do not count, but as `tried`. Without a curve nothing is named, and `why` says so: for points
     without order, too few values or seeds, or scores that are all equal.
     """
     means = adjusted_means(scores)
     if np.isnan(means).all():
         return Choice(None, None, np.nan, "no value has a score")
     tried = points[int(np.nanargmax(means))]
+    within = np.array([_within(space, point) for point in points])
     apart = [any(value in one.apart for one, value in zip(space.parameters, point, strict=True)) for point in points]
-    usual = ~np.isnan(means) & ~np.array(apart)
+    usual = ~np.isnan(means) & ~np.array(apart) & within
     if why := _no_curve(space, points, scores, usual):
         return Choice(None, tried, np.nan, why)
     rows = np.flatnonzero(usual).tolist()
     known = [points[row] for row in rows]
     process = Process.fit(_at(space, known), scores[rows])
     assert process is not None  # there are points enough
-    top = _top(space, known, process, _open(space, points, scores, apart))
+    top = _top(space, known, process, _open(space, points, np.where(within[:, None], scores, np.nan), apart))
     gain = float(process.mean(_at(space, [top]))[0] - process.mean(_at(space, [tried]))[0])
-    others = [row for row in range(len(points)) if apart[row] and not np.isnan(means[row])]
+    others = [row for row in range(len(points)) if apart[row] and within[row] and not np.isnan(means[row])]
     best = max(others, key=lambda row: float(means[row]), default=None)
     if best is not None and means[best] > process.mean(_at(space, [top]))[0]:
         return Choice(points[best], tried, np.nan, "")
     return Choice(top, tried, np.nan if tried in {points[row] for row in others} else gain, "")
+
+
+def _within(space: Space, point: Point) -> bool:
+    """Whether a point lies in the space: a study that has grown may have searched a wider one before."""
+    return all(
+        value in one.choices if one.choices else one.low <= value <= one.high  # type: ignore[operator]
+        for one, value in zip(space.parameters, point, strict=True)
+    )
 
 
 def _no_curve(space: Space, points: Sequence[Point], scores: NDArray[np.float64], usual: NDArray[np.bool_]) -> str:
@@ -85,7 +94,7 @@ def _top(space: Space, known: Sequence[Point], process: Process, ends: tuple[flo
     """The point at which the mean is highest, of equal ones the first: tried ones before others."""
     every = list(dict.fromkeys([*known, *candidates(space)]))
     if len(space.parameters) == 1:
-        return _highest(space, process, _between(space.parameters[0], every, known, ends) or known)
+        return _highest(space, process, _between(space.parameters[0], every, known, ends))
     best = _highest(space, process, every)
     for _ in range(PASSES):
         for axis, parameter in enumerate(space.parameters):
@@ -99,12 +108,13 @@ def _top(space: Space, known: Sequence[Point], process: Process, ends: tuple[flo
 def _between(
     parameter: Parameter, points: Sequence[Point], known: Collection[Point], ends: tuple[float, float] | None
 ) -> list[Point]:
-    """Those within the ends and among the values that were tried: beyond them, and apart, nothing is known."""
+    """Those within the ends, else next to them; beyond the values that were tried, and apart, nothing is known."""
     if ends is None:
         return list(points)
     at = [parameter.coordinate(float(point[0])) for point in known]
     low, high = max(ends[0], min(at)), min(ends[1], max(at))
-    return [one for one in points if low <= parameter.coordinate(float(one[0])) <= high]
+    away = [max(low - place, place - high, 0.0) for place in (parameter.coordinate(float(one[0])) for one in points)]
+    return [one for one, far in zip(points, away, strict=True) if far <= min(away)]
 
 
 def _highest(space: Space, process: Process, points: Sequence[Point]) -> Point:

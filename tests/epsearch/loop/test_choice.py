@@ -135,3 +135,11 @@ def test_values_that_diverged_and_seeds_that_a_race_left_out_do_no_harm():
     scores[0] = scores[1] = np.nan
     scores[2:5, 2:] = np.nan
     assert abs(choose(SIMPLE, points, scores).point[0] - 0.6) < 0.15
+
+
+def test_points_of_a_wider_space_that_was_searched_before_are_no_part_of_the_curve():
+    points = over(21)
+    scores = table(SIMPLE, points, lambda x: 0.9 - 0.3 * (x - 0.3) ** 2 + 0.5 * (x > 0.6))
+    narrow = Space((Parameter("epsilon", 0, 0.6),))
+    found = choose(narrow, points, scores)
+    assert abs(found.point[0] - 0.3) < 0.1 and found.tried[0] > 0.6

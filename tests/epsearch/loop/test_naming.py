@@ -13,10 +13,12 @@ from tests.support.drive import fake, finish, make
 
 # The highest mean is at 0.7, a lucky value far from where the curve is highest.
 LUCKY = fake(
-    lambda one: 0.9
-    - 0.1 * (one.epsilon - 0.4) ** 2
-    + 0.004 * ((7 * one.seed + int(997 * one.epsilon)) % 5)
-    + 0.01 * (one.epsilon == 0.7)
+    lambda one: (
+        0.9
+        - 0.1 * (one.epsilon - 0.4) ** 2
+        + 0.004 * ((7 * one.seed + int(997 * one.epsilon)) % 5)
+        + 0.01 * (one.epsilon == 0.7)
+    )
 )
 
 
@@ -82,8 +84,28 @@ def test_the_report_says_both_values_and_what_the_other_one_costs(study, store):
     results = search_results(loop, {})
     text = answer(results)
     assert results.by_curve and results.rounds[-1].named
-    assert "where a curve through all scores is highest (22 values tried in 1 batch; the best of them is ε = 0.7" in text
+    assert (
+        "where a curve through all scores is highest (22 values tried in 1 batch; the best of them is ε = 0.7" in text
+    )
     assert "points in expectation" in text and "took no part in its choice" in text
+
+
+def test_without_a_curve_the_report_says_why(study, store):
+    loop = make(study(points=3), store)
+    finish(loop, LUCKY)
+    text = answer(search_results(loop, {}))
+    assert "the best of 3 values tried" in text and "No curve names another one: fewer than 4 points" in text
+
+
+def test_where_a_member_of_the_named_value_diverges_the_best_tried_one_is_chosen(study, store):
+    tried = {round(0.05 * step, 2) for step in range(21)}
+    lost = fake(
+        lambda one: 0.9 - 0.1 * (one.epsilon - 0.42) ** 2 + 0.001 * one.seed if one.epsilon in tried else float("nan")
+    )
+    loop = make(study(), store)
+    finish(loop, lost)
+    assert loop.best.point == (0.4,) and loop.strategist.choice.point not in (None, (0.4,))
+    assert "of which a member diverged" in answer(search_results(loop, {}))
 
 
 class TestStored:

@@ -126,7 +126,7 @@ class TestSpaces:
             ({"search": "lr=1..0.5"}, "low must be < high"),
             (
                 {"search": "lr=0.1..1 epsilon=0..1"},
-                "one interval LOW..HIGH, got lr=0.1..1 epsilon=0..1; grid, random, qmc, tpe, gp, cmaes, kg can search this",
+                "one interval LOW..HIGH, got lr=0.1..1 epsilon=0..1; grid, random, qmc, tpe, gp, cmaes, kg can search",
             ),
             (
                 {"search": "lr=0.1,0.2"},
