@@ -21,11 +21,11 @@ PASSES = 3
 def choose(space: Space, points: Sequence[Point], scores: NDArray[np.float64]) -> Choice:
     """Returns the choice for points [K] of a space and their scores [K, R], NaN where there is none.
 
-    The curve is the mean of a Gaussian process (`results.statistics.gaussian_process`).
-    Of one number, only values in the confidence set of the maximum are named, between the smallest and the largest that
-    were tried. A point with a value that stands apart (ε = 0 is A-GEM, another formula) is no part of the curve; it is
-    named where its mean is above the whole curve. Points outside of the space do not count, but as `tried`. Without a curve nothing is named, and `why` says so: for points
-    without order, too few values or seeds, or scores that are all equal.
+    The curve is the mean of a Gaussian process (`results.statistics.gaussian_process`). Of one number, only values in
+    the confidence set of the maximum are named, between the smallest and the largest that were tried. A point with a
+    value that stands apart (ε = 0 is A-GEM, another formula) is no part of the curve; it is named where its mean is
+    above the whole curve. Points outside of the space count as `tried` alone. Without a curve nothing is named, and
+    `why` says so: for points without order, too few values or seeds, or scores that are all equal.
     """
     means = adjusted_means(scores)
     if np.isnan(means).all():
