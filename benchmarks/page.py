@@ -12,6 +12,7 @@ from textwrap import fill
 from typing import Any
 
 import cluster_page
+import races_page
 import service_page
 import strategies_page
 from charts import Range, bars, number, panels, table
@@ -23,30 +24,21 @@ Found = dict[str, Any]
 
 
 def pages(results: Path = RESULTS) -> dict[str, str]:
-    """Path under the root -> text, for the page and every plot."""
+    """Path under the root -> text, for the pages and every plot."""
     made: dict[str, str] = {}
-    parts = {}
-    for name, (section, command) in SECTIONS.items():
-        file = results / f"{name}.json"
-        found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
-        text, plots = section(found) if found else (missing(name, command), {})
-        parts[name] = wrapped(text if found is None else f"{text}\n\n{facts(found['facts'])}")
-        made |= {f"docs/images/{plot}": svg for plot, svg in plots.items()}
-    text, plots = compared(results)
-    made |= {f"docs/images/{plot}": svg for plot, svg in plots.items()}
-    made["docs/strategies.md"] = Template(STRATEGIES.read_text(encoding="utf-8")).substitute(compared=text)
-    made["docs/performance.md"] = Template(TEMPLATE.read_text(encoding="utf-8")).substitute(parts)
+    for page, template, sections in (
+        ("performance", TEMPLATE, SECTIONS),
+        ("strategies", STRATEGIES, {"strategies": strategies_page.SECTION, "races": races_page.SECTION}),
+    ):
+        parts = {}
+        for name, (section, command) in sections.items():
+            file = results / f"{name}.json"
+            found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+            text, plots = section(found) if found else (missing(name, command), {})
+            parts[name] = wrapped(text if found is None else f"{text}\n\n{facts(found['facts'])}")
+            made |= {f"docs/images/{plot}": svg for plot, svg in plots.items()}
+        made[f"docs/{page}.md"] = Template(template.read_text(encoding="utf-8")).substitute(parts)
     return made
-
-
-def compared(results: Path) -> tuple[str, dict[str, str]]:
-    """The section of docs/strategies.md that compares strategies."""
-    file = results / "strategies.json"
-    if not file.exists():
-        return missing("strategies", "uv run python benchmarks/strategies.py"), {}
-    found = json.loads(file.read_text(encoding="utf-8"))
-    text, plots = strategies_page.section(found)
-    return wrapped(f"{text}\n\n{facts(found['facts'])}"), plots
 
 
 def wrapped(text: str) -> str:

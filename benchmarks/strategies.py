@@ -54,7 +54,8 @@ def scored(values: list[float], noisy: Noisy, raced: bool) -> np.ndarray:
     shares = [0] * len(values)
     while True:
         nothing_lost = np.zeros(table.shape, dtype=bool)
-        wanted = race.entitled(race.Scores(table, nothing_lost)) if raced else [SEEDS] * len(values)
+        standings = race.standings(race.Scores(table, nothing_lost), SEEDS)
+        wanted = [one.seeds if raced else SEEDS for one in standings]
         if wanted == shares:
             return table
         for row, (value, share) in enumerate(zip(values, wanted, strict=True)):

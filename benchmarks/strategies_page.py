@@ -20,6 +20,9 @@ def section(found: Found) -> tuple[str, dict[str, str]]:
     return "\n\n".join([f"![Mean regret of every strategy](images/{FIGURE})", *parts]), plot
 
 
+SECTION = (section, "uv run python benchmarks/strategies.py")
+
+
 def rows(figures: Found) -> list[list[str]]:
     """One row a strategy; one that made fewer searches than the others says how many."""
     most = max(one["searches"] for one in figures.values())

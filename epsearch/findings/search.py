@@ -15,6 +15,7 @@ from epsearch.loop.jobs import is_self_reported
 from epsearch.loop.search import SearchLoop
 from epsearch.loop.strategist import race
 from epsearch.plugins.loading import NOISY, PLUGINS
+from epsearch.study.options import POOLED
 from results.labels import count_text
 from results.ledger.record import RunRecord
 from results.ledger.retry import Patience
@@ -145,8 +146,9 @@ def _race(loop: SearchLoop) -> Race | None:
     """What the race saved, in members of the search; None without one."""
     if not loop.study.race:
         return None
-    shares = loop.strategist.given().values()
-    return Race(sum(map(len, shares)), len(shares) * len(loop.study.seeds), race.ALPHA)
+    study, shares = loop.study, loop.strategist.given().values()
+    plain, pooled = len(shares) * len(study.seeds), study.race_rule == POOLED
+    return Race(sum(map(len, shares)), plain, race.ALPHA, pooled, loop.dropped())
 
 
 def _notes(loop: SearchLoop) -> list[str]:

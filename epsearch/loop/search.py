@@ -16,7 +16,7 @@ from epsearch.study.kinds import Search
 from results.inert import all_equal
 from results.labels import count_text
 from results.ledger.record import Certificate, RunRecord
-from results.points import point_text
+from results.points import group, point_text
 from search_spaces.space import Point, Value
 from search_spaces.strategies import strategy
 from search_spaces.strategy import Best, Round
@@ -120,7 +120,7 @@ class SearchLoop(Loop):
         """The strategy, its rounds, values and seeds, and the tasks of search and evaluation, in words."""
         study = self.study
         what = "ε" if study.space.names == ("epsilon",) else f"values of {', '.join(study.space.names)}"
-        rounds, seeds = count_text(study.repeats, self.strategist.unit), count_text(len(study.seeds), "seed")
+        rounds, seeds = count_text(study.repeats, self.strategist.unit), count_text(len(study.search_seeds), "seed")
         return (
             f"{study.strategy}: {rounds} × {study.points} {what} × {'up to ' * study.race}{seeds} on "
             f"{count_text(study.cv_tasks, 'task')}, then {count_text(study.tasks - study.cv_tasks, 'task')}"
@@ -181,6 +181,12 @@ class SearchLoop(Loop):
     def evaluated_content(self, point: Point) -> dict[str, Any]:
         """What determines the evaluation of a point, as `content` has it, with the first of its seeds."""
         return content(self.study, self.images, self._run("eval", point, self.study.final_seeds[0]))
+
+    def dropped(self) -> tuple[Point, ...]:
+        """Points that a race has dropped, unless they have more seeds from elsewhere, as of a search without a race."""
+        behind = {point: seeds for loop in (*self.earlier, self) for point, seeds in loop.strategist.dropped().items()}
+        known = group(self.search_records(), self.study.space.names, behind)
+        return tuple(point for point, seeds in behind.items() if len(known[point]) <= seeds)
 
     def rounds(self) -> tuple[Round, ...]:
         """Those of this search, after those of earlier ones that it does not go through again.

@@ -12,7 +12,7 @@ from epsearch.machine import cuda_present
 from epsearch.preparation.trainers import declare, of_trainer
 from epsearch.study import file, limits
 from epsearch.study.description import Study
-from epsearch.study.kinds import ASKED, KINDS, OF_TRAINERS, Search
+from epsearch.study.kinds import ASKED, KINDS, OF_RACES, OF_TRAINERS, Search
 from epsearch.study.limits import check_product
 from epsearch.study.names import stands_in, trainer
 from epsearch.study.options import options
@@ -100,6 +100,8 @@ def grow(stored: Search, given: Mapping[str, Any], config: Path | None = None) -
     # An interval that is given is to be searched, not what was searched before.
     parsed.setdefault("search", None if given.get("interval") is not None else stored.search)
     parsed["device"] = _device(parsed.get("device", stored.device))
+    if parsed.get("race", stored.race) != stored.race:
+        parsed = {name: options()[name].default for name in OF_RACES} | parsed
     study = stored.but(**parsed | {"out": stored.out, "storage": stored.storage})
     _check(study)
     return study

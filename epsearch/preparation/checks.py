@@ -37,7 +37,8 @@ def _check_search(study: Search) -> None:
         raise UsageError("search must name what is searched of a trainer, like lr=log:0.001..0.1 memory=10,50,200")
     # First: a grid makes all of its points when the strategy is made below.
     check_product("values", limits.VALUES, **tried)
-    check_product("members", limits.MEMBERS, **tried, seeds=len(study.seeds))
+    _check_race(study)
+    check_product("members", limits.MEMBERS, **tried, seeds=len(study.search_seeds))
     check_searchable(study.method, study.space.names)
     if study.foreign:
         with refused(ValueError):
@@ -50,6 +51,16 @@ def _check_search(study: Search) -> None:
     with refused(ValueError):
         make_strategy(study)
     acting.check_search(study)
+
+
+def _check_race(study: Search) -> None:
+    """What is said of a race needs one; its seeds begin with those of the search."""
+    if study.most_seeds is not None and not study.race:
+        raise UsageError("most-seeds is for a race; give --race, or leave it out")
+    if study.most_seeds is not None and study.most_seeds <= len(study.seeds):
+        raise UsageError(f"most-seeds must be > the number of seeds, got {study.most_seeds} and {len(study.seeds)}")
+    if study.search_seeds[-1] > limits.LARGEST_SEED:
+        raise UsageError(f"seeds beyond the first ones follow the largest, and must be <= {limits.LARGEST_SEED}")
 
 
 def _check_comparison(study: Comparison) -> None:

@@ -86,7 +86,10 @@ def ways(study: Study, stream: TaskStream) -> dict[str, Any]:
 
 def say_size(study: Study, events: Events) -> None:
     """One line before a large study is looked at, which takes up to a minute or two."""
-    sizes = {"members": study.tried * len(study.seeds), "different tasks": len(study.all_seeds) * study.tasks}
+    sizes = {
+        "members": study.tried * len(study.stream_seeds("cv")),
+        "different tasks": len(study.all_seeds) * study.tasks,
+    }
     if max(sizes.values()) > LARGE:
         told = " and ".join(f"{count:,} {what}" for what, count in sizes.items())
         events.note(f"a large study, up to {told}: getting ready takes a while")

@@ -26,6 +26,8 @@ GROWS = (
     "search",
     "interval",
     "race",
+    "race_rule",
+    "most_seeds",
     "repeats",
     "points",
     "seeds",

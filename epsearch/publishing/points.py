@@ -146,12 +146,13 @@ def _points(loop: SearchLoop) -> list[Tried]:
         rounds |= {point: one.number for point in one.points if point not in rounds}
     searched = group(loop.search_records(), names, rounds)
     asked = {} if loop.evaluating else loop.strategist.wanted()
+    behind = loop.dropped()
     found = []
     for point, number in rounds.items():
         # A point of a round that is over stays as it is, with however many seeds; one of the open round may get more.
-        wanted = seeds if point in asked else 1
+        wanted = max(seeds, len(asked[point])) if point in asked else 1
         tried = _tried(_place(study.score_on, names, point), searched[point], wanted, {"round": number})
-        dropped = study.race and tried.state == FINISHED and len(tried.records) < seeds
+        dropped = point in behind and tried.state == FINISHED
         found.append(tried._replace(state=DROPPED) if dropped else tried)
     if loop.best is None or not loop.evaluating or study.score_on == "eval":
         return found

@@ -20,6 +20,7 @@ ASKED = ("certify", "add_metrics", "add_figures")
 
 # Options of our methods and networks, besides their hyperparameters, and of trainers.
 OF_OURS = ("method", "interval", "network", "pretrained", "precision", "numeric_path")
+OF_RACES = ("race_rule", "most_seeds")
 OF_TRAINERS = ("trainer", "against", "time_limit", "memory_limit")
 
 
@@ -55,6 +56,10 @@ class Search(Study):
     """Of strategies that draw at random."""
     race: bool
     """Whether points that are significantly worse than the best get no further seeds."""
+    race_rule: str
+    """How a race compares them: "pairs", or "pooled", as the first races did."""
+    most_seeds: int | None
+    """Seeds that a race may give to points that cannot be told apart; None for no more than `seeds`."""
     repeats: int
     """Rounds of the search: M of the ε-SOFT-GEM paper."""
     points: int
@@ -81,6 +86,12 @@ class Search(Study):
         known = (METHODS | PLUGGED).get(self.method)
         apart = (0.0,) if known is not None and known.at_zero else ()
         return Space(tuple(replace(one, apart=apart) if one.name == EPSILON else one for one in asked.parameters))
+
+    @property
+    def search_seeds(self) -> tuple[int, ...]:
+        """Seeds that a point may have in the search: `seeds`, and in a race those that follow the largest."""
+        more, last = (self.most_seeds or 0) - len(self.seeds), max(self.seeds)
+        return (*self.seeds, *range(last + 1, last + 1 + more))
 
     @property
     def final_seeds(self) -> tuple[int, ...]:
@@ -113,7 +124,9 @@ class Search(Study):
         return Limits(self.time_limit, self.memory_limit)
 
     def applies(self, name: str) -> bool:
-        """Those of our methods and networks are nothing to a trainer, and its own nothing to them."""
+        """Those of our methods are nothing to a trainer, its own nothing to them, those of a race nothing without."""
+        if name in OF_RACES and not self.race:
+            return False
         if self.foreign:
             return name not in OF_OURS and name not in vars(self.hyperparameters)
         return name not in OF_TRAINERS
@@ -125,8 +138,8 @@ class Search(Study):
 
     def stream_seeds(self, phase: str) -> tuple[int, ...]:
         """Seeds that may be trained on D^CV ("cv") or D^EV ("eval"): of "eval", the search's only where that scores."""
-        searched = self.seeds if self.score_on == "eval" else ()
-        return self.seeds if phase == "cv" else tuple(dict.fromkeys((*searched, *self.final_seeds)))
+        searched = self.search_seeds if self.score_on == "eval" else ()
+        return self.search_seeds if phase == "cv" else tuple(dict.fromkeys((*searched, *self.final_seeds)))
 
     @property
     def largest_batch(self) -> int:
@@ -142,6 +155,8 @@ class Search(Study):
 
         Not what a cohort shares, such as the memory, which scripts give to all methods alike.
         """
+        if name == "race_rule" and not self.race:
+            return "there is no race"
         if name not in hyperparameters() or not hyperparameters()[name].per_learner:
             return ""
         if name not in {one.name for one in method(self.method).hyperparameters}:

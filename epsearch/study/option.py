@@ -68,13 +68,13 @@ class Option:
 HELP_GROUPS = {
     "What is searched": (
         *("search", "trainer", "set", "against", "interval", "strategy", "strategy_seed", "repeats", "points"),
-        *("choose", "race", "score_on"),
+        *("choose", "race", "race_rule", "score_on"),
     ),
     "Stream": (
         *("dataset", "data_dir", "tasks", "cv_tasks", "classes_per_task", "image_size", "examples_per_task"),
         "skip_corrupt",
     ),
-    "Seeds and evaluation": ("seeds", "eval_seeds", "certify"),
+    "Seeds and evaluation": ("seeds", "most_seeds", "eval_seeds", "certify"),
     "Where and how it runs": (
         *(
             "runner",

@@ -16,6 +16,7 @@ from trainers.cohort import NETWORKS
 from trainers.methods import METHODS, hyperparameters
 
 CURVE, TRIED = CHOOSING = ("curve", "tried")
+POOLED = "pooled"
 
 FIRST: tuple[Option, ...] = (
     Option(
@@ -90,6 +91,20 @@ FIRST: tuple[Option, ...] = (
         False,
         of.yes_or_no,
         "Train every value with two seeds, and with more only if it is not significantly worse than the best.",
+        later=True,
+    ),
+    Option(
+        "race_rule",
+        "pairs",
+        partial(of.one_of, allowed=("pairs", POOLED)),
+        "How a race compares values: pairs, each on its own noise; pooled, on that of all, as races first did.",
+        before=POOLED,
+    ),
+    Option(
+        "most_seeds",
+        None,
+        partial(of.whole, low=3, high=limits.SEEDS),
+        "In a race, seeds that a value may get while several cannot be told apart. [default: those of --seeds]",
         later=True,
     ),
     Option(

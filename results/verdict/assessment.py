@@ -27,6 +27,8 @@ class TrustedPoint(NamedTuple):
     """A_T over its seeds."""
     adjusted: float
     """Mean as if the point had every seed, see `racing.adjusted_means`; NaN where a member diverged."""
+    biased: bool
+    """Whether a race dropped it: its means are biased downwards, as it got no more seeds because the first were low."""
     against: Against | None
     """Difference to the baseline; None for the baseline itself, or without one in the search."""
     probability: float
@@ -138,7 +140,8 @@ def trust_rows(trust: Assessment) -> list[dict[str, Any]]:
     """Returns one row a point, for a table; NaN where there is nothing.
 
     A key for each parameter, then n, diverged, mean, std, population_std, low, high, bootstrap_low, bootstrap_high,
-    adjusted_mean, difference, standard_error, p, p_holm, smallest_p, probability_best.
+    adjusted_mean, biased (whether a race dropped the point, so that its means are), difference, standard_error, p,
+    p_holm, smallest_p, probability_best.
     """
     return [_row(trust, one) for one in trust.points]
 
@@ -149,8 +152,9 @@ def _points(results: SearchResults, inert: bool) -> tuple[TrustedPoint, ...]:
     pairs = {} if inert else _against(results, scores)
     adjusted = adjusted_means(whole)
     probable = np.full(len(whole), math.nan) if inert else probability_best(whole)
+    dropped = () if results.race is None else results.race.dropped
     return tuple(
-        TrustedPoint(s, lost(results, s), spread(row.tolist()), float(a), pairs.get(s), float(p))
+        TrustedPoint(s, lost(results, s), spread(row.tolist()), float(a), s in dropped, pairs.get(s), float(p))
         for s, row, a, p in zip(results.points, scores, adjusted, probable, strict=True)
     )
 
@@ -171,6 +175,7 @@ def _row(trust: Assessment, one: TrustedPoint) -> dict[str, Any]:
         **{"n": one.spread.n, "diverged": one.diverged},  # beside each other in tables
         **one.spread._asdict(),
         "adjusted_mean": one.adjusted,
+        "biased": one.biased,
         "difference": pair.mean,
         "standard_error": pair.error,
         "p": pair.p,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -13,7 +14,7 @@ from results.statistics.racing import separated
 from search_spaces.space import Point
 
 FIRST_SEEDS = 2  # fewer have no spread
-ALPHA = 0.05  # the chance, a round, that a race drops the best value; reports have theirs (statistics/paired.py)
+ALPHA = 0.05  # the chance, a round, that a race drops the best value; where noise is unequal, too
 
 NAN = float("nan")
 _SCORES: WeakKeyDictionary[RunRecord, float] = WeakKeyDictionary()
@@ -46,26 +47,43 @@ class Scores:
         return Scores(np.where(beyond, np.nan, self.scores), self.lost & ~beyond)
 
 
-def entitled(table: Scores) -> list[int]:
-    """How many seeds, of the first, each point of a race is to have, given what is known of them so far.
+class Standing(NamedTuple):
+    """Where a point of a race stands, given what is known of all so far."""
 
-    All begin with two. When these are known, points that are worse beyond doubt than the best one are dropped, and the
-    others get one seed more, until they have all. A point that loses a member gets no more either. Only seeds that
-    every point still in has had are looked at, so what is wanted depends on the results alone, not on the order in
+    seeds: int
+    """How many seeds, of the first, it is to have."""
+    dropped: bool
+    """Whether it gets no more because these were low: its mean is biased downwards."""
+
+
+def standings(table: Scores, enough: int, pooled: bool = False) -> list[Standing]:
+    """Where the points stand that began a race together, in their order.
+
+    table   of all seeds that a point may get
+    enough  seeds that points which are not dropped get in any case; they get more only while there are several
+    pooled  whether they are compared as in the first races, see `separated`
+
+    All begin with two seeds. When these are known, points that are worse beyond doubt than the best one are dropped,
+    and the others get one seed more, until they have all. A point that loses a member gets no more either. Only seeds
+    that every point still in has had are looked at, so what is wanted depends on the results alone, not on the order in
     which they came.
     """
-    points, seeds = table.scores.shape
-    counts, running = np.full(points, min(FIRST_SEEDS, seeds)), np.ones(points, dtype=bool)
-    for known in range(FIRST_SEEDS, seeds):
+    points, most = table.scores.shape
+    counts, running = np.full(points, min(FIRST_SEEDS, most)), np.ones(points, dtype=bool)
+    gone = np.zeros(points, dtype=bool)
+    for known in range(FIRST_SEEDS, most):
         scores, lost = table.scores[:, :known], table.lost[:, :known]
         running &= ~lost.any(axis=1)
         if not running.any() or np.isnan(scores[running]).any():
             break
-        # All that began count as comparisons, also those that were dropped before: ALPHA is of the whole race.
-        dropped = separated(scores[running], looks=seeds - FIRST_SEEDS, level=ALPHA, starters=points)
-        running[np.flatnonzero(running)[dropped]] = False
+        # All that began count as comparisons, also those that were dropped before: the error rate is of the whole race.
+        dropped = separated(scores[running], looks=most - FIRST_SEEDS, starters=points, pooled=pooled)
+        gone[np.flatnonzero(running)[dropped]] = True
+        running &= ~gone
+        if known >= enough and running.sum() < 2:
+            break
         counts[running] = known + 1
-    return counts.tolist()
+    return [Standing(*one) for one in zip(counts.tolist(), gone.tolist(), strict=True)]
 
 
 def _score(record: RunRecord | None) -> float:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from epsearch.loop.strategist import race
 from epsearch.loop.strategist.race import Found, Scores
 from epsearch.study.kinds import Search
-from epsearch.study.options import CURVE
+from epsearch.study.options import CURVE, POOLED
 from results.statistics.racing import adjusted_means
 from search_spaces.curves.naming import NAMED, Naming
 from search_spaces.space import Point
@@ -59,8 +59,16 @@ class Strategist:
         """The seeds that every point tried so far had, or is to have if it is open."""
         return self._given(self.strategy)
 
+    def dropped(self) -> dict[Point, int]:
+        """Points that a race has dropped in the round that gave them the most seeds, and how many these are."""
+        most: dict[Point, race.Standing] = {}
+        for one in self.strategy.rounds if self._study.race else ():
+            for point, there in self._standing(one.points).items():
+                most[point] = max(most.get(point, there), there, key=lambda standing: standing.seeds)
+        return {point: there.seeds for point, there in most.items() if there.dropped}
+
     def scores(self) -> NDArray[np.float64]:
-        """A_T in [0, 1] of every point tried so far and every seed [K, R]; NaN where it is not known."""
+        """A_T in [0, 1] of every point tried so far and every one of `seeds` [K, R]; NaN where it is not known."""
         return Scores.of(list(self.given()), self._study.seeds, self._found).scores
 
     def later(self) -> int:
@@ -77,7 +85,7 @@ class Strategist:
         The fewest are none where a point may be met twice, as its members are then known. The most count the seeds that
         a race may still give to the points of the open round.
         """
-        trials, seeds = self.later(), len(self._study.seeds)
+        trials, seeds = self.later(), len(self._study.search_seeds)
         named = 0 if self._study.choose != CURVE or self._search.done else seeds
         fewest = min(race.FIRST_SEEDS, seeds) if self._study.race else seeds
         may_repeat = self._kind.may_repeat or self._study.space.finite
@@ -87,10 +95,11 @@ class Strategist:
     def observations(self) -> list[Observation]:
         """The mean A_T in [0, 1] over the seeds of every open suggestion; a point that loses any seed has none.
 
-        In a race points have different seeds: their means are those that all of the best one's seeds would give.
+        In a race points have different seeds: their means are those that all of the best one's seeds would give, but
+        for those beyond the seeds that every round has.
         Known seeds beyond a point's share do not count, as they would depend on what else the ledger has.
         """
-        asked, seeds = self.strategy.ask(), self._study.seeds
+        asked, seeds, first = self.strategy.ask(), self._study.search_seeds, len(self._study.seeds)
         points = [one.point for one in asked]
         shares = self._shares(points)
         table = Scores.of(points, seeds, self._found).within([len(shares[point]) for point in points])
@@ -98,7 +107,9 @@ class Strategist:
         scores = np.where(lost[:, None], np.nan, table.scores)
         # Added in the order of the seeds, as in every search that is stored: another sum may end in another digit.
         means = (
-            adjusted_means(scores).tolist() if self._study.race else [sum(row) / len(seeds) for row in scores.tolist()]
+            adjusted_means(scores, over=first).tolist()
+            if self._study.race
+            else [sum(row) / len(seeds) for row in scores.tolist()]
         )
         return [
             Observation(one.number, None if gone else mean, tuple(None if np.isnan(score) else score for score in row))
@@ -127,11 +138,16 @@ class Strategist:
 
     def _shares(self, points: Sequence[Point]) -> dict[Point, tuple[int, ...]]:
         """The seeds that points of one round are to have: all, but in a race."""
-        different, seeds = list(dict.fromkeys(points)), self._study.seeds
         if not self._study.race:
-            return dict.fromkeys(different, seeds)
-        counts = race.entitled(Scores.of(different, seeds, self._found))
-        return {point: seeds[:count] for point, count in zip(different, counts, strict=True)}
+            return dict.fromkeys(points, self._study.seeds)
+        return {point: self._study.search_seeds[: one.seeds] for point, one in self._standing(points).items()}
+
+    def _standing(self, points: Sequence[Point]) -> dict[Point, race.Standing]:
+        """Where points of one round stand in a race."""
+        study, different = self._study, list(dict.fromkeys(points))
+        table = Scores.of(different, study.search_seeds, self._found)
+        found = race.standings(table, len(study.seeds), pooled=study.race_rule == POOLED)
+        return dict(zip(different, found, strict=True))
 
 
 def make_strategy(study: Search) -> Strategy:

@@ -9,7 +9,7 @@ from results.labels import MISSING, about_text, count_text, interval_text, numbe
 from results.metrics import METRICS
 from results.pages.cells import paired_text
 from results.points import parameter_label, point_text, value_text
-from results.search import Evaluated, SearchResults
+from results.search import Evaluated, Race, SearchResults
 from results.statistics.paired import sign_flip_name
 from results.statistics.spread import Against
 from results.verdict.assessment import Assessment, TrustedPoint, trust
@@ -75,12 +75,7 @@ def _facts(results: SearchResults, trusted: Assessment) -> Iterator[tuple[str, s
         one = f"{trusted.smallest_p:.3g} in one comparison"
         yield "Smallest p possible", f"{one}{holm if trusted.comparisons > 1 else ''}"
     if trusted.race is not None:
-        trained, plain, level = trusted.race
-        yield (
-            "Racing",
-            f"{trained} of {plain} member runs ({100 * (1 - trained / plain):.0f} % saved); the best point of a round "
-            f"is dropped with a probability of at most {100 * level:g} % in each round",
-        )
+        yield "Racing", _of_the_race(trusted.race)
     if trusted.disjointness:
         yield "Search and evaluation", trusted.disjointness
     if trusted.looks:
@@ -88,6 +83,17 @@ def _facts(results: SearchResults, trusted: Assessment) -> Iterator[tuple[str, s
             "Choices evaluated on this evaluation stream",
             "; ".join(f"{one.point} ({one.when[:10]}{', this study' * one.mine})" for one in trusted.looks),
         )
+
+
+def _of_the_race(race: Race) -> str:
+    """Returns what a race saved or added, and how often one drops the best point."""
+    change = 100 * (race.trained / race.plain - 1)
+    runs = f"{race.trained} member runs, {abs(change):.0f} % {'more' if change > 0 else 'fewer'} than the {race.plain}"
+    equal = ", if the noise of all points is equal" if race.pooled else ""
+    return (
+        f"{runs} without a race; the best point of a round is dropped with a probability of at most "
+        f"{100 * race.level:g} % in each round{equal}"
+    )
 
 
 def _of_the_curve(results: SearchResults, peak: Peak) -> Iterator[tuple[str, str]]:
@@ -129,7 +135,7 @@ def _row(trusted: Assessment, one: TrustedPoint) -> tuple[str, list[str]]:
     spread = one.spread
     cells = [
         *map(value_text, one.point),
-        f"{spread.n}" + (f" ({one.diverged} diverged)" if one.diverged else ""),
+        f"{spread.n}" + (f" ({one.diverged} diverged)" if one.diverged else " (dropped)" if one.biased else ""),
         number_text(spread.mean, DIGITS),
         # Points that fell behind have fewer seeds, and so cannot be compared by their plain means.
         *([number_text(one.adjusted, DIGITS)] if trusted.race is not None else []),
@@ -164,6 +170,8 @@ def _remark(trusted: Assessment) -> str:
         "spread of seeds not yet tried, population sd (n) is what the paper prints. Bootstrap intervals are BCa, and "
         "too short with few seeds; the share of resamples is then an overestimate for the best value."
     )
+    if trusted.race is not None and trusted.race.dropped:
+        text += " The race dropped values whose first seeds were low: their means are biased downwards."
     if not trusted.comparisons or trusted.baseline is None:
         return text
     name = point_text(trusted.parameters, trusted.baseline)

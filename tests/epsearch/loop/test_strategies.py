@@ -16,6 +16,7 @@ from results.ledger.record import same_result
 from results.ledger.store import Store
 from search_spaces import STRATEGIES
 from tests.support.drive import fake, finish, make
+from trainers.cohort import LARGEST_SEED
 from trainers.streams import PermutedStream
 
 PEAK = fake(lambda one: 0.9 - 0.4 * (one.epsilon - 0.4) ** 2 + 0.001 * one.seed + 0.0004 * ((one.seed * 7) % 3))
@@ -143,11 +144,11 @@ class TestSpaces:
         assert message in str(error.value) and "\n" not in str(error.value)
 
 
-def entitled(scores, lost=()):
+def entitled(scores, lost=(), enough=None):
     gone = np.zeros(scores.shape, dtype=bool)
     for place in lost:
         gone[place] = True
-    return race.entitled(race.Scores(scores, gone))
+    return [one.seeds for one in race.standings(race.Scores(scores, gone), enough or scores.shape[1])]
 
 
 class TestRace:
@@ -172,6 +173,72 @@ class TestRace:
         scores = np.array([[0.8, 0.81, 0.8, 0.82, 0.81], [0.9, 0.91, 0.9, np.nan, 0.9]])
         scores[0] += 0.1
         assert entitled(scores, lost=[(1, 3)]) == [5, 4]
+
+    def test_more_seeds_than_enough_are_for_those_that_cannot_be_told_apart(self):
+        rng = np.random.default_rng(0)
+        scores = np.array([0.5, 0.8, 0.801, 0.6])[:, None] + 0.002 * rng.standard_normal((4, 12))
+        assert entitled(scores, enough=4) == [2, 12, 12, 2]
+        begun = scores.copy()
+        begun[:, 4:] = np.nan
+        assert entitled(begun, enough=4) == [2, 5, 5, 2]
+        scores[2] -= 0.3  # now all but one are dropped early, and that one has enough
+        assert entitled(scores, enough=4) == [3, 4, 3, 2]
+
+    def test_who_is_dropped_and_who_merely_has_few_seeds(self):
+        scores = np.array([0.5, 0.8, 0.8])[:, None] + 0.002 * np.random.default_rng(0).standard_normal((3, 5))
+        lost = np.zeros(scores.shape, dtype=bool)
+        lost[2, 1] = True
+        found = race.standings(race.Scores(np.where(lost, np.nan, scores), lost), enough=5)
+        assert [(one.seeds, one.dropped) for one in found] == [(2, True), (5, False), (2, False)]
+
+    def test_undecided_values_get_more_seeds_and_rounds_stay_comparable(self, small_study, store):
+        # Seeds beyond the third are 0.3 higher: whoever gets them must not win by that.
+        late = fake(
+            lambda one: 0.5 - 0.4 * (one.epsilon - 0.4) ** 2 + 0.3 * (one.seed > 2)
+            + 0.01 * ((7 * one.seed + int(997 * one.epsilon)) % 5)
+        )  # fmt: skip
+        study = small_study(seeds=3, most_seeds=6, points=5, race=True)
+        assert study.search_seeds == (0, 1, 2, 3, 4, 5) and study.final_seeds == (0, 1, 2)
+        loop = make(study, store)
+        finish(loop, late)
+        shares = {len(seeds) for seeds in loop.strategist.given().values()}
+        assert 6 in shares and min(shares) < 6
+        assert all(score < 0.6 for one in loop.rounds() for score in one.scores)
+        assert {record.seed for record in loop.evaluation_records()} == {0, 1, 2}
+        again = make(study, store)
+        assert again.done and again.best == loop.best and again.strategist.given() == loop.strategist.given()
+        assert loop.dropped() and all(len(loop.strategist.given()[point]) < 6 for point in loop.dropped())
+
+    def test_a_stored_race_goes_on_by_the_rule_that_it_began_with(self, small_study, store):
+        new = small_study(name="one", race=True)
+        old = small_study(name="one", race=True, race_rule="pooled")
+        assert old.identity() == {name: one for name, one in new.identity().items() if name != "race_rule"}
+        growth.keep(store, old, {}, Disjointness(), extend=False)
+        row = store.study("one")
+        assert "race_rule" not in row.config["study"]
+        assert growth.read(row, old.storage, old.out).study.race_rule == "pooled"
+        there = replace(row, config=row.config | {"study": {**row.config["study"], "choose": "curve"}})
+        assert growth.settled(new, there).identity() == old.identity()
+        plain = small_study()
+        assert grow(old, {"repeats": 3}).race_rule == "pooled"
+        assert grow(plain, {"race": True}).race_rule == "pairs"
+        assert grow(new, {"race": False}).identity() == plain.identity()
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"most_seeds": 9}, "most-seeds is for a race; give --race, or leave it out"),
+            ({"race_rule": "pooled"}, "race-rule pooled changes nothing: there is no race; leave it out"),
+            ({"race": True, "most_seeds": 3, "seeds": 3}, "most-seeds must be > the number of seeds, got 3 and 3"),
+            ({"race": True, "most_seeds": 2}, "most-seeds must be >= 3, got 2"),
+            ({"race": True, "most_seeds": 4, "seeds": f"1,{LARGEST_SEED}"}, "follow the largest"),
+            ({"race": True, "race_rule": "pair"}, "did you mean 'pairs'?"),
+        ],
+    )
+    def test_bad_input_is_one_line(self, small_study, options, message):
+        with pytest.raises(UsageError) as error:
+            small_study(**options)
+        assert message in str(error.value) and "\n" not in str(error.value)
 
     def test_a_race_stores_what_a_plain_run_stores(self, small_study, store, other_store):
         raced, plain = (small_study(seeds=4, points=5, repeats=1, race=race) for race in (True, False))
@@ -347,6 +414,14 @@ class TestCommands:
         assert answer.json["race"]["plain"] == 8 and "none shared" in answer.json["seal"]
         assert [look.keys() for look in answer.json["looks"]] == [{"setting", "when", "mine"}]
         assert (tmp_path / "runs" / "several" / "report.html").exists()
+
+    def test_a_race_of_before_goes_on_by_its_rule(self, epsearch, small_options):
+        options = [*small_options, "--name", "old", "--repeats", "1", "--seeds", "3", "--race", "--json"]
+        first = epsearch("run", *options, "--race-rule", "pooled").json
+        assert first["race"]["pooled"] is True and first["config"]["race_rule"] == "pooled"
+        again = epsearch("run", *options)
+        assert again.status == 0, again.err
+        assert again.json["effort"]["trained"] == 0 and again.json["config"]["race_rule"] == "pooled"
 
     def test_a_study_grows_and_says_how(self, epsearch, small_options):
         epsearch("run", *small_options, "--name", "grows")

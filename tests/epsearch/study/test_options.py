@@ -7,7 +7,7 @@ import yaml
 
 from epsearch.failures.errors import UsageError
 from epsearch.preparation.build import build, restore
-from epsearch.study.kinds import KINDS, OF_TRAINERS, Search
+from epsearch.study.kinds import KINDS, OF_RACES, OF_TRAINERS, Search
 from epsearch.study.options import options
 from search_spaces.published.definition import load_definition
 
@@ -118,7 +118,7 @@ def test_yaml_round_trip(tmp_path):
     path = tmp_path / "study.yaml"
     path.write_text(study.to_yaml(), encoding="utf-8")
     assert build(Search, {}, path) == study
-    assert set(yaml.safe_load(study.to_yaml())) == set(Search.options()) - set(OF_TRAINERS)
+    assert set(yaml.safe_load(study.to_yaml())) == set(Search.options()) - {*OF_TRAINERS, *OF_RACES}
 
 
 def test_the_command_line_wins_over_the_file(tmp_path):

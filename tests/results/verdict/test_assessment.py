@@ -100,13 +100,20 @@ def test_trust_holds_what_its_parts_say() -> None:
 def test_a_race_ranks_as_if_every_setting_had_all_seeds() -> None:
     results = study(repeats=1, seeds=4)
     short = replace(results, search=tuple(r for r in results.search if r.seed < 2 or r.epsilon < 0.4))
-    found = trust(replace(short, race=Race(len(short.search), len(results.search), 0.05)))
+    behind = tuple(point for point in results.points if point[0] >= 0.4)
+    raced = replace(short, race=Race(len(short.search), len(results.search), 0.05, dropped=behind))
+    found = trust(raced)
     slow = found.points[-1]
     assert slow.spread.n == 2
     assert slow.adjusted != pytest.approx(slow.spread.mean)
-    text = plain(how_far(replace(short, race=Race(len(short.search), len(results.search), 0.05))))
-    assert f"{len(short.search)} of 44 member runs ({100 - 100 * len(short.search) / 44:.0f} % saved)" in text
-    assert "probability of at most 5 % in each round" in text and "adjusted" in text
+    text = plain(how_far(raced))
+    assert f"{len(short.search)} member runs, {100 - 100 * len(short.search) / 44:.0f} % fewer than the 44" in text
+    assert "probability of at most 5 % in each round" in text and "adjusted" in text and "noise of all" not in text
+    assert [row["biased"] for row in trust_rows(found)] == [point in behind for point in results.points]
+    assert text.count("2 (dropped)") == len(behind) > 0 and "biased downwards" in text
+    more = plain(how_far(replace(short, race=Race(55, 44, 0.05, pooled=True))))
+    assert "55 member runs, 25 % more than the 44" in more and "if the noise of all points is equal" in more
+    assert "biased" not in more
 
 
 def test_without_a_baseline_there_is_no_test() -> None:
