@@ -1,12 +1,9 @@
 """The command line: every command parses, calls one function of a room below, and prints."""
 
-import inspect
 import sys
-from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.markup import escape
@@ -26,19 +23,14 @@ from epsearch.arguments import (
     Out,
     Server,
     Storage,
-    besides,
     joined,
-    parameter,
 )
-from epsearch.commands import checking, publishing, remote, service, stored, studies
+from epsearch.commands import checking, publishing, remote, service, stored, studies, training
 from epsearch.commands.printing import err, listener, out, printed, url_of
 from epsearch.failures.lines import answered
 from epsearch.ledger.location import kept_within
-from epsearch.study.description import Study
-from epsearch.study.kinds import KINDS, Comparison, MemoryStudy, Search
 from epsearch.study.limits import SIDE
 from epsearch.study.parsers import some_of
-from epsearch.terminal.consoles import facts
 from results.figures import FORMATS
 
 app = Commands(
@@ -80,68 +72,7 @@ def run() -> object:
         return end.exit_code
 
 
-TRAINING: dict[str, str] = {
-    Search.kind: "Search ε, or another hyperparameter, evaluate the choice on the remaining tasks, write a report.",
-    Comparison.kind: "Train every method on the evaluation tasks and set the paper's table beside the result.",
-    MemoryStudy.kind: "Train methods with an episodic memory at several sizes of it, beside the paper's memory tables.",
-}
-
-
-def _command(kind: type[Study], act: Callable[..., None]) -> Callable[..., int]:
-    """A command that takes a study: the options of its description, and those of the output.
-
-    kind: whose options it has; act: called with the study that they make, and with the options that remain.
-    """
-
-    def command(**values: Any) -> int:
-        from epsearch.preparation.build import build  # late, as in all commands: `--help` need not wait for it
-
-        given, config = {name: values.pop(name) for name in kind.options()}, values.pop("config")
-        if (server := values.pop("server", None)) is not None and not values["print_config"]:
-            extend, quiet, as_json = bool(values.get("extend")), values["quiet"], values["as_json"]
-            remote.only_here({**given, **values})
-            if act is _plan:
-                return remote.plan(server, given, config, extend, as_json)
-            return remote.run(server, kind.kind, given, config, extend, quiet, as_json)
-        study = _grown(given, config) if values.get("extend") else build(kind, given, config)
-        if values.pop("print_config"):
-            sys.stdout.write(study.to_yaml())
-        else:
-            act(study, **values)
-        return 0
-
-    others = inspect.signature(besides).parameters.items()
-    taken = {*inspect.signature(act).parameters, "config", "print_config"} - ({"extend"} if not kind.grows else set())
-    taken |= {"server"}
-    own = [one for name, one in others if name in taken]
-    signature = inspect.Signature([*map(parameter, kind.options().values()), *own])
-    # Typer reads both: the order and the defaults from the one, the types from the other.
-    command.__signature__ = signature  # type: ignore[attr-defined]
-    command.__annotations__ = {name: parameter.annotation for name, parameter in signature.parameters.items()}
-    return command
-
-
-def _grown(given: dict[str, Any], config: Path | None) -> Study:
-    """The stored search that is to be extended, with other options."""
-    from epsearch import api
-
-    return api.grown(given, config)
-
-
-def _plan(study: Search, quiet: bool, as_json: bool, extend: bool = False) -> None:
-    """Prints what a run would take."""
-    from epsearch.session import session
-    from epsearch.session.plan_text import in_words
-
-    with listener(quiet or as_json) as events:
-        ahead = session.plan(study, events, extend)
-    words = in_words(ahead)
-    printed(facts(words), ahead.as_json() | {"words": words}, as_json)
-
-
-for _kind, _help in TRAINING.items():
-    app.command(_kind, help=_help)(_command(KINDS[_kind], studies.train))
-app.command("plan", help="What a run with these options would take; nothing is trained.")(_command(Search, _plan))
+training.add_to(app)
 
 
 @app.command()

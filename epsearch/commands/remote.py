@@ -46,7 +46,7 @@ def run(
         return _follow(client, answer, Path(given.get("out") or "runs"), quiet, as_json, last)
 
 
-def plan(server: str, given: Mapping[str, Any], config: Path | None, extend: bool, as_json: bool) -> int:
+def plan(server: str, kind: str, given: Mapping[str, Any], config: Path | None, extend: bool, as_json: bool) -> int:
     """Prints what a study would take there, as the service measures it; the exit status. Arguments as of `run`."""
     from epsearch.remote.client import Client
     from epsearch.terminal.consoles import facts
@@ -54,7 +54,7 @@ def plan(server: str, given: Mapping[str, Any], config: Path | None, extend: boo
     if extend:
         raise UsageError("a service plans new studies alone; leave out --extend")
     with Client(server) as client:
-        ahead = client.post("/plan", {"kind": "run", **_options(given, config)})
+        ahead = client.post("/plan", {"kind": kind, **_options(given, config)})
     printed(facts(ahead["words"]), ahead, as_json)
     return 0
 

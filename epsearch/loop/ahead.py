@@ -81,7 +81,9 @@ class Plan:
     usable: int
     """Workers that a stage can use: its members, as none is trained by two."""
     bytes_needed: int
-    """Memory that these take."""
+    """Memory that these take, and on a CPU the processes with them."""
+    bytes_processes: int
+    """Memory of the machine that processes take, whatever they train."""
     bytes_free: int | None
     """Memory that is free; None where the system does not tell."""
     eta: Eta | None
@@ -102,6 +104,7 @@ class Plan:
             "at_once": self.at_once,
             "usable_workers": self.usable,
             "bytes_needed": self.bytes_needed,
+            "bytes_processes": self.bytes_processes,
             "bytes_free": self.bytes_free,
             "eta_seconds": None if self.eta is None else asdict(self.eta),
             "unmeasured": self.unmeasured,
@@ -127,5 +130,6 @@ class Plan:
             eta=None if data["eta_seconds"] is None else Eta(**data["eta_seconds"]),
             usable=data["usable_workers"],
             resolutions=tuple(Resolution(**one) for one in resolutions),
-            **{name: data[name] for name in ("steps", "flop", "at_once", "bytes_needed", "bytes_free", "unmeasured")},
+            **{name: data[name] for name in ("steps", "flop", "at_once", "unmeasured")},
+            **{name: data[name] for name in ("bytes_needed", "bytes_processes", "bytes_free")},
         )

@@ -1,7 +1,9 @@
-"""What a run takes besides its training: workers that start and end, and the report. Remembered from earlier runs."""
+"""What a run takes besides its training: workers that start and end, and the report, as in earlier runs; memory."""
 
 import json
+import os
 from contextlib import suppress
+from pathlib import Path
 from statistics import median
 
 from epsearch.cache import cache_folder
@@ -11,6 +13,11 @@ REPORT = "report"
 # Until something has been run here: seconds as measured on two cores of a server.
 USUAL = {"tune": 13.0, "local": 0.5, REPORT: 2.5}
 KEPT = 5  # runs that are remembered
+
+MIB = 2**20
+# As measured on Linux, after a search with its report: memory that a process has for itself, the files of libraries,
+# which all processes share, and Ray besides its workers.
+OWN, LIBRARIES, RAY = 600 * MIB, 550 * MIB, 400 * MIB
 
 MARK, AGAIN = "seconds of earlier runs", "plans begin with usual ones"
 
@@ -35,6 +42,22 @@ def remember(part: str, seconds: float, share: float = 1.0) -> None:
         path = cache_folder() / "seconds"
         path.parent.mkdir(parents=True, exist_ok=True)
         sealed.write(path, MARK, json.dumps(known, indent=1).encode())
+
+
+def process_bytes(runner: str, workers: int) -> int:
+    """Memory of the processes that train, whatever they train.
+
+    runner: "local" trains in this process, which may already take more than is usual; workers: those of "tune".
+    """
+    here = max(OWN + LIBRARIES, _resident())
+    return here + (RAY + workers * OWN if runner == "tune" else 0)
+
+
+def _resident() -> int:
+    """Bytes that this process has in memory; 0 where the system does not tell."""
+    with suppress(OSError, ValueError, IndexError, AttributeError):  # there is no such file but on Linux
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return 0
 
 
 def _known() -> dict[str, list[float]]:

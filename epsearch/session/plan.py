@@ -48,6 +48,7 @@ def make_plan(loop: Loop) -> Plan:
     path = NumericPath.parse(str(study.numeric_path))
     needed = max((bytes_of(job.cohort, job.stream.open(), job.architecture, path) for job in jobs), default=0)
     eta, unmeasured, at_once = None, "", min(workers, len(jobs))
+    processes = aside.process_bytes(study.runner, at_once) if jobs else 0
     if jobs:
         try:
             probed = total >= WORTH_A_PROBE
@@ -63,7 +64,8 @@ def make_plan(loop: Loop) -> Plan:
         flop=float(total),
         at_once=at_once,
         usable=_usable(loop, ahead),
-        bytes_needed=needed * at_once,
+        bytes_needed=needed * at_once + (processes if path.device == "cpu" else 0),
+        bytes_processes=processes,
         bytes_free=free_bytes(path),
         eta=eta,
         unmeasured=unmeasured,

@@ -58,11 +58,22 @@ def _flop(flop: float) -> str:
 
 
 def _memory(plan: Plan) -> str:
-    """What the cohorts that are trained at a time take, and what is free; empty where nothing is to be trained."""
+    """What processes and cohorts take that are trained at a time, and what is free; empty where nothing is trained."""
     if not plan.bytes_needed:
         return ""
-    text = f"{plan.bytes_needed / GIB:.2g} GiB for {count_text(plan.at_once, 'cohort')} at a time"
-    return text if plan.bytes_free is None else f"{text}; {plan.bytes_free / GIB:.1f} GiB are free"
+    ray = f"Ray, its {count_text(plan.at_once, 'worker')} and this process"
+    processes = f"{_gib(plan.bytes_processes)} for {ray if plan.study.runner == 'tune' else 'the process'}"
+    free = "" if plan.bytes_free is None else f"; {plan.bytes_free / GIB:.1f} GiB are free"
+    at_once = f"{count_text(plan.at_once, 'cohort')} at a time"
+    if plan.study.device == "cuda":
+        return f"{_gib(plan.bytes_needed)} of the GPU for {at_once}{free}; of the machine {processes}"
+    cohorts = plan.bytes_needed - plan.bytes_processes
+    more = f", {_gib(cohorts)} for {at_once}" if cohorts else ""  # a trainer's without a limit are not known
+    return f"{_gib(plan.bytes_needed)}: {processes}{more}{free}"
+
+
+def _gib(count: int) -> str:
+    return f"{count / GIB:.2g} GiB"
 
 
 def _time(plan: Plan) -> str:

@@ -18,6 +18,7 @@ def plan_of_trainer(loop: Loop, usable: int) -> Plan:
     jobs = loop.upcoming(local_slots(study))
     at_once = min(local_slots(study), len(jobs))
     taken = [_seconds_a_task(record) for record in loop.records.values() if record.seconds]
+    processes = aside.process_bytes(study.runner, at_once) if jobs else 0
     eta = None
     if jobs and taken:
         least, most = loop.work_of(ahead)
@@ -38,7 +39,9 @@ def plan_of_trainer(loop: Loop, usable: int) -> Plan:
         flop=0.0,
         at_once=at_once,
         usable=usable,
-        bytes_needed=(study.limits.bytes or 0) * at_once if study.limits else 0,
+        # A member is trained by a process of its own, within its limit.
+        bytes_needed=processes + ((study.limits.bytes or 0) * at_once if study.limits else 0),
+        bytes_processes=processes,
         bytes_free=None,
         eta=eta,
         unmeasured=UNMEASURED if jobs and not taken else "",

@@ -169,7 +169,7 @@ def _sleep(events: Events, seconds: float) -> None:
         raise Interrupted
 
 
-def plan(study: Search, events: Events = SILENT, extend: bool = False) -> Plan:
+def plan(study: Study, events: Events = SILENT, extend: bool = False) -> Plan:
     """What `train` would do, with the same arguments. Nothing is trained but for a probe of a few seconds.
 
     Nothing is stored: the ledger need not be writable, nor be there. Raises UsageError.
@@ -180,7 +180,7 @@ def plan(study: Search, events: Events = SILENT, extend: bool = False) -> Plan:
             study = _placed(study, prepared, store, SILENT, extend)  # the plan itself says what is said there
             refuse_inert(study, prepared.images)
             earlier = growth.keep(store, study, prepared.images, prepared.proof, extend, write=False)
-            return _plan(open_search(study, prepared.images, store, earlier))
+            return _plan(make_loop(study, prepared.images, store, earlier))
 
 
 def _placed(study: AnyStudy, prepared: Prepared, store: Store, events: Events, extend: bool) -> AnyStudy:

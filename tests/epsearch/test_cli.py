@@ -192,7 +192,7 @@ def test_help_says_what_options_take_and_what_they_are_without(epsearch, monkeyp
     assert "<str>" not in shown and "[default: permuted_digits]" in shown
 
 
-@pytest.mark.parametrize("command", ["", *KINDS, "plan", "check", "list", "doctor", "datasets prepare"])
+@pytest.mark.parametrize("command", ["", *KINDS, "plan", "plan compare", "check", "list", "doctor", "datasets prepare"])
 def test_help_fits_80_columns(epsearch, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "80")
     shown = epsearch(*command.split(), "--help").out

@@ -14,20 +14,20 @@ import yaml
 
 from epsearch.failures.errors import Unavailable, UsageError
 from epsearch.study.description import Study
+from epsearch.study.kinds import Search
 
 SECONDS = 300.0  # that a plan may take
 _ONE_AT_A_TIME = threading.Lock()  # a second one would measure the first
 
 
 def plan(study: Study, environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """What `epsearch plan --json` says of a search. Raises UsageError, and Unavailable where it takes too long."""
-    if study.kind != "run":
-        raise UsageError(f"a plan is made of searches alone, got a study of `epsearch {study.kind}`")
+    """What `epsearch plan --json` says of a study. Raises UsageError, and Unavailable where it takes too long."""
     with tempfile.TemporaryDirectory(prefix="epsearch-") as folder, _ONE_AT_A_TIME:
         options = {name: value for name, value in study.shown().items() if value is not None}
         file = Path(folder) / "study.yaml"
         file.write_text(yaml.safe_dump(options, allow_unicode=True), encoding="utf-8")
-        command = [sys.executable, "-m", "epsearch", "plan", "--config", str(file), "--json"]
+        of_kind = [] if study.kind == Search.kind else [study.kind]
+        command = [sys.executable, "-m", "epsearch", "plan", *of_kind, "--config", str(file), "--json"]
         try:
             answer = subprocess.run(
                 command, capture_output=True, text=True, timeout=SECONDS, check=False, env=dict(environment)

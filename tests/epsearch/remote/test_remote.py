@@ -237,6 +237,8 @@ def test_a_study_is_planned_there(served, epsearch, monkeypatch):
     answer = epsearch("plan", *ledgers.ARGUMENTS, "--name", "mine")
     assert answer.status == 0 and "12 to train" in answer.out and asked[0].name == "mine"
     assert epsearch("plan", "--name", "mine", "--json").json["study"] == "mine"
+    assert epsearch("plan", "compare", "--name", "compared", "--json").json["study"] == "compared"
+    assert [study.kind for study in asked] == ["run", "run", "compare"]
     assert epsearch("plan", "--name", "mine", "--extend").err.endswith("leave out --extend\n")
 
 

@@ -12,6 +12,7 @@ import pytest
 from epsearch.service import given as of_clients
 from epsearch.service.reporting import policy
 from epsearch.service.work.job import main as job
+from epsearch.study.kinds import KINDS
 from tests.support import ledgers
 from tests.support.service import STUDY, asked, settings, with_a_finished_study
 
@@ -268,15 +269,13 @@ def test_a_priority_is_bounded(client, priority):
     assert answer.status_code == 422 and "priority" in answer.json()["detail"]
 
 
-def test_only_searches_are_planned(client):
-    answer = client.post(f"{API}/plan", json={"kind": "compare"})
-    assert answer.status_code == 422 and "a plan is made of searches alone" in answer.json()["detail"]
-
-
 @pytest.mark.slow  # it measures the machine
-def test_a_plan_is_that_of_the_command_line(client):
-    answer = client.post(f"{API}/plan", json=STUDY | {"name": "planned"})
-    assert answer.status_code == 200 and answer.json()["study"], answer.text
+@pytest.mark.parametrize("kind", [{}, {"kind": "compare", "methods": "van,agem"}, {"kind": "memory", "sizes": "2,3"}])
+def test_a_plan_is_that_of_the_command_line(client, kind):
+    given = {name: value for name, value in STUDY.items() if not kind or name in KINDS[kind["kind"]].options()}
+    answer = client.post(f"{API}/plan", json=given | kind | {"name": "planned"})
+    assert answer.status_code == 200 and answer.json()["study"] == "planned", answer.text
+    assert answer.json()["bytes_needed"] > answer.json()["bytes_processes"] > 2**29
 
 
 @pytest.mark.slow

@@ -167,3 +167,49 @@ def test_a_probe_that_fails_is_said_and_no_more(small_study, store, monkeypatch)
     monkeypatch.setattr("epsearch.session.plan.measure", fails)
     plan = make_plan(make(small_study(), store))
     assert plan.eta is None and in_words(plan)["time"] == "could not be measured: no room for a cohort"
+
+
+def test_memory_is_that_of_processes_and_cohorts(small_study, store):
+    """One process trains in threads; Ray has a process for each worker, and its own."""
+    loops = {
+        runner: make(small_study(name=runner, runner=runner, workers=3, strategy="grid", certify=0), store)
+        for runner in ("local", "tune")
+    }
+    local, tune = (make_plan(loop) for loop in loops.values())
+    assert local.bytes_processes == aside.process_bytes("local", 3) >= aside.OWN + aside.LIBRARIES
+    assert tune.bytes_processes - local.bytes_processes == pytest.approx(aside.RAY + 3 * aside.OWN, abs=2**28)
+    cohorts = local.bytes_needed - local.bytes_processes
+    assert 0 < cohorts < 2**27 and tune.bytes_needed - tune.bytes_processes == cohorts
+    assert " for the process, " in in_words(local)["memory"] and "3 cohorts at a time" in in_words(local)["memory"]
+    assert "Ray, its 3 workers and this process" in in_words(tune)["memory"]
+    finish(loops["local"], PEAK)
+    after = make_plan(loops["local"])
+    assert after.bytes_needed == after.bytes_processes == 0 and "memory" not in in_words(after)
+
+
+def test_a_process_that_is_larger_than_usual_counts_as_it_is(monkeypatch):
+    monkeypatch.setattr(aside, "_resident", lambda: 5 * 2**30)
+    assert aside.process_bytes("local", 8) == 5 * 2**30
+
+
+def test_tables_are_planned_below_the_plan_of_searches(epsearch, tmp_path):
+    size = ["--tasks", "4", "--cv-tasks", "2", "--seeds", "2", "--examples-per-task", "60", "--runner", "local"]
+    size += ["--out", str(tmp_path / "runs")]
+    compared = epsearch("plan", "compare", *size, "--memory", "3", "--methods", "van,agem", "--json")
+    assert compared.status == 0 and compared.json["ahead"]["now"] == 2 * 2, compared.err
+    assert compared.json["words"]["members"].startswith("4 to train") and not (tmp_path / "runs").exists()
+    sizes = epsearch("plan", "memory", *size, "--sizes", "2,3", "--methods", "agem")
+    assert sizes.status == 0 and "4 to train" in sizes.out and "GiB for the process" in sizes.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--seeds", "3", "compare"], "seeds stands before compare; give options behind `epsearch plan compare`"),
+        (["compare", "--race"], "No such option: --race"),
+        (["comapre"], "Did you mean 'compare'?"),
+    ],
+)
+def test_a_plan_of_what_is_not_there_is_one_line(epsearch, arguments, message):
+    answer = epsearch("plan", *arguments)
+    assert answer.status == 2 and message in answer.err and answer.err.count("\n") == 1, answer.err

@@ -5,7 +5,7 @@ import math
 import pytest
 import yaml
 
-from epsearch.cli import TRAINING
+from epsearch.commands.training import TRAINING
 from epsearch.failures.errors import UsageError
 from epsearch.loop import search
 from epsearch.preparation.build import build, grow
