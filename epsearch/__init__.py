@@ -23,7 +23,7 @@ events                            what a training tells whoever listens, and tha
 loop                              which members a study wants, and what came of them
 study                             what a study is: its kinds, options and their parsers
 plugins                           code of others: named, loaded, made known
-ledger                            where the ledger is, and what cannot be read of it
+ledger                            where the ledger is, what cannot be read of it; what a user's ledgers have evaluated
 failures                          every exception in one line; signals
 machine, cache, titles            facts about this machine; the folder of what is kept; how names are printed
 neighbours                        the packages beside this one, found before what has their names

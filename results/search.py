@@ -90,10 +90,15 @@ class Evaluated(NamedTuple):
     """Time of the evaluation, ISO-8601."""
     mine: bool
     """Whether it is this study's choice."""
+    part: str = ""
+    """The tasks or classes of this study's evaluation that it was evaluated on; "" for all of them."""
+    elsewhere: bool = False
+    """Whether it is not in this ledger, but in the file of this user's looks."""
 
     def as_json(self) -> dict[str, str | bool]:
         """Returns it as every `--json` has it."""
-        return {"setting": self.point, "when": self.when, "mine": self.mine}
+        known = self._asdict()
+        return {"setting": known.pop("point"), **known}
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,7 +161,7 @@ class SearchResults:
     race: Race | None = None
     """None for a search without a race."""
     looks: tuple[Evaluated, ...] = ()
-    """Every choice that was evaluated on this evaluation stream so far, oldest first."""
+    """Every choice that was evaluated so far on data of this evaluation stream, oldest first."""
     disjointness: str = ""
     """A sentence of proof that search and evaluation share no task; "" where there is none."""
     grown: tuple[str, ...] = ()

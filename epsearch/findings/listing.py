@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from epsearch.failures.errors import UsageError, unknown
 from epsearch.ledger.damage import Unreadable
+from epsearch.ledger.looks import user_looks
 from epsearch.preparation import growth
 from results.labels import on_one_line
 from results.ledger.errors import StoreUnavailable
@@ -81,11 +82,13 @@ def load(name: str | None, storage: LedgerUrl, out: Path) -> "Loop":
 
         row = rows[name] if name is not None else list(rows.values())[-1]
         try:
-            return stored_loop(row, store, storage, out)
+            loop = stored_loop(row, store, storage, out)
         except Unreadable as error:
             if name is not None:
                 raise
             raise UsageError(f"{error}; it is the newest, name another one of `epsearch list`") from error
+        loop.looks = user_looks()
+        return loop
 
 
 def list_studies(storage: LedgerUrl, out: Path) -> list[Listed]:

@@ -93,6 +93,7 @@ def _results(
 ) -> SearchResults:
     study, space, rounds = loop.study, loop.study.space, _finished_rounds(loop)
     searched = zip(*(one.study.space.parameters for one in (*loop.earlier, loop)), strict=True)
+    evaluated = _looks(loop, waiting)  # before the notes, which say where not all of them could be found
     return SearchResults(
         name=study.name,
         dataset=study.dataset,
@@ -118,7 +119,7 @@ def _results(
         trainer=_trainer(loop) if study.foreign else None,
         choice=loop.strategist.choice,
         race=_race(loop),
-        looks=_looks(loop, waiting),
+        looks=evaluated,
         disjointness=loop.proof.sentence,
         grown=tuple(one.heading() for one in loop.earlier),
     )
@@ -163,6 +164,8 @@ def _notes(loop: SearchLoop) -> list[str]:
             notes.append(
                 "The trainer declares no baseline, and --against names none: the choice is compared with nothing."
             )
+    if loop.looks.trouble:
+        notes.append(f"Choices that were evaluated in other ledgers are not counted: {loop.looks.trouble}.")
     if not loop.proof.sound:
         notes.append(f"Search and evaluation are not wholly apart: {loop.proof.sentence}.")
     diverged = [record for record in loop.records.values() if record.status == "diverged"]

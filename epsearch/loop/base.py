@@ -12,6 +12,7 @@ from functools import cache, cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Self
 
 from epsearch.failures.errors import UsageError
+from epsearch.ledger.looks import Looks
 from epsearch.loop.ahead import Outlook
 from epsearch.loop.claims import Claims
 from epsearch.loop.cohorts import Order, cut
@@ -54,10 +55,10 @@ class Loop(ABC):
         self.notes: list[str] = []  # lines that workers have for the user
         self.damaged: dict[str, str] = dict(known.damaged)  # records that could not be used; some trained again since
         self.proof = Disjointness()  # that the search has seen nothing of the evaluation, as the ledger keeps it
+        self.looks = Looks()  # what other ledgers of this user have evaluated
         self.row = ""  # checksum of the study's row in the ledger; with one, its summary there is kept up to date
         self.images, self._store = dict(images), store
-        self._jobs: dict[int, Job] = {}
-        self._numbers = itertools.count()
+        self._jobs, self._numbers = dict[int, Job](), itertools.count()
         self._members = lru_cache(1)(self._find_members)  # asked for several times whenever a cohort comes back
         self._key = cache(partial(run_key, study, self.images))  # asked for at every report, and a hash of much JSON
         self.claims = Claims(store, self._key)
@@ -187,9 +188,8 @@ class Loop(ABC):
             return None
         status = self.state() + (f", {len(self.unused())} damaged" if self.unused() else "")
         best = self.best
-        return Summary(
-            self.study.name, self.row, status, self.chosen(), None if best is None else best.value, self.inert
-        )
+        score = None if best is None else best.value
+        return Summary(self.study.name, self.row, status, self.chosen(), score, self.inert)
 
     def stage_members(self) -> tuple[int, int]:
         """(members of this stage that are known, members of this stage); those with the same result count once."""
@@ -247,6 +247,7 @@ class Loop(ABC):
         # Before the ledger, as the summary that goes into it with these records counts them.
         self.records.update((record.key, record) for record in fresh)
         self._store.add(fresh, self.summary())
+        self.looks.add(fresh)
         with heard_by(self.notes.append):
             forget(job, self._counted.stream(job.phase))
         self.stored += fresh

@@ -13,6 +13,7 @@ from epsearch.events import SILENT, Events
 from epsearch.failures.errors import Interrupted, UsageError
 from epsearch.ledger.damage import reading, unused_in_words
 from epsearch.ledger.location import kept_within
+from epsearch.ledger.looks import user_looks
 from epsearch.loop.ahead import Eta, Plan
 from epsearch.loop.base import Loop
 from epsearch.loop.search import open_search
@@ -118,7 +119,8 @@ def _train(study: Study, prepared: Prepared, store: Store, held: Held, extend: b
         sum_up(loop, store.study(study.name))
         # What is damaged is told before the training, and behind it what was met on the way.
         stack.callback(_tell_damage, loop, events, told=_tell_damage(loop, events))
-        loop.proof = prepared.proof
+        loop.proof, loop.looks = prepared.proof, user_looks()
+        loop.looks.add(loop.records.values())  # what was stored before there was the file, or just before a crash
         ahead = _offered(loop, events)
         share = ahead.share if ahead else 1.0
         monitor = Monitor(loop, events, ahead, _starting(study, ahead), study.time_budget)

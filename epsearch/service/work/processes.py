@@ -6,6 +6,7 @@ import subprocess
 import sys
 from contextlib import suppress
 
+from epsearch.ledger import looks
 from epsearch.ledger.location import VARIABLE
 from epsearch.service.settings import Settings
 from epsearch.service.tokens import VARIABLE as TOKENS
@@ -62,8 +63,12 @@ def _command(name: str, settings: Settings) -> list[str]:
 
 
 def environment(settings: Settings) -> dict[str, str]:
-    """That of a study's process: ours without the tokens, with the ledger's URL where that is no file in the folder."""
+    """That of a study's process: ours without the tokens, with the ledger's URL where that is no file in the folder.
+
+    Without the file of looks of whoever has started the service: others use it, too.
+    """
     environment = {name: value for name, value in os.environ.items() if name not in (TOKENS, VARIABLE)}
+    environment[looks.VARIABLE] = looks.NONE
     in_folder = (settings.out / "epsearch.sqlite").absolute()
     if settings.storage.file != in_folder:
         environment[VARIABLE] = settings.storage.revealed

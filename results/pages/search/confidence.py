@@ -53,7 +53,7 @@ def looks_notes(looks: Sequence[Evaluated], this: int = 0) -> Iterator[str]:
     """
     if len(looks) > 1:
         first = f"This choice is number {this} of the {len(looks)}" if this else f"There are {len(looks)} choices"
-        others = "; ".join(f"{one.point} ({one.when[:10]})" for i, one in enumerate(looks, 1) if i != this)
+        others = "; ".join(_look_text(one) for i, one in enumerate(looks, 1) if i != this)
         yield (
             f"{first} that were evaluated on this evaluation stream. {'The others' if this else 'They are'}: {others}. "
             "Picking one of them by these figures is a selection on the evaluation stream, and the figures of the best "
@@ -81,7 +81,7 @@ def _facts(results: SearchResults, trusted: Assessment) -> Iterator[tuple[str, s
     if trusted.looks:
         yield (
             "Choices evaluated on this evaluation stream",
-            "; ".join(f"{one.point} ({one.when[:10]}{', this study' * one.mine})" for one in trusted.looks),
+            "; ".join(_look_text(one, *(["this study"] if one.mine else [])) for one in trusted.looks),
         )
 
 
@@ -94,6 +94,12 @@ def _of_the_race(race: Race) -> str:
         f"{runs} without a race; the best point of a round is dropped with a probability of at most "
         f"{100 * race.level:g} % in each round{equal}"
     )
+
+
+def _look_text(look: Evaluated, *more: str) -> str:
+    """Returns a choice, when it was evaluated, and on what, if that is not all of the stream, in this ledger."""
+    told = (look.when[:10], look.part, "in another ledger" if look.elsewhere else "", *more)
+    return f"{look.point} ({', '.join(filter(None, told))})"
 
 
 def _of_the_curve(results: SearchResults, peak: Peak) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,161 @@
+"""Looks are counted by task and class of data: neither another cut of the stream nor another ledger forgets them."""
+
+import json
+import math
+
+import pytest
+
+from epsearch.findings import evaluated, listing
+from epsearch.findings.evaluated import Part
+from epsearch.findings.search import search_results
+from epsearch.ledger.looks import NOT_A_CHOICE, VARIABLE
+from epsearch.service.settings import Settings
+from epsearch.service.work.processes import environment
+from epsearch.session.session import stored_loop, train
+from results.ledger.store import Store
+from results.pages.search.confidence import looks_notes
+from tests.support.drive import fake, finish, make
+from tests.support.events import Recorded
+
+PEAK = fake(lambda one: 0.9 - (one.epsilon - 0.3) ** 2)
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store.open(f"sqlite:///{tmp_path}/ledger.sqlite") as store:
+        yield store
+
+
+@pytest.fixture
+def file(monkeypatch, tmp_path):
+    """The file of looks of this test."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "home" / "looks.jsonl"))
+    return tmp_path / "home" / "looks.jsonl"
+
+
+@pytest.fixture
+def tiny(small_study):
+    """A function that builds the smallest study there is."""
+    least = {
+        "points": 3,
+        "repeats": 1,
+        "seeds": 2,
+        "tasks": 3,
+        "examples_per_task": 20,
+        "certify": 0,
+        "interval": "0.5 1",
+    }
+    return lambda **options: small_study(**least | options)
+
+
+def told(study, store):
+    """(part, what else is not as in the study) of the looks besides its own, once it is trained."""
+    loop = make(study, store)
+    finish(loop, PEAK)
+    found = evaluated.looks(loop, store)
+    assert [look.mine for look in found].count(True) == 1
+    return [(look.part, look.point.partition(", ")[2]) for look in found if not look.mine]
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({"seeds": 3}, ("", "lr = 0.2")),
+        ({"tasks": 5}, ("", "lr = 0.2")),
+        ({"tasks": 7}, ("tasks 3 to 5", "lr = 0.2")),
+        ({"cv_tasks": 4}, ("", "lr = 0.2")),
+        ({"cv_tasks": 2}, ("tasks 3 to 5", "lr = 0.2")),
+        ({"cv_tasks": 5, "tasks": 8}, ("task 5", "lr = 0.2")),
+        ({"examples_per_task": 59}, ("", "lr = 0.2, examples per task = 60")),
+        ({"examples_per_task": 59, "lr": 0.2}, ("", "examples per task = 60")),
+    ],
+    ids=str,
+)
+def test_another_cut_of_the_stream_does_not_begin_the_count_anew(small_study, store, changed, expected):
+    cut = {"cv_tasks": 3, "tasks": 6}
+    finish(make(small_study(**cut, lr=0.2), store), PEAK)
+    assert told(small_study(**cut | changed), store) == [expected]
+
+
+def test_other_data_begin_it_anew(small_study, store, monkeypatch):
+    finish(make(small_study(tasks=4), store), PEAK)
+    assert told(small_study(cv_tasks=4, tasks=6, lr=0.2), store) == []  # no task in common
+    monkeypatch.setattr("trainers.streams.base.Images.fingerprint", lambda images: "others")
+    assert told(small_study(lr=0.2), store) == []
+
+
+def test_the_same_choice_on_more_of_the_data_is_one_look(small_study, store):
+    for tasks in (4, 5, 3):
+        finish(make(small_study(tasks=tasks, lr=0.2), store), PEAK)
+    assert told(small_study(tasks=6), store) == [("tasks 2 to 4", "lr = 0.2")]
+    assert told(small_study(tasks=6, lr=0.2), store) == [("", "lr = 0.03")]
+
+
+def content(first, end, **stream):
+    known = {"kind": "split classes", "images": "some", "classes_per_task": 5, "at_most": 100} | stream
+    return {"method": "soft_agem", "config": {}, "stream": known | {"tasks": [first, end]}}
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [
+        (content(3, 20), (math.inf, "")),
+        (content(3, 19), (math.inf, "")),  # any of the classes may have been drawn
+        (content(3, 20, at_most=99, network="resnet18"), (math.inf, "")),
+        (content(4, 20), (-20, "classes from 20 on")),
+        (content(2, 10, classes_per_task=10), (-20, "classes from 20 on")),
+        (content(1, 10, classes_per_task=10), (math.inf, "")),
+        (content(3, 20, kind="re-occurring classes"), (math.inf, "")),
+        (content(3, 20, images="others"), None),
+        (content(3, 20, kind="permuted pixels"), None),
+    ],
+    ids=str,
+)
+def test_images_are_counted_by_their_classes(other, expected):
+    assert evaluated._part(content(3, 20)).shared(evaluated._part(other)) == expected
+
+
+def test_parts_that_touch_share_nothing():
+    assert Part("one", "tasks", 3, 5).shared(Part("one", "tasks", 5, 9)) is None
+    assert Part("one", "tasks", 3, 6).shared(Part("one", "tasks", 5, 9)) == (1, "task 5")
+
+
+class TestAnotherLedger:
+    def test_it_does_not_forget(self, tiny, file, tmp_path):
+        train(tiny(name="first"))
+        lines = [json.loads(line) for line in file.read_text().splitlines()]
+        # The choice and A-GEM, once each, whatever the seeds.
+        assert sorted(line["run"]["method"] for line in lines) == ["agem", "soft_agem"]
+        assert not {*NOT_A_CHOICE}.intersection(*(line["run"] for line in lines))
+        second = tiny(name="second", out=tmp_path / "elsewhere", memory=4)
+        loop, _ = train(second)
+        looks = found(loop).looks
+        assert [(look.mine, look.elsewhere) for look in looks] == [(False, True), (True, False)]
+        assert "in another ledger)" in next(looks_notes(looks, 2))
+        assert found(listing.load("second", second.storage, second.out)).looks == looks
+        assert len(file.read_text().splitlines()) == 4
+        # What was stored before there was a file, or just before a crash, is in it as soon as the study goes on.
+        file.unlink()
+        train(second)
+        assert len(file.read_text().splitlines()) == 2
+
+    def test_a_service_counts_by_its_ledger_alone(self, tiny, file, tmp_path):
+        study = tiny(name="one")
+        train(study)
+        assert environment(Settings(study.storage, study.out, tmp_path))[VARIABLE] == "none"
+        with Store.open(study.storage) as store:
+            service = stored_loop(store.study("one"), store, study.storage, study.out)
+        assert file.exists() and service.looks.read() == []
+
+    def test_a_file_that_cannot_be_used_costs_one_line_and_a_note(self, tiny, monkeypatch, tmp_path):
+        monkeypatch.setenv(VARIABLE, str(tmp_path))
+        events = Recorded()
+        loop, effort = train(tiny(), events)
+        (line,) = events.warnings
+        assert effort.trained > 0 and str(tmp_path) in line and "counted in this ledger alone" in line
+        (note,) = [note for note in found(loop).notes if "other ledgers" in note]
+        assert "not counted" in note and str(tmp_path) in note
+
+
+def found(loop):
+    return search_results(loop, {})
