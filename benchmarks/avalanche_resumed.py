@@ -77,7 +77,7 @@ def killed(given: argparse.Namespace) -> None:
 
 
 def surroundings(given: argparse.Namespace) -> dict[str, str]:
-    return os.environ | {"EPSEARCH_CACHE": str(given.folder / "cache")}
+    return os.environ | {"EPSEARCH_CACHE": str(given.folder / "cache"), "EPSEARCH_LOOKS": "none"}
 
 
 def records(name: str, given: argparse.Namespace) -> set[tuple[Any, ...]]:

@@ -90,7 +90,7 @@ def turn(title: str, folder: Path, data_dir: Path | None) -> list[float]:
     asked |= {"data_dir": str(data_dir)} if data_dir else {}
     asked |= {key: value.replace("FOLDER", str(folder)) for key, value in asked.items() if isinstance(value, str)}
     command = [sys.executable, __file__, str(folder), "--child", kind, json.dumps(asked)]
-    environment = os.environ | {"EPSEARCH_CACHE": str(folder / "cache")}
+    environment = os.environ | {"EPSEARCH_CACHE": str(folder / "cache"), "EPSEARCH_LOOKS": "none"}
     answer = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
     return list(map(float, json.loads(answer.stdout.splitlines()[-1])))
 

@@ -84,6 +84,7 @@ class Revision:
         work.mkdir(parents=True, exist_ok=True)
         environment = turns.environment(1, self._source) | {
             "EPSEARCH_CACHE": str(self._folder / "cache"),
+            "EPSEARCH_LOOKS": "none",
             # Wherever compiled Python lies already, each revision compiles what it imports once, while it warms up.
             "PYTHONPYCACHEPREFIX": str(self._folder.parent / "bytecode"),
         }

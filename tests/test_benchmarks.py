@@ -8,10 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from flops import SIZES, cohort_flop, products, step_flop
 
+from tests.support.made_images import made_images
 from tests.support.toy_streams import toy
 from trainers import Cohort, Learner
 
@@ -233,7 +235,7 @@ def test_results_say_what_they_were_measured_on():
 def test_the_page_names_every_command():
     text = "".join(
         (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
-        for page in ("performance", "strategies", "methods", "avalanche")
+        for page in ("performance", "strategies", "methods", "avalanche", "images")
     )
     for file in BENCHMARKS.glob("*.py"):
         code = file.read_text(encoding="utf-8")
@@ -285,3 +287,14 @@ def test_the_section_of_many_workers_shows_what_was_measured():
     row |= {"whole": 5.0, "bound": 4.0, "driver": 0.5, "jobs": 100}
     text, _ = cluster_page.section({"virtual": [row], "load_before": {"virtual": 0.25}, "clock": "processor"})
     assert "| a grid | 64 | 1 | 75.0 % | 80.0 % | 5.0 | 0.32 |" in text and "processor time" in text
+
+
+def test_alarms_are_near_duplicates_that_are_no_copies():
+    import near_duplicates
+
+    others = made_images(4, train=2, test=1, size=16).pixels
+    near = np.clip(others[:3].astype(int) + np.resize([1, 0, -1], others[:3].shape), 0, 255).astype(np.uint8)
+    found, alarms = near_duplicates.compared(np.concatenate([others[:2], near]), others)
+    assert (found["copies"], found["alarms"], alarms.tolist()) == (2, 3, [2, 3, 4])
+    (pair, *_) = near_duplicates.pairs(near, others, np.array([1]))
+    np.testing.assert_array_equal(pair, np.concatenate([near[1], others[1]], axis=1))

@@ -24,6 +24,7 @@ from results.points import Point, group, point_of, point_text
 from results.search import Evaluated, Race, SearchResults, SearchRound, Trainer
 from search_spaces.space import Parameter
 from search_spaces.strategy import Round
+from trainers.streams.permuted import PermutedStream
 
 
 def search_results(loop: SearchLoop, facts: Mapping[str, str], waiting: Patience | None = None) -> SearchResults:
@@ -120,9 +121,15 @@ def _results(
         choice=loop.strategist.choice,
         race=_race(loop),
         looks=evaluated,
-        disjointness=loop.proof.sentence,
+        disjointness=_apart(loop),
         grown=tuple(one.heading() for one in loop.earlier),
     )
+
+
+def _apart(loop: SearchLoop) -> str:
+    """The proof; of a permuted stream with what its tasks share by construction."""
+    permuted = loop.proof.sentence and loop.images.get("kind") == PermutedStream.kind
+    return loop.proof.sentence + ("; all tasks show the same images, permuted" if permuted else "")
 
 
 def _trainer(loop: SearchLoop) -> Trainer:
@@ -167,7 +174,9 @@ def _notes(loop: SearchLoop) -> list[str]:
     if loop.looks.trouble:
         notes.append(f"Choices that were evaluated in other ledgers are not counted: {loop.looks.trouble}.")
     if not loop.proof.sound:
-        notes.append(f"Search and evaluation are not wholly apart: {loop.proof.sentence}.")
+        notes.append(f"Search and evaluation, or training and tests, are not wholly apart: {loop.proof.sentence}.")
+    if loop.proof.warning:
+        notes.append(f"{loop.proof.warning}.")
     diverged = [record for record in loop.records.values() if record.status == "diverged"]
     if diverged:
         names = loop.study.space.names

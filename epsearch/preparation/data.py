@@ -18,6 +18,7 @@ from trainers.streams import DataError
 from trainers.streams.base import ImageStream, TaskStream, TooFewClasses
 from trainers.streams.disjoint import PERMUTATIONS, overlap
 
+MOST_KNOWN = 0.01  # of what is tested on; in the search on published CIFAR-100 it is 0.004
 FEWEST_TASKS = 3  # two for a search, as nothing is projected on a first one, and one for the evaluation
 
 IN_PROCESSES = {"trainer": parts_of, "network": parts_of_network}  # what those that train import, and we do not
@@ -45,6 +46,8 @@ def prepare(study: Study, events: Events) -> Prepared:
     say_size(study, events)
     decode_for(study, events)
     stream, proof = open_evaluation(study)
+    if proof.warning:
+        events.warning(proof.warning)
     images = stream.describe() | network | plugins(study, events) | ways(study, stream)
     return Prepared(stream, images, proof)
 
@@ -99,8 +102,8 @@ def open_evaluation(study: Study) -> tuple[TaskStream, Disjointness]:
     """The evaluation stream, after everything about it has been checked, and the proof that it is another one.
 
     Proved is that its tasks share nothing with those of the cross-validation, where a command trains on both. What
-    streams of images share is told in the report. A permutation that both have raises UsageError: it would be the very
-    same task.
+    streams of images share is told in the report. Raises UsageError where both have a permutation, which would be the
+    very same task, and where more than MOST_KNOWN of what is tested on is not new, unless the study allows that.
     """
     stream = _opened(study, "eval")
     if not study.searches:
@@ -110,7 +113,12 @@ def open_evaluation(study: Study) -> tuple[TaskStream, Disjointness]:
     proof = overlap(searched, stream, study.stream_seeds("cv"), study.stream_seeds("eval"))
     if not proof.sound and proof.what == PERMUTATIONS:
         raise UsageError(f"cross-validation and evaluation must not share tasks on {study.dataset}: {proof.sentence}")
-    return stream, Disjointness(proof.sound, proof.sentence)
+    if proof.known > MOST_KNOWN and not study.value("allow_shared"):
+        raise UsageError(
+            f"at most {100 * MOST_KNOWN:g} % of the test {proof.what} may be known, on {study.dataset} {proof.told}; "
+            "--allow-shared goes on with them"
+        )
+    return stream, Disjointness(proof.sound, proof.sentence, proof.warning)
 
 
 def _opened(study: Study, phase: str) -> TaskStream:

@@ -125,10 +125,10 @@ def keep(
 
 
 def _asked(study: Study, before: Mapping[str, Any]) -> dict[str, Any]:
-    """What a ledger keeps of the newest run; a list that is empty only where it was not before."""
+    """What a ledger keeps of the newest run; a list that is empty, or a no, only where it was not before."""
     known = study.options()
     shown = {name: known[name].show(study.value(name)) for name in ASKED if name in known}
-    return {name: value for name, value in shown.items() if value != [] or name in before}
+    return {name: value for name, value in shown.items() if (value != [] and value is not False) or name in before}
 
 
 def _described(study: Study, images: Mapping[str, Any], proof: Disjointness) -> dict[str, Any]:
@@ -137,7 +137,8 @@ def _described(study: Study, images: Mapping[str, Any], proof: Disjointness) -> 
         "study": study.identity(),
         "stream": dict(images),
         "numeric_path": study.numeric_path,
-        "seal": proof._asdict(),
+        # As before there were warnings, where there is none.
+        "seal": {name: value for name, value in proof._asdict().items() if name != "warning" or value},
     } | ({"kind": study.kind} if study.names_its_kind else {})
     return dict(json.loads(json.dumps(described)))
 

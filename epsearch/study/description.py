@@ -34,6 +34,8 @@ class Disjointness(NamedTuple):
     """Whether it was proved, or nothing is chosen on one stream and measured on the other."""
     sentence: str = ""
     """About it; "" where there is nothing to prove."""
+    warning: str = ""
+    """About near-duplicates; "" where there are none."""
 
 
 @dataclass(frozen=True, init=False)

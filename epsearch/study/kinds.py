@@ -14,8 +14,8 @@ from trainers.methods.rules import SAMPLED
 if TYPE_CHECKING:
     from trainers.foreign.process import Limits
 
-# No figure depends on it, but whether a study is finished does: a ledger keeps what the newest run asked for.
-ASKED = ("certify", "add_metrics", "add_figures")
+# No figure depends on it, but whether a study is finished, or may go on: a ledger keeps what the newest run asked for.
+ASKED = ("certify", "add_metrics", "add_figures", "allow_shared")
 
 
 # Options of our methods and networks, besides their hyperparameters, and of trainers.
@@ -72,6 +72,8 @@ class Search(Study):
     """The stream whose accuracies choose: "cv", the protocol, or "eval", which is biased upwards."""
     certify: int
     """Members of the search that are trained again, alone."""
+    allow_shared: bool
+    """Whether much of what is tested on may be known from training or from the search."""
 
     @property
     def tried(self) -> int:
@@ -229,6 +231,8 @@ class Comparison(Table):
 
     tune: bool
     """Whether learning rates, and λ, are chosen from A-GEM's grids (appendix G) on D^CV first."""
+    allow_shared: bool
+    """As of a search."""
 
     @classmethod
     def takes(cls) -> tuple[str, ...]:

@@ -72,7 +72,7 @@ HELP_GROUPS = {
     ),
     "Stream": (
         *("dataset", "data_dir", "tasks", "cv_tasks", "classes_per_task", "image_size", "examples_per_task"),
-        "skip_corrupt",
+        *("skip_corrupt", "allow_shared"),
     ),
     "Seeds and evaluation": ("seeds", "most_seeds", "eval_seeds", "certify"),
     "Where and how it runs": (

@@ -183,6 +183,13 @@ FIRST: tuple[Option, ...] = (
         "Leave out images that cannot be decoded, instead of refusing to start.",
     ),
     Option(
+        "allow_shared",
+        False,
+        of.yes_or_no,
+        "Search although more than 1 % of the test images are in training, too, or of the evaluation in the search.",
+        identifies=False,
+    ),
+    Option(
         "examples_per_task",
         None,
         partial(of.whole_or_all, low=1),

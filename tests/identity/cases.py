@@ -73,7 +73,7 @@ CASES = {
     "split_cub_je": f"{OF_IMAGES} --dataset split_cub_je --data-dir data",
     "split_awa": f"{OF_IMAGES} --dataset split_awa --data-dir data",
     "split_awa_je": f"{OF_IMAGES} --dataset split_awa_je --data-dir data",
-    "class folders": f"{OF_IMAGES} --dataset folder:data/mine --name folders",
+    "class folders": f"{OF_IMAGES} --dataset folder:data/mine --name folders --allow-shared",
     "class folders, compared": f"compare {IMAGES} {TWO} --dataset folder:data/mine --methods van,soft_agem,prognn "
     "--name folders",
     "own stream": f"{SHORT} --dataset mine:factory",
@@ -100,7 +100,7 @@ OF_TABLES, FIRST = ALL.format(""), ALL.format("WHERE seed < 2 AND (phase = 'cv' 
 def make_data(folder: Path) -> None:
     """Small datasets in every layout, always of the same bytes."""
     write_idx(folder / "data" / "mnist", images=(100, 20))
-    made.every_layout(folder / "data")
+    made.every_layout(folder / "data", copies=True)
     (folder / "mine.py").write_text(OWN)
 
 
@@ -160,7 +160,8 @@ def elsewhere():
     with tempfile.TemporaryDirectory() as name, chdir(name):
         folder = Path(name)
         make_data(folder)
-        with patch.dict("os.environ", {"EPSEARCH_CACHE": str(folder / "cache")}), patch("sys.path", [*sys.path]):
+        own = {"EPSEARCH_CACHE": str(folder / "cache"), "EPSEARCH_LOOKS": "none"}
+        with patch.dict("os.environ", own), patch("sys.path", [*sys.path]):
             yield folder
         sys.modules.pop("mine", None)  # whose file goes with the folder
 

@@ -83,14 +83,17 @@ def folders(root: Path, files=None):
     return root
 
 
-def every_layout(root: Path):
-    """CUB and AwA2 as published, and class folders `mine`; eight classes each, and always the same bytes."""
+def every_layout(root: Path, copies=False):
+    """CUB and AwA2 as published, and class folders `mine`; eight classes each, and always the same bytes.
+
+    copies: the test images of `mine` are images that it trains on, too.
+    """
     cub(root / "CUB_200_2011", train=6, test=2, classes=BIRDS)
     awa(root / "Animals_with_Attributes2", 20, ANIMALS)
     files = {}
     for at, name in enumerate(ANIMALS):
-        for part, count in (("train", 6), ("test", 2)):
-            files |= {f"{part}/{name}/{n}.png": noise(100 * at + n, 20, 20) for n in range(count)}
+        for part, count, first in (("train", 6, 0), ("test", 2, 0 if copies else 50)):
+            files |= {f"{part}/{name}/{n}.png": noise(100 * at + first + n, 20, 20) for n in range(count)}
     folders(root / "mine", files)
     return root
 

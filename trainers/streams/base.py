@@ -148,7 +148,8 @@ class PixelStream(TaskStream, Protocol):
 class ImageStream(TaskStream, Protocol):
     """Inputs are positions [n] in one set of images, `pixels`: what a residual network takes.
 
-    Networks see `pixels / 255 − mean`.
+    Networks see `pixels / 255 − mean`. One that keeps hashes of its images may have them as `hashes`, and difference
+    hashes as `differences`: `PixelHashes`, which else are made when they are needed.
     """
 
     @property

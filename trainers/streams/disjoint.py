@@ -1,36 +1,32 @@
 """Proof that the tasks which choose a hyperparameter and those which evaluate it show nothing in common.
 
 Everything that all tasks show is hashed (`hashes`), once for each side, and the two sets are compared: permutations of
-a permuted stream, whose images are the same in every task, and images of any other.
+a permuted stream, whose images are the same in every task, and images of any other. Of these it is also found out which
+ones are tested on that are not new: the very same, or a near-duplicate (`alike`), was trained on, or chose.
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 
-from trainers.streams.base import ImageStream, TaskStream
-from trainers.streams.hashes import Hashes, PixelHashes, hash_rows
+from trainers.streams.alike import BITS, DIFFERENCE, near
+from trainers.streams.base import TaskStream
+from trainers.streams.hashes import Hashes
+from trainers.streams.shown import Part, Shown, shown
 
 PERMUTATIONS, IMAGES, EXAMPLES = "permutations", "images", "examples"
-ROWS = 4096  # examples that are made at a time
-
-Reader = Callable[[int, int], Hashes]
-"""reader(seed, task): hashes of what the task shows."""
 
 
-class QuicklyHashed(Protocol):
-    """What a stream may have besides `TaskStream`, where it knows a quicker way than to hash every example.
+class Permuted(Protocol):
+    """What a stream may have besides `TaskStream` whose tasks all show the same images, each in a permutation.
 
-    content: PERMUTATIONS, where a task has one hash, or IMAGES. A stream of permutations may also have `unchanged`, the
-    hash [1] of a task that shows the images as they are.
+    It may also have `unchanged`, the hash [1] of a task that shows the images as they are.
     """
 
-    content: str
-
-    def contents(self, seed: int, task: int) -> Hashes:
-        """Of all that the task shows, training and test; two tasks that share no value share no example."""
+    def permutation_hash(self, seed: int, task: int) -> Hashes:
+        """[1], of what the task's permutation does to the images; two tasks that differ there share no example."""
         ...
 
 
@@ -49,6 +45,12 @@ class Side(NamedTuple):
     """Tasks whose permutation leaves every image as it is; 0 where tasks have images of their own."""
     digest: str
     """SHA-256 of all hashes in ascending order, hexadecimal."""
+    tests: int = 0
+    """Different images, or examples, to test on; 0 where tasks are permutations of the same ones."""
+    known: int = 0
+    """Those of them that either side trains on; of the evaluation, also those that the search tests on."""
+    near: int = 0
+    """Those of them that are new, and near-duplicates of such as are not."""
 
 
 class Overlap(NamedTuple):
@@ -70,8 +72,30 @@ class Overlap(NamedTuple):
 
     @property
     def sound(self) -> bool:
-        """Disjoint, and all tasks of permutations have one of their own that changes the images."""
-        return self.disjoint and not any(side.repeated or side.unchanged for side in (self.cv, self.ev))
+        """Disjoint, all that is tested on is new, and permutations of tasks are their own and change the images."""
+        return self.disjoint and not any(side.repeated or side.unchanged or side.known for side in (self.cv, self.ev))
+
+    @property
+    def known(self) -> float:
+        """Which share of what a side tests on is not new, in 0…1; of both sides the larger one."""
+        return max(side.known / max(1, side.tests) for side in (self.cv, self.ev))
+
+    @property
+    def told(self) -> str:
+        """What of the tests is not new, for people; "" where all is."""
+        if not (self.cv.known or self.ev.known):
+            return ""
+        return f"{self._tested('known')} occur in training or in the search, too"
+
+    @property
+    def warning(self) -> str:
+        """About near-duplicates, for people; "" where there are none."""
+        if not (self.cv.near or self.ev.near):
+            return ""
+        return (
+            f"{self._tested('near')} are near-duplicates of images in training or in the search (difference hashes "
+            f"within {BITS} bits, pixels within {DIFFERENCE:g}/255 on average): accuracies on them may be too high"
+        )
 
     @property
     def sentence(self) -> str:
@@ -80,69 +104,72 @@ class Overlap(NamedTuple):
         if not self.disjoint:
             occur = "occurs" if self.shared == 1 else "occur"
             verdict = f"{_count(self.shared, self.what)} of the former {occur} in the latter too"
+        told = f"; {self.told}" if self.told else ""
         return (
             f"{_count(cv.tasks, 'tasks')} × {_count(cv.seeds, 'seeds')} of the cross-validation stream and "
             f"{ev.tasks} × {ev.seeds} of the evaluation stream: {cv.hashes:,} and {ev.hashes:,} different "
-            f"{self.what}, {verdict}{_flaws(cv, ev)} (SHA-256 {cv.digest[:16]}… and {ev.digest[:16]}…)"
+            f"{self.what}, {verdict}{told}{_flaws(cv, ev)} (SHA-256 {cv.digest[:16]}… and {ev.digest[:16]}…)"
         )
+
+    def _tested(self, name: str) -> str:
+        """How many of the tests of each side are so, in words."""
+        of_cv, of_ev = (f"{getattr(side, name):,} of {side.tests:,}" for side in (self.cv, self.ev))
+        return f"{of_cv} test {self.what} of the cross-validation and {of_ev} of the evaluation"
 
 
 def overlap(cv: TaskStream, ev: TaskStream, cv_seeds: Sequence[int], ev_seeds: Sequence[int]) -> Overlap:
     """Compares all that the cross-validation stream shows for any of its seeds with all of the evaluation stream.
 
-    Every example is hashed as the stream gives it, unless the stream is `QuicklyHashed`. Pixels are taken in parts, and
-    an image that occurs in several tasks or seeds is hashed once. Raises ValueError where a side has no seeds: there
-    would be nothing to prove.
+    Every example is hashed as the stream gives it, unless the stream is `Permuted`; an image that occurs in several
+    tasks or seeds is hashed once. Raises ValueError where a side has no seeds: there would be nothing to prove.
     """
     if not cv_seeds or not ev_seeds:
         raise ValueError(f"each side must have a seed, got {list(cv_seeds)} and {list(ev_seeds)}")
-    (what, of_cv), (other, of_ev) = _reader(cv), _reader(ev)
-    if what != other:
-        (what, of_cv), (_, of_ev) = _plain_reader(cv), _plain_reader(ev)
-    first, of_first = _side(cv, cv_seeds, what, of_cv)
-    second, of_second = _side(ev, ev_seeds, what, of_ev)
-    return Overlap(what, first, second, len(np.intersect1d(of_first, of_second, assume_unique=True)))
+    what, other = (PERMUTATIONS if hasattr(one, "permutation_hash") else _examples_of(one) for one in (cv, ev))
+    if what == other == PERMUTATIONS:
+        first, of_first = _permutations(cv, cv_seeds)
+        second, of_second = _permutations(ev, ev_seeds)
+        return Overlap(what, first, second, len(np.intersect1d(of_first, of_second, assume_unique=True)))
+    what = what if what == other else _examples_of(cv)
+    searched, evaluated = shown(cv, cv_seeds), shown(ev, ev_seeds)
+    trained = searched.trained, evaluated.trained
+    return Overlap(
+        what,
+        _side(cv, cv_seeds, searched, trained),
+        _side(ev, ev_seeds, evaluated, (*trained, searched.tested)),
+        len(np.intersect1d(searched.all, evaluated.all, assume_unique=True)),
+    )
 
 
-def _side(stream: TaskStream, seeds: Sequence[int], what: str, reader: Reader) -> tuple[Side, Hashes]:
-    """(what is told of it, its different hashes, ascending)."""
-    hashes, fresh, unchanged = np.zeros(0, np.uint64), list[Hashes](), 0
-    plain = getattr(stream, "unchanged", ()) if what == PERMUTATIONS else ()
-    for seed in seeds:
-        fresh.append(np.concatenate([reader(seed, task) for task in stream.tasks]))
-        unchanged += int(np.isin(fresh[-1], plain).sum())
-        # Where seeds have hashes of their own, sorted less often than once a seed; where they share them, as those of
-        # images, hardly more are held than twice the different ones.
-        if sum(map(len, fresh)) > len(hashes):
-            hashes, fresh = np.unique(np.concatenate([hashes, *fresh])), []
-    hashes = np.unique(np.concatenate([hashes, *fresh]))
-    repeated = len(seeds) * len(stream.tasks) - len(hashes) if what == PERMUTATIONS else 0
-    digest = hashlib.sha256(hashes.astype("<u8").tobytes()).hexdigest()
-    return Side(len(stream.tasks), len(seeds), len(hashes), repeated, unchanged, digest), hashes
+def _side(stream: TaskStream, seeds: Sequence[int], given: Shown, others: Sequence[Part]) -> Side:
+    """What is told of a side. others: what its tests are to show none of."""
+    hashes, tested = given.all, given.tested
+    known = np.isin(tested.hashes, np.concatenate([one.hashes for one in others]))
+    close = 0
+    if tested.pictures is not None:
+        new = tested.pictures._replace(positions=tested.pictures.positions[~known])
+        pictures = [one.pictures for one in others if one.pictures is not None]
+        close = int(np.any([near(new, one) for one in pictures], axis=0).sum())
+    told = Side(len(stream.tasks), len(seeds), len(hashes), 0, 0, _digest(hashes))
+    return told._replace(tests=len(known), known=int(known.sum()), near=close)
 
 
-def _reader(stream: TaskStream) -> tuple[str, Reader]:
-    """(what is hashed, how), as the stream has it, or by its examples."""
-    # Not isinstance, which from Python 3.12 on does not see what a wrapped stream passes on.
-    if not (hasattr(stream, "content") and hasattr(stream, "contents")):
-        return _plain_reader(stream)
-    quicker = cast(QuicklyHashed, stream)
-    return quicker.content, quicker.contents
+def _permutations(stream: TaskStream, seeds: Sequence[int]) -> tuple[Side, Hashes]:
+    """(what is told of a side of permutations, its different hashes, ascending)."""
+    of, plain = cast(Permuted, stream).permutation_hash, getattr(stream, "unchanged", ())
+    each = np.concatenate([of(seed, task) for seed in seeds for task in stream.tasks])
+    hashes = np.unique(each)
+    unchanged = int(np.isin(each, plain).sum())
+    repeated = len(each) - len(hashes)
+    return Side(len(stream.tasks), len(seeds), len(hashes), repeated, unchanged, _digest(hashes)), hashes
 
 
-def _plain_reader(stream: TaskStream) -> tuple[str, Reader]:
-    """For any stream: hashes of inputs [n, P], or of the images behind positions [n]."""
-    of_images = hasattr(stream, "pixels")
-    hashed = PixelHashes(cast(ImageStream, stream).pixels).of if of_images else hash_rows
+def _examples_of(stream: TaskStream) -> str:
+    return IMAGES if hasattr(stream, "pixels") else EXAMPLES
 
-    def read(seed: int, task: int) -> Hashes:
-        """The different hashes of all that the task shows, ascending."""
-        order = stream.order(seed, task)
-        starts = range(0, len(order), ROWS)  # in parts, as train() copies what it gives
-        training = [hashed(stream.train(seed, task, order[start : start + ROWS]).inputs) for start in starts]
-        return np.unique(np.concatenate([*training, hashed(stream.test(seed, task).inputs)]))
 
-    return IMAGES if of_images else EXAMPLES, read
+def _digest(hashes: Hashes) -> str:
+    return hashlib.sha256(hashes.astype("<u8").tobytes()).hexdigest()
 
 
 def _flaws(*sides: Side) -> str:

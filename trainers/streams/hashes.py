@@ -5,7 +5,7 @@ among a million examples there is one with a probability below 10⁻⁷.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -50,11 +50,17 @@ class PixelHashes:
     """Hashes of images [N, …], each made once, when it is first asked for.
 
     file: where those of all images are kept; they are read again only where `mark`, which stands for the pixels, is the
-    same. A file that is damaged, or cannot be written, costs time alone.
+    same. A file that is damaged, or cannot be written, costs time alone. make: the hashes [n] of images [n, …].
     """
 
-    def __init__(self, pixels: NDArray[np.uint8], file: Path | None = None, mark: str = "") -> None:
-        self._pixels, self._file, self._mark = pixels, file, mark
+    def __init__(
+        self,
+        pixels: NDArray[np.uint8],
+        file: Path | None = None,
+        mark: str = "",
+        make: Callable[[NDArray[np.uint8]], Hashes] | None = None,
+    ) -> None:
+        self._pixels, self._file, self._mark, self._hash = pixels, file, mark, make or hash_rows
         self._hashes = np.zeros(len(pixels), np.uint64)
         self._known = np.zeros(len(pixels), np.bool_)
 
@@ -86,7 +92,7 @@ class PixelHashes:
         step = max(1, CHUNK // max(1, self._pixels[:1].nbytes))
         for begin in range(0, len(positions), step):
             part = positions[begin : begin + step]
-            self._hashes[part] = hash_rows(self._pixels[part])
+            self._hashes[part] = self._hash(self._pixels[part])
         self._known[positions] = True
 
 

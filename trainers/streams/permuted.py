@@ -22,7 +22,7 @@ class PermutedStream:
     Raises DataError where examples_per_task does not lie in 1…available; None shows all.
     """
 
-    content = "permutations"
+    kind = "permuted pixels"
 
     def __init__(self, images: Images, tasks: range, examples_per_task: int | None = None) -> None:
         self.tasks, self._images = tasks, images
@@ -67,19 +67,19 @@ class PermutedStream:
         """Returns zeros [rows, P] for bytes of pixels."""
         return np.zeros((rows, self.inputs), dtype=np.uint8)
 
-    def contents(self, seed: int, task: int) -> Hashes:
+    def permutation_hash(self, seed: int, task: int) -> Hashes:
         """[1], of what the task's permutation does to the images; all tasks show the same ones."""
         return hash_rows(self._images.alike[None, self.permutation(seed, task)])
 
     @property
     def unchanged(self) -> Hashes:
-        """[1], the `contents` of a task whose permutation leaves every image as it is."""
+        """[1], the `permutation_hash` of a task whose permutation leaves every image as it is."""
         return hash_rows(self._images.alike[None])
 
     def describe(self) -> dict[str, Any]:
         """Returns JSON-able facts that, with a seed, determine every example of the stream."""
         return {
-            "kind": "permuted pixels",
+            "kind": self.kind,
             "images": self._fingerprint,
             "tasks": [self.tasks.start, self.tasks.stop],
             "examples_per_task": self.examples,

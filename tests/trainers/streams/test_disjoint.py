@@ -22,7 +22,7 @@ class Wrapped:
         self._stream = stream
 
     def __getattr__(self, name):
-        if name in ("content", "contents", "unchanged"):
+        if name in ("permutation_hash", "unchanged", "hashes", "differences"):
             raise AttributeError(name)
         return getattr(self._stream, name)
 
@@ -76,6 +76,60 @@ def test_a_repeated_image_is_found_out(wrap):
     assert any(last in SplitStream(images, EV, 2).test(seed, task).inputs for seed in SEEDS for task in EV)
     assert not found.disjoint and not found.sound and found.shared == 1
     assert "1 image of the former occurs in the latter too" in found.sentence
+    assert "; 0 of 18 test images of the cross-validation and 1 of" in found.sentence
+
+
+def with_copy(source, place):
+    """Two sides of 10 and 10 classes whose image at `place` is the one at `source`, each (part, class)."""
+    images = made_images(20, train=6, test=3, size=16)
+    (one, first), (other, second) = source, place
+    at = getattr(images, f"{one}_of")[first][0], getattr(images, f"{other}_of")[second][0]
+    return (
+        images,
+        at,
+        lambda wrap: overlap(
+            wrap(SplitStream(images, range(5), 2)), wrap(SplitStream(images, range(5, 10), 2)), SEEDS, SEEDS
+        ),
+    )
+
+
+# Where an image and its copy are, and the numbers of known test images of both sides.
+COPIES = {
+    "trained on, on the same side": (("train", 0), ("test", 5), (1, 0)),
+    "… in the evaluation": (("train", 10), ("test", 15), (0, 1)),
+    "trained on in the search": (("train", 0), ("test", 10), (0, 1)),
+    "trained on in the evaluation": (("train", 10), ("test", 0), (1, 0)),
+    "tested on in both": (("test", 0), ("test", 10), (0, 1)),
+    "tested on twice": (("test", 0), ("test", 5), (0, 0)),
+    "trained on in both": (("train", 0), ("train", 10), (0, 0)),
+}
+
+
+@pytest.mark.parametrize("wrap", [lambda stream: stream, Wrapped], ids=["ours", "own"])
+@pytest.mark.parametrize(("source", "place", "known"), COPIES.values(), ids=COPIES)
+def test_test_images_that_are_not_new_are_counted(wrap, source, place, known):
+    images, (one, other), compared = with_copy(source, place)
+    images.pixels[other] = images.pixels[one]
+    found = compared(wrap)
+    assert (found.cv.known, found.ev.known) == known and (found.cv.near, found.ev.near) == (0, 0)
+    assert found.known == max(known) / 30 and found.ev.tests == 30
+    assert found.sound == (place == ("test", 5) and source[0] == "test")
+    # The same picture with other noise is another image, and a near-duplicate.
+    images, (one, other), compared = with_copy(source, place)
+    images.pixels[other] = np.clip(images.pixels[one].astype(int) + np.resize([1, -1, 0], (16, 16, 3)), 0, 255)
+    found = compared(wrap)
+    assert (found.cv.near, found.ev.near) == known and (found.cv.known, found.ev.known) == (0, 0)
+    told = "{} of 30 test images of the cross-validation and {} of 30 of the evaluation are near-duplicates"
+    assert found.sound and found.warning.startswith(told.format(*known) if sum(known) else "")
+    assert bool(found.warning) == (sum(known) > 0)
+
+
+def test_examples_of_own_streams_are_counted_too():
+    images = toy()._images
+    images.test.inputs[0] = images.train.inputs[0]
+    found = overlap(*(Wrapped(PermutedStream(images, tasks)) for tasks in (CV, EV)), (0,), (0,))
+    # In every task, as all show the same images; of these others are alike already.
+    assert found.what == EXAMPLES and found.cv.known >= 3 and found.ev.known >= 4
 
 
 class Forged(PermutedStream):

@@ -7,9 +7,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from trainers.streams.alike import difference_hashes
 from trainers.streams.base import DataError, Labels, Pixels
 from trainers.streams.hashes import PixelHashes
 from trainers.streams.images.sources.base import without_images
+
+DIFFERENCES = "differences"  # the file of difference hashes, beside that of the hashes
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,12 @@ class ImageSet:
     def hashes(self) -> PixelHashes:
         """Of single images."""
         return PixelHashes(self.pixels, self.hashed, self.fingerprint)
+
+    @cached_property
+    def differences(self) -> PixelHashes:
+        """Of single images, difference hashes."""
+        beside = self.hashed and self.hashed.with_name(DIFFERENCES)
+        return PixelHashes(self.pixels, beside, f"{self.fingerprint} {DIFFERENCES}", difference_hashes)
 
     @property
     def _training(self) -> NDArray[np.bool_]:

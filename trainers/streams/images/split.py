@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trainers.schedule import generator, training_order
 from trainers.streams.base import DataError, Examples, Labels, Pixels, TooFewClasses
-from trainers.streams.hashes import Hashes
+from trainers.streams.hashes import PixelHashes
 from trainers.streams.images.image_set import ImageSet
 
 
@@ -38,7 +38,6 @@ class ClassStream(ABC):
 
     kind: str
     balanced: bool
-    content = "images"
 
     def __init__(
         self,
@@ -105,10 +104,15 @@ class ClassStream(ABC):
         """Returns zeros [rows] for positions."""
         return np.zeros(rows, dtype=np.int64)
 
-    def contents(self, seed: int, task: int) -> Hashes:
-        """Returns a hash of every image that the task shows, to train on and to test on."""
-        shown = self.train(seed, task, self.order(seed, task)), self.test(seed, task)
-        return self._images.hashes.of(np.concatenate([part.inputs for part in shown]))
+    @property
+    def hashes(self) -> PixelHashes:
+        """Of the bytes of every image; kept where the images are."""
+        return self._images.hashes
+
+    @property
+    def differences(self) -> PixelHashes:
+        """Their difference hashes, kept as well."""
+        return self._images.differences
 
     def describe(self) -> dict[str, Any]:
         """Returns facts as `TaskStream.describe` does.
