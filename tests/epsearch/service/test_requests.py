@@ -129,7 +129,7 @@ def test_mutated_studies_through_the_api(tmp_path, count, monkeypatch):
     monkeypatch.chdir(tmp_path)
     own, wrong_ones, accepted = of_service(tmp_path / "runs"), [], 0
     with asked(own, raises=False) as client:
-        for kind, body in mutated(count, 3, tmp_path / "study.yaml"):
+        for kind, body in mutated(count, 6, tmp_path / "study.yaml"):
             before = numbers(own.out)
             answer = client.post(f"{API}/studies", content=body, headers={"content-type": "application/json"})
             detail = answer.json().get("detail")
