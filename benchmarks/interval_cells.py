@@ -1,0 +1,200 @@
+"""What the coverage is measured on: curves with a known top, noise, and which values are tried with how many seeds."""
+
+import itertools
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import numpy as np
+from objectives import PEAK, REST_SD, SEED_SD
+
+from search_spaces import STRATEGIES, Budget, Observation, Parameter, Space
+
+WITHIN = 0.001
+"""A value whose mean is at most this far below the top, 0.1 points of A_T, is as good as the top."""
+
+SEEDS = (2, 3, 5, 10, 20)
+FAILED_SHARE, FAILED_BY = 0.03, 0.08
+"""Share of the members that fail, and by how much their A_T is lower."""
+OUTLIER_SHARE, OUTLIER_BY, OUTLIER_NOISE = 0.1, 0.1, 5
+"""Share of the seeds that are outliers, by how much they are lower, and how much noisier."""
+SLOPE_SD, LENGTH = 0.02, 0.15
+"""Of the slope that each seed has for itself; length scale of noise that is smooth along ε."""
+
+Means = Callable[[np.ndarray], np.ndarray]
+
+
+class Curve(NamedTuple):
+    """Mean A_T over ε in [0, 1]; NaN where members diverge. apart: whether ε = 0 has another formula."""
+
+    mean: Means
+    apart: bool = False
+
+
+def parabola(top: float, bend: float) -> Means:
+    return lambda x: PEAK - bend * (x - top) ** 2
+
+
+def cliff(below: Means, at: float, drop: float) -> Means:
+    return lambda x: np.where(x < at, below(x), below(x) - drop)
+
+
+def step(at_zero: float, above: Means) -> Means:
+    return lambda x: np.where(x == 0, at_zero, above(x))
+
+
+def two_bumps(x: np.ndarray, first: float) -> np.ndarray:
+    return 0.83 + first * np.exp(-(((x - 0.2) / 0.12) ** 2)) + 0.036 * np.exp(-(((x - 0.75) / 0.12) ** 2))
+
+
+CURVES = {
+    "parabola, steep": Curve(parabola(0.4, 0.30)),
+    "parabola, shallow": Curve(parabola(0.6, 0.09)),
+    "parabola, best at the end": Curve(parabola(1.0, 0.06)),
+    "skewed": Curve(lambda x: PEAK - 0.05 * np.log((x + 0.02) / 0.09) ** 2 / 2),
+    "skewed a little": Curve(lambda x: 0.83 + 0.2 * x * (1 - x) ** 2),
+    "plateau": Curve(lambda x: PEAK - 0.06 * np.exp(-x / 0.15)),
+    "plateau between slopes": Curve(lambda x: PEAK - 0.06 * (2 * x - 1) ** 8),
+    "cliff, low": Curve(cliff(parabola(0.7, 0.2), 0.85, 0.3)),
+    "cliff, NaN": Curve(cliff(parabola(0.7, 0.2), 0.85, float("nan"))),
+    "step at 0, lower": Curve(step(PEAK - 0.06, parabola(0.2, 0.09)), apart=True),
+    "step at 0, higher": Curve(step(PEAK, lambda x: PEAK - 0.02 - 0.05 * x), apart=True),
+    "two peaks": Curve(lambda x: two_bumps(x, 0.028)),
+    "two equal peaks": Curve(lambda x: two_bumps(x, 0.036)),
+    "spike": Curve(lambda x: PEAK - 0.04 + 0.04 * np.exp(-0.5 * ((x - 0.44) / 0.04) ** 2)),
+    "flat": Curve(lambda x: np.full(x.shape, PEAK)),
+}
+
+
+NOISES = ("equal", "heteroscedastic", "t3", "smooth", "seed slopes", "outlier seeds", "failed")
+GRIDS = {"grid of 5": 5, "grid of 11": 11, "grid of 46": 46}
+SEARCHES = ("narrowing", "tpe")
+"""Strategies with 5 rounds of 11 values: about 46 different ones."""
+
+
+class Cell(NamedTuple):
+    """One case."""
+
+    curve: str
+    noise: str
+    tried: str
+    """A grid or a strategy."""
+    seeds: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.curve} | {self.noise} | {self.tried} | {self.seeds}"
+
+
+# Chosen before any of them was looked at: the cases in which coverage was seen to fall short, then the others in turn.
+CHOSEN = (
+    Cell("plateau", "failed", "grid of 11", 5),
+    Cell("plateau", "failed", "grid of 11", 10),
+    Cell("skewed", "failed", "grid of 11", 5),
+    Cell("skewed", "failed", "grid of 11", 10),
+    Cell("plateau", "equal", "grid of 46", 20),
+    Cell("plateau", "equal", "grid of 46", 10),
+    Cell("plateau between slopes", "equal", "grid of 46", 20),
+    Cell("two equal peaks", "equal", "narrowing", 5),
+    Cell("two equal peaks", "equal", "tpe", 5),
+    Cell("two equal peaks", "t3", "narrowing", 10),
+    Cell("two peaks", "equal", "narrowing", 5),
+    Cell("flat", "equal", "narrowing", 5),
+    Cell("flat", "equal", "grid of 46", 5),
+    Cell("flat", "t3", "narrowing", 10),
+    Cell("flat", "smooth", "narrowing", 5),
+    Cell("flat", "seed slopes", "narrowing", 3),
+    Cell("flat", "failed", "grid of 11", 5),
+    Cell("flat", "heteroscedastic", "grid of 11", 5),
+    Cell("flat", "outlier seeds", "grid of 11", 3),
+    Cell("flat", "equal", "tpe", 5),
+    Cell("parabola, steep", "equal", "grid of 11", 2),
+    Cell("parabola, steep", "heteroscedastic", "narrowing", 3),
+    Cell("parabola, steep", "seed slopes", "grid of 11", 5),
+    Cell("parabola, shallow", "smooth", "grid of 46", 10),
+    Cell("parabola, shallow", "outlier seeds", "grid of 11", 5),
+    Cell("parabola, steep", "failed", "grid of 5", 20),
+    Cell("parabola, best at the end", "t3", "grid of 11", 3),
+    Cell("skewed", "heteroscedastic", "grid of 46", 20),
+    Cell("skewed a little", "equal", "grid of 11", 5),
+    Cell("skewed a little", "smooth", "narrowing", 3),
+    Cell("cliff, low", "equal", "grid of 11", 5),
+    Cell("cliff, low", "t3", "grid of 5", 10),
+    Cell("cliff, NaN", "equal", "grid of 11", 5),
+    Cell("cliff, NaN", "seed slopes", "narrowing", 5),
+    Cell("step at 0, lower", "equal", "grid of 11", 5),
+    Cell("step at 0, lower", "outlier seeds", "narrowing", 10),
+    Cell("step at 0, higher", "failed", "grid of 46", 5),
+    Cell("spike", "equal", "grid of 11", 5),
+    Cell("spike", "equal", "grid of 46", 3),
+    Cell("two equal peaks", "equal", "grid of 5", 20),
+)
+
+CELLS = tuple(Cell(*parts) for parts in itertools.product(CURVES, NOISES, (*GRIDS, "narrowing"), SEEDS))
+"""All of them; tpe, which takes a second a search, is among the chosen ones only."""
+
+
+class Noise:
+    """What seeds add to the means; every call draws the next values."""
+
+    def __init__(self, kind: str, seeds: int, rng: np.random.Generator) -> None:
+        self._kind, self._rng = kind, rng
+        self._effect = SEED_SD * rng.standard_normal(seeds)
+        self._scale = np.full(seeds, REST_SD)
+        if kind == "outlier seeds":
+            out = rng.random(seeds) < OUTLIER_SHARE
+            self._effect -= OUTLIER_BY * out
+            self._scale[out] *= OUTLIER_NOISE
+        self._slopes = SLOPE_SD * rng.standard_normal(seeds)
+        # A sum of cosines of random frequencies is a Gaussian process with a squared-exponential kernel (nearly).
+        self._waves = rng.standard_normal((64, seeds)) / LENGTH, rng.uniform(0, 2 * np.pi, (64, seeds))
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        """[K, R] for x [K]."""
+        shape = len(x), len(self._scale)
+        normal = self._kind != "t3"
+        rest = self._rng.standard_normal(shape) if normal else self._rng.standard_t(3, shape) / np.sqrt(3)
+        if self._kind == "heteroscedastic":
+            rest *= (0.4 + 1.6 * x)[:, None]
+        if self._kind == "smooth":
+            frequencies, phases = self._waves
+            waves = np.cos(x[:, None, None] * frequencies + phases).sum(axis=1) * np.sqrt(2 / len(phases))
+            rest = 0.3 * rest + waves
+        added = self._effect + self._scale * rest
+        if self._kind == "seed slopes":
+            added += (x[:, None] - 0.5) * self._slopes
+        if self._kind == "failed":
+            added -= FAILED_BY * (self._rng.random(shape) < FAILED_SHARE)
+        return np.asarray(added)
+
+
+def table(cell: Cell, number: int) -> tuple[np.ndarray, np.ndarray]:
+    """The values [K] that are tried, in ascending order, and the scores [K, R] of table `number` of a cell."""
+    rng = np.random.default_rng([number, *cell.name.encode()])
+    mean, noise = CURVES[cell.curve].mean, Noise(cell.noise, cell.seeds, rng)
+    if cell.tried in GRIDS:
+        x = np.linspace(0, 1, GRIDS[cell.tried])
+        return x, mean(x)[:, None] + noise(x)
+    rows: dict[float, np.ndarray] = {}
+    space = Space((Parameter("epsilon", 0.0, 1.0, apart=(0.0,) if CURVES[cell.curve].apart else ()),))
+    strategy = STRATEGIES[cell.tried](space, Budget(11, 5, number))
+    while not strategy.done:
+        asked = strategy.ask()
+        new = np.array(sorted({float(one.point[0]) for one in asked} - rows.keys()))
+        rows.update(zip(new.tolist(), mean(new)[:, None] + noise(new), strict=True))
+        told = [rows[float(one.point[0])] for one in asked]
+        scores = [None if np.isnan(row).any() else float(row.mean()) for row in told]
+        strategy.tell([Observation(one.number, score) for one, score in zip(asked, scores, strict=True)])
+    return np.array(sorted(rows)), np.stack([rows[value] for value in sorted(rows)])
+
+
+def as_good(curve: Curve, low: float, high: float, shut: tuple[bool, bool]) -> bool:
+    """Whether a value in [low, high] is as good as the top; shut: ends that do not belong to it themselves."""
+    even = np.linspace(0, 1, 10_001)
+    # Just above 0, too: with another formula at 0 the best value may be a limit.
+    x = np.unique(np.r_[even, 1e-9, low, high])
+    means = curve.mean(x)
+    inside = (x >= low) & (x <= high) & ~(shut[0] & (x == low)) & ~(shut[1] & (x == high))
+    return bool((means[inside] >= np.nanmax(means) - WITHIN).any())
