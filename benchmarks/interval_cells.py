@@ -12,9 +12,6 @@ from objectives import PEAK, REST_SD, SEED_SD
 
 from search_spaces import STRATEGIES, Budget, Observation, Parameter, Space
 
-WITHIN = 0.001
-"""A value whose mean is at most this far below the top, 0.1 points of A_T, is as good as the top."""
-
 SEEDS = (2, 3, 5, 10, 20)
 FAILED_SHARE, FAILED_BY = 0.03, 0.08
 """Share of the members that fail, and by how much their A_T is lower."""
@@ -56,6 +53,8 @@ CURVES = {
     "skewed": Curve(lambda x: PEAK - 0.05 * np.log((x + 0.02) / 0.09) ** 2 / 2),
     "skewed a little": Curve(lambda x: 0.83 + 0.2 * x * (1 - x) ** 2),
     "plateau": Curve(lambda x: PEAK - 0.06 * np.exp(-x / 0.15)),
+    "plateau, slow": Curve(lambda x: PEAK - 0.06 * np.exp(-x / 0.3)),
+    "plateau with a corner": Curve(lambda x: PEAK - 0.1 * np.maximum(0.0, 0.5 - x)),
     "plateau between slopes": Curve(lambda x: PEAK - 0.06 * (2 * x - 1) ** 8),
     "cliff, low": Curve(cliff(parabola(0.7, 0.2), 0.85, 0.3)),
     "cliff, NaN": Curve(cliff(parabola(0.7, 0.2), 0.85, float("nan"))),
@@ -190,11 +189,11 @@ def table(cell: Cell, number: int) -> tuple[np.ndarray, np.ndarray]:
     return np.array(sorted(rows)), np.stack([rows[value] for value in sorted(rows)])
 
 
-def as_good(curve: Curve, low: float, high: float, shut: tuple[bool, bool]) -> bool:
-    """Whether a value in [low, high] is as good as the top; shut: ends that do not belong to it themselves."""
+def missed(curve: Curve, low: float, high: float, shut: tuple[bool, bool]) -> float:
+    """How far the best value in [low, high] lies below the top; shut: ends that do not belong to it themselves."""
     even = np.linspace(0, 1, 10_001)
     # Just above 0, too: with another formula at 0 the best value may be a limit.
     x = np.unique(np.r_[even, 1e-9, low, high])
     means = curve.mean(x)
     inside = (x >= low) & (x <= high) & ~(shut[0] & (x == low)) & ~(shut[1] & (x == high))
-    return bool((means[inside] >= np.nanmax(means) - WITHIN).any())
+    return float(np.nanmax(means) - np.nanmax(means[inside], initial=-np.inf))
