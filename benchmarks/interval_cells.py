@@ -62,6 +62,7 @@ CURVES = {
     "step at 0, higher": Curve(step(PEAK, lambda x: PEAK - 0.02 - 0.05 * x), apart=True),
     "two peaks": Curve(lambda x: two_bumps(x, 0.028)),
     "two equal peaks": Curve(lambda x: two_bumps(x, 0.036)),
+    "two low peaks": Curve(lambda x: 0.86 + 0.01 * sum(np.exp(-(((x - top) / 0.12) ** 2)) for top in (0.33, 0.67))),
     "spike": Curve(lambda x: PEAK - 0.04 + 0.04 * np.exp(-0.5 * ((x - 0.44) / 0.04) ** 2)),
     "flat": Curve(lambda x: np.full(x.shape, PEAK)),
 }

@@ -7,7 +7,7 @@ tables each, all others 30. An interval covers where it contains a value at most
 often it contains the top itself is counted, too. A case fails where its 99.9 % Clopper–Pearson interval lies wholly
 below 90 % of coverage; on a flat curve also where it lies above 3 % of verdicts "resolved".
 
-Rows of single cases go to --rows, from which an interrupted run goes on; what other code has measured is measured again.
+An interrupted run goes on from --rows, the rows of single cases; what other code has measured is measured again.
 The sum goes to benchmarks/results/interval_coverage.json, its tables to docs/coverage.md (doc_tables.py prints them).
 """
 

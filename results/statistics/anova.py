@@ -20,18 +20,43 @@ class TwoWay(NamedTuple):
     """Degrees of freedom of the residual."""
 
 
+class _Layout(NamedTuple):
+    """The normal equations of the points, with the seeds eliminated; cells that are not in `there` do not count."""
+
+    there: np.ndarray
+    """[K, R] bool: the cells with a score; every column has one."""
+    share: np.ndarray
+    """[K, R] `there`, divided by the cells of each column."""
+    inverse: np.ndarray
+    """[K, K] pseudo-inverse of diag(n_k) − N diag(1/n_s) Nᵀ, N = `there`."""
+    rank: int
+    """Its rank."""
+
+    def residuals(self, table: np.ndarray) -> np.ndarray:
+        """Returns those of a table [K, R] whose columns have mean 0; 0 where there is no cell."""
+        means = self.inverse @ table.sum(axis=1)
+        # The mean of each seed follows from the means of the points: it is minus their average over the seed's cells.
+        return np.where(self.there, table - means[:, None] + self.share.T @ means, 0.0)
+
+    def leverages(self) -> np.ndarray:
+        """Returns the diagonal of the hat matrix as [K, R]."""
+        across = self.inverse @ self.share
+        own = np.diag(self.inverse)[:, None] - 2 * across + (self.share * across).sum(axis=0)
+        return np.asarray(1 / self.there.sum(axis=0) + own)
+
+
+def _layout(there: np.ndarray) -> _Layout:
+    share = there / there.sum(axis=0)
+    values, vectors = np.linalg.eigh(np.diag(there.sum(axis=1)) - share @ there.T)
+    sound = values > RELATIVE_ZERO * values[-1]  # the others are shifts of all means, which the seeds absorb
+    return _Layout(there, share, (vectors[:, sound] / values[sound]) @ vectors[:, sound].T, int(sound.sum()))
+
+
 def _two_way(table: np.ndarray, there: np.ndarray) -> TwoWay:
     """Returns the fit to table [K, R], whose columns have mean 0; cells that are not in `there` are ignored."""
-    # With the seeds eliminated the normal equations are (diag(n_k) − N diag(1/n_s) Nᵀ) m = Σ_s table, N = `there`.
-    share = there / there.sum(axis=0)
-    system = np.diag(there.sum(axis=1)) - share @ there.T
-    values, vectors = np.linalg.eigh(system)
-    sound = values > RELATIVE_ZERO * values[-1]  # the others are shifts of all means, which the seeds absorb
-    means = vectors[:, sound] @ ((vectors[:, sound].T @ table.sum(axis=1)) / values[sound])
-    # The mean of each seed follows from the means of the points: it is minus their average over the seed's cells.
-    left = np.where(there, table - means[:, None] + share.T @ means, 0.0)
-    rank = int(sound.sum())
-    return TwoWay(float((left**2).sum()), rank, int(there.sum()) - there.shape[1] - rank)
+    layout = _layout(there)
+    left = layout.residuals(table)
+    return TwoWay(float((left**2).sum()), layout.rank, int(there.sum()) - there.shape[1] - layout.rank)
 
 
 def residuals(scores: np.ndarray) -> TwoWay:
@@ -46,6 +71,43 @@ def residuals(scores: np.ndarray) -> TwoWay:
     table, there = scores[:, there.any(axis=0)], there[:, there.any(axis=0)]
     level = np.where(there, table, 0.0).sum(axis=0) / there.sum(axis=0)
     return _two_way(np.where(there, table - level, 0.0), there)
+
+
+class Residuals(NamedTuple):
+    """Every cell of a table [K, R] against what all others suggest for its point and its seed."""
+
+    by: np.ndarray
+    """[K, R] the cell minus that, in the unit of the scores; NaN where it cannot be known."""
+    t: np.ndarray
+    """[K, R] the same in standard errors: the externally studentised residual (Cook & Weisberg 1982, §2.2.2)."""
+    df: int
+    """Degrees of freedom of t; 0 or less where no noise can be estimated."""
+    noise: float
+    """Standard deviation of the noise, from all cells, in the unit of the scores; NaN where it is not known."""
+
+
+def left_out(scores: np.ndarray) -> Residuals:
+    """Returns how far each cell of scores [K, R], NaN = missing, lies from score = point + seed, fitted without it."""
+    there = ~np.isnan(scores)
+    usable = there & (there.sum(axis=0) >= 2) & (there.sum(axis=1) >= 2)[:, None]
+    nothing = np.full(scores.shape, math.nan)
+    columns, rows = usable.any(axis=0), usable.any(axis=1)
+    there = usable[rows][:, columns]
+    if not there.size:
+        return Residuals(nothing, nothing, 0, math.nan)
+    y = np.where(there, scores[rows][:, columns], 0.0)
+    layout = _layout(there)
+    left = layout.residuals(np.where(there, y - y.sum(axis=0) / there.sum(axis=0), 0.0))
+    free, df = 1 - layout.leverages(), int(there.sum()) - there.shape[1] - layout.rank - 1
+    known, pure = there & (free > RELATIVE_ZERO) & (df > 0), float((left**2).sum())
+    free = np.where(known, free, 1.0)
+    by, others = left / free, np.maximum(pure - left**2 / free, 0.0) / max(df, 1)
+    # Without noise every residual is a rounding error, and their ratios mean nothing.
+    noise = np.maximum(others, (RELATIVE_ZERO * np.abs(y).max()) ** 2)
+    found = [nothing.copy(), nothing.copy()]
+    for full, part in zip(found, (by, left / np.sqrt(noise * free)), strict=True):
+        full[np.ix_(rows, columns)] = np.where(known, part, math.nan)
+    return Residuals(found[0], found[1], df, math.sqrt(pure / (df + 1)) if df > 0 else math.nan)
 
 
 def _upper_tail(extra: float, more: int, free: TwoWay) -> float:

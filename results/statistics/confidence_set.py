@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from results.statistics.anova import no_difference
 from results.statistics.bootstrap import resamples, weighted_quantile
 from results.statistics.paired import CONFIDENCE, RELATIVE_ZERO
 from results.statistics.racing import leader
-from results.statistics.slope_tests import NOTHING, Open, neighbours, open_points, open_rivals, open_slopes
-from results.statistics.window import LocalFit, Window, local_fit
+from results.statistics.slope_tests import NOTHING, Open, bends, neighbours, open_points, open_rivals, open_slopes
+from results.statistics.window import LocalFit, Window, local_fits
 
 
 class Maximum(NamedTuple):
@@ -51,8 +52,9 @@ class Maximum(NamedTuple):
     effective_seeds: float
     """Seeds that the t quantile counts: fewer than `seeds` where some trained only a few values."""
     seeds_needed: float
-    """About how many seeds would close both ends with a probability of one half, if the measured curve is the true one;
-    infinite where the measured curve does not exclude them at all."""
+    """The least number of seeds that would close both ends with a probability of one half, if the measured curve is the
+    true one; infinite where the measured curve does not exclude them at all, or does not bend down significantly
+    (without a curve: where an analysis of variance finds no difference)."""
 
 
 def best_interval(
@@ -69,7 +71,8 @@ def best_interval(
     apart  indices of x with another formula (ε = 0 is A-GEM): never part of the curve; each of them extends the set to
            itself unless it is significantly below the top of the curve
 
-    With a curve: see `slope_tests.open_slopes`; tried values outside its window are excluded by a one-sided t test of
+    With a curve: see `slope_tests.open_slopes`; where a curve over all values is in doubt, the set is joined with that
+    of a window (`window.local_fits`); tried values outside its window are excluded by a one-sided t test of
     the paired differences to the curve's top. If the curve fits only a window, the set extends to the next tried values
     on both sides, because the curve says nothing beyond. Without a curve: see `slope_tests.open_points`, with the same
     extension. With one seed everything is open.
@@ -78,7 +81,7 @@ def best_interval(
     """
     points, table = _checked(x, scores, low, high)
     ends = (float(low), float(high))
-    local, hull = _search(points, table, ends, apart)
+    local, hull = _search(points, table, ends, apart, careful=True)
     first, seeds = leader(table), int((~np.isnan(table)).any(axis=0).sum())
     if local is None:
         return Maximum(
@@ -91,7 +94,7 @@ def best_interval(
             fitted=(math.nan,) * len(x),
             seeds=seeds,
             effective_seeds=float(seeds),
-            seeds_needed=_in_seeds(hull, seeds, seeds),
+            seeds_needed=_in_seeds(hull, seeds, seeds, no_difference(table) <= 1 - CONFIDENCE),
         )
     fit, window = local.fit, local.window
     return Maximum(
@@ -103,43 +106,66 @@ def best_interval(
         fitted=tuple(np.where(local.rows, fit.at(points), math.nan).tolist()),
         seeds=seeds,
         effective_seeds=fit.effective_seeds,
-        seeds_needed=_in_seeds(hull, seeds, fit.effective_seeds),
+        seeds_needed=_in_seeds(hull, seeds, fit.effective_seeds, bends(fit, CONFIDENCE)),
     )
 
 
 def confidence_hull(x: Sequence[float], scores: np.ndarray, low: float, high: float) -> tuple[float, float] | None:
-    """Returns the hull of `best_interval`'s set, or None without a curve."""
+    """Returns the hull of a set like `best_interval`'s, or None without a curve.
+
+    It decides what `interval-ci` tries next. Searches are resumed by replay, so it stays as it was for the first of
+    them: it neither leaves failed members out of the test of fit nor adds a window where that test is in doubt.
+    """
     points, table = _checked(x, scores, low, high)
-    local, hull = _search(points, table, (float(low), float(high)), ())
+    local, hull = _search(points, table, (float(low), float(high)), (), careful=False)
     return None if local is None else (hull.low, hull.high)
 
 
 def _search(
-    x: np.ndarray, scores: np.ndarray, ends: tuple[float, float], apart: Collection[int]
+    x: np.ndarray, scores: np.ndarray, ends: tuple[float, float], apart: Collection[int], careful: bool
 ) -> tuple[LocalFit | None, Open]:
-    """Returns the curve, if any, and the set of open values."""
-    scored = ~np.isnan(scores).all(axis=1)
-    local = local_fit(x, scores, _usual(scores, apart))
-    if local is None:
+    """Returns the curve, if any, and the set of open values; careful: see `local_fits`."""
+    usual, hull = _usual(scores, apart), NOTHING
+    fits = tuple(local_fits(x, scores, usual, careful))
+    for local in fits:
+        hull = hull.joined(_of_the_curve(x, scores, ends, local, usual))
+    if not fits:
         hull = open_points(x, scores, ends, CONFIDENCE)
         # A best value that lies apart has no neighbours: the next values follow another formula.
         near = {hull.low, hull.high} - {*x[list(apart)].tolist()}
-        return None, hull.to_neighbours(x[scored], ends) if near else hull
+        hull = hull.to_neighbours(_scored(x, scores), ends) if near else hull
+    return next(iter(fits), None), hull
+
+
+def _of_the_curve(
+    x: np.ndarray, scores: np.ndarray, ends: tuple[float, float], local: LocalFit, usual: np.ndarray
+) -> Open:
+    """Returns the open values by one curve, and those beyond its window."""
     window = local.window
     # Beyond the window only as far as the next tried values: a fitted parabola may not be extrapolated further.
-    reach = neighbours(x[_usual(scores, apart)], window.low, window.high, ends)
+    reach = neighbours(x[usual], window.low, window.high, ends)
     hull = open_slopes(local.fit, *reach, ends, CONFIDENCE)
-    hull = hull if window.whole else hull.to_neighbours(x[scored], ends)
+    hull = hull if window.whole else hull.to_neighbours(_scored(x, scores), ends)
     # The top that `open_slopes` includes may lie beyond the window; the best within it belongs to the set, too.
     best = local.fit.best(window.low, window.high)
     hull = hull.joined(Open(best, best, False, False, 0.0))
-    return local, hull.joined(_rivals(x, scores, local, ~local.rows, ends))
+    return hull.joined(_rivals(x, scores, local, ~local.rows, ends))
 
 
-def _in_seeds(hull: Open, seeds: int, effective: float) -> float:
-    """Returns the needed seeds in real seeds: the tests count effective ones, and one more than now is the least."""
-    if not hull.seeds_needed or math.isinf(hull.seeds_needed):
-        return hull.seeds_needed
+def _scored(x: np.ndarray, scores: np.ndarray) -> np.ndarray:
+    """Returns those of x that have a score."""
+    return np.asarray(x[~np.isnan(scores).all(axis=1)])
+
+
+def _in_seeds(hull: Open, seeds: int, effective: float, shown: bool) -> float:
+    """Returns the needed seeds in real seeds: the tests count effective ones, and one more than now is the least.
+
+    shown: whether there is a difference at all, for the seeds to be counted that would tell where it lies.
+    """
+    if not hull.seeds_needed:
+        return 0.0
+    if not shown or math.isinf(hull.seeds_needed):
+        return math.inf
     # With slack, so that a product such as 7·(1 + 2⁻⁵²) does not need an eighth seed by rounding.
     return float(max(math.ceil(hull.seeds_needed * seeds / effective - 1e-9), seeds + 1))
 

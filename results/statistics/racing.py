@@ -5,11 +5,12 @@ diverged. In a race all points get the first two seeds, and only those not yet `
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from results.statistics.anova import residuals
-from results.statistics.paired import RELATIVE_ZERO, student_quantile
+from results.statistics.anova import Residuals, left_out, residuals
+from results.statistics.paired import RELATIVE_ZERO, Estimate, mean_estimate, student_quantile
 
 # The error rate of a whole race where the noise is equal for all: smaller where it is promised for unequal noise, too.
 OF_PAIRS, OF_POOLED = 0.02, 0.05
@@ -54,6 +55,40 @@ def adjusted_means(scores: np.ndarray, over: int | None = None) -> np.ndarray:
     shared = (~np.isnan(gaps)).sum(axis=1)
     means = float(np.nanmean(scores[first, :over])) + np.nansum(gaps, axis=1) / np.maximum(shared, 1)
     return np.where(shared > 0, means, math.nan)
+
+
+class Gap(NamedTuple):
+    """How far a row of a table lies below another one, or below a curve."""
+
+    row: int
+    """The row."""
+    below: Estimate
+    """The mean paired difference, positive where the row is lower; in the unit of the scores."""
+    seeds: float
+    """Seeds that it is known from."""
+    df: float
+    """Degrees of freedom of its error."""
+
+
+def gaps_to_leader(scores: np.ndarray) -> list[Gap]:
+    """Returns how far each row with a score lies below the `leader`, which is one of them.
+
+    A row that has fewer seeds than the leader, as a race leaves it, may have two, from which no error can be told. Its
+    error is the larger one of its own and that of the two-way analysis of variance (point + seed), and it has the
+    degrees of freedom of the latter where these are more.
+    """
+    gaps, noise = -differences_to_leader(scores), left_out(scores)
+    shared, scored = (~np.isnan(gaps)).sum(axis=1), np.flatnonzero(~np.isnan(scores).all(axis=1))
+    found = [Gap(int(k), mean_estimate(gaps[k]), float(shared[k]), float(shared[k]) - 1) for k in scored]
+    return [gap if gap.seeds == shared.max() else _with_noise_of_all(gap, noise) for gap in found]
+
+
+def _with_noise_of_all(gap: Gap, all_cells: Residuals) -> Gap:
+    df = all_cells.df + 1.0
+    if not gap.seeds or df <= gap.df or math.isnan(all_cells.noise):
+        return gap
+    error = math.sqrt(2 / gap.seeds) * all_cells.noise
+    return gap._replace(below=Estimate(gap.below.value, max(error, np.nan_to_num(gap.below.error))), df=df)
 
 
 def separated(scores: np.ndarray, looks: int, starters: int | None = None, pooled: bool = False) -> np.ndarray:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from results.statistics.anova import no_difference
-from results.statistics.paired import mean_estimate, student_tail
-from results.statistics.racing import adjusted_means, differences_to_leader, leader
+from results.statistics.paired import student_tail
+from results.statistics.racing import gaps_to_leader, leader
 from results.statistics.slope_tests import seeds_needed
 
 
@@ -21,11 +21,12 @@ class Rivals(NamedTuple):
     rivals: tuple[int, ...]
     """The other rows that have a score."""
     seeds_needed: float
-    """About how many seeds would separate the row that is easiest to separate."""
+    """The least number of seeds that would separate the row that is easiest to separate; infinite where the analysis of
+    variance finds no difference, so that the easiest one is the luck of many."""
 
 
 def rivals(scores: np.ndarray, level: float) -> Rivals:
-    """Compares every other point with the leader by a one-sided t test of the paired differences.
+    """Compares every other point with the leader by a one-sided t test (`racing.gaps_to_leader`).
 
     Each test has the error rate (1 − level)/(K − 1). So, whichever point leads, the truly best one is the leader or a
     rival with probability `level`. Holm's correction would not guarantee that, because the same data chose the leader.
@@ -36,12 +37,10 @@ def rivals(scores: np.ndarray, level: float) -> Rivals:
     best, worse = leader(scores) if len(scores) else None, np.zeros(len(scores), dtype=bool)
     if best is None:
         return Rivals(None, worse, (), math.inf)
-    gaps = -differences_to_leader(scores)
-    others = [int(k) for k in np.flatnonzero(~np.isnan(adjusted_means(scores))) if k != best]
-    n = [int((~np.isnan(gaps[k])).sum()) for k in others]
-    ratios = [mean_estimate(gaps[k]).ratio for k in others]
-    share = 1 - (1 - level) / max(1, len(others))
-    if no_difference(scores) <= 1 - level:
-        worse[others] = [student_tail(ratio, c - 1) <= 1 - share for ratio, c in zip(ratios, n, strict=True)]
-    needed = min((seeds_needed(r, c, share) for r, c in zip(ratios, n, strict=True)), default=math.inf)
-    return Rivals(best, worse, tuple(k for k in others if not worse[k]), needed)
+    gaps = [gap for gap in gaps_to_leader(scores) if gap.row != best and gap.seeds]
+    share, differ = 1 - (1 - level) / max(1, len(gaps)), no_difference(scores) <= 1 - level
+    if differ:
+        worse[[gap.row for gap in gaps]] = [student_tail(gap.below.ratio, gap.df) <= 1 - share for gap in gaps]
+    needed = min((seeds_needed(gap.below.ratio, gap.seeds, share) for gap in gaps), default=math.inf)
+    others = tuple(gap.row for gap in gaps if not worse[gap.row])
+    return Rivals(best, worse, others, needed if differ else math.inf)

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from results.statistics.curve import SeedFit
-from results.statistics.paired import Estimate, mean_estimate, student_quantile
-from results.statistics.racing import differences_to_leader, leader
+from results.statistics.paired import Estimate, student_quantile
+from results.statistics.racing import Gap, gaps_to_leader, leader
 
 MOST_SEEDS = 1000
 """A need of more seeds counts as infinite."""
@@ -86,6 +86,12 @@ def open_slopes(fit: SeedFit, low: float, high: float, ends: tuple[float, float]
     return Open(min(kept), max(kept), at_low, at_high, max(needed, default=0.0))
 
 
+def bends(fit: SeedFit, level: float) -> bool:
+    """Returns whether the curve bends down by a two-sided t test of its curvature."""
+    share = (1 + level) / 2
+    return not fit.curvature().negative().not_above_zero(_quantile(share, fit.effective_seeds))
+
+
 class _Tests(NamedTuple):
     """The two tests on [low, high], with their t quantiles."""
 
@@ -149,41 +155,39 @@ def open_rivals(
     number needs no correction. Values with fewer than two seeds stay open. `NOTHING` if none is open.
     """
     counts = (~np.isnan(scores)).sum(axis=1)
-    tried = np.flatnonzero(rows & (counts > 0))
-    gaps = [(float(x[k]), fit.below_curve(best, scores[k]), min(float(counts[k]), fit.effective_seeds)) for k in tried]
-    return _open_gaps(x[counts > 0], gaps, ends, level)
+    tried = [(int(k), min(float(counts[k]), fit.effective_seeds)) for k in np.flatnonzero(rows & (counts > 0))]
+    gaps = [Gap(k, fit.below_curve(best, scores[k]), n, n - 1) for k, n in tried]
+    return _open_gaps(np.where(counts > 0, x, math.nan), gaps, ends, level)
 
 
 def open_points(x: np.ndarray, scores: np.ndarray, ends: tuple[float, float], level: float) -> Open:
     """Returns, without a curve, the tried values that are not significantly below the best tried one.
 
-    One-sided t tests of paired differences with the error rate (1 − level)/(K − 1), so that the truly best of the tried
-    values is open with probability `level` whichever of them leads. Below two seeds everything is open.
+    One-sided t tests (`racing.gaps_to_leader`) with the error rate (1 − level)/(K − 1), so that the truly best of the
+    tried values is open with probability `level` whichever of them leads. Below two seeds everything is open.
     """
     first = leader(scores)
-    gaps = -differences_to_leader(scores)
-    scored = np.flatnonzero(~np.isnan(scores).all(axis=1))
     if first is None or (~np.isnan(scores[first])).sum() < 2:  # without a measure of noise no test is possible
         return Open(*ends, True, True, math.inf)
-    share = 1 - (1 - level) / max(1, len(scored) - 1)
-    estimates = [(float(x[k]), mean_estimate(gaps[k]), float((~np.isnan(gaps[k])).sum())) for k in scored]
-    return _open_gaps(x[scored], estimates, ends, share)
+    gaps = gaps_to_leader(scores)
+    share = 1 - (1 - level) / max(1, len(gaps) - 1)
+    return _open_gaps(np.where(np.isnan(scores).all(axis=1), math.nan, x), gaps, ends, share)
 
 
-def _open_gaps(
-    x: np.ndarray, gaps: Iterable[tuple[float, Estimate, float]], ends: tuple[float, float], share: float
-) -> Open:
+def _open_gaps(x: np.ndarray, gaps: Iterable[Gap], ends: tuple[float, float], share: float) -> Open:
     """Returns the hull of those values whose gap to the top is not significant; `NOTHING` if none is open.
 
-    x      the tried values: the outermost one, if open, opens everything up to the end of the interval
-    gaps   for each value to test: the value, how far it lies below the top, and from how many seeds that is known
+    x      [K] the tried values, NaN without a score: the outermost one, if open, opens everything up to the end of the
+           interval
+    gaps   those to test
     share  of Student's distribution, for the quantile of the test
     """
     hull = NOTHING
-    for at, gap, n in gaps:
-        if gap.not_above_zero(_quantile(share, n)):
-            at_low, at_high = bool(at <= x.min()), bool(at >= x.max())
-            needed = seeds_needed(gap.ratio, n, share) if at_low or at_high else 0.0
+    for gap in gaps:
+        if gap.below.not_above_zero(_quantile(share, gap.df + 1)):
+            at = float(x[gap.row])
+            at_low, at_high = bool(at <= np.nanmin(x)), bool(at >= np.nanmax(x))
+            needed = seeds_needed(gap.below.ratio, gap.seeds, share) if at_low or at_high else 0.0
             hull = hull.joined(Open(ends[0] if at_low else at, ends[1] if at_high else at, at_low, at_high, needed))
     return hull
 

@@ -1,11 +1,13 @@
 """The window of tried values, around the best, over which a quadratic curve fits the scores."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from results.statistics.anova import lack_of_fit
 from results.statistics.curve import FEWEST_POINTS, SeedFit, fit_by_seed
+from results.statistics.outliers import far_off, without
 from results.statistics.racing import adjusted_means
 
 MISFIT = 0.05
@@ -42,29 +44,35 @@ class LocalFit(NamedTuple):
     """The values of these rows."""
 
 
-def local_fit(x: np.ndarray, scores: np.ndarray, curve: np.ndarray) -> LocalFit | None:
-    """Returns the curve over the widest window that passes the lack-of-fit test; None where none does.
+def local_fits(x: np.ndarray, scores: np.ndarray, curve: np.ndarray, careful: bool) -> Iterator[LocalFit]:
+    """Yields the curve over the widest window that passes the lack-of-fit test, if any does.
+
+    careful: failed members do not hide a misfit; and after a curve over all values that passes at `MISFIT` but not at
+    `MISFIT_WINDOW` comes that over the widest window that does: the first one is in doubt, but not refuted.
 
     x [K], scores [K, R], curve bool [K]: the rows that it may use. All rows are tried first; then the rows farthest
     from the best one are left out in steps, a quarter of them each time, down to `FEWEST_POINTS` distinct x.
     """
     rows = np.flatnonzero(curve)
     if not len(rows):
-        return None
+        return
+    # A failed member is part of its value's mean, but as noise it would hide any misfit.
+    clean = without(scores, far_off(scores)) if careful else scores
     best = x[rows[int(np.nanargmax(adjusted_means(scores[rows])))]]
     # By distance, not by rank, so that the window stays centred on the best value on an uneven grid.
     nearest = rows[np.argsort(np.abs(x[rows] - best), kind="stable")]
     for count in _counts(len(rows)):
         part = np.sort(nearest[:count])
-        fit, whole = fit_by_seed(x[part], scores[part]), count == len(rows)
-        if fit is None:
+        fit, tested = (fit_by_seed(x[part], some[part]) for some in (scores, clean))
+        if fit is None or tested is None:
             continue
-        p = lack_of_fit(x[part], scores[part], fit)
+        p, whole = lack_of_fit(x[part], clean[part], tested), count == len(rows)
         # NaN: where the test has no degree of freedom left, nothing speaks against the curve.
         if not p < (MISFIT if whole else MISFIT_WINDOW):
             window = Window(float(x[part].min()), float(x[part].max()), count, whole, p)
-            return LocalFit(fit, np.isin(np.arange(len(x)), part), window)
-    return None
+            yield LocalFit(fit, np.isin(np.arange(len(x)), part), window)
+            if not (careful and p < MISFIT_WINDOW):
+                return
 
 
 def _counts(most: int) -> list[int]:
