@@ -27,36 +27,37 @@ class _Layout(NamedTuple):
     """[K, R] bool: the cells with a score; every column has one."""
     share: np.ndarray
     """[K, R] `there`, divided by the cells of each column."""
-    inverse: np.ndarray
-    """[K, K] pseudo-inverse of diag(n_k) − N diag(1/n_s) Nᵀ, N = `there`."""
-    rank: int
-    """Its rank."""
+    values: np.ndarray
+    """[n] eigenvalues of diag(n_k) − N diag(1/n_s) Nᵀ, N = `there`, other than 0."""
+    vectors: np.ndarray
+    """[K, n] their eigenvectors. The others are shifts of all means, which the seeds absorb."""
 
     def residuals(self, table: np.ndarray) -> np.ndarray:
         """Returns those of a table [K, R] whose columns have mean 0; 0 where there is no cell."""
-        means = self.inverse @ table.sum(axis=1)
+        means = self.vectors @ ((self.vectors.T @ table.sum(axis=1)) / self.values)
         # The mean of each seed follows from the means of the points: it is minus their average over the seed's cells.
         return np.where(self.there, table - means[:, None] + self.share.T @ means, 0.0)
 
     def leverages(self) -> np.ndarray:
         """Returns the diagonal of the hat matrix as [K, R]."""
-        across = self.inverse @ self.share
-        own = np.diag(self.inverse)[:, None] - 2 * across + (self.share * across).sum(axis=0)
+        inverse = (self.vectors / self.values) @ self.vectors.T
+        across = inverse @ self.share
+        own = np.diag(inverse)[:, None] - 2 * across + (self.share * across).sum(axis=0)
         return np.asarray(1 / self.there.sum(axis=0) + own)
 
 
 def _layout(there: np.ndarray) -> _Layout:
     share = there / there.sum(axis=0)
     values, vectors = np.linalg.eigh(np.diag(there.sum(axis=1)) - share @ there.T)
-    sound = values > RELATIVE_ZERO * values[-1]  # the others are shifts of all means, which the seeds absorb
-    return _Layout(there, share, (vectors[:, sound] / values[sound]) @ vectors[:, sound].T, int(sound.sum()))
+    sound = values > RELATIVE_ZERO * values[-1]
+    return _Layout(there, share, values[sound], vectors[:, sound])
 
 
 def _two_way(table: np.ndarray, there: np.ndarray) -> TwoWay:
     """Returns the fit to table [K, R], whose columns have mean 0; cells that are not in `there` are ignored."""
     layout = _layout(there)
-    left = layout.residuals(table)
-    return TwoWay(float((left**2).sum()), layout.rank, int(there.sum()) - there.shape[1] - layout.rank)
+    left, rank = layout.residuals(table), len(layout.values)
+    return TwoWay(float((left**2).sum()), rank, int(there.sum()) - there.shape[1] - rank)
 
 
 def residuals(scores: np.ndarray) -> TwoWay:
@@ -98,12 +99,12 @@ def left_out(scores: np.ndarray) -> Residuals:
     y = np.where(there, scores[rows][:, columns], 0.0)
     layout = _layout(there)
     left = layout.residuals(np.where(there, y - y.sum(axis=0) / there.sum(axis=0), 0.0))
-    free, df = 1 - layout.leverages(), int(there.sum()) - there.shape[1] - layout.rank - 1
+    free, df = 1 - layout.leverages(), int(there.sum()) - there.shape[1] - len(layout.values) - 1
     known, pure = there & (free > RELATIVE_ZERO) & (df > 0), float((left**2).sum())
     free = np.where(known, free, 1.0)
     by, others = left / free, np.maximum(pure - left**2 / free, 0.0) / max(df, 1)
     # Without noise every residual is a rounding error, and their ratios mean nothing.
-    noise = np.maximum(others, (RELATIVE_ZERO * np.abs(y).max()) ** 2)
+    noise = np.maximum(others, max((RELATIVE_ZERO * np.abs(y).max()) ** 2, np.finfo(np.float64).tiny))
     found = [nothing.copy(), nothing.copy()]
     for full, part in zip(found, (by, left / np.sqrt(noise * free)), strict=True):
         full[np.ix_(rows, columns)] = np.where(known, part, math.nan)

@@ -16,6 +16,10 @@ DRAWS = 4000
 """Resamples drawn where there are more seeds: the Monte Carlo error of a share is at most 0.8 %."""
 
 
+FEWEST_SEEDS = 10
+"""With fewer seeds nothing that rests on resamples is reported, see docs/coverage.md."""
+
+
 class Resamples(NamedTuple):
     """B resamples of n seeds and their probabilities."""
 

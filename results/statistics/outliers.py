@@ -11,8 +11,8 @@ LEVEL = 0.001
 """Error rate of the test of all cells of a table."""
 
 AT_LEAST = 8.0
-"""A cell that is called far off is that many standard deviations of the noise away: where noise has long tails or is not
-equal, many cells are significant."""
+"""A cell that is called far off is that many standard deviations of the noise away: where noise has long tails or is
+not equal, many cells are significant."""
 
 TOGETHER = 0.7
 """Cells are left out at once from this share of the largest t: a cell that is not a failure itself, but beside one,

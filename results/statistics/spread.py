@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from results.statistics.bootstrap import resamples
+from results.statistics.bootstrap import DRAWS, FEWEST_SEEDS, resamples
 from results.statistics.paired import (
     CONFIDENCE,
     RELATIVE_ZERO,
@@ -40,7 +40,7 @@ class Spread(NamedTuple):
     high: float
     """Its high end."""
     bootstrap_low: float
-    """Low end of the BCa bootstrap interval of the mean over the seeds; too short with few seeds (ten or less)."""
+    """Low end of the BCa bootstrap interval of the mean over the seeds; NaN below ten, where it is too short."""
     bootstrap_high: float
     """Its high end."""
 
@@ -67,9 +67,9 @@ class Against(NamedTuple):
 def spread(values: Sequence[float]) -> Spread:
     """Returns mean, standard deviations and intervals at `CONFIDENCE` over the seeds; NaN values are left out.
 
-    t interval: mean ± t(n−1)·s/√n. Bootstrap: bias-corrected and accelerated (Efron 1987) with 9,999 resamples of a
-    fixed generator. One value has no spread: std and intervals are NaN. Equal values have the spread 0, and every
-    interval is that value, which says nothing about seeds that were not tried.
+    t interval: mean ± t(n−1)·s/√n. Bootstrap, from `FEWEST_SEEDS` on: bias-corrected and accelerated (Efron 1987) with
+    9,999 resamples of a fixed generator. One value has no spread: std and intervals are NaN. Equal values have the
+    spread 0, and every interval is that value, which says nothing about seeds that were not tried.
 
     >>> one = spread([1.0, 2.0, 3.0])
     >>> one.n, one.mean, one.std, round(one.low, 3), round(one.high, 3)
@@ -88,13 +88,19 @@ def spread(values: Sequence[float]) -> Spread:
     # Divided by the largest one, because squares and cubes of tiny values underflow.
     unit = float(np.abs(kept).max())
     std, population = (unit * float((kept / unit).std(ddof=ddof)) for ddof in (1, 0))
+    half = student_quantile((1 + CONFIDENCE) / 2, n - 1) * std / math.sqrt(n)
+    return Spread(n, mean, std, population, mean - half, mean + half, *_bca(kept, mean, std))
+
+
+def _bca(values: np.ndarray, mean: float, std: float) -> tuple[float, float]:
+    if len(values) < FEWEST_SEEDS:
+        return math.nan, math.nan
     from scipy.stats import bootstrap
 
-    # Of the standardised values, for the same reason: the interval moves and stretches with them.
-    drawn = bootstrap(((kept - mean) / std,), np.mean, confidence_level=CONFIDENCE, rng=np.random.default_rng(SEED))
-    below, above = (mean + std * float(edge) for edge in drawn.confidence_interval)
-    half = student_quantile((1 + CONFIDENCE) / 2, n - 1) * std / math.sqrt(n)
-    return Spread(n, mean, std, population, mean - half, mean + half, below, above)
+    # Of the standardised values, because squares and cubes of tiny ones underflow: it moves and stretches with them.
+    drawn = bootstrap(((values - mean) / std,), np.mean, confidence_level=CONFIDENCE, rng=np.random.default_rng(SEED))
+    low, high = (mean + std * float(edge) for edge in drawn.confidence_interval)
+    return low, high
 
 
 def against(scores: np.ndarray, baseline: Sequence[float]) -> tuple[Against, ...]:
@@ -121,9 +127,9 @@ def probability_best(scores: np.ndarray) -> np.ndarray:
     means are compared as in `racing.adjusted_means`: by differences to the leader on common seeds. In a resample
     without any of those, a point cannot win. A point without a seed in common with the leader gets 0.
 
-    This is the share of resamples, not the probability that the point is truly the best. With few seeds (below about
-    ten) it is too high for the winner, a point that won by luck takes the share of its neighbours, and with one seed it
-    is 1 for whichever point happened to be first.
+    This is the share of resamples, not the probability that the point is truly the best: below `FEWEST_SEEDS` it is
+    much too high for the winner, so verdicts and reports do not use it there. With one seed it is 1 for whichever point
+    happened to be first.
 
     >>> probability_best(np.array([[1.0, 4.0], [2.0, 2.0], [0.0, 0.0]])).tolist()
     [0.75, 0.25, 0.0]
@@ -144,6 +150,18 @@ def probability_best(scores: np.ndarray) -> np.ndarray:
     shares = first[voted] / first[voted].sum(axis=1, keepdims=True)
     total = weights[voted].sum()
     return weights[voted] @ shares / total if total > 0 else np.zeros(len(gaps))
+
+
+def share_of_luck(points: int) -> float:
+    """Returns the share of resamples that the best of equal points has by `probability_best`, with many seeds.
+
+    The means of a resample deviate from those of the seeds as these do from the truth: `DRAWS` of a fixed generator.
+
+    >>> share_of_luck(1), round(share_of_luck(11), 1)
+    (1.0, 0.4)
+    """
+    first, again = np.random.default_rng([SEED, points]).standard_normal((2, DRAWS, points))
+    return float((first.argmax(axis=1) == (first + again).argmax(axis=1)).mean())
 
 
 def _against(row: np.ndarray, p: float, p_holm: float, compared: int) -> Against:

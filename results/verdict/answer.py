@@ -19,6 +19,7 @@ from results.points import Point, by_point, is_number, point_label, point_of, po
 from results.search import SearchResults
 from results.search_tables import baseline_pair
 from results.statistics.paired import ALPHA, Paired, sign_flip_name, sign_flip_p, smallest_sign_flip_p
+from results.statistics.spread import share_of_luck
 from results.verdict import wording
 from results.verdict.assessment import trust
 from results.verdict.peak import is_inert
@@ -37,7 +38,7 @@ def answer(results: SearchResults, judged: bool = True) -> str:
     """
     verdict = trust(results).verdict
     first = (_choice(results), _not_by_curve(results), verdict.text * judged, verdict.advice * judged)
-    last = (_share(results), _at_the_end(results), _diverged(results))
+    last = (_share(results), _outside(results), _at_the_end(results), _diverged(results), _far_off(results))
     parts = (_joined(first), _against_baseline(results), _evaluation(results), _joined(last))
     return "\n\n".join(filter(None, parts))
 
@@ -184,13 +185,13 @@ def _flattered(results: SearchResults) -> str:
 
 
 def _share(results: SearchResults) -> str:
-    """Returns how often the chosen point is the best of the tried ones in resamples of the seeds."""
-    seeds, probability = trust(results).seeds, trust(results).probability
-    if seeds < 2 or math.isnan(probability) or len(results.points) < 2 or results.by_curve:
+    """Returns how often the chosen point is the best tried one in resamples of the seeds; "" with few seeds."""
+    seeds, probability, points = trust(results).seeds, trust(results).probability, len(results.points)
+    if math.isnan(probability) or points < 2 or results.by_curve:
         return ""
     drawn = f"{100 * probability:.0f} % of the bootstrap resamples of the {seeds} seeds"
-    text = f"The chosen {wording.subject(results)} is the best of the tried ones in {drawn}."
-    return f"{text} {_outside(results)}".strip()
+    luck = f"the best of {points} equal ones would be in about {100 * share_of_luck(points):.0f} %"
+    return f"The chosen {wording.subject(results)} is the best of the tried ones in {drawn}; {luck}."
 
 
 def _outside(results: SearchResults) -> str:
@@ -201,8 +202,8 @@ def _outside(results: SearchResults) -> str:
     ends, best = peak.text, estimate_text(peak.best, peak.ends)
     luck = "" if wording.higher(results) else ", as can happen to the highest of noisy means"
     return (
-        f"It lies outside the interval {ends} that the fitted curve leaves open{luck}; "
-        f"the curve itself is highest at {best}."
+        f"The chosen {wording.subject(results)} lies outside the interval {ends} that the fitted curve leaves open"
+        f"{luck}; the curve itself is highest at {best}."
     )
 
 
@@ -230,6 +231,20 @@ def _diverged(results: SearchResults) -> str:
     listed = _listed(results, sorted(points, key=lambda s: [(not is_number(v), v) for v in s]))
     of = f"{len(broken)} of {count_text(len(members), 'member')}"
     return f"{of} diverged ({listed}); they are counted but not averaged."
+
+
+def _far_off(results: SearchResults) -> str:
+    far = sorted(trust(results).far_off, key=lambda one: -abs(one.by))
+    if not far:
+        return ""
+    listed = "; ".join(
+        f"{point_text(results.parameters, one.point)}, seed {one.seed}: {signed_text(one.by, DIGITS)} percentage points"
+        for one in far[:MOST_LISTED]
+    )
+    more = f"; and {len(far) - MOST_LISTED} more" if len(far) > MOST_LISTED else ""
+    what = f"its {wording.subject(results)} and its seed suggest"
+    lie = "lies" if len(far) == 1 else "lie"
+    return f"{count_text(len(far), 'member')} {lie} far off what {what} ({listed}{more}): see whether training failed."
 
 
 def _listed(results: SearchResults, points: list[tuple[Any, ...]]) -> str:

@@ -9,6 +9,8 @@ import numpy as np
 from results.inert import INERT
 from results.points import Point
 from results.search import Evaluated, Race, SearchResults
+from results.statistics.bootstrap import FEWEST_SEEDS
+from results.statistics.outliers import far_off
 from results.statistics.racing import adjusted_means
 from results.statistics.spread import Against, Spread, against, probability_best, spread
 from results.verdict.curve import Verdict
@@ -32,7 +34,18 @@ class TrustedPoint(NamedTuple):
     against: Against | None
     """Difference to the baseline; None for the baseline itself, or without one in the search."""
     probability: float
-    """Share of resamples of the seeds in which it is the best, see `spread.probability_best`."""
+    """Share of resamples of the seeds in which it is the best, see `spread.probability_best`; NaN below ten seeds."""
+
+
+class FarMember(NamedTuple):
+    """A member that lies far off what its point and its seed suggest, see `outliers.far_off`."""
+
+    point: Point
+    """Its point."""
+    seed: int
+    """Its seed."""
+    by: float
+    """Its A_T minus what they suggest, in percentage points."""
 
 
 class Assessment(NamedTuple):
@@ -54,6 +67,8 @@ class Assessment(NamedTuple):
     """Its interval is in values of the parameter."""
     rivals: tuple[Point, ...]
     """Points that cannot be told apart from the best, if they lie on no curve."""
+    far_off: tuple[FarMember, ...]
+    """Members that lie far off, as a failed run does that still has a score."""
     race: Race | None
     """As in `SearchResults`."""
     disjointness: str
@@ -63,7 +78,10 @@ class Assessment(NamedTuple):
 
     @property
     def probability(self) -> float:
-        """Share of resamples in which the chosen point is the best of the tried ones; NaN where it was not tried."""
+        """Share of resamples in which the chosen point is the best of the tried ones.
+
+        NaN where it was not tried, and below ten seeds.
+        """
         return next((one.probability for one in self.points if one.point == self.chosen), math.nan)
 
     @property
@@ -105,6 +123,7 @@ def trust(results: SearchResults) -> Assessment:
         peak=best,
         verdict=verdict,
         rivals=rivals,
+        far_off=_far_off(results),
         race=results.race,
         disjointness=results.disjointness,
         looks=results.looks,
@@ -114,8 +133,8 @@ def trust(results: SearchResults) -> Assessment:
 def trust_as_json(trust: Assessment) -> dict[str, Any]:
     """Returns an assessment as JSON: NaN and infinity are null, A_T is in percent.
 
-    kind, interval, text, advice, rivals (the verdict); seeds, probability_best, smallest_p, smallest_p_holm; curve
-    (null without one); tests: one for each point; race, seal, looks.
+    kind, interval, text, advice, rivals (the verdict); far_off; seeds, probability_best, smallest_p, smallest_p_holm;
+    curve (null without one); tests: one for each point; race, seal, looks.
     """
     verdict = trust.verdict
     return {
@@ -124,6 +143,7 @@ def trust_as_json(trust: Assessment) -> dict[str, Any]:
         "text": verdict.text,
         "advice": verdict.advice,
         "rivals": [list(point) for point in trust.rivals],
+        "far_off": [{**one._asdict(), "point": list(one.point)} for one in trust.far_off],
         "seeds": trust.seeds,
         "probability_best": _number(trust.probability),
         "smallest_p": _number(trust.smallest_p),
@@ -146,12 +166,18 @@ def trust_rows(trust: Assessment) -> list[dict[str, Any]]:
     return [_row(trust, one) for one in trust.points]
 
 
+def _far_off(results: SearchResults) -> tuple[FarMember, ...]:
+    seeds = sorted({r.seed for r in results.search})
+    return tuple(FarMember(results.points[one.row], seeds[one.column], one.by) for one in far_off(table(results)))
+
+
 def _points(results: SearchResults, inert: bool) -> tuple[TrustedPoint, ...]:
     """Returns the statistics of all points; of an inert search without tests and probabilities, which mean nothing."""
     scores, whole = table(results), complete(results)
+    resampled = not inert and scores.shape[1] >= FEWEST_SEEDS
     pairs = {} if inert else _against(results, scores)
     adjusted = adjusted_means(whole)
-    probable = np.full(len(whole), math.nan) if inert else probability_best(whole)
+    probable = probability_best(whole) if resampled else np.full(len(whole), math.nan)
     dropped = () if results.race is None else results.race.dropped
     return tuple(
         TrustedPoint(s, lost(results, s), spread(row.tolist()), float(a), s in dropped, pairs.get(s), float(p))

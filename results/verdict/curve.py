@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from results.inert import INERT, inert
-from results.labels import about_text, count_text, epsilon_text, estimate_text, outwards
+from results.labels import about_text, count_text, epsilon_text, estimate_text
 from results.statistics.anova import no_difference
 from results.statistics.confidence_set import Maximum
 from results.statistics.curve import FEWEST_POINTS
@@ -60,6 +60,7 @@ def verdict(
     label: str = "ε",
     natural: tuple[str, str] = ("", ""),
     members: int | None = None,
+    where: str = "",
 ) -> Verdict:
     """Returns the verdict on scores [K, R], rows in ascending order of the values, from what `best_interval` returned.
 
@@ -69,6 +70,8 @@ def verdict(
     natural  names of the limits that cannot be crossed, such as ("A-GEM", "ε = 1"); "" where the interval could be
              wider
     members  number of trained members; if left out, those with a score and those that diverged
+    where    what the scores are from, such as " on the cross-validation stream of 3 tasks": the best value is that of
+             this stream, and another stream may have another
 
     "resolved" needs both ends closed. An end is closed if the slope there points inwards significantly, or by the
     comparison with the other end (`slope_tests.open_slopes`). The ends cannot close each other, because each would have
@@ -81,42 +84,40 @@ def verdict(
         return Verdict(INERT, maximum.low, maximum.high, *nothing)
     if reason := diverging(scores, lost, FEWEST_POINTS, "value", members):
         return Verdict("diverging", maximum.low, maximum.high, reason, stable(label))
-    seeds = count_text(maximum.seeds, "seed")
+    seeds, subject = count_text(maximum.seeds, "seed"), f"{label}{where}"
     if maximum.seeds < 2:
-        text = f"{seeds.capitalize()} gave scores, so there is no estimate of the noise: the best {label} is unknown."
+        text = f"{seeds.capitalize()} gave scores, so there is no estimate of the noise: the best {subject} is unknown."
         return Verdict("flat", maximum.low, maximum.high, text, more_seeds("value"))
     if maximum.at_low and maximum.at_high:
-        return _flat(maximum, scores, label, seeds)
+        return _flat(maximum, scores, f"{seeds} cannot determine the best {subject}: ")
+    lies = f"The best {subject} lies in {_span(maximum)} with {100 * CONFIDENCE:.0f} % confidence ({seeds})"
     if maximum.at_low or maximum.at_high:
-        return _edge(maximum, label, natural, seeds)
+        return _edge(maximum, label, natural, lies)
     best = estimate_text(maximum.best, (maximum.low, maximum.high))
-    text = f"{_lies(maximum, label, seeds)}; best estimate {best}."
-    return Verdict("resolved", maximum.low, maximum.high, text, f"Take {label} = {best}.")
+    return Verdict("resolved", maximum.low, maximum.high, f"{lies}; best estimate {best}.", f"Take {label} = {best}.")
 
 
-def _flat(maximum: Maximum, scores: np.ndarray, label: str, seeds: str) -> Verdict:
-    """Returns the verdict with both ends open; it recommends any value only if the values do not differ."""
+def _flat(maximum: Maximum, scores: np.ndarray, text: str) -> Verdict:
+    """Returns the verdict with both ends open; text: its beginning."""
     closed, span = maximum.worse_ends, _span(maximum)
     usual = scores[~np.isnan(scores).all(axis=1)][closed[0] : -1 if closed[1] else None]
-    text, ends = f"{seeds} cannot determine the best {label}: ", "" if any(closed) else ", both ends included"
+    ends, differ = "" if any(closed) else ", both ends included", no_difference(usual)
     # The middle half: next to the ends, values are naturally hard to distinguish from them.
     quarter = len(usual) // 4
     inner = rivals(usual, CONFIDENCE).worse[quarter : len(usual) - quarter]
+    # That no difference is found does not make values equal, so nothing but the best tried one is ever advised.
+    advice = "Take the best tried value."
     if len(inner) and inner.all():  # a single value among many may be worse for other reasons
         text += f"it may lie near either end of {span}, while the values between are significantly worse."
         advice = "Take the better end, or search near each end separately."
-    elif no_difference(usual) <= 1 - CONFIDENCE:
+    elif differ <= ALPHA:
         text += f"it may lie anywhere in {span}{ends}, although the values differ significantly."
-        advice = "Take the best tried value."
     else:
-        text += f"it may lie anywhere in {span}{ends}."
-        advice = f"On this evidence any {_which(label, maximum)} is as good as another."
+        tested = (
+            "" if math.isnan(differ) else f"; a test of all tried values at once finds no difference (p = {differ:.2g})"
+        )
+        text += f"it may lie anywhere in {span}{ends}{tested}."
     return Verdict("flat", maximum.low, maximum.high, text, seeds_advice(maximum.seeds_needed, advice))
-
-
-def _lies(maximum: Maximum, label: str, seeds: str) -> str:
-    """Returns where the best is, as the beginning of a sentence."""
-    return f"The best {label} lies in {_span(maximum)} with {100 * CONFIDENCE:.0f} % confidence ({seeds})"
 
 
 def _span(maximum: Maximum) -> str:
@@ -124,19 +125,14 @@ def _span(maximum: Maximum) -> str:
     return about_text((maximum.low, maximum.high), maximum.worse_ends)
 
 
-def _which(label: str, maximum: Maximum) -> str:
-    """Returns the values that are not significantly worse: "tried value", "ε > 0 among the tried"."""
-    ends = zip("><", outwards(maximum.low, maximum.high), maximum.worse_ends, strict=True)
-    limits = [f"{sign} {end}" for sign, end, shut in ends if shut]
-    return f"{label} {' and '.join(limits)} among the tried" if limits else "tried value"
+def _edge(maximum: Maximum, label: str, natural: tuple[str, str], lies: str) -> Verdict:
+    """Returns the verdict with one open end; the advice depends on whether that end can be crossed.
 
-
-def _edge(maximum: Maximum, label: str, natural: tuple[str, str], seeds: str) -> Verdict:
-    """Returns the verdict with one open end; the advice depends on whether that end can be crossed."""
+    lies: where the best is, as the beginning of a sentence
+    """
     side, value, name = ("low", maximum.low, natural[0]) if maximum.at_low else ("high", maximum.high, natural[1])
     end = epsilon_text(value)
-    text = f"{_lies(maximum, label, seeds)}: "
-    text += f"at the {side} end or too close to be distinguished from it."
+    text = f"{lies}: at the {side} end or too close to be distinguished from it."
     # The end is open only as a limit: its own value follows another formula, and was measured to be worse.
     if maximum.worse_ends[side == "high"]:
         advice = f"{name or f'{label} = {end}'} itself is significantly worse: try values closer to {end}."
@@ -178,8 +174,8 @@ def seeds_advice(needed: float, otherwise: str) -> str:
     """Returns the advice `otherwise`, with the number of seeds that would decide, if any would."""
     if math.isinf(needed) or not needed:
         return otherwise
-    # An estimate from few seeds: a large one is not worth a figure.
-    number = f"about {needed:.0f}" if needed <= MANY_SEEDS else f"more than {MANY_SEEDS}"
+    # A difference that was just significant is smaller in truth on average, so the number is a lower bound.
+    number = f"at least {needed:.0f}" if needed <= MANY_SEEDS else f"more than {MANY_SEEDS}"
     advice = f"{otherwise} It would take {number} seeds to decide, if the differences measured here are the true ones"
     # Fewer may close an end of the interval; the test against the baseline has its own least number.
     return f"{advice}; {FOR_A_TEST}." if needed < LEAST_FOR_A_TEST else f"{advice}."

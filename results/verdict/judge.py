@@ -54,7 +54,15 @@ def _on_the_curve(results: SearchResults, peak: Peak, scores: np.ndarray) -> Ver
     """Returns the verdict by the curve, with advice that names tried values."""
     told = peak.maximum._replace(low=peak.low, high=peak.high, best=peak.best)  # values, where the axis is a logarithm
     label, names = wording.subject(results), _natural(results)
-    judged = verdict(told, scores, _diverged(results), label=label, natural=names, members=_members(results))
+    judged = verdict(
+        told,
+        scores,
+        _diverged(results),
+        label=label,
+        natural=names,
+        members=_members(results),
+        where=f" on {wording.stream(results)}",
+    )
     within, advice = peak.low <= float(results.chosen[0]) <= peak.high, judged.advice
     if judged.kind == "resolved":
         # The advice of `verdict` names the top of the curve, a value that nobody trained.

@@ -59,13 +59,12 @@ def _judged(
     if len(known.rivals) == others:
         # The scores at hand have not decided, so it takes one seed more at least.
         needed = max(known.seeds_needed, seeds + 1)
-        return "flat", text, seeds_advice(needed, f"Take the cheapest {label} or the usual one.")
+        return "flat", text, seeds_advice(needed, f"Take the best tried {label}.")
     # A rival, too: it may be the true best, and then something beyond its bound may be better still.
     near = [bounds[k] for k in (known.best, *known.rivals) if k is not None and bounds and bounds[k]]
     if near:
         return "edge", text, f"The best {label} is, or may be, at a bound ({near[0]}): widen that range."
-    equals = f", or the cheapest of the {label}s that cannot be told apart from it" if known.rivals else ""
-    return "resolved", text, f"Take the best {label}{equals}."
+    return "resolved", text, f"Take the best {label}."
 
 
 def _told(known: Rivals, others: int, label: str) -> str:

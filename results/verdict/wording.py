@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from results.labels import count_text
+from results.labels import STREAM_LABELS, count_text
 from results.points import Point, parameter_label, point_text
 from results.search import SearchResults, SearchRound
 from results.statistics.paired import RELATIVE_ZERO
@@ -38,6 +38,12 @@ def others(results: SearchResults) -> str:
     if results.of_epsilon:
         return "tried ε"
     return "tried values" if len(results.parameters) == 1 else "tried points"
+
+
+def stream(results: SearchResults) -> str:
+    """Returns what the scores of the search are from: "the cross-validation stream of 3 tasks"."""
+    of = f" of {count_text(results.search[0].tasks, 'task')}" if results.search else ""
+    return f"the {STREAM_LABELS[results.score_on]}{of}"
 
 
 def round_noun(one: SearchRound) -> str:

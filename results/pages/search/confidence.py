@@ -10,8 +10,11 @@ from results.metrics import METRICS
 from results.pages.cells import paired_text
 from results.points import parameter_label, point_text, value_text
 from results.search import Evaluated, Race, SearchResults
+from results.statistics.bootstrap import FEWEST_SEEDS
 from results.statistics.paired import sign_flip_name
-from results.statistics.spread import Against
+from results.statistics.spread import Against, share_of_luck
+from results.statistics.window import MISFIT_WINDOW
+from results.verdict import wording
 from results.verdict.assessment import Assessment, TrustedPoint, trust
 from results.verdict.peak import Peak
 
@@ -65,10 +68,10 @@ def _facts(results: SearchResults, trusted: Assessment) -> Iterator[tuple[str, s
     """Yields (label, text) of what the verdict rests on."""
     if trusted.peak is not None:
         yield from _of_the_curve(results, trusted.peak)
-    # Every resample of one seed is that seed, so the share would be 0 or 100 % and mean nothing.
-    if not math.isnan(trusted.probability) and trusted.seeds > 1:
+    if not math.isnan(trusted.probability):
         share = f"{100 * trusted.probability:.0f} % of resamples of the {trusted.seeds} seeds"
-        yield "The choice is the best tried in", f"{share} (an overestimate with few seeds)"
+        luck = f"{100 * share_of_luck(len(trusted.points)):.0f} %"
+        yield "The choice is the best tried in", f"{share} (about {luck} for the best of equal ones)"
     # With few seeds even the clearest difference has a large p: without this line that reads as "no difference".
     if trusted.comparisons:
         holm = f", {trusted.smallest_p_holm:.3g} after Holm's correction for {trusted.comparisons}"
@@ -105,16 +108,19 @@ def _look_text(look: Evaluated, *more: str) -> str:
 def _of_the_curve(results: SearchResults, peak: Peak) -> Iterator[tuple[str, str]]:
     """Yields (label, text) of the fitted curve and where its top may lie."""
     label, window = parameter_label(results.parameters[0]), peak.maximum.window
-    yield "The best may lie in", f"{label} in {peak.text} (95 % confidence, seeds as units)"
+    of = f"95 % confidence, seeds as units; for {wording.stream(results)}, not for other tasks"
+    yield "The best may lie in", f"{label} in {peak.text} ({of})"
     if peak.curve is None or peak.window is None or window is None:
         yield "Fitted curve", "none"
         return
     low, high = (peak.value(end) for end in (peak.maximum.bootstrap_low, peak.maximum.bootstrap_high))
-    if math.isfinite(low) and math.isfinite(high):
-        yield "Bootstrap over the seeds", f"{label} in {about_text((low, high))} (too short with few seeds)"
+    if peak.maximum.seeds >= FEWEST_SEEDS and math.isfinite(low) and math.isfinite(high):
+        yield "Bootstrap over the seeds", f"{label} in {about_text((low, high))} (too short, more so with fewer seeds)"
     of = "all" if window.whole else f"{window.points}"
     p = window.lack_of_fit_p
     fit = "lack of fit cannot be tested" if math.isnan(p) else f"lack of fit p = {p:.2g}"
+    if window.whole and p < MISFIT_WINDOW:
+        fit += ", which is a doubt, so the interval is joined with that of a smaller window, if any fits"
     # A-GEM's formula at 0 is not that of small ε, so its value says nothing about the curve.
     apart = ", without ε = 0" if results.zero_is_agem else ""
     yield "Fitted curve", f"quadratic fitted to {of} values in {interval_text(peak.window)}{apart}; {fit}"
@@ -130,10 +136,15 @@ def _header(trusted: Assessment) -> list[tuple[str, str]]:
         ("sd", "sample"),
         ("sd", "population"),
         ("95 % interval", "Student's t"),
-        ("95 % interval", "bootstrap"),
+        *([("95 % interval", "bootstrap")] if _resampled(trusted) else []),
         *([("difference", "± s.e."), ("p", ""), ("p", "Holm")] if trusted.comparisons else []),
-        ("best in", "% of resamples"),
+        *([("best in", "% of resamples")] if _resampled(trusted) else []),
     ]
+
+
+def _resampled(trusted: Assessment) -> bool:
+    """Returns whether there are enough seeds for anything that rests on resamples."""
+    return trusted.seeds >= FEWEST_SEEDS
 
 
 def _row(trusted: Assessment, one: TrustedPoint) -> tuple[str, list[str]]:
@@ -148,9 +159,9 @@ def _row(trusted: Assessment, one: TrustedPoint) -> tuple[str, list[str]]:
         number_text(spread.std, DIGITS),
         number_text(spread.population_std, DIGITS),
         _between(spread.low, spread.high),
-        _between(spread.bootstrap_low, spread.bootstrap_high),
+        *([_between(spread.bootstrap_low, spread.bootstrap_high)] if _resampled(trusted) else []),
         *(_against(one.against) if trusted.comparisons else ()),
-        number_text(100 * one.probability, 0) if trusted.seeds > 1 else MISSING,
+        *([number_text(100 * one.probability, 0)] if _resampled(trusted) else []),
     ]
     return "chosen" if one.point == trusted.chosen else "", cells
 
@@ -173,11 +184,12 @@ def _remark(trusted: Assessment) -> str:
     """Returns what a reader of the table has to know."""
     text = (
         f"A_T on the stream of the search, over {count_text(trusted.seeds, 'seed')}. Sample sd (n − 1) estimates the "
-        "spread of seeds not yet tried, population sd (n) is what the paper prints. Bootstrap intervals are BCa, and "
-        "too short with few seeds; the share of resamples is then an overestimate for the best value."
+        "spread of seeds not yet tried, population sd (n) is what the paper prints."
     )
     if trusted.race is not None and trusted.race.dropped:
         text += " The race dropped values whose first seeds were low: their means are biased downwards."
+    if _resampled(trusted):
+        text += " Bootstrap intervals are BCa; the share of resamples is an overestimate for the best value."
     if not trusted.comparisons or trusted.baseline is None:
         return text
     name = point_text(trusted.parameters, trusted.baseline)
