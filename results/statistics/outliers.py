@@ -1,5 +1,6 @@
 """Members that lie far off what their value and their seed suggest: failed runs that still gave a number."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -12,14 +13,16 @@ LEVEL = 0.001
 
 AT_LEAST = 8.0
 """A cell that is called far off is that many standard deviations of the noise away: where noise has long tails or is
-not equal, many cells are significant."""
-
-TOGETHER = 0.7
-"""Cells are left out at once from this share of the largest t: a cell that is not a failure itself, but beside one,
-deviates by half of it at most."""
+not equal, many cells are significant. At half of it a cell is left out while others are judged."""
 
 MOST_FAR_OFF = 0.1
-"""With more than this share of its cells significant, a table has noise of another kind, and no exceptions."""
+"""With more than this share of its cells left out, a table has noise of another kind, and no exceptions."""
+
+TRIMMED = 0.623
+"""Variance of a standard normal variable within its central 1 − `MOST_FAR_OFF`."""
+
+SWEEPS = 5
+"""Of the median polish; more change nothing that matters."""
 
 FEWEST = 3
 """Fewest points and seeds: of two cells that differ, nobody knows which one is off."""
@@ -39,25 +42,49 @@ class FarOff(NamedTuple):
 def far_off(scores: np.ndarray) -> tuple[FarOff, ...]:
     """Returns the cells of scores [K, R] that are outliers of score = point + seed + noise, in the order of the table.
 
-    Studentised residuals are tested with Bonferroni's correction for all cells; the largest are left out, until none is
-    significant. Of what was left out, only cells at least `AT_LEAST` standard deviations of the remaining noise away
-    are far off.
+    Medians (Tukey's median polish), which a few failures do not move, say which cells may be outliers. Each of these is
+    then compared with the fit to all cells that are none: it is far off if its studentised residual is significant with
+    Bonferroni's correction for all cells, and the cell at least `AT_LEAST` standard deviations of the noise away.
     """
-    left = np.array(scores, dtype=np.float64)
-    cells = int((~np.isnan(left)).sum())
-    if not cells or min((~np.isnan(left)).sum(axis=axis).max() for axis in (0, 1)) < FEWEST:
+    there = ~np.isnan(scores)
+    cells = int(there.sum())
+    if not cells or min(there.sum(axis=axis).max() for axis in (0, 1)) < FEWEST:
         return ()
-    away = dict[tuple[int, int], float]()
-    while len(away) <= MOST_FAR_OFF * cells:
-        others = left_out(left)
-        sizes = np.nan_to_num(np.abs(others.t))
-        largest = float(sizes.max())
-        if 2 * cells * student_tail(largest, others.df) > LEVEL:
-            return tuple(FarOff(*at, by) for at, by in sorted(away.items()) if abs(by) >= AT_LEAST * others.noise)
-        for row, column in np.argwhere(sizes >= TOGETHER * largest).tolist():
-            away[row, column] = float(others.by[row, column])
-            left[row, column] = np.nan
-    return ()
+    polished = _polished(scores, there)
+    suspects = np.argwhere(polished >= AT_LEAST / 2 * _scale(polished[there], there)).tolist()
+    if not suspects or len(suspects) > MOST_FAR_OFF * cells:
+        return ()
+    sound = np.array(scores, dtype=np.float64)
+    sound[tuple(np.transpose(suspects))] = np.nan
+    noise, found = left_out(sound).noise, []
+    for row, column in suspects:
+        sound[row, column] = scores[row, column]
+        others = left_out(sound)
+        sound[row, column] = np.nan
+        by, t = float(others.by[row, column]), abs(float(others.t[row, column]))
+        if abs(by) >= AT_LEAST * noise and 2 * cells * student_tail(t, others.df) <= LEVEL:
+            found.append(FarOff(row, column, by))
+    return tuple(found)
+
+
+def _polished(scores: np.ndarray, there: np.ndarray) -> np.ndarray:
+    """Returns the sizes [K, R] of the residuals of a median polish; 0 where there is no score."""
+    rows, columns = there.any(axis=1), there.any(axis=0)
+    left = scores[np.ix_(rows, columns)]
+    for _ in range(SWEEPS):
+        left = left - np.nanmedian(left, axis=0)
+        left = left - np.nanmedian(left, axis=1)[:, None]
+    sizes = np.zeros(scores.shape)
+    sizes[np.ix_(rows, columns)] = np.nan_to_num(np.abs(left))
+    return sizes
+
+
+def _scale(sizes: np.ndarray, there: np.ndarray) -> float:
+    """Returns the standard deviation of the noise, from the sizes [n] of residuals without the largest."""
+    kept = np.sort(sizes)[: math.ceil((1 - MOST_FAR_OFF) * len(sizes))]
+    # What the points and the seeds take up; at least one is left, as there are three of both.
+    free = (len(sizes) - there.any(axis=1).sum() - there.any(axis=0).sum() + 1) / len(sizes)
+    return math.sqrt(float((kept**2).mean()) / TRIMMED / max(free, 1 / len(sizes)))
 
 
 def without(scores: np.ndarray, cells: tuple[FarOff, ...]) -> np.ndarray:

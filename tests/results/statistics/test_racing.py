@@ -3,7 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from results.statistics.racing import adjusted_means, separated
+from results.statistics.anova import residuals
+from results.statistics.racing import adjusted_means, gaps_to_leader, separated
 
 NAN = np.nan
 
@@ -39,6 +40,19 @@ def test_a_table_that_has_shrunk_is_judged_by_those_who_began() -> None:
     assert separated(whole, looks=1)[:2].tolist() == separated(scores, looks=1, starters=20).tolist()
     with pytest.raises(ValueError, match="starters must be >= the 2 points of the table, got 1"):
         separated(scores, looks=1, starters=1)
+
+
+def test_a_row_that_a_race_left_is_compared_with_the_noise_of_all() -> None:
+    scores = np.array([[84.8, 84.1, 85.3, 85.0], [79.8, 79.0, NAN, NAN], [78.7, 78.3, NAN, NAN]])
+    leader, one, other = gaps_to_leader(scores)
+    assert leader.below == (0, 0) and leader.df == 3
+    # The seeds that only the leader has say nothing about the noise.
+    noise = residuals(scores[:, :2])
+    assert one.df == other.df == noise.spare == 2 and one.seeds == 2
+    assert one.below == pytest.approx((5.05, (noise.pure / 2) ** 0.5))
+    assert other.below == pytest.approx((5.95, 0.15)), "its own error is the larger one"
+    whole = gaps_to_leader(scores[:, :2])
+    assert [gap.df for gap in whole] == [1, 1, 1], "no row has fewer seeds than the leader"
 
 
 def test_separated_without_replication_or_noise() -> None:

@@ -10,16 +10,16 @@ from statsmodels.stats.multitest import multipletests
 
 from results.statistics.bootstrap import DRAWS, resamples, weighted_quantile
 from results.statistics.paired import holm, sign_flip_p
-from results.statistics.spread import against, probability_best, spread
+from results.statistics.spread import against, probability_best, share_of_luck, spread
 
 NAN = math.nan
 
 
 def test_spread_against_scipy() -> None:
-    values = np.random.default_rng(1).normal(0.9, 0.01, 8)
+    values = np.random.default_rng(1).normal(0.9, 0.01, 12)
     found = spread([*values, NAN])
-    assert found[:4] == pytest.approx((8, values.mean(), values.std(ddof=1), values.std()))
-    assert (found.low, found.high) == pytest.approx(t.interval(0.95, 7, values.mean(), values.std(ddof=1) / 8**0.5))
+    assert found[:4] == pytest.approx((12, values.mean(), values.std(ddof=1), values.std()))
+    assert (found.low, found.high) == pytest.approx(t.interval(0.95, 11, values.mean(), values.std(ddof=1) / 12**0.5))
     # Another generator and twenty times the resamples: only the Monte Carlo error is left.
     reference = bootstrap((values,), np.mean, n_resamples=200_000, batch=10_000, rng=np.random.default_rng(2))
     width = found.bootstrap_high - found.bootstrap_low
@@ -31,8 +31,21 @@ def test_spread_where_there_is_none() -> None:
     assert spread([0.3, 0.3, 0.1 + 0.2]) == (3, *(pytest.approx(v) for v in (0.3, 0, 0, 0.3, 0.3, 0.3, 0.3)))
     assert spread([2.0, NAN])[:2] == (1, 2.0) and all(math.isnan(v) for v in (spread([2.0]).std, spread([2.0]).low))
     assert spread([]).n == 0 and math.isnan(spread([]).mean)
-    tiny = spread([1e-200, 2e-200, 4e-200])
+    tiny = spread([1e-200, 2e-200, 4e-200] * 4)
     assert 0 < tiny.bootstrap_low < tiny.mean < tiny.bootstrap_high < 1e-199
+
+
+def test_few_seeds_are_not_resampled() -> None:
+    values = np.random.default_rng(2).normal(size=10)
+    assert spread(values.tolist()).bootstrap_low < spread(values.tolist()).bootstrap_high
+    assert all(math.isnan(v) for v in spread(values[:9].tolist())[-2:])
+
+
+def test_the_best_of_equal_points_wins_many_resamples() -> None:
+    draws = (probability_best(np.random.default_rng(seed).normal(size=(11, 30))) for seed in range(100))
+    # Margin: three standard errors of the mean of 100 shares, whose standard deviation is about 0.2.
+    assert np.mean([shares.max() for shares in draws]) == pytest.approx(share_of_luck(11), abs=0.06)
+    assert share_of_luck(2) > share_of_luck(11) > share_of_luck(50) > 1 / 11
 
 
 def test_holm_against_an_independent_implementation() -> None:
