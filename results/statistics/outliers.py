@@ -72,11 +72,18 @@ def _polished(scores: np.ndarray, there: np.ndarray) -> np.ndarray:
     rows, columns = there.any(axis=1), there.any(axis=0)
     left = scores[np.ix_(rows, columns)]
     for _ in range(SWEEPS):
-        left = left - np.nanmedian(left, axis=0)
-        left = left - np.nanmedian(left, axis=1)[:, None]
+        left = left - _medians(left.T)
+        left = left - _medians(left)[:, None]
     sizes = np.zeros(scores.shape)
     sizes[np.ix_(rows, columns)] = np.nan_to_num(np.abs(left))
     return sizes
+
+
+def _medians(table: np.ndarray) -> np.ndarray:
+    """Returns those of the rows, without NaN; for small tables much faster than `np.nanmedian`."""
+    ordered, counts = np.sort(table, axis=1), (~np.isnan(table)).sum(axis=1)  # NaN comes last
+    rows = np.arange(len(table))
+    return np.asarray((ordered[rows, (counts - 1) // 2] + ordered[rows, counts // 2]) / 2)
 
 
 def _scale(sizes: np.ndarray, there: np.ndarray) -> float:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable
+from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -203,8 +204,16 @@ def seeds_needed(ratio: float, n: float, share: float) -> float:
     """
     if not ratio > 0:
         return math.inf
-    fits = (m for m in range(2, MOST_SEEDS + 1) if ratio * math.sqrt(m / n) >= student_quantile(share, m - 1))
-    return float(next(fits, math.inf))
+    enough = np.flatnonzero(ratio * np.sqrt(np.arange(2, MOST_SEEDS + 1) / n) >= _quantiles(share))
+    return float(enough[0] + 2) if len(enough) else math.inf
+
+
+@cache
+def _quantiles(share: float) -> np.ndarray:
+    """Returns the quantiles of Student's t for 2 … `MOST_SEEDS` seeds; read-only, as a search asks for them often."""
+    found = np.array([student_quantile(share, m - 1) for m in range(2, MOST_SEEDS + 1)])
+    found.setflags(write=False)
+    return found
 
 
 def _roots(fit: SeedFit, t: float) -> list[float]:

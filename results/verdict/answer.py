@@ -242,9 +242,9 @@ def _far_off(results: SearchResults) -> str:
         for one in far[:MOST_LISTED]
     )
     more = f"; and {len(far) - MOST_LISTED} more" if len(far) > MOST_LISTED else ""
-    what = f"its {wording.subject(results)} and its seed suggest"
-    lie = "lies" if len(far) == 1 else "lie"
-    return f"{count_text(len(far), 'member')} {lie} far off what {what} ({listed}{more}): see whether training failed."
+    lie = "lies far off what its" if len(far) == 1 else "lie far off what their"
+    what = f"{lie} {wording.subject(results)} and seed suggest"
+    return f"{count_text(len(far), 'member')} {what} ({listed}{more}): see whether training failed."
 
 
 def _listed(results: SearchResults, points: list[tuple[Any, ...]]) -> str:

@@ -109,7 +109,7 @@ def test_a_valley_leaves_both_ends_open() -> None:
 def test_more_seeds_are_asked_for_where_they_would_help() -> None:
     # ratio 2 with 5 seeds: at 8 it is 2.53 >= t(7) = 2.365, at 7 it is 2.37 < t(6) = 2.447
     assert seeds_needed(2.0, 5, 0.975) == 8
-    weak = best_interval(X, table(np.random.default_rng(0), X, parabola(0.5, 0.01), 4), 0, 1)
+    weak = best_interval(X, table(np.random.default_rng(9), X, parabola(0.5, 0.01), 4), 0, 1)
     assert weak.at_low and weak.at_high and 4 < weak.seeds_needed < 200
 
 
@@ -122,7 +122,7 @@ def test_seeds_are_counted_only_where_there_is_something_to_tell() -> None:
 
 
 def test_a_failed_member_does_not_hide_that_no_parabola_fits() -> None:
-    scores = table(np.random.default_rng(4), X, lambda x: 0.9 - 0.02 * np.log((x + 0.02) / 0.09) ** 2, 5)
+    scores = table(np.random.default_rng(4), X, lambda x: np.asarray(0.9 + 0.08 * x * (1 - x) ** 2), 5)
     sound = best_interval(X, scores, 0, 1).window
     scores[7, 2] -= 0.08
     (one,) = far_off(scores)
@@ -141,14 +141,15 @@ def test_a_curve_in_doubt_is_not_relied_on_alone() -> None:
     def peaks(x: np.ndarray) -> np.ndarray:
         return np.asarray(0.86 + 0.005 * sum(np.exp(-(((x - top) / 0.12) ** 2)) for top in (0.33, 0.67)))
 
-    held = {True: 0, False: 0}
+    held, alone = [], []
     for seed in range(60):
         scores = table(np.random.default_rng(seed), X, peaks, 10)
-        found = best_interval(X, scores, 0, 1)
-        assert found.window is not None
-        if found.window.whole and found.window.lack_of_fit_p < MISFIT_WINDOW:
-            held[found.low <= 0.33 or found.high >= 0.67] += 1
-    assert held[True] > 2 * held[False] > 0
+        found, hull = best_interval(X, scores, 0, 1), confidence_hull(X, scores, 0, 1)
+        if found.window is not None and found.window.whole and found.window.lack_of_fit_p < MISFIT_WINDOW:
+            assert hull is not None
+            held.append(found.low <= 0.33 or found.high >= 0.67)
+            alone.append(hull[0] <= 0.33 or hull[1] >= 0.67)
+    assert sum(held) > 2 * sum(alone) > 0  # measured when written: 11 and 5 of 15
 
 
 def test_without_noise_the_set_is_the_top_or_reaches_its_neighbours() -> None:

@@ -90,10 +90,9 @@ def test_trust_holds_what_its_parts_say() -> None:
     assert zero.against is None and one.against is not None
     assert one.spread == spread(table(results)[3].tolist())
     assert one.against.mean == pytest.approx(one.spread.mean - zero.spread.mean)
-    assert sum(s.probability for s in found.points) == pytest.approx(1)
+    assert all(math.isnan(s.probability) for s in found.points), "five seeds are too few to be resampled"
     assert found.comparisons == 10
     assert (found.smallest_p, found.smallest_p_holm) == (0.0625, 0.625)
-    assert found.probability == max(s.probability for s in found.points)
     assert one.adjusted == pytest.approx(one.spread.mean)
 
 
@@ -214,8 +213,40 @@ def test_the_answer_begins_with_choice_and_verdict() -> None:
         first = answer(results).split("\n\n")[0]
         found = trust(results).verdict
         assert first.startswith("The search chose ") and found.text in first and found.advice in first
-    assert "% of the bootstrap resamples of the 5 seeds" in answer(study(repeats=1))
-    assert "resamples" not in answer(study(repeats=1, seeds=1))
+    where = "on the cross-validation stream of 3 tasks lies in"
+    assert where in answer(study(repeats=1)) and "(5 seeds)" in answer(study(repeats=1))
+
+
+def test_from_ten_seeds_on_resamples_are_told_beside_those_of_luck() -> None:
+    few, many = study(repeats=1, seeds=9), study(repeats=1, seeds=10)
+    assert "resamples" not in answer(few) + plain(how_far(few)) and "bootstrap" not in plain(how_far(few)).lower()
+    found = trust(many)
+    assert sum(s.probability for s in found.points) == pytest.approx(1)
+    assert found.probability == max(s.probability for s in found.points)
+    share = f"{100 * found.probability:.0f} % of the bootstrap resamples of the 10 seeds; the best of 11 equal ones"
+    assert f"{share} would be in about 41 %." in answer(many)
+    text = plain(how_far(many))
+    assert "(about 41 % for the best of equal ones)" in text and "Bootstrap over the seeds" in text
+    assert text.count("% of resamples") == 2 and np.isfinite(found.points[1].spread.bootstrap_low)
+
+
+def test_a_member_that_lies_far_off_is_named() -> None:
+    results = study(repeats=1)
+    assert trust(results).far_off == () and "far off" not in answer(results)
+    low = {(0.3, 2), (0.7, 4)}
+    failed = tuple(
+        replace(r, accuracies=r.accuracies * (1 - 0.1 * r.seed)) if (r.epsilon, r.seed) in low else r
+        for r in results.search
+    )
+    bad = replace(results, search=failed)
+    assert [(one.point, one.seed) for one in trust(bad).far_off] == [((0.3,), 2), ((0.7,), 4)]
+    assert trust_as_json(trust(bad))["far_off"][1] == {
+        "point": [0.7],
+        "seed": 4,
+        "by": pytest.approx(-34, abs=2),
+    }
+    first = r"\(ε = 0\.7, seed 4: −\d+\.\d+ percentage points; ε = 0\.3, seed 2: "
+    assert re.search("2 members lie far off what their ε and seed suggest " + first, answer(bad))
 
 
 def test_a_choice_outside_the_open_interval_is_told() -> None:
@@ -223,7 +254,7 @@ def test_a_choice_outside_the_open_interval_is_told() -> None:
     low, high = peak(results).low, peak(results).high  # type: ignore[union-attr]
     assert ("lies outside" in answer(results)) is not (low <= float(results.chosen[0]) <= high)
     moved = answer(replace(results, chosen=(0.9,)))
-    assert "It lies outside the interval" in moved and "the curve itself is highest at 0.12" in moved
+    assert "The chosen ε lies outside the interval" in moved and "the curve itself is highest at 0.12" in moved
 
 
 def test_looks_are_told_when_there_are_several() -> None:
@@ -250,7 +281,7 @@ def test_the_section_and_the_files(tmp_path: Path) -> None:
     assert "3 seeds until 2025-11-20" in html
     rows = pd.read_csv(tmp_path / "trust.csv")
     assert rows["epsilon"].tolist() == [s[0] for s in results.points]
-    assert rows["p_holm"].isna().sum() == 1 and rows["probability_best"].sum() == pytest.approx(1)
+    assert rows["p_holm"].isna().sum() == 1 and rows["probability_best"].isna().all()
     assert list(rows.columns[:3]) == ["epsilon", "n", "diverged"]
 
 
