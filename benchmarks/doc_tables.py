@@ -105,9 +105,49 @@ def resumed(found: Found) -> str:
     return table(["", "found"], rows)
 
 
+def chosen_cells(found: Found) -> str:
+    """The cases that were chosen before any was measured: how often the interval was right."""
+    rows = [
+        [
+            ", ".join(map(str, one["cell"][:3])),
+            f"{one['cell'][3]}",
+            f"{100 * one['covered'] / one['tables']:.1f} %",
+            f"{100 * one['exact'] / one['tables']:.1f} %",
+            f"{100 * one['resolved'] / one['tables']:.1f} %",
+            f"{one['width']:.2f}",
+        ]
+        for one in found["chosen"]
+    ]
+    return table(["curve, noise, tried values", "seeds", "covered", "the top itself", "resolved", "width"], rows)
+
+
+def all_cells(found: Found) -> str:
+    """All cases by curve and noise: how often the interval was right, in brackets how often it has the top itself."""
+    noises = list(next(iter(found["all"].values())))
+    rows = [
+        [curve, *(f"{share(by_noise[noise], 'covered')} ({share(by_noise[noise], 'exact')})" for noise in noises)]
+        for curve, by_noise in found["all"].items()
+    ]
+    return table(["% covered (the top itself)", *noises], rows)
+
+
+def share(one: Found, what: str) -> str:
+    return f"{100 * one[what] / one['tables']:.1f}"
+
+
+def resampled(found: Found) -> str:
+    """What resamples of few seeds say."""
+    rows = [
+        [f"{one['seeds']}", f"{100 * one['covered'] / one['samples']:.0f} %", f"{100 * one['share']:.0f} %"]
+        for one in found["resampled"]
+    ]
+    return table(["seeds", "95 % BCa interval of a mean covers it", "share of the best of 11 equal values"], rows)
+
+
 TABLES = {
     ("docs/avalanche.md", "avalanche"): (side_by_side, causes),
     ("docs/avalanche.md", "avalanche_resumed"): (resumed,),
+    ("docs/coverage.md", "interval_coverage"): (chosen_cells, all_cells, resampled),
     ("docs/methods.md", "reference_gradient"): (scores, errors),
     ("docs/reliability.md", "reliability"): (campaigns,),
 }

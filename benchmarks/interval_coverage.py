@@ -20,13 +20,15 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from interval_cells import CELLS, CHOSEN, CURVES, Cell, missed, table
+from interval_cells import CELLS, CHOSEN, CURVES, SEEDS, Cell, missed, table
 
 Row = dict[str, Any]
 ROOT = Path(__file__).parent.parent
 TABLES, TABLES_CHOSEN = 30, 200
 WITHIN, ROUNDING = 0.001, 1e-9
 """A value whose mean is at most 0.1 points of A_T below the top is as good as the top."""
+SAMPLES = 1000
+"""Of normal noise, for what rests on resamples."""
 CONFIDENCE, LEAST_COVERAGE, MOST_RESOLVED = 0.999, 0.90, 0.03
 STATISTICS = "anova confidence_set curve outliers paired racing rivals slope_tests window"
 MEASURED = (
@@ -123,6 +125,23 @@ def total(rows: Sequence[Row]) -> Row:
     return {"cells": len(rows), **counts, "lowest": min(row["covered"] / row["tables"] for row in rows)}
 
 
+def resampled(seeds: int) -> Row:
+    """What resamples of so few seeds say: BCa intervals of a mean, and the share of the best of 11 equal values."""
+    import numpy as np
+    from scipy.stats import bootstrap
+
+    from results.statistics.spread import probability_best
+
+    held, shares = 0, []
+    for number in range(SAMPLES):
+        rng = np.random.default_rng([number, seeds])
+        low, high = bootstrap((rng.normal(size=seeds),), np.mean, rng=rng).confidence_interval
+        held += bool(low <= 0 <= high)
+        scores = rng.normal(size=(11, seeds))
+        shares.append(float(probability_best(scores)[np.argmax(scores.mean(axis=1))]))
+    return {"seeds": seeds, "samples": SAMPLES, "covered": held, "share": float(np.mean(shares))}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=Path, default=Path("interval-coverage-rows.jsonl"))
@@ -145,7 +164,7 @@ def main() -> None:
     if not args.dry and not args.chosen:
         import machine
 
-        machine.save("interval_coverage", found)
+        machine.save("interval_coverage", {**found, "resampled": [resampled(seeds) for seeds in SEEDS[1:]]})
 
 
 if __name__ == "__main__":
