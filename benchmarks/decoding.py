@@ -22,7 +22,7 @@ import machine
 import numpy as np
 from PIL import Image
 
-from epsearch.study.options import default
+from epsearch.cache import cache_folder
 from trainers.streams.images import sources
 from trainers.streams.images.decode import prepare
 from trainers.streams.images.decoder import useful_workers
@@ -85,7 +85,7 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=10_000, help="CIFAR-100's images of each turn")
     parser.add_argument("--jpegs", type=int, default=600)
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--data-dir", type=Path, default=default("data_dir"), help="folder that holds cifar100.zip")
+    parser.add_argument("--data-dir", type=Path, default=cache_folder(), help="folder that holds cifar100.zip")
     given = parser.parse_args()
     load = os.getloadavg()[0]  # of other processes: threads cannot help where the cores are taken
     with tempfile.TemporaryDirectory() as folder:

@@ -18,7 +18,7 @@ import images as pictures
 import machine
 import turns
 
-from epsearch.study.options import default
+from epsearch.cache import cache_folder
 
 BATCH = 600
 CASES: dict[str, dict[str, int | str]] = {
@@ -68,7 +68,7 @@ def peak(case: dict[str, Any], given: argparse.Namespace) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--examples", type=int, default=60_000, help="training images of a task")
-    parser.add_argument("--data-dir", type=Path, default=default("data_dir"))
+    parser.add_argument("--data-dir", type=Path, default=cache_folder())
     parser.add_argument("--case", help=argparse.SUPPRESS)  # this file as the fresh process
     given = parser.parse_args()
     if given.case:

@@ -25,7 +25,7 @@ import images as pictures
 import machine
 import turns
 
-from epsearch.study.options import default
+from epsearch.cache import cache_folder
 
 POINTS, TASKS, BATCH, SLOTS = 11, 3, 10, 2
 
@@ -113,7 +113,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--examples", type=int, default=2000, help="training images of a task")
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--data-dir", type=Path, default=default("data_dir"))
+    parser.add_argument("--data-dir", type=Path, default=cache_folder())
     parser.add_argument("--tune-into", help=argparse.SUPPRESS)  # this file as the process that runs Ray Tune
     given = parser.parse_args()
     if given.tune_into:

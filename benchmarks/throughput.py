@@ -21,7 +21,7 @@ import machine
 import turns
 from flops import BATCH, SIZES, Product, products, step_flop
 
-from epsearch.study.options import default
+from epsearch.cache import cache_folder
 
 HERE = Path(__file__).parent
 AVALANCHE = "0.6.0"
@@ -194,7 +194,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=2000, help="member-steps of a turn, at least 100 a member")
     parser.add_argument("--members", type=int, nargs="+", default=[1, 5, 11, 55])
     parser.add_argument("--memory-batches", type=int, nargs="+", default=[256, 10])
-    parser.add_argument("--data-dir", type=Path, default=default("data_dir"))
+    parser.add_argument("--data-dir", type=Path, default=cache_folder())
     parser.add_argument("--no-avalanche", action="store_true")
     given = parser.parse_args()
     density = pictures.density(pictures.real(given.data_dir))  # also downloads MNIST where it is missing
