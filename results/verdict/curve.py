@@ -12,7 +12,7 @@ from results.statistics.confidence_set import Maximum
 from results.statistics.curve import FEWEST_POINTS
 from results.statistics.paired import ALPHA, CONFIDENCE
 from results.statistics.power import LEAST_FOR_A_TEST
-from results.statistics.rivals import rivals
+from results.statistics.slope_tests import rivals
 
 LOST_SHARE = 0.25
 """With this share of diverged members or more, a search says more about divergence than about the parameter."""

@@ -9,7 +9,7 @@ from results.inert import INERT, inert
 from results.labels import count_text
 from results.statistics.paired import CONFIDENCE
 from results.statistics.racing import adjusted_means
-from results.statistics.rivals import Rivals, rivals
+from results.statistics.slope_tests import Rivals, rivals
 from results.verdict.curve import Verdict, diverging, more_seeds, seeds_advice, stable
 
 

@@ -10,6 +10,7 @@ from results.search import Choice
 from results.statistics.confidence_set import best_interval
 from results.statistics.curve import FEWEST_POINTS
 from results.statistics.gaussian_process import Process
+from results.statistics.outliers import far_off, without
 from results.statistics.racing import adjusted_means
 from search_spaces.curves.candidates import candidates, places, ticks
 from search_spaces.space import Parameter, Point, Space
@@ -21,11 +22,12 @@ PASSES = 3
 def choose(space: Space, points: Sequence[Point], scores: NDArray[np.float64]) -> Choice:
     """Returns the choice for points [K] of a space and their scores [K, R], NaN where there is none.
 
-    The curve is the mean of a Gaussian process (`results.statistics.gaussian_process`). Of one number, only values in
-    the confidence set of the maximum are named, between the smallest and the largest that were tried. A point with a
-    value that stands apart (ε = 0 is A-GEM, another formula) is no part of the curve; it is named where its mean is
-    above the whole curve. Points outside of the space count as `tried` alone. Without a curve nothing is named, and
-    `why` says so: for points without order, too few values or seeds, or scores that are all equal.
+    The curve is the mean of a Gaussian process (`results.statistics.gaussian_process`); members that lie far off, which
+    may have failed, do not count. Of one number, only values in the confidence set of the maximum are named, between
+    the smallest and the largest that were tried. A point with a value that stands apart (ε = 0 is A-GEM, another
+    formula) is no part of the curve; it is named where its mean is above the whole curve. Points outside of the space
+    count as `tried` alone. Without a curve nothing is named, and `why` says so: for points without order, too few
+    values or seeds, or scores that are all equal.
     """
     means = adjusted_means(scores)
     if np.isnan(means).all():
@@ -38,7 +40,7 @@ def choose(space: Space, points: Sequence[Point], scores: NDArray[np.float64]) -
         return Choice(None, tried, np.nan, why)
     rows = np.flatnonzero(usual).tolist()
     known = [points[row] for row in rows]
-    process = Process.fit(_at(space, known), scores[rows])
+    process = Process.fit(_at(space, known), without(scores[rows], far_off(scores[rows])))
     assert process is not None  # there are points enough
     top = _top(space, known, process, _open(space, points, np.where(within[:, None], scores, np.nan), apart))
     gain = float(process.mean(_at(space, [top]))[0] - process.mean(_at(space, [tried]))[0])

@@ -143,3 +143,12 @@ def test_points_of_a_wider_space_that_was_searched_before_are_no_part_of_the_cur
     narrow = Space((Parameter("epsilon", 0, 0.6),))
     found = choose(narrow, points, scores)
     assert abs(found.point[0] - 0.3) < 0.1 and found.tried[0] > 0.6
+
+
+def test_members_that_lie_far_off_do_no_harm():
+    points = over(21)
+    scores = table(SIMPLE, points, lambda x: 0.9 - 0.1 * (x - 0.43) ** 2)
+    failed = scores.copy()
+    failed[9, 1] -= 0.08
+    failed[17, 3] += 0.08
+    assert abs(choose(SIMPLE, points, failed).point[0] - choose(SIMPLE, points, scores).point[0]) < 0.05
