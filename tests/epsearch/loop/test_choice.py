@@ -62,7 +62,7 @@ def test_a_formula_apart_is_named_where_it_is_above_the_whole_curve_and_never_pa
     best = choose(EPSILON, points, scores)
     spoiled = scores.copy()
     spoiled[0] -= 0.5
-    assert choose(EPSILON, points, spoiled).point == best.point and abs(best.point[0] - 0.5) < 0.15
+    assert choose(EPSILON, points, spoiled).point == best.point and abs(best.point[0] - 0.5) < 0.2
     spoiled[0] += 0.7
     apart = choose(EPSILON, points, spoiled)
     assert apart.point == apart.tried == (0.0,) and not apart.why
