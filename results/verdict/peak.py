@@ -84,8 +84,11 @@ def peak(results: SearchResults, metric: str = "A_T") -> Peak | None:
     apart = [i for i, value in enumerate(values) if results.zero_is_agem and value == 0]
     # A study that was extended may have tried values outside of its present interval.
     low, high = (_place(end, log) for end in ends)
-    maximum = best_interval(x, sign * complete(results, metric), min(low, *x), max(high, *x), apart=apart)
-    return Peak(maximum, log, sign, _curve(x, maximum, sign))
+    low, high = min(low, *x), max(high, *x)
+    maximum = best_interval(x, sign * complete(results, metric), low, high, apart=apart)
+    # Of an end that the set does not reach there is nothing to leave out.
+    worse = maximum.worse_ends[0] and maximum.low <= low, maximum.worse_ends[1] and maximum.high >= high
+    return Peak(maximum._replace(worse_ends=worse), log, sign, _curve(x, maximum, sign))
 
 
 @lru_cache(maxsize=16)

@@ -52,6 +52,7 @@ def test_the_peak_lies_where_it_was_put() -> None:
     assert found is not None and found.window is not None
     assert found.low < 0.12 < found.high and found.best == pytest.approx(0.12, abs=0.02)
     assert found.window[0] == 0.1, "ε = 0 is no part of the curve"
+    assert found.text.startswith("[0.11"), "ε = 0 is surely worse, but the interval does not reach it"
     assert found.at(0.2) == pytest.approx(found.maximum.fitted[2])
     assert found.at(0.5) < found.at(0.12)
 
