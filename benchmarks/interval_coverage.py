@@ -20,7 +20,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from interval_cells import CELLS, CHOSEN, CURVES, SEEDS, Cell, missed, table
+from interval_cells import CELLS, CHOSEN, CURVES, NOISES, SEEDS, Cell, missed, table
 
 Row = dict[str, Any]
 ROOT = Path(__file__).parent.parent
@@ -110,9 +110,10 @@ def summed(rows: Sequence[Row]) -> Row:
     """The chosen cells one by one; the others by curve and noise, with the lowest coverage of any cell."""
     by_name = {Cell(*row["cell"]): row for row in rows}
     chosen = [{**by_name[cell], "fails": failures(by_name[cell])} for cell in CHOSEN if cell in by_name]
-    groups: dict[str, dict[str, list[Row]]] = {}
-    for row in rows:
-        groups.setdefault(row["cell"][0], {}).setdefault(row["cell"][1], []).append(row)
+    groups = {
+        curve: {noise: some for noise in NOISES if (some := [row for row in rows if row["cell"][:2] == [curve, noise]])}
+        for curve in CURVES
+    }
     return {
         "chosen": chosen,
         "all": {curve: {noise: total(some) for noise, some in parts.items()} for curve, parts in groups.items()},
