@@ -52,8 +52,11 @@ def content(study: Study, images: Mapping[str, Any], run: Run) -> dict[str, Any]
         config, values = values, {}
     elif study.network == "mlp":  # others the stream's description names, with a hash of pretrained weights
         config["hidden"] = study.architecture.hidden
-    # What the method is made of alone: a strategy trains nothing.
-    source = images.get(PLUGINS, {}).get(learner.method)
+    # What the method is made of, and networks among a trainer's values, alone: a strategy trains nothing.
+    plugged = images.get(PLUGINS, {})
+    source = dict(plugged.get(learner.method, {}))
+    for network in config.values() if learner.declared.foreign else ():
+        source |= {f"{network} {name}": part for name, part in plugged.get(network, {}).items()}
     tasks = study.stream_tasks(run.phase)
     return {
         "protocol": PROTOCOL_VERSION,

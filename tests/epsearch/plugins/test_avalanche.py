@@ -2,7 +2,6 @@
 
 from importlib.util import find_spec
 
-import numpy as np
 import pytest
 
 from epsearch.session.session import open_store, train
