@@ -11,6 +11,7 @@ statistics                tests, spreads and curves of few seeds;  inert  scores
 paper                     the printed tables, and ours beside them
 search, table             the results of a search, and of a table of methods
 points                    a point in words, its records and their means
+objectives                what a search maximises, of a run's accuracies
 export, metrics           runs for other tools;  accuracies in the paper's units
 archive                   rows of a ledger as one file
 ledger                    records, their tables and checksums, who may write them, and databases
@@ -19,5 +20,5 @@ labels, files             names, numbers and paths as they are shown;  files wri
 
 ROOMS = (
     *("pages", "html", "figures", "verdict", "search_tables", "statistics", "inert", "paper"),
-    *("search", "table", "points", "export", "metrics", "archive", "ledger", "labels", "files"),
+    *("search", "table", "points", "objectives", "export", "metrics", "archive", "ledger", "labels", "files"),
 )

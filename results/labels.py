@@ -239,3 +239,25 @@ def duration_text(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+A_T, WORST, ANYTIME = "A_T", "worst-task", "anytime"
+MIXED = re.compile(r"A_T-([0-9]{1,6}(?:[.][0-9]{1,6})?)F_T")
+OBJECTIVES = (A_T, "A_T-0.5F_T", WORST, ANYTIME)
+"""What a search may maximise, one of each form; or module:attribute. `results.objectives` computes it."""
+
+
+def is_objective(name: str) -> bool:
+    """Returns whether a search can maximise it by a name of ours."""
+    return name in OBJECTIVES or MIXED.fullmatch(name) is not None
+
+
+def objective_label(name: str) -> str:
+    """Returns what an objective is called in texts and tables.
+
+    >>> [objective_label(one) for one in (*OBJECTIVES, "mine:late")]
+    ['A_T', 'A_T − 0.5 F_T', 'worst task', 'anytime accuracy', 'late']
+    """
+    if (mixed := MIXED.fullmatch(name)) is not None:
+        return f"A_T − {mixed[1]} F_T"
+    return {A_T: "A_T", WORST: "worst task", ANYTIME: "anytime accuracy"}.get(name, name.partition(":")[2])

@@ -34,6 +34,7 @@ __all__ = [
     "forward_transfer",
     "last_task_accuracy",
     "learning_curve_area",
+    "mean_and_std",
     "mean_std",
     "summarize",
     "undefined",
@@ -204,6 +205,15 @@ def mean_std(
         # ddof 0, as the paper prints it; pandas would take the sample's.
         table[f"{metric}_std"] = values.std(ddof=0).where(values.count() > 1)
     return table.reset_index()
+
+
+def mean_and_std(metric: str) -> dict[str, str]:
+    """Returns the columns of a metric in `mean_std`, by what they are.
+
+    >>> mean_and_std("A_T")
+    {'mean': 'A_T_mean', 'std': 'A_T_std'}
+    """
+    return {part: f"{metric}_{part}" for part in ("mean", "std")}
 
 
 def undefined(records: Iterable[RunRecord]) -> list[str]:

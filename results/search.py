@@ -145,6 +145,8 @@ class SearchResults:
     """Names of the searched hyperparameters."""
     log: tuple[str, ...] = ()
     """Names of those whose axis is logarithmic."""
+    objective: str = "A_T"
+    """What the search maximised: a name of `METRICS` while the study is shown."""
     strategy: str = "narrowing"
     """The name of the strategy, as after --strategy."""
     printed_epsilon: float | None = None

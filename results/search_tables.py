@@ -28,15 +28,15 @@ def compare(first: Iterable[RunRecord], second: Iterable[RunRecord], metric: str
     return paired(by_seed(first, metric), by_seed(second, metric))
 
 
-def baseline_pair(results: SearchResults, metric: str = "A_T", evaluation: bool = False) -> Paired:
-    """Returns chosen point minus baseline by seed, in the search or in the evaluation.
+def baseline_pair(results: SearchResults, metric: str = "", evaluation: bool = False) -> Paired:
+    """Returns chosen point minus baseline by seed, in the search or in the evaluation; by default what was maximised.
 
     Without any pair where they are the same or there is no baseline.
     """
     members = results.evaluation_of if evaluation else results.members_of
     if results.baseline is None or results.baseline == results.chosen:
         return paired({}, {})
-    return compare(members(results.chosen), members(results.baseline), metric)
+    return compare(members(results.chosen), members(results.baseline), metric or results.objective)
 
 
 def search_table(results: SearchResults) -> pd.DataFrame:

@@ -45,13 +45,15 @@ class Listed(NamedTuple):
     chosen: Mapping[str, Value] | None
     """The best point so far of a search; else None."""
     score: float | None
-    """Mean A_T in [0, 1] that chose it; None without one."""
+    """Mean of what is maximised, A_T in [0, 1] where nothing else is said, that chose it; None without one."""
     created: str
     """ISO-8601 time, UTC."""
     inert: bool = False
     """Whether all values score the same bit for bit, so that the chosen one is no better than any other."""
     state: str = UNKNOWN
     """`queued`, `running`, …: one word of `results.ledger.writers.states`; UNKNOWN where nobody has kept it."""
+    objective: str = "A_T"
+    """What the score is of, as tables call it."""
 
 
 class Upgraded(NamedTuple):
@@ -172,7 +174,7 @@ def _listed(row: StudyRow, summary: Summary | None, there: Standing | None, stor
     # Moved here from another ledger; or it ended while it wrote the report, and has lost nothing.
     if known.status.startswith(FINISHED) and (there is None or there.now == INTERRUPTED):
         state = FINISHED
-    found = (known.chosen, known.score, row.created, known.inert, state)
+    found = (known.chosen, known.score, row.created, known.inert, state, study.maximised)
     return Listed(study.name, study.kind, study.dataset, status, *found)
 
 

@@ -19,7 +19,7 @@ from epsearch.study.options import POOLED
 from results.labels import count_text
 from results.ledger.record import RunRecord
 from results.ledger.retry import Patience
-from results.metrics import average_accuracy
+from results.objectives import of_record
 from results.points import Point, group, point_of, point_text
 from results.search import Evaluated, Race, SearchResults, SearchRound, Trainer
 from search_spaces.space import Parameter
@@ -54,7 +54,7 @@ def search_so_far(loop: SearchLoop, waiting: Patience | None = None) -> SearchRe
     names, records = loop.study.space.names, loop.search_records()
     members = group(records, names, (point for one in loop.rounds() for point in one.points))
     means = {
-        point: float(np.mean([average_accuracy(record.accuracies) for record in there]))
+        point: float(np.mean([of_record(loop.study.objective, record) for record in there]))
         for point, there in members.items()
         if there and all(record.status == "ok" for record in there)
     }
@@ -102,6 +102,7 @@ def _results(
         score_on=study.score_on,
         parameters=space.names,
         log=tuple(one.name for one in space.parameters if one.log),
+        objective=study.maximised,
         strategy=study.strategy,
         chosen=chosen,
         chosen_score=score,

@@ -108,12 +108,11 @@ class SearchLoop(Loop):
         return super().state() + (f", {alone} to be trained once more, alone" if alone else "")
 
     def headline(self) -> str:
-        """The best point so far and its A_T in percent, or that all are equal."""
-        best = self.best
+        """The best point so far and its score in percent, or that all are equal."""
+        best, what, names = self.best, self.study.maximised, self.study.space.names
         if best is not None and self.inert:
-            return f"no best: all values have A_T {100 * best.value:.2f} %, bit for bit"
-        names = self.study.space.names
-        text = "–" if best is None else f"{point_text(names, best.point)} (A_T {100 * best.value:.2f} %)"
+            return f"no best: all values have {what} {100 * best.value:.2f} %, bit for bit"
+        text = "–" if best is None else f"{point_text(names, best.point)} ({what} {100 * best.value:.2f} %)"
         return f"best {text}"
 
     def heading(self) -> str:

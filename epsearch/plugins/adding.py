@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from epsearch.failures.errors import CodeOfOthers, UsageError, refused
 from epsearch.plugins.kinds import KINDS
 from epsearch.plugins.loading import Loaded, loaded
+from results.labels import A_T, is_objective, objective_label
 from trainers.plugins.calls import ForeignError, blamed
 
 if TYPE_CHECKING:
@@ -21,16 +22,22 @@ def added(options: Mapping[str, Any]) -> Iterator[None]:
 
     options: of the study, by name. Raises UsageError, also for what the code of others raises meanwhile.
     """
-    if not (options.get(METRICS) or options.get(FIGURES)):
+    objective = options.get("objective") or A_T
+    if not (options.get(METRICS) or options.get(FIGURES) or objective != A_T):
         yield  # nothing is imported that is not needed
         return
+    from results import objectives
     from results.figures import added as figures
     from results.metrics import METRICS as KNOWN
 
     metrics = {name: _metric(reference, one) for name, (reference, one) in _loaded("metric", options).items()}
     drawn = {name: _Figure(reference, one) for name, (reference, one) in _loaded("figure", options).items()}
-    if taken := [name for name in metrics if name in KNOWN]:
+    if taken := [name for name in metrics if name in KNOWN or name == objective_label(objective)]:
         raise UsageError(f"metric {taken[0]!r} is epsearch's; give yours another name")
+    if objective != A_T:
+        if not is_objective(objective):
+            loaded("objective", objective)
+        metrics = {objective_label(objective): objectives.metric(objective)} | metrics
     with refused(ForeignError, by=CodeOfOthers), KNOWN.with_others(metrics), figures.with_others(drawn):
         yield
 

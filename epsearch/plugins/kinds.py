@@ -1,5 +1,6 @@
 """What can be plugged in: what its attribute must be, and who is told of it."""
 
+import math
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
@@ -62,6 +63,22 @@ def _figure(name: str, made: Any, source: Source) -> bool:
     return all(callable(getattr(made, part, None)) for part in PARTS)
 
 
+def _objective(name: str, made: Any, source: Source) -> bool:
+    from results.objectives import PLUGGED
+    from trainers.plugins.calls import ForeignError, blamed
+
+    def score(accuracies: Any) -> float:
+        with blamed(f"objective {name} failed with", source):
+            found = float(made(accuracies))
+        if not math.isfinite(found):
+            raise ForeignError(f"objective {name} must return a finite number for every run, got {found}")
+        return found
+
+    if callable(made):
+        PLUGGED[name] = score
+    return callable(made)
+
+
 def _called(name: str, made: Any, source: Source) -> bool:
     return callable(made)
 
@@ -90,6 +107,12 @@ def _strategies() -> Collection[str]:
     return STRATEGIES
 
 
+def _objectives() -> Collection[str]:
+    from results.labels import OBJECTIVES
+
+    return OBJECTIVES
+
+
 def _none() -> Collection[str]:
     return ()
 
@@ -103,6 +126,7 @@ KINDS: dict[str, Kind] = {
     "network": _kind("network", "networks", "a function (inputs, outputs) -> torch.nn.Module", _networks, _network),
     "stream": _kind("dataset", "streams", "a function (tasks, examples_per_task) -> stream", _streams, _called),
     "strategy": _kind("strategy", "strategies", "a StrategyKind of search_spaces.strategies", _strategies, _strategy),
+    "objective": _kind("objective", "objectives", "a function (accuracies) -> number", _objectives, _objective),
     "metric": _kind("add_metrics", "metrics", "a Metric of results.metrics", _none, _metric),
     "figure": _kind("add_figures", "figures", "an object with numbers, draw, caption and tables", _none, _figure),
     "trainer": _kind("trainer", "trainers", "a function (values, stream, seed, report)", _none, _called),

@@ -15,6 +15,7 @@ from trainers.plugins.calls import ForeignError, blamed, in_one_line, listed, lo
 from trainers.plugins.source import SOURCE, Source, changed
 
 PLUGINS = "plugins"  # in the description of a study's stream: reference -> what it is made of
+OF_THE_DRIVER = ("strategy", "objective")  # what workers need not know
 WAYS = "network_ways"  # in it, too: how members of a network of others are trained, in words
 REQUIRES = "requires"  # of a module: names of distributions whose versions its results belong to
 OF_DISTRIBUTION = "distribution "  # what names such a version among the files
@@ -60,7 +61,7 @@ def of_workers(named: Mapping[str, str], images: Mapping[str, Any]) -> tuple[Plu
 
     named: reference -> kind; images: the description of a study's stream, with PLUGINS.
     """
-    return tuple(Plugin(kind, name, images[PLUGINS][name]) for name, kind in named.items() if kind != "strategy")
+    return tuple(Plugin(kind, name, images[PLUGINS][name]) for name, kind in named.items() if kind not in OF_THE_DRIVER)
 
 
 def all_parts(dataset: str, images: Mapping[str, Any]) -> dict[str, Mapping[str, str]]:

@@ -1,4 +1,4 @@
-"""A study in a storage of Optuna: one trial a point, whose value is its mean A_T; optuna-dashboard shows it.
+"""A study in a storage of Optuna: one trial a point, whose value is its mean score; optuna-dashboard shows it.
 
 Trials of Optuna cannot be changed once they are finished. So a point is published when all of its seeds are known, and
 a study that has changed since, such as one that was given more seeds, is written anew.
@@ -18,7 +18,7 @@ from optuna.trial import FrozenTrial, TrialState
 from sqlalchemy.exc import SQLAlchemyError
 
 from epsearch.failures.errors import UsageError
-from epsearch.publishing.points import DIVERGED, DROPPED, OBJECTIVE, OPEN, Published, Tried, curve, metrics
+from epsearch.publishing.points import DIVERGED, DROPPED, OPEN, Published, Tried, curve, metrics
 from epsearch.publishing.told import Told, masked
 from results.ledger.url import LedgerUrl
 from results.metrics import METRICS
@@ -49,7 +49,7 @@ def publish(found: Published, url: str, files: Path, artifacts: Path) -> Told:
 
 
 def _publish(found: Published, url: str, files: Path, artifacts: Path) -> Told:
-    storage, name = optuna.storages.get_storage(url), found.study.name
+    storage, name, objective = optuna.storages.get_storage(url), found.study.name, found.study.maximised
     wanted = {one.key: one for one in found.tried if one.place.stream == found.stream and one.state != OPEN}
     space = distributions(Space(found.parameters))
     there = {one.study_name: one for one in optuna.get_all_study_summaries(storage)}
@@ -58,11 +58,11 @@ def _publish(found: Published, url: str, files: Path, artifacts: Path) -> Told:
     if name in there and not _holds(optuna.load_study(study_name=name, storage=storage), wanted, space):
         optuna.delete_study(study_name=name, storage=storage)
     study = optuna.create_study(study_name=name, storage=storage, direction="maximize", load_if_exists=True)
-    study.set_metric_names([f"{OBJECTIVE} ({METRICS[OBJECTIVE].unit})"])
+    study.set_metric_names([f"{objective} ({METRICS[objective].unit})"])
     known = {one.user_attrs.get(KEY) for one in study.get_trials(deepcopy=False)}
     for key, one in wanted.items():
         if key not in known:
-            study.add_trial(_trial(one, space))
+            study.add_trial(_trial(one, space, objective))
     _tell(study, found)
     attached = _attach(study, files, artifacts)
     look = f"optuna-dashboard {LedgerUrl(url)} --artifact-dir {artifacts}"
@@ -75,15 +75,15 @@ def _holds(study: optuna.Study, wanted: dict[str, Tried], space: dict[str, BaseD
     return all(one.user_attrs.get(KEY) in wanted and one.distributions == space for one in trials)
 
 
-def _trial(one: Tried, space: dict[str, BaseDistribution]) -> FrozenTrial:
+def _trial(one: Tried, space: dict[str, BaseDistribution], objective: str) -> FrozenTrial:
     state = STATES.get(one.state, TrialState.COMPLETE)
     means = metrics(one.records)
     trial = optuna.trial.create_trial(
         state=state,
-        value=None if state == TrialState.FAIL else means[OBJECTIVE],
+        value=None if state == TrialState.FAIL else means[objective],
         params={name: value for name, value in one.place.values if name in space},
         distributions=space,
-        user_attrs={KEY: one.key, **one.about, **_by_seed(one), **means},
+        user_attrs={KEY: one.key, **one.about, **_by_seed(one, objective), **means},
         intermediate_values=dict(enumerate(curve(one.records), start=1)),
     )
     created = sorted(datetime.fromisoformat(record.created).astimezone().replace(tzinfo=None) for record in one.records)
@@ -91,10 +91,10 @@ def _trial(one: Tried, space: dict[str, BaseDistribution]) -> FrozenTrial:
     return trial
 
 
-def _by_seed(one: Tried) -> dict[str, Any]:
-    """Of every seed its A_T, or that it diverged, and the key under which the ledger has it."""
-    objective = METRICS[OBJECTIVE]
-    values = {f"{OBJECTIVE}, seed {r.seed}": objective.of(r) if r.status == "ok" else r.status for r in one.records}
+def _by_seed(one: Tried, objective: str) -> dict[str, Any]:
+    """Of every seed its score, or that it diverged, and the key under which the ledger has it."""
+    metric = METRICS[objective]
+    values = {f"{objective}, seed {r.seed}": metric.of(r) if r.status == "ok" else r.status for r in one.records}
     return {"seeds": len(one.records), **values, **{f"run, seed {r.seed}": r.key for r in one.records}}
 
 

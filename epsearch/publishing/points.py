@@ -23,7 +23,6 @@ from search_spaces.space import Parameter, Point
 from trainers.cohort import Learner
 
 FINISHED, DROPPED, DIVERGED, OPEN = "finished", "dropped", "diverged", "open"
-OBJECTIVE = "A_T"
 
 
 class Place(NamedTuple):
@@ -69,7 +68,7 @@ class Published:
     tried: tuple[Tried, ...]
     """Those with a member at least: of a search its points in the order of their rounds, then the evaluation."""
     stream: str
-    """The stream whose A_T compares what was tried."""
+    """The stream whose scores compare what was tried."""
     parameters: tuple[Parameter, ...]
     """What is searched; of a table what tells its rows apart, as choices."""
     facts: Mapping[str, str]

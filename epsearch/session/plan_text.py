@@ -13,13 +13,14 @@ def in_words(plan: Plan) -> dict[str, str]:
 
     The same sentence about the seeds of the search and those of the evaluation is said once.
     """
+    told = (line for one in plan.resolutions for line in power.in_words(one, plan.study.maximised))
     lines = {
         "members": _members(plan),
         "steps": _steps(plan),
         "memory": _memory(plan),
         "workers": f"up to {plan.usable} at a time, a member each; more would idle" if plan.ahead.largest else "",
         "time": _time(plan),
-        "statistics": " ".join(dict.fromkeys(line for one in plan.resolutions for line in power.in_words(one))),
+        "statistics": " ".join(dict.fromkeys(told)),
     }
     return {subject: text for subject, text in lines.items() if text}
 

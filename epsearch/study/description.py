@@ -14,6 +14,7 @@ from epsearch.study import filling
 from epsearch.study.option import Option
 from epsearch.study.options import options
 from epsearch.study.published import published
+from results.labels import A_T
 from results.ledger.url import LedgerUrl
 from trainers.cohort import Architecture
 from trainers.hyperparameters import Hyperparameters
@@ -245,6 +246,11 @@ class Study:
     def first_task_alone(self) -> bool:
         """Whether every member trains a first task of its own, which others of its seed cannot share."""
         return False
+
+    @property
+    def maximised(self) -> str:
+        """What values are compared by, as tables call it."""
+        return A_T
 
     @property
     def compared_on(self) -> tuple[int, ...]:

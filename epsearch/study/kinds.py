@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from epsearch.study.description import OF_FIRST_LEDGERS, Study
 from epsearch.study.hyperparameters import EPSILON
+from results.labels import is_objective, objective_label
 from search_spaces.space import Parameter, Point, Space
 from trainers.cohort import Learner
 from trainers.hyperparameters import Value, is_reference
@@ -44,6 +45,8 @@ class Search(Study):
     """Seconds that a member of a trainer may take."""
     memory_limit: int | None
     """Bytes that it may take; None for its share of what is free."""
+    objective: str
+    """What the search maximises, as `results.objectives` has it."""
     strategy: str
     """A name of `search_spaces.strategies.STRATEGIES`."""
     choose: str
@@ -103,6 +106,7 @@ class Search(Study):
     def code(self) -> dict[str, str]:
         """Also its method and its strategy, and networks that are values of a trainer's hyperparameters."""
         own = {self.method: "trainer" if self.trainer else "method", self.strategy: "strategy"}
+        own |= {} if is_objective(self.objective) else {self.objective: "objective"}
         return super().code() | own | dict.fromkeys(self._networks(), "network")
 
     def _networks(self) -> list[str]:
@@ -169,6 +173,11 @@ class Search(Study):
     def first_task_alone(self) -> bool:
         """Where something is searched that has a part in it."""
         return not {*method(self.method).in_first_task}.isdisjoint(self.space.names)
+
+    @property
+    def maximised(self) -> str:
+        """The objective, as tables call it."""
+        return objective_label(self.objective)
 
     @property
     def compared_on(self) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ from epsearch.failures.errors import UsageError, refused, unknown
 from epsearch.plugins.loading import loaded
 from epsearch.plugins.naming import installed, referred
 from epsearch.study.parsers import hyperparameter, listed, path
+from results.labels import OBJECTIVES, WORST, is_objective
 from search_spaces.published.definition import UnknownDataset, load_definition
 from trainers import methods as methods_of
 from trainers.hyperparameters import Hyperparameter, Value
@@ -55,6 +56,12 @@ def plugin(value: Any, name: str, kind: str, known: Collection[str]) -> str:
 def plugins(value: Any, name: str, kind: str) -> tuple[str, ...]:
     """Several of a kind of which none is ours, each once, with commas between; they are not loaded yet."""
     return tuple(dict.fromkeys(referred(kind, str(part).strip(), ()) for part in listed(value)))
+
+
+def objective(value: Any, name: str) -> str:
+    """What a search maximises, where '-' and '_' are the same in words of ours; or a function of others, loaded."""
+    ours = str(value).replace("worst_task", WORST)
+    return ours if is_objective(ours) else plugin(value, name, "objective", OBJECTIVES)
 
 
 def trainer(value: Any, name: str) -> str:

@@ -67,8 +67,8 @@ class Option:
 
 HELP_GROUPS = {
     "What is searched": (
-        *("search", "trainer", "set", "against", "interval", "strategy", "strategy_seed", "repeats", "points"),
-        *("choose", "race", "race_rule", "score_on"),
+        *("search", "trainer", "set", "against", "interval", "objective", "strategy", "strategy_seed"),
+        *("repeats", "points", "choose", "race", "race_rule", "score_on"),
     ),
     "Stream": (
         *("dataset", "data_dir", "tasks", "cv_tasks", "classes_per_task", "image_size", "examples_per_task"),

@@ -39,6 +39,13 @@ FIRST: tuple[Option, ...] = (
         later=True,
     ),
     Option(
+        "objective",
+        "A_T",
+        named.objective,
+        "What the search maximises: A_T, A_T-0.5F_T with any factor, worst-task, anytime; or module:attribute.",
+        later=True,
+    ),
+    Option(
         "strategy",
         "narrowing",
         partial(named.plugin, kind="strategy", known=STRATEGIES),

@@ -9,6 +9,7 @@ from rich.text import Text
 from epsearch.findings.listing import UNKNOWN, Listed
 from epsearch.ledger.damage import unused_in_words
 from epsearch.terminal.consoles import Fitting, facts, table
+from results.labels import A_T
 from results.points import point_text
 
 if TYPE_CHECKING:  # a list of studies is printed without what other commands need
@@ -85,7 +86,9 @@ def _line(row: Listed) -> tuple[str, ...]:
         row.name,
         row.status,
         "none, all are equal" if row.inert else best,
-        UNKNOWN if row.score is None else f"{100 * row.score:.2f}",
+        UNKNOWN
+        if row.score is None
+        else f"{100 * row.score:.2f}{'' if row.objective == A_T else f' ({row.objective})'}",
         row.command,
         row.dataset,
         row.created[:19].replace("T", " "),  # to the second

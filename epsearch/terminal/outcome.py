@@ -124,6 +124,7 @@ def _search_as_json(results: SearchResults) -> dict[str, Any]:
     return {
         "method": results.method,
         "score_on": results.score_on,
+        "objective": results.objective,
         "strategy": results.strategy,
         "chosen": dict(zip(results.parameters, results.chosen, strict=True)),
         "chosen_score": results.chosen_score,

@@ -17,11 +17,13 @@ class BestSoFar(NamedTuple):
 
     stream: str
     """The stream of the scores: "cv" or "eval"."""
+    objective: str
+    """What was maximised."""
     names: tuple[str, ...]
     """For each row of `points` its round: "repeat 1" or "batch 1"."""
     points: pd.DataFrame
     """One row a point, in the order of the suggestions: repeat, members (different member runs up to this point),
-    setting (the point in words), score (mean A_T in %; NaN where a member diverged), best (highest score so far)."""
+    setting (the point in words), score (mean in %; NaN where a member diverged), best (highest score so far)."""
 
 
 def numbers(results: SearchResults) -> BestSoFar:
@@ -37,14 +39,14 @@ def numbers(results: SearchResults) -> BestSoFar:
             rows.append((r.number, len(seen), point_text(results.parameters, point), percent))
     points = pd.DataFrame(rows, columns=["repeat", "members", "setting", "score"])
     best = points["score"].cummax().ffill()  # a point without a score leaves the best as it was
-    return BestSoFar(results.score_on, tuple(names), points.assign(best=best))
+    return BestSoFar(results.score_on, results.objective, tuple(names), points.assign(best=best))
 
 
 def draw(spent: BestSoFar) -> Any:
     """Returns a plotly figure: a dot for each point, and the best so far as a staircase.
 
-    Across: member runs until the point's last seed. Up: mean A_T in percent. Hovering over a dot shows the whole point
-    and its round.
+    Across: member runs until the point's last seed. Up: the mean score in percent. Hovering over a dot shows the whole
+    point and its round.
     """
     figure = plotly("graph_objects").Figure()
     tried = spent.points.assign(name=spent.names).dropna(subset=["score"])
@@ -55,13 +57,14 @@ def draw(spent: BestSoFar) -> Any:
         mode="markers",
         marker={"size": 6, "color": FAINT, "opacity": 0.5},
         name="tried",
-        hovertemplate=f"%{{customdata[0]}} (%{{customdata[1]}})<br>{subscripts('A_T')} = %{{y:.2f}} %<extra></extra>",
+        hovertemplate="%{customdata[0]} (%{customdata[1]})<br>"
+        f"{subscripts(spent.objective)} = %{{y:.2f}} %<extra></extra>",
     )
-    add_staircase(figure, spent.points, "best so far", BLUE, "solid")
+    add_staircase(figure, spent.points, spent.objective, "best so far", BLUE, "solid")
     finish(figure, height=340)
     # From 0, so that the share of the work after the last rise can be read off.
     figure.update_xaxes(title_text="member runs", rangemode="tozero")
-    figure.update_yaxes(title_text=subscripts("A_T (%)"), range=shown_range(spent.points))
+    figure.update_yaxes(title_text=subscripts(f"{spent.objective} (%)"), range=shown_range(spent.points))
     return figure
 
 
@@ -77,7 +80,7 @@ def shown_range(points: pd.DataFrame) -> tuple[float, float] | None:
     return padded(low, float(scores.max()), share=0.08, least=0.1)
 
 
-def add_staircase(figure: Any, points: pd.DataFrame, name: str, colour: str, dash: str) -> None:
+def add_staircase(figure: Any, points: pd.DataFrame, objective: str, name: str, colour: str, dash: str) -> None:
     """Adds the line of the best so far to a figure; also used for the comparison of strategies."""
     known = points.dropna(subset=["best"])
     figure.add_scatter(
@@ -87,14 +90,17 @@ def add_staircase(figure: Any, points: pd.DataFrame, name: str, colour: str, das
         # First across, then up: the best so far holds until the next point is complete.
         line={"shape": "hv", "width": 2, "color": colour, "dash": dash},
         name=name,
-        hovertemplate="%{fullData.name}: " + subscripts("A_T") + " = %{y:.2f} % after %{x} member runs<extra></extra>",
+        hovertemplate="%{fullData.name}: "
+        + subscripts(objective)
+        + " = %{y:.2f} % after %{x} member runs<extra></extra>",
     )
 
 
 def caption(spent: BestSoFar) -> str:
     """Returns the caption, with the last rise and the number of dots that are not shown."""
+    stream = STREAM_LABELS[spent.stream]
     text = (
-        f"Mean A_T on the {STREAM_LABELS[spent.stream]} of every tried point (dots) and the highest so far (line), "
+        f"Mean {spent.objective} on the {stream} of every tried point (dots) and the highest so far (line), "
         "against the number of member runs until then; a member is one point with one seed. "
         "The best of noisy means rises with their number by chance alone."
     )

@@ -51,7 +51,9 @@ def numbers(results: SearchResults, metric: str = "A_T") -> ParameterCurve:
 
 def caption(curve: ParameterCurve) -> str:
     """Returns the caption: what the marks are, the baseline, the fitted curve and the confidence set."""
-    what = "Final average accuracy A_T" if curve.metric == "A_T" else "Forgetting F_T (lower is better)"
+    what = {"A_T": "Final average accuracy A_T", "F_T": "Forgetting F_T (lower is better)"}.get(
+        curve.metric, curve.metric
+    )
     text = (
         f"{what} versus {curve.label} on the {STREAM_LABELS[curve.stream]}. Dots: mean over seeds; "
         "bars: ± one population standard deviation; faint dots: single seeds."
@@ -64,7 +66,7 @@ def caption(curve: ParameterCurve) -> str:
             "Below: the later repeats, each over its own interval, with a common vertical scale."
         )
     if (level := curve.at_baseline) is not None:
-        metric = METRICS[curve.metric]
+        metric = METRICS.get(curve.metric, METRICS["A_T"])  # an objective, which is in percent, too
         value = f"({number_text(level, metric.digits)} {metric.unit}".rstrip() + ")"
         agem = curve.zero_is_agem and curve.baseline == 0
         which = f"ε = 0, where the formula switches to A-GEM {value}" if agem else f"the {curve.baseline_text} {value}"
@@ -109,7 +111,7 @@ def _curve_caption(curve: ParameterCurve) -> str:
     peak = curve.peak
     if peak is None:
         return ""
-    best = "highest" if curve.metric == "A_T" else "lowest"
+    best = "lowest" if curve.metric == "F_T" else "highest"
     apart = "; ε = 0 is left out because another formula holds there" if curve.zero_is_agem else ""
     ends, window = peak.text, peak.maximum.window
     top = f"{curve.label} = {estimate_text(peak.best, peak.ends)}"

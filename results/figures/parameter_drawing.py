@@ -250,7 +250,7 @@ def _is_left(curve: ParameterCurve) -> bool:
 
 def _title_axes(figure: Any, curve: ParameterCurve) -> None:
     """Sets titles and types of all axes, and one vertical range for the lower panels."""
-    title, zooms = axis_title(curve.metric, METRICS[curve.metric].unit), curve.zooms
+    title, zooms = axis_title(curve.metric, METRICS.get(curve.metric, METRICS["A_T"]).unit), curve.zooms
     figure.update_xaxes(title_text=curve.label, **value_axis(curve.points[curve.parameter], curve.log))
     figure.update_yaxes(title_text=title, row=1, col=1)
     if not zooms:

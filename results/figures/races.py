@@ -16,6 +16,8 @@ class Races(NamedTuple):
 
     stream: str
     """The stream of the scores: "cv" or "eval"."""
+    objective: str
+    """What was maximised."""
     points: pd.DataFrame
     """One row a study and point: row (label), place (of the study, from 0), then the columns of `best_so_far`."""
 
@@ -29,29 +31,34 @@ def numbers(studies: Sequence[tuple[str, SearchResults]]) -> Races:
         best_so_far.numbers(study).points.assign(row=label, place=place) for place, (label, study) in enumerate(studies)
     ]
     points = pd.concat(frames, ignore_index=True)
-    return Races(studies[0][1].score_on, points[["row", "place", *points.columns.drop(["row", "place"])]])
+    return Races(
+        studies[0][1].score_on,
+        studies[0][1].objective,
+        points[["row", "place", *points.columns.drop(["row", "place"])]],
+    )
 
 
 def draw(races: Races) -> Any:
-    """Returns a plotly figure: staircases in the colours of the other figures, A_T in percent over member runs."""
+    """Returns a plotly figure: staircases in the colours of the other figures, scores in percent over member runs."""
     figure = plotly("graph_objects").Figure()
     for place in sorted(set(races.points["place"].tolist())):
         style, points = look(place), races.points[races.points["place"] == place]
-        best_so_far.add_staircase(figure, points, str(points["row"].iloc[0]), style.colour, style.dash)
+        best_so_far.add_staircase(figure, points, races.objective, str(points["row"].iloc[0]), style.colour, style.dash)
     finish(figure, height=420)
     legend_beside(figure)
     # From 0, as all searches begin there.
     figure.update_xaxes(title_text="member runs", range=[0, 1.03 * races.points["members"].max()])
-    figure.update_yaxes(title_text=subscripts("A_T (%)"))
+    figure.update_yaxes(title_text=subscripts(f"{races.objective} (%)"))
     return figure
 
 
 def caption(races: Races) -> str:
     """Returns the caption."""
     return (
-        f"Highest mean A_T so far on the {STREAM_LABELS[races.stream]}, against the number of member runs of the "
-        "strategy until then; a member is one point with one seed. The best of noisy means rises with their number by "
-        "chance alone, so strategies with different numbers of member runs cannot be compared by height."
+        f"Highest mean {races.objective} so far on the {STREAM_LABELS[races.stream]}, against the number of member "
+        "runs of the strategy until then; a member is one point with one seed. The best of noisy means rises with "
+        "their number by chance alone, so strategies with different numbers of member runs cannot be compared by "
+        "height."
     )
 
 

@@ -24,12 +24,13 @@ class Shrinking(NamedTuple):
     intervals: pd.DataFrame
     """One row a repeat: repeat, low, high, width (in decades if the axis is logarithmic), note."""
     points: pd.DataFrame
-    """One row a tried value: repeat, <parameter>, position (0..1 within its interval), best (1, 2, 0), mean (A_T in
-    %)."""
+    """One row a tried value: repeat, <parameter>, position (0..1 within its interval), best (1, 2, 0), mean (in %)."""
     parameter: str
     """Name of the searched parameter."""
     log: bool
     """Whether its axis is logarithmic."""
+    objective: str
+    """What was maximised."""
 
 
 def numbers(results: SearchResults) -> Shrinking:
@@ -46,12 +47,13 @@ def numbers(results: SearchResults) -> Shrinking:
         _width(low, value, log) / (_width(low, high, log) or 1.0)  # the interval may be a single value
         for value, low, high in zip(table[name], table["low"], table["high"], strict=True)
     ]
-    points = table.assign(position=places).rename(columns={"A_T_mean": "mean"})
+    points = table.assign(position=places).rename(columns={f"{results.objective}_mean": "mean"})
     return Shrinking(
         pd.DataFrame(rows, columns=["repeat", "low", "high", "width", "note"]),
         points[["repeat", name, "position", "best", "mean"]],
         name,
         log,
+        results.objective,
     )
 
 
@@ -192,5 +194,5 @@ def _add_points(figure: Any, shrinking: Shrinking, rank: int) -> None:
         textfont={"size": 12},
         customdata=part[[parameter, "mean"]],
         hovertemplate=f"{parameter_label(parameter)} = %{{customdata[0]:.6g}}<br>"
-        f"A_T = %{{customdata[1]:.4g}} %<extra></extra>",
+        f"{shrinking.objective} = %{{customdata[1]:.4g}} %<extra></extra>",
     )

@@ -7,8 +7,10 @@ import pandas as pd
 
 from results.figures.style import BLUE, FAINT, INK, VERMILLION, finish, plotly, value_axis, value_places
 from results.labels import STREAM_LABELS, subscripts
+from results.metrics import mean_and_std
 from results.points import Point, by_point, parameter_label, point_text
 from results.search import SearchResults
+from results.verdict import wording
 
 PANELS_A_ROW = 3
 """Most panels in a row; four panels are two and two."""
@@ -26,8 +28,10 @@ class Slices(NamedTuple):
     """Names of the searched parameters, one panel each."""
     log: tuple[str, ...]
     """Those whose axis is logarithmic."""
+    objective: str
+    """What was maximised."""
     points: pd.DataFrame
-    """One row a tried point: a column for each parameter, n, diverged, A_T_mean, A_T_std (percent), kind ("tried" |
+    """One row a tried point: a column for each parameter, n, diverged, mean, std (percent), kind ("tried" |
     "chosen" | "baseline"), text."""
 
 
@@ -38,16 +42,18 @@ def numbers(results: SearchResults) -> Slices:
     the baseline.
     """
     groups = {point: results.members_of(point) for point in results.points}
-    table = by_point(groups, results.parameters)
-    points = table[[*results.parameters, "n", "diverged", "A_T_mean", "A_T_std"]].assign(
+    table = by_point(groups, results.parameters).rename(
+        columns={column: part for part, column in mean_and_std(results.objective).items()}
+    )
+    points = table[[*results.parameters, "n", "diverged", "mean", "std"]].assign(
         kind=[_kind(results, point) for point in groups],
         text=[point_text(results.parameters, point) for point in groups],
     )
-    return Slices(results.score_on, results.parameters, results.log, points)
+    return Slices(results.score_on, results.parameters, results.log, results.objective, points)
 
 
 def draw(slices: Slices) -> Any:
-    """Returns a plotly figure: one panel for each parameter, all with the same vertical axis, A_T in percent.
+    """Returns a plotly figure: one panel for each parameter, all with the same vertical axis, the score in percent.
 
     A panel is a projection, not a section: the other parameters vary within it. Hovering shows the whole point.
     """
@@ -64,7 +70,7 @@ def draw(slices: Slices) -> Any:
             title_text=parameter_label(name), **value_axis(slices.points[name], name in slices.log), row=row, col=col
         )
     finish(figure, height=90 + 330 * rows)
-    figure.update_yaxes(title_text=subscripts("A_T (%)"), col=1)  # the panels of a row share their axis
+    figure.update_yaxes(title_text=subscripts(f"{slices.objective} (%)"), col=1)  # the panels of a row share their axis
     return figure
 
 
@@ -76,8 +82,9 @@ def caption(slices: Slices) -> str:
         if len(slices.parameters) == 1
         else "each panel shows all of them against one hyperparameter, while the others vary"
     )
+    what, stream = wording.objective(slices.objective), STREAM_LABELS[slices.stream]
     return (
-        f"Final average accuracy A_T of every tried point on the {STREAM_LABELS[slices.stream]}, mean over the seeds "
+        f"{what} of every tried point on the {stream}, mean over the seeds "
         f"that did not diverge; {panels}. Diamond: the chosen point{square}. Hover over a marker to see the whole "
         "point."
     )
@@ -85,7 +92,7 @@ def caption(slices: Slices) -> str:
 
 def tables(slices: Slices) -> dict[str, pd.DataFrame]:
     """Returns name -> table of the data of the figure."""
-    return {"slices": slices.points.drop(columns="text")}
+    return {"slices": slices.points.drop(columns="text").rename(columns=mean_and_std(slices.objective))}
 
 
 def _kind(results: SearchResults, point: Point) -> str:
@@ -95,16 +102,16 @@ def _kind(results: SearchResults, point: Point) -> str:
 
 
 def _add_points(figure: Any, slices: Slices, name: str, kind: str, row: int, col: int) -> None:
-    part = slices.points[(slices.points["kind"] == kind) & slices.points["A_T_mean"].notna()]
+    part = slices.points[(slices.points["kind"] == kind) & slices.points["mean"].notna()]
     if part.empty:
         return
     colour, symbol = STYLES[kind]
     figure.add_scatter(
         x=value_places(part[name], slices.points[name]),
-        y=part["A_T_mean"],
+        y=part["mean"],
         # One seed has no spread: its bar has the length 0.
-        error_y={"array": part["A_T_std"].fillna(0), "thickness": 1, "width": 0, "color": colour},
-        customdata=part[["text", "A_T_std", "n"]],
+        error_y={"array": part["std"].fillna(0), "thickness": 1, "width": 0, "color": colour},
+        customdata=part[["text", "std", "n"]],
         mode="markers",
         marker={
             "color": colour,
@@ -117,7 +124,7 @@ def _add_points(figure: Any, slices: Slices, name: str, kind: str, row: int, col
         legendgroup=kind,  # a click hides the kind in all panels, and only the first has an entry
         showlegend=name == slices.parameters[0],
         hovertemplate="%{customdata[0]}<br>"
-        + subscripts("A_T")
+        + subscripts(slices.objective)
         + " = %{y:.2f} ± %{customdata[1]:.2g} % (n = %{customdata[2]})<extra></extra>",
         row=row,
         col=col,

@@ -8,8 +8,10 @@ import pandas as pd
 
 from results.figures.style import INK, finish, legend_beside, look, plotly, value_axis, value_places
 from results.labels import STREAM_LABELS, subscripts
+from results.metrics import mean_and_std
 from results.points import by_point, parameter_label
 from results.search import SearchResults
+from results.verdict import wording
 
 
 class Tried(NamedTuple):
@@ -21,22 +23,26 @@ class Tried(NamedTuple):
     """Those that all studies searched; panels in this order."""
     log: tuple[str, ...]
     """Those whose axis is logarithmic."""
+    objective: str
+    """What was maximised."""
     points: pd.DataFrame
     """One row a study and tried point: row (label), place (of the study, from 0), chosen, a column for each parameter,
-    n, A_T_mean, A_T_std (percent)."""
+    n, mean, std (percent)."""
 
 
 def numbers(studies: Sequence[tuple[str, SearchResults]]) -> Tried:
     """Returns the points of several (label, study); parameters that not all of them searched have no panel.
 
-    In the order of the studies, which decides their colours; within one as in `SearchResults.points`. A_T is that of
-    the search, mean over the seeds that did not diverge.
+    In the order of the studies, which decides their colours; within one as in `SearchResults.points`. The score is that
+    of the search, mean over the seeds that did not diverge.
     """
     shared = [n for n in studies[0][1].parameters if all(n in s.parameters for _, s in studies)]
     frames = [
-        by_point({point: study.members_of(point) for point in study.points}, study.parameters).assign(
-            row=label, place=place, chosen=[point == study.chosen for point in study.points]
-        )[["row", "place", "chosen", *shared, "n", "A_T_mean", "A_T_std"]]
+        by_point({point: study.members_of(point) for point in study.points}, study.parameters)
+        .assign(row=label, place=place, chosen=[point == study.chosen for point in study.points])
+        .rename(columns={column: part for part, column in mean_and_std(study.objective).items()})[
+            ["row", "place", "chosen", *shared, "n", "mean", "std"]
+        ]
         for place, (label, study) in enumerate(studies)
     ]
     # Logarithmic as soon as one study searched it so: its small values would all be in one place on a linear axis.
@@ -45,6 +51,7 @@ def numbers(studies: Sequence[tuple[str, SearchResults]]) -> Tried:
         studies[0][1].score_on,
         tuple(shared),
         tuple(n for n in shared if n in log),
+        studies[0][1].objective,
         pd.concat(frames, ignore_index=True),
     )
 
@@ -65,15 +72,16 @@ def draw(tried: Tried) -> Any:
         )
     finish(figure, height=60 + 380 * rows)
     legend_beside(figure)
-    figure.update_yaxes(title_text=subscripts("A_T (%)"))
+    figure.update_yaxes(title_text=subscripts(f"{tried.objective} (%)"))
     return figure
 
 
 def caption(tried: Tried) -> str:
     """Returns the caption; without a common parameter it says why there is nothing."""
     empty = " The studies searched no hyperparameter in common, so there is nothing to draw."
+    what, stream = wording.objective(tried.objective), STREAM_LABELS[tried.stream]
     return (
-        f"Final average accuracy A_T of every tried point on the {STREAM_LABELS[tried.stream]}: mean over the seeds "
+        f"{what} of every tried point on the {stream}: mean over the seeds "
         "that did not diverge, coloured by strategy. Large and outlined: the choice of the strategy. Click a name to "
         f"hide its dots.{'' if tried.parameters else empty}"
     )
@@ -81,22 +89,20 @@ def caption(tried: Tried) -> str:
 
 def tables(tried: Tried) -> dict[str, pd.DataFrame]:
     """Returns name -> table of the data of the figure."""
-    return {"tried": tried.points.drop(columns="place")}
+    return {"tried": tried.points.drop(columns="place").rename(columns=mean_and_std(tried.objective))}
 
 
 def _add_points(figure: Any, tried: Tried, name: str, place: int, chosen: bool, row: int) -> None:
     points = tried.points
-    part = points[(points["place"] == place) & (points["chosen"] == chosen) & points["A_T_mean"].notna()]
+    part = points[(points["place"] == place) & (points["chosen"] == chosen) & points["mean"].notna()]
     if part.empty:
         return
     style, label = look(place), str(part["row"].iloc[0])
     figure.add_scatter(
         x=value_places(part[name], points[name]),
-        y=part["A_T_mean"],
+        y=part["mean"],
         # As text, because plotly cannot leave out the ± of a point that has one seed.
-        customdata=[
-            [n, "" if math.isnan(s) else f" ± {s:.2g}"] for n, s in zip(part["n"], part["A_T_std"], strict=True)
-        ],
+        customdata=[[n, "" if math.isnan(s) else f" ± {s:.2g}"] for n, s in zip(part["n"], part["std"], strict=True)],
         mode="markers",
         marker={
             "color": style.colour,
@@ -108,7 +114,7 @@ def _add_points(figure: Any, tried: Tried, name: str, place: int, chosen: bool, 
         name=label,
         legendgroup=label,
         showlegend=chosen and row == 1,  # every study has one chosen point, but may have no other with a score
-        hovertemplate=f"%{{fullData.name}}<br>{parameter_label(name)} = %{{x}}<br>{subscripts('A_T')} = "
+        hovertemplate=f"%{{fullData.name}}<br>{parameter_label(name)} = %{{x}}<br>{subscripts(tried.objective)} = "
         "%{y:.2f}%{customdata[1]} % (n = %{customdata[0]})<extra></extra>",
         row=row,
         col=1,

@@ -81,7 +81,7 @@ def strategies_shown(studies: Sequence[SearchResults]) -> Shown:
 def strategies_sheet(studies: Sequence[SearchResults], table: pd.DataFrame) -> Sheet:
     """Returns the table for people, from the `strategies_table`: one row a study, the first is what others differ from.
 
-    A_T in percent, mean ± population standard deviation; differences are paired by seed, ± standard error.
+    Scores in percent, mean ± population standard deviation; differences are paired by seed, ± standard error.
     """
     rows = tuple(
         _cells(label, study, row)
@@ -90,16 +90,17 @@ def strategies_sheet(studies: Sequence[SearchResults], table: pd.DataFrame) -> S
     header = (
         ("strategy", ""),
         ("chosen", ""),
-        ("A_T", "evaluation, %"),
+        (studies[0].objective, "evaluation, %"),
         ("difference", "to the first, ± s.e."),
-        ("A_T", "search, %"),
+        (studies[0].objective, "search, %"),
         ("member runs", "search"),
         ("points", "tried"),
         ("verdict", ""),
     )
+    stream = STREAM_LABELS[studies[0].score_on]
     remark = (
-        f"A_T: mean ± population standard deviation over the seeds, on the {STREAM_LABELS[studies[0].score_on]} of the "
-        "search (biased upwards, because the point was chosen there) and on the evaluation stream. Difference: A_T of "
+        f"{studies[0].objective}: mean ± population standard deviation over the seeds, on the {stream} of the "
+        "search (biased upwards, because the point was chosen there) and on the evaluation stream. Difference: that of "
         "the evaluation minus that of the first row, mean over their common seeds ± its standard error. The interval "
         "under a verdict is where the best value may lie (95 % confidence)."
     )
@@ -147,7 +148,7 @@ def _shown(studies: Sequence[SearchResults], sheet: Sheet, notes: Sequence[str],
     what = wording.searched(first) if len({s.parameters for s in studies}) == 1 else "Hyperparameters"
     methods = " and ".join(dict.fromkeys(method_label(s.method) for s in studies))
     heading = f"{wording.heading(what)} for {methods} on {dataset_label(first.dataset)}: {_nouns(studies)} compared"
-    lead = f"{count_text(len(studies), 'search')}, scored by A_T on the {STREAM_LABELS[first.score_on]}."
+    lead = f"{count_text(len(studies), 'search')}, scored by {first.objective} on the {STREAM_LABELS[first.score_on]}."
     return Shown(heading, lead, "\n".join(body))
 
 

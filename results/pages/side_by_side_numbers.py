@@ -51,6 +51,7 @@ def _shared(studies: Sequence[SearchResults]) -> Iterator[tuple[str, dict[str, s
     """Yields what determines the data that members see, and its value by study where it is known."""
     yield "dataset", {s.name: s.dataset for s in studies}
     yield "score-on", {s.name: s.score_on for s in studies}
+    yield "objective", {s.name: s.objective for s in studies}
     searched = {name for s in studies for name in s.parameters}
     # A searched option varies within each study, so it cannot be compared between them.
     for key in STREAM_KEYS:
@@ -108,8 +109,8 @@ def strategies_table(studies: Sequence[SearchResults]) -> pd.DataFrame:
     """Returns one row a study; NaN where there is nothing.
 
     Columns: study, strategy, settings (number of tried points), members (of the search), chosen (text), kind, low, high
-    (the verdict and its interval); A_T of the chosen point in percent, with population standard deviations:
-    search_mean, search_std, search_n, evaluation_mean, evaluation_std, evaluation_n; and its A_T in the evaluation
+    (the verdict and its interval); the score of the chosen point in percent, with population standard deviations:
+    search_mean, search_std, search_n, evaluation_mean, evaluation_std, evaluation_n; and its score in the evaluation
     minus that of the first study, paired by seed: difference, standard_error, pairs.
     """
     return pd.DataFrame([_row(study, studies[0]) for study in studies])
@@ -119,7 +120,7 @@ def _row(study: SearchResults, first: SearchResults) -> dict[str, object]:
     verdict = trust(study).verdict
     # The first is compared with nothing, not with itself: a difference of 0 ± 0 would look like a measured one.
     others = [] if study is first else first.evaluation_of(first.chosen)
-    pair = compare(study.evaluation_of(study.chosen), others)
+    pair = compare(study.evaluation_of(study.chosen), others, study.objective)
     return {
         "study": study.name,
         "strategy": study.strategy,
@@ -129,15 +130,15 @@ def _row(study: SearchResults, first: SearchResults) -> dict[str, object]:
         "kind": verdict.kind,
         "low": verdict.low,
         "high": verdict.high,
-        **_spread("search", study.members_of(study.chosen)),
-        **_spread("evaluation", study.evaluation_of(study.chosen)),
+        **_spread("search", study.members_of(study.chosen), study.objective),
+        **_spread("evaluation", study.evaluation_of(study.chosen), study.objective),
         "difference": pair.mean,
         "standard_error": pair.error,
         "pairs": pair.n,
     }
 
 
-def _spread(name: str, members: Sequence[RunRecord]) -> dict[str, object]:
-    over = spread(list(by_seed(members, "A_T").values()))
+def _spread(name: str, members: Sequence[RunRecord], objective: str) -> dict[str, object]:
+    over = spread(list(by_seed(members, objective).values()))
     std = over.population_std if over.n > 1 else math.nan  # 0 would be a measured spread
     return {f"{name}_mean": over.mean, f"{name}_std": std, f"{name}_n": over.n}

@@ -68,13 +68,13 @@ def paired_noise(scores: NDArray[np.float64]) -> float:
     return round(math.sqrt(2 * noise.pure / noise.spare), 12)
 
 
-def in_words(resolution: Resolution) -> tuple[str, ...]:
-    """Returns the sentences about a resolution."""
+def in_words(resolution: Resolution, objective: str = "A_T") -> tuple[str, ...]:
+    """Returns the sentences about a resolution; objective: what is compared."""
     if resolution.inert:
         return ("All values tried so far score the same bit for bit: more seeds would show no difference.",)
     if resolution.seeds < FEWEST:
         return ("One seed gives no measure of noise: no difference can be detected.",)
-    return _of_the_test(resolution), _of_the_interval(resolution)
+    return _of_the_test(resolution), _of_the_interval(resolution, objective)
 
 
 def _of_the_test(resolution: Resolution) -> str:
@@ -88,12 +88,15 @@ def _of_the_test(resolution: Resolution) -> str:
     return f"{seeds} can reach p = {smallest} in {kind} paired test of one comparison."
 
 
-def _of_the_interval(resolution: Resolution) -> str:
+def _of_the_interval(resolution: Resolution, objective: str) -> str:
     half = f"{number_text(resolution.half_width, DIGITS)} standard deviations of a paired difference"
     if math.isnan(resolution.noise):
-        return f"Differences of A_T below {half} are within the 95 % interval of chance; the noise is not measured yet."
+        return (
+            f"Differences of {objective} below {half} are within the 95 % interval of chance; the noise is not "
+            "measured yet."
+        )
     return (
-        f"Differences of A_T below {number_text(resolution.points, DIGITS)} percentage points are within the 95 % "
-        f"interval of chance ({half}; one is {number_text(100 * resolution.noise, DIGITS)} percentage points in the "
-        "runs of this study so far)."
+        f"Differences of {objective} below {number_text(resolution.points, DIGITS)} percentage points are within the "
+        f"95 % interval of chance ({half}; one is {number_text(100 * resolution.noise, DIGITS)} percentage points in "
+        "the runs of this study so far)."
     )

@@ -61,10 +61,11 @@ def _choice(results: SearchResults) -> str:
     chosen = f"The search {'kept' if inert else 'chose'} {point_text(results.parameters, results.chosen)}"
     if results.chosen == results.baseline:
         chosen += ", which is plain A-GEM" if wording.is_agem(results) else ", which is the baseline"
+    what = results.objective
     if not members:
-        return f"{chosen}, {best}: mean A_T {number_text(100 * results.chosen_score, DIGITS)} % on the {stream}."
+        return f"{chosen}, {best}: mean {what} {number_text(100 * results.chosen_score, DIGITS)} % on the {stream}."
     size = f"{count_text(members[0].tasks, 'task')}, {count_text(len({r.seed for r in members}), 'seed')}"
-    return f"{chosen}, {best}: A_T {_metric(members, 'A_T')} % on the {stream} ({size}{spread})."
+    return f"{chosen}, {best}: {what} {_metric(members, what)} % on the {stream} ({size}{spread})."
 
 
 def _best_tried(results: SearchResults) -> str:
@@ -137,7 +138,9 @@ def _against_baseline(results: SearchResults) -> str:
         "; the evaluation below does not have this bias." if results.score_on == "cv" and results.evaluation else "."
     )
     seeds = count_text(pair.n, "seed")
-    return f"Against {baseline} on the same {seeds} of the search: {_points(pair)}. {selected}{remedy}"
+    return (
+        f"Against {baseline} on the same {seeds} of the search: {_points(pair, results.objective)}. {selected}{remedy}"
+    )
 
 
 def _evaluation(results: SearchResults) -> str:
@@ -152,8 +155,8 @@ def _evaluation(results: SearchResults) -> str:
     chosen = results.evaluation_of(results.chosen)
     base = results.evaluation_of(results.baseline) if results.baseline is not None else ()
     if not chosen:
-        name = wording.baseline_name(results)
-        return f"{stream} only {name} was evaluated: A_T {_metric(base, 'A_T')} %; the chosen {subject} was not."
+        name, what = wording.baseline_name(results), results.objective
+        return f"{stream} only {name} was evaluated: {what} {_metric(base, what)} %; the chosen {subject} was not."
     text = f"{stream} {_result(results, results.chosen, chosen)}"
     if results.baseline is None or results.baseline == results.chosen:
         text += "."
@@ -173,7 +176,7 @@ def _difference(results: SearchResults) -> str:
         return f"Both score the same bit for bit on the same {seeds}: there is nothing to test."
     # A choice on the same data would make any p-value too small.
     test = "" if results.score_on == "eval" else f" {_test(pair)}"
-    return f"Difference on the same {seeds}: {_points(pair)}.{test}"
+    return f"Difference on the same {seeds}: {_points(pair, results.objective)}.{test}"
 
 
 def _flattered(results: SearchResults) -> str:
@@ -270,13 +273,13 @@ def _test(pair: Paired) -> str:
     return f"{text}; {pair.n} seeds cannot reach p < {ALPHA}, because {bound}."
 
 
-def _points(pair: Paired) -> str:
-    """Returns a mean paired difference of A_T in percentage points, in words."""
+def _points(pair: Paired, objective: str) -> str:
+    """Returns a mean paired difference of what was maximised in percentage points, in words."""
     if not pair.n:
         return "no seed measured for both"
     error = f" ± {number_text(pair.error, DIGITS)}" if math.isfinite(pair.error) else ""
     kind = "mean of the paired differences ± its standard error; " if error else "one pair, no standard error; "
-    difference = f"{signed_text(pair.mean, DIGITS)}{error} percentage points of A_T"
+    difference = f"{signed_text(pair.mean, DIGITS)}{error} percentage points of {objective}"
     return f"{difference} ({kind}higher in {pair.wins} of {pair.n})"
 
 
@@ -285,7 +288,8 @@ def _result(results: SearchResults, point: Point, members: Sequence[RunRecord]) 
     label = point_label(results.method, results.parameters, point).replace(", ", " with ", 1)
     if results.zero_is_agem and point == (0.0,):
         label = "A-GEM"
-    return f"{label} reaches A_T {_metric(members, 'A_T')} % and F_T {_metric(members, 'F_T')}"
+    scored = "" if results.objective == "A_T" else f"{results.objective} {_metric(members, results.objective)} %, "
+    return f"{label} reaches {scored}A_T {_metric(members, 'A_T')} % and F_T {_metric(members, 'F_T')}"
 
 
 def _metric(members: Sequence[RunRecord], metric: str) -> str:

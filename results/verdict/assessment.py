@@ -19,14 +19,14 @@ from results.verdict.peak import Peak, complete, lost, peak, table
 
 
 class TrustedPoint(NamedTuple):
-    """The statistics of one tried point; A_T in percent."""
+    """The statistics of one tried point, of what was maximised, in percent."""
 
     point: Point
     """The point."""
     diverged: int
     """Members that diverged: a point that has any has no score and cannot be the best."""
     spread: Spread
-    """A_T over its seeds."""
+    """What was maximised, over its seeds."""
     adjusted: float
     """Mean as if the point had every seed, see `racing.adjusted_means`; NaN where a member diverged."""
     biased: bool
@@ -49,8 +49,10 @@ class FarMember(NamedTuple):
 
 
 class Assessment(NamedTuple):
-    """Everything that says how far to trust a search; A_T in percent, values as they were searched."""
+    """Everything that says how far to trust a search; scores in percent, values as they were searched."""
 
+    objective: str
+    """What was maximised."""
     parameters: tuple[str, ...]
     """Names of the searched hyperparameters."""
     chosen: Point
@@ -115,6 +117,7 @@ def trust(results: SearchResults) -> Assessment:
     best = peak(results)
     verdict, rivals = judge(results, best)
     return Assessment(
+        objective=results.objective,
         parameters=results.parameters,
         chosen=results.chosen,
         baseline=results.baseline,
@@ -131,7 +134,7 @@ def trust(results: SearchResults) -> Assessment:
 
 
 def trust_as_json(trust: Assessment) -> dict[str, Any]:
-    """Returns an assessment as JSON: NaN and infinity are null, A_T is in percent.
+    """Returns an assessment as JSON: NaN and infinity are null, scores are in percent.
 
     kind, interval, text, advice, rivals (the verdict); far_off; seeds, probability_best, smallest_p, smallest_p_holm;
     curve (null without one); tests: one for each point; race, seal, looks.

@@ -69,7 +69,7 @@ class Peak(NamedTuple):
 
 
 @lru_cache(maxsize=16)  # verdict, figures and sections ask for it
-def peak(results: SearchResults, metric: str = "A_T") -> Peak | None:
+def peak(results: SearchResults, metric: str = "") -> Peak | None:
     """Returns where a metric of the search is best; None unless one number was searched over an interval.
 
     Also None without members, and for an inert search. ε = 0 of ε-SOFT-GEM is A-GEM, which has another formula, so it
@@ -92,12 +92,20 @@ def peak(results: SearchResults, metric: str = "A_T") -> Peak | None:
 
 
 @lru_cache(maxsize=16)
-def table(results: SearchResults, metric: str = "A_T") -> np.ndarray:
+def table(results: SearchResults, metric: str = "") -> np.ndarray:
     """Returns a metric [K, R] in the units of `summarize`: one row a point of `results.points`, one column a seed.
+
+    metric: by default what was maximised.
 
     NaN where a member was not trained or diverged. The array is read-only, because it is cached.
     """
-    values = dict(zip((r.key for r in results.search), summarize(results.search)[metric].astype(float), strict=True))
+    values = dict(
+        zip(
+            (r.key for r in results.search),
+            summarize(results.search)[metric or results.objective].astype(float),
+            strict=True,
+        )
+    )
     seeds = sorted({r.seed for r in results.search})
     rows = [{r.seed: values[r.key] for r in results.members_of(point)} for point in results.points]
     # Reshaped, because without points or seeds NumPy makes an array of one dimension.
@@ -106,13 +114,13 @@ def table(results: SearchResults, metric: str = "A_T") -> np.ndarray:
     return scores
 
 
-def complete(results: SearchResults, metric: str = "A_T") -> np.ndarray:
+def complete(results: SearchResults, metric: str = "") -> np.ndarray:
     """Returns `table` with NaN in the whole row of a point of which a seed diverged: the search gives it no score."""
     whole = np.array([not lost(results, point) for point in results.points], dtype=bool)
     return np.where(whole[:, None], table(results, metric), math.nan)
 
 
-def is_inert(results: SearchResults, metric: str = "A_T") -> bool:
+def is_inert(results: SearchResults, metric: str = "") -> bool:
     """Returns whether all points score the same bit for bit, so that nothing was measured."""
     return all_equal(complete(results, metric))
 

@@ -19,6 +19,11 @@ def searched(results: SearchResults) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def objective(name: str) -> str:
+    """Returns what was maximised as the start of a line."""
+    return "Final average accuracy A_T" if name == "A_T" else heading(name)
+
+
 def heading(text: str) -> str:
     """Returns words as the start of a line: capitalised, but a Greek letter is a symbol and stays as it is.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from results.ledger.record import RunRecord
-from results.metrics import average_accuracy
+from results.objectives import of_record
 from results.statistics.racing import separated
 from search_spaces.space import Point
 
@@ -17,7 +17,7 @@ FIRST_SEEDS = 2  # fewer have no spread
 ALPHA = 0.05  # the chance, a round, that a race drops the best value; where noise is unequal, too
 
 NAN = float("nan")
-_SCORES: WeakKeyDictionary[RunRecord, float] = WeakKeyDictionary()
+_SCORES: WeakKeyDictionary[RunRecord, dict[str, float]] = WeakKeyDictionary()
 
 Found = Callable[[Point, int], RunRecord | None]
 
@@ -27,17 +27,20 @@ class Scores:
     """What is known of K points and R seeds, a row a point, in the order of the seeds."""
 
     scores: NDArray[np.float64]
-    """[K, R]: A_T in [0, 1], NaN without one."""
+    """[K, R]: what is maximised, NaN without one."""
     lost: NDArray[np.bool_]
     """[K, R]: members that diverged."""
 
     @classmethod
-    def of(cls, points: Sequence[Point], seeds: Sequence[int], found: Found) -> "Scores":
-        """The table of what `found` knows of every point and seed, in the given order."""
+    def of(cls, points: Sequence[Point], seeds: Sequence[int], found: Found, objective: str) -> "Scores":
+        """The table of what `found` knows of every point and seed, in the given order.
+
+        objective: what is maximised, as `results.objectives` has it.
+        """
         records = [[found(point, seed) for seed in seeds] for point in points]
         lost = [[one is not None and one.status != "ok" for one in row] for row in records]
         shape = (len(points), len(seeds))
-        scores = np.array([[_score(one) for one in row] for row in records], dtype=np.float64)
+        scores = np.array([[_score(one, objective) for one in row] for row in records], dtype=np.float64)
         # Without a point, numpy makes of an empty list the shape [0], not [0, R].
         return cls(scores.reshape(shape), np.array(lost, dtype=bool).reshape(shape))
 
@@ -86,11 +89,12 @@ def standings(table: Scores, enough: int, pooled: bool = False) -> list[Standing
     return [Standing(*one) for one in zip(counts.tolist(), gone.tolist(), strict=True)]
 
 
-def _score(record: RunRecord | None) -> float:
-    """A_T in [0, 1]; NaN without a record, and where the member diverged."""
-    if record is None or record.status != "ok":
+def _score(record: RunRecord | None, objective: str) -> float:
+    """What is maximised; NaN without a record, and where the member diverged."""
+    if record is None:
         return NAN
     # Kept, as all members of a search are looked at whenever a cohort comes back.
-    if (score := _SCORES.get(record)) is None:
-        score = _SCORES[record] = float(average_accuracy(record.accuracies))
-    return score
+    known = _SCORES.setdefault(record, {})
+    if objective not in known:
+        known[objective] = of_record(objective, record)
+    return known[objective]

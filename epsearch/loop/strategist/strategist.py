@@ -68,8 +68,8 @@ class Strategist:
         return {point: there.seeds for point, there in most.items() if there.dropped}
 
     def scores(self) -> NDArray[np.float64]:
-        """A_T in [0, 1] of every point tried so far and every one of `seeds` [K, R]; NaN where it is not known."""
-        return Scores.of(list(self.given()), self._study.seeds, self._found).scores
+        """What is maximised, of every point tried so far and every one of `seeds` [K, R]; NaN where it is not known."""
+        return Scores.of(list(self.given()), self._study.seeds, self._found, self._study.objective).scores
 
     def later(self) -> int:
         """Suggestions of rounds that are not open yet, at most; those of a grid are known."""
@@ -93,7 +93,7 @@ class Strategist:
         return 0 if may_repeat else trials * fewest, most
 
     def observations(self) -> list[Observation]:
-        """The mean A_T in [0, 1] over the seeds of every open suggestion; a point that loses any seed has none.
+        """The mean of what is maximised over the seeds of every open suggestion; a point that loses any seed has none.
 
         In a race points have different seeds: their means are those that all of the best one's seeds would give, but
         for those beyond the seeds that every round has.
@@ -102,7 +102,9 @@ class Strategist:
         asked, seeds, first = self.strategy.ask(), self._study.search_seeds, len(self._study.seeds)
         points = [one.point for one in asked]
         shares = self._shares(points)
-        table = Scores.of(points, seeds, self._found).within([len(shares[point]) for point in points])
+        table = Scores.of(points, seeds, self._found, self._study.objective).within(
+            [len(shares[point]) for point in points]
+        )
         lost = np.asarray(table.lost.any(axis=1))
         scores = np.where(lost[:, None], np.nan, table.scores)
         # Added in the order of the seeds, as in every search that is stored: another sum may end in another digit.
@@ -129,7 +131,7 @@ class Strategist:
 
         given = {**self._before, **self._given(self._search)}
         seeds = sorted({seed for own in given.values() for seed in own})
-        table = Scores.of(list(given), seeds, self._found)
+        table = Scores.of(list(given), seeds, self._found, self._study.objective)
         shown = np.array([[seed in own for seed in seeds] for own in given.values()], dtype=bool)
         whole = ~(table.lost & shown).any(axis=1)
         scores = np.where(shown & whole[:, None], table.scores, np.nan)
@@ -145,7 +147,7 @@ class Strategist:
     def _standing(self, points: Sequence[Point]) -> dict[Point, race.Standing]:
         """Where points of one round stand in a race."""
         study, different = self._study, list(dict.fromkeys(points))
-        table = Scores.of(different, study.search_seeds, self._found)
+        table = Scores.of(different, study.search_seeds, self._found, study.objective)
         found = race.standings(table, len(study.seeds), pooled=study.race_rule == POOLED)
         return dict(zip(different, found, strict=True))
 

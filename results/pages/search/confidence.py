@@ -131,7 +131,7 @@ def _header(trusted: Assessment) -> list[tuple[str, str]]:
     return [
         *((parameter_label(name), "") for name in trusted.parameters),
         ("n", "seeds"),
-        ("A_T", "%"),
+        (trusted.objective, "%"),
         *([("adjusted", "%")] if trusted.race is not None else []),
         ("sd", "sample"),
         ("sd", "population"),
@@ -183,8 +183,8 @@ def _between(low: float, high: float) -> str:
 def _remark(trusted: Assessment) -> str:
     """Returns what a reader of the table has to know."""
     text = (
-        f"A_T on the stream of the search, over {count_text(trusted.seeds, 'seed')}. Sample sd (n − 1) estimates the "
-        "spread of seeds not yet tried, population sd (n) is what the paper prints."
+        f"{trusted.objective} on the stream of the search, over {count_text(trusted.seeds, 'seed')}. Sample sd (n − 1) "
+        "estimates the spread of seeds not yet tried, population sd (n) is what the paper prints."
     )
     if trusted.race is not None and trusted.race.dropped:
         text += " The race dropped values whose first seeds were low: their means are biased downwards."

@@ -44,7 +44,10 @@ def figures(results: SearchResults) -> Figures:
     # One number has a curve; several, or choices, have no axis in common.
     name = results.parameters[0]
     of_points: Figures = (
-        {f"{name}_{m}": (parameter_curve, parameter_curve.numbers(results, m)) for m in ("A_T", "F_T")}
+        {
+            f"{name}_{m}": (parameter_curve, parameter_curve.numbers(results, m))
+            for m in dict.fromkeys((results.objective, "A_T", "F_T"))
+        }
         if results.is_curve
         else {"slices": (slices, slices.numbers(results))}
     )
@@ -91,7 +94,7 @@ def _page(results: SearchResults, drawings: Figures) -> str:
         f"{heading} — {results.name}",
         results.name,
         heading,
-        f"{wording.rounds(results)} of {strategy_label(results.strategy)}, scored by A_T on the "
+        f"{wording.rounds(results)} of {strategy_label(results.strategy)}, scored by {results.objective} on the "
         f"{STREAM_LABELS[results.score_on]}.",
         "\n".join(filter(None, body)),
         f"Search for {what} · study",

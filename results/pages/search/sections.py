@@ -109,7 +109,7 @@ def search(results: SearchResults) -> str:
     """
     header = [
         *((parameter_label(name), "") for name in results.parameters),
-        *((metric, METRICS[metric].unit) for metric in SEARCH_METRICS),
+        *((metric, METRICS[metric].unit) for metric in _metrics(results)),
         ("n", "seeds"),
         ("diverged", "seeds"),
         ("rank", "of its round"),
@@ -126,20 +126,20 @@ def certificates(results: SearchResults) -> str:
 
 
 def _headlines(results: SearchResults) -> Iterator[tuple[str, str, str]]:
-    """Yields (label, value, detail) of the tiles: the choice, its A_T in search and evaluation, paired difference."""
+    """Yields (label, value, detail) of the tiles: the choice, its score in search and evaluation, paired difference."""
     for i, (name, value) in enumerate(zip(results.parameters, results.chosen, strict=True)):
         yield f"Chosen {parameter_label(name)}", value_text(value), "" if i else _detail(results)
     stream = STREAM_LABELS[results.score_on]
     members = results.members_of(results.chosen)
     selected = "" if is_inert(results) else f" ({wording.subject(results)} selected on them)"
-    yield from _score_tile(f"A_T, {stream}", members, selected)
+    yield from _score_tile(results, stream, members, selected)
     if results.score_on != "eval":  # else it is the same number again
-        yield from _score_tile(f"A_T, {STREAM_LABELS['eval']}", results.evaluation_of(results.chosen), "")
+        yield from _score_tile(results, STREAM_LABELS["eval"], results.evaluation_of(results.chosen), "")
     pair = baseline_pair(results, evaluation=True)
     if pair.n:
         several = pair.n > 1  # one pair has no standard error
         yield (
-            f"A_T minus {wording.baseline_name(results)}'s, evaluation",
+            f"{results.objective} minus {wording.baseline_name(results)}'s, evaluation",
             paired_text(pair.mean, pair.error, DIGITS) if several else signed_text(pair.mean, DIGITS),
             f"percentage points, paired{', ± standard error' if several else ''}; higher in {pair.wins} of "
             f"{count_text(pair.n, 'seed')}",
@@ -153,11 +153,19 @@ def _detail(results: SearchResults) -> str:
     return f"{KIND_LABELS[trusted.verdict.kind]}{where}"
 
 
-def _score_tile(label: str, members: Sequence[RunRecord], remark: str) -> Iterator[tuple[str, str, str]]:
-    """Yields a tile with mean ± spread of A_T; none where nothing was trained, as before the evaluation."""
+def _score_tile(
+    results: SearchResults, stream: str, members: Sequence[RunRecord], remark: str
+) -> Iterator[tuple[str, str, str]]:
+    """Yields a tile with mean ± spread of what was maximised; none before anything was trained."""
     if members:
         size = f"{count_text(members[0].tasks, 'task')}, {count_text(len(members), 'seed')}"
-        yield label, f"{metric_text(by_point({(): members}, ()).iloc[0], 'A_T')} %", f"{size}{remark}"
+        text = metric_text(by_point({(): members}, ()).iloc[0], results.objective)
+        yield f"{results.objective}, {stream}", f"{text} %", f"{size}{remark}"
+
+
+def _metrics(results: SearchResults) -> tuple[str, ...]:
+    """Returns the metrics of the table of all points: what was maximised first."""
+    return tuple(dict.fromkeys((results.objective, *SEARCH_METRICS)))
 
 
 def _search_rows(results: SearchResults) -> Iterator[tuple[str, list[str]]]:
@@ -179,7 +187,7 @@ def _search_rows(results: SearchResults) -> Iterator[tuple[str, list[str]]]:
                 kind,
                 [
                     *values,
-                    *(metric_text(row, metric) for metric in SEARCH_METRICS),
+                    *(metric_text(row, metric) for metric in _metrics(results)),
                     str(int(row["n"])),
                     str(int(row["diverged"]) or MISSING),
                     rank,

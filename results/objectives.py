@@ -1,0 +1,65 @@
+"""What a search maximises: a number of each run, from its accuracy matrix; A_T unless a study says otherwise.
+
+Worst task and anytime accuracy: De Lange et al. 2023, "Continual evaluation for lifelong learning" (minimum and average
+over time, here over tasks after the last one, and of A_k over k).
+"""
+
+import math
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from results.labels import A_T, ANYTIME, MIXED, WORST
+from results.ledger.record import RunRecord
+from results.metrics import METRICS, PERCENT, Metric, average_accuracy, average_accuracy_curve, forgetting
+
+Score = Callable[[NDArray[np.float64]], float]
+
+PLUGGED: dict[str, Score] = {}
+"""Functions of others in this process: module:attribute -> function of accuracies [T, T] in [0, 1], NaN where not
+measured."""
+
+
+def score(name: str, accuracies: NDArray[np.float64]) -> float:
+    """Returns a run's number, of ours a fraction, for accuracies [T, T].
+
+    Raises KeyError where it is a function of others that is not loaded.
+
+    >>> a = np.array([[0.9, np.nan], [0.5, 0.7]])
+    >>> [round(score(one, a), 3) for one in ("A_T", "A_T-0.5F_T", "worst-task", "anytime")]
+    [0.6, 0.4, 0.5, 0.75]
+    """
+    return float(_function(name)(accuracies))
+
+
+def metric(name: str) -> Metric:
+    """Returns the metric that tables show, in percent."""
+    if name == A_T:
+        return METRICS[A_T]
+    return Metric(lambda run: np.asarray(score(name, run.accuracies)), METRICS[A_T].digits, PERCENT)
+
+
+def of_record(name: str, record: RunRecord) -> float:
+    """Returns the number of a run; NaN for one that diverged."""
+    return score(name, record.accuracies) if record.status == "ok" else math.nan
+
+
+def _function(name: str) -> Score:
+    if (mixed := MIXED.fullmatch(name)) is not None:
+        return partial(_mixed, float(mixed[1]))
+    return OURS[name] if name in OURS else PLUGGED[name]
+
+
+def _mixed(weight: float, accuracies: NDArray[np.float64]) -> float:
+    """A_T − λ·F_T; with one task there is nothing to forget."""
+    lost = 0.0 if accuracies.shape[-1] == 1 else float(forgetting(accuracies))
+    return float(average_accuracy(accuracies)) - weight * lost
+
+
+OURS: dict[str, Score] = {
+    A_T: lambda a: float(average_accuracy(a)),
+    WORST: lambda a: float(a[-1].min()),
+    ANYTIME: lambda a: float(average_accuracy_curve(a).mean()),
+}
