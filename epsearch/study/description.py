@@ -186,12 +186,10 @@ class Study:
 
     def digest(self) -> str:
         """Returns a hash of the identity, 6 hexadecimal digits: it tells studies of a dataset apart by their names."""
-        newer = {name: option for name, option in self.options().items() if option.before is not None}
+        newer = {name: one.default for name, one in self.options().items() if one.before is not None}
         # So that a study has the name that it had before there were such options.
         told = {name: value for name, value in self.identity().items() if name not in newer}
-        told |= {
-            name: option.show(self.value(name)) for name, option in newer.items() if self.value(name) != option.default
-        }
+        told |= {name: self.value(name) for name, usual in newer.items() if self.value(name) != usual}
         return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:6]
 
     def shown(self) -> dict[str, Any]:

@@ -122,10 +122,11 @@ def _against_baseline(results: SearchResults) -> str:
         return f"{name} was not tried in the search, which therefore cannot compare it with the chosen {subject}."
     if not pair.n:
         return f"{name} shares no measured seed with the chosen {subject}, so the search cannot compare them."
+    seeds = count_text(pair.n, "seed")
     if results.searching != results.rounds and results.by_curve:
         # Its seeds are those of all others, but not its noise.
         fresh = f"The members of the chosen {subject} took no part in its choice, which hardly biases this difference."
-        return f"Against {baseline} on the same {count_text(pair.n, 'seed')} of the search: {_points(pair)}. {fresh}"
+        return f"Against {baseline} on the same {seeds} of the search: {_points(pair, results.objective)}. {fresh}"
     # With two values, or after a choice by other rules, the choice is not the maximum of many means.
     selected = (
         f"The chosen {subject} is the maximum of noisy means, so the selection itself biases this difference upwards"
@@ -137,7 +138,6 @@ def _against_baseline(results: SearchResults) -> str:
     remedy = (
         "; the evaluation below does not have this bias." if results.score_on == "cv" and results.evaluation else "."
     )
-    seeds = count_text(pair.n, "seed")
     return (
         f"Against {baseline} on the same {seeds} of the search: {_points(pair, results.objective)}. {selected}{remedy}"
     )
