@@ -159,7 +159,8 @@ def side_by_side(
 
     shown = _side_by_side([_found(listing.load(name, storage, out)) for name in names])
     make_folder(out / SIDE_BY_SIDE, _elsewhere(storage))
-    page = write_strategies(shown.searches, out / SIDE_BY_SIDE)
+    with shown.maximised():
+        page = write_strategies(shown.searches, out / SIDE_BY_SIDE)
     _write_figures(shown.drawings, page, figures)
     return shown, page
 

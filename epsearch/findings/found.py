@@ -1,13 +1,14 @@
 """What was found, for Python and notebooks: tables as DataFrames, figures of plotly."""
 
 from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from epsearch.findings.reports import REPORTS, AnyResults
-from epsearch.plugins.adding import added
+from epsearch.plugins.adding import added, maximising
 from epsearch.study.description import Study
 from results.search import SearchResults
 
@@ -102,16 +103,22 @@ class SideBySide(_Shown):
     searches: tuple[SearchResults, ...]
     """Their results; the first is what the others differ from."""
 
+    def maximised(self) -> AbstractContextManager[None]:
+        """Within it, tables know what they maximise, which is the same."""
+        return maximising(self.searches[0].config)
+
     @cached_property
     def tables(self) -> "dict[str, pd.DataFrame]":
         """The table, one row a search."""
         from results.pages import side_by_side
 
-        return side_by_side.tables(self.searches)
+        with self.maximised():
+            return side_by_side.tables(self.searches)
 
     @cached_property
     def drawings(self) -> "Figures":
         """Module and numbers of every figure, by its name."""
         from results.pages import side_by_side
 
-        return side_by_side.figures(self.searches)
+        with self.maximised():
+            return side_by_side.figures(self.searches)

@@ -1,7 +1,7 @@
 """Metrics and figures of others, known while the results of a study that names them are shown."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from epsearch.failures.errors import CodeOfOthers, UsageError, refused
@@ -13,7 +13,7 @@ from trainers.plugins.calls import ForeignError, blamed
 if TYPE_CHECKING:
     from results.metrics import Metric
 
-METRICS, FIGURES = KINDS["metric"].option, KINDS["figure"].option
+METRICS, FIGURES, OBJECTIVE = (KINDS[kind].option for kind in ("metric", "figure", "objective"))
 
 
 @contextmanager
@@ -22,7 +22,7 @@ def added(options: Mapping[str, Any]) -> Iterator[None]:
 
     options: of the study, by name. Raises UsageError, also for what the code of others raises meanwhile.
     """
-    objective = options.get("objective") or A_T
+    objective = options.get(OBJECTIVE) or A_T
     if not (options.get(METRICS) or options.get(FIGURES) or objective != A_T):
         yield  # nothing is imported that is not needed
         return
@@ -40,6 +40,11 @@ def added(options: Mapping[str, Any]) -> Iterator[None]:
         metrics = {objective_label(objective): objectives.metric(objective)} | metrics
     with refused(ForeignError, by=CodeOfOthers), KNOWN.with_others(metrics), figures.with_others(drawn):
         yield
+
+
+def maximising(options: Mapping[str, Any]) -> AbstractContextManager[None]:
+    """The same with the objective alone, which several studies have in common. Raises UsageError."""
+    return added({OBJECTIVE: options.get(OBJECTIVE)})
 
 
 def _loaded(kind: str, options: Mapping[str, Any]) -> dict[str, tuple[str, Loaded]]:

@@ -151,12 +151,15 @@ def _search_as_json(results: SearchResults) -> dict[str, Any]:
 
 def side_by_side(found: SideBySide, page: Path) -> RenderableType:
     """Several searches, a line each, and where the page that compares them lies."""
-    return Group(printed(strategies_sheet(found.searches, found.table)), Text(""), _report(page))
+    with found.maximised():
+        sheet = strategies_sheet(found.searches, found.table)
+    return Group(printed(sheet), Text(""), _report(page))
 
 
 def side_by_side_as_json(found: SideBySide, page: Path) -> dict[str, Any]:
     """The same as one JSON object."""
-    studies = [{"name": one.name, **_search_as_json(one), "notes": warnings(one)} for one in found.searches]
+    with found.maximised():
+        studies = [{"name": one.name, **_search_as_json(one), "notes": warnings(one)} for one in found.searches]
     return {"studies": studies, "report": str(page)}
 
 

@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from epsearch.failures.errors import UsageError
 from epsearch.findings.listing import detail, fitting
+from epsearch.plugins.adding import maximising
 from epsearch.service import answers
 from epsearch.service.given import OURS
 from epsearch.service.routes import Name, Service, who
@@ -180,7 +181,8 @@ def _side_by_side(service: Service, names: list[str]) -> Any:
             raise UsageError(found.why)
         results.append(cast(SearchResults, found.results))
     try:
-        return strategies_shown(results)
+        with maximising(results[0].config):
+            return strategies_shown(results)
     except ValueError as error:
         raise UsageError(str(error)) from error
 

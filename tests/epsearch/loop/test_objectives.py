@@ -65,6 +65,10 @@ def test_what_is_maximised_chooses_and_members_are_the_same(small_study, epsearc
     assert "must have the same objective" in epsearch("report", "usual", "worst").err
     report = epsearch("report", "worst", "--json")
     assert report.status == 0, report.err
+    other = [*small_options, "--strategy", "random", "--repeats", "1", "--name", "other", "--objective", "worst-task"]
+    epsearch("run", *other)
+    both = epsearch("report", "worst", "other")
+    assert both.status == 0 and "worst task" in both.out, both.err
 
 
 def test_results_speak_of_it(small_study, epsearch, small_options):
