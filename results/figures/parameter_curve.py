@@ -1,6 +1,7 @@
 """Figure: a metric versus the searched parameter, with mean and spread of every round, all seeds and the curve."""
 
 import math
+import re
 
 import pandas as pd
 
@@ -20,6 +21,15 @@ CURVE_COLUMNS = [
 ]
 """Of the CSV file of the fitted curve: confidence set, bootstrap interval and best value; window of the fit, number of
 its values, whether they are all, p of its lack of fit; seeds; c₂x² + c₁x + c₀ on the axis."""
+
+
+def named(parameter: str, metric: str) -> str:
+    """Returns the name of the figure, and of its files.
+
+    >>> named("epsilon", "A_T"), named("lr", "A_T − 0.5 F_T")
+    ('epsilon_A_T', 'lr_A_T_0_5_F_T')
+    """
+    return re.sub(r"\W+", "_", f"{parameter}_{metric}")
 
 
 def numbers(results: SearchResults, metric: str = "A_T") -> ParameterCurve:
@@ -79,7 +89,7 @@ def tables(curve: ParameterCurve) -> dict[str, pd.DataFrame]:
 
     The last is empty where no place of the best can be said.
     """
-    name = f"{curve.parameter}_{curve.metric}"
+    name = named(curve.parameter, curve.metric)
     fitted = pd.DataFrame([] if curve.peak is None else [_row(curve.peak)], columns=CURVE_COLUMNS)
     return {name: curve.points, f"{name}_seeds": curve.members, f"{name}_curve": fitted}
 

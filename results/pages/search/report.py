@@ -45,7 +45,7 @@ def figures(results: SearchResults) -> Figures:
     name = results.parameters[0]
     of_points: Figures = (
         {
-            f"{name}_{m}": (parameter_curve, parameter_curve.numbers(results, m))
+            parameter_curve.named(name, m): (parameter_curve, parameter_curve.numbers(results, m))
             for m in dict.fromkeys((results.objective, "A_T", "F_T"))
         }
         if results.is_curve
