@@ -57,5 +57,6 @@ def test_an_old_ledger_is_brought_up_to_date_reported_and_gone_on_with(ledger, f
 @pytest.mark.skipif(cases.processor() != KNOWN["made on"], reason="bits of results are this processor's and torch's")
 def test_results_stay_bit_for_bit(ledger, folder):
     for arguments in cases.KEPT.values():
-        cases.run([*arguments.split(), "--out", "new"])
+        tried = ["--choose", "tried"] if arguments.startswith("run") else []  # as there was no curve
+        cases.run([*arguments.split(), *tried, "--out", "new"])
     assert cases.results(folder / "new" / "epsearch.sqlite") == cases.results(ledger)

@@ -65,7 +65,7 @@ def _no_curve(space: Space, points: Sequence[Point], scores: NDArray[np.float64]
         return "choices have no order"
     if all_equal(scores):
         return "all scores are equal"
-    fewest = FEWEST_POINTS * sum(not one.choices for one in space.parameters)
+    fewest = FEWEST_POINTS * len(space.parameters)
     if usual.sum() < fewest:
         return f"fewer than {fewest} points on a curve have a score"
     if (~np.isnan(scores[usual])).any(axis=0).sum() < 2:

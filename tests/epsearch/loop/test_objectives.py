@@ -73,7 +73,7 @@ def test_what_is_maximised_chooses_and_members_are_the_same(small_study, epsearc
 
 def test_results_speak_of_it(small_study, epsearch, small_options):
     """As a whole: the number that chose is that of the tables, and they are as before without it."""
-    epsearch("run", *small_options, "--name", "mixed", "--objective", "A_T-0.5F_T")
+    epsearch("run", *small_options, "--name", "mixed", "--objective", "A_T-0.5F_T", "--choose", "tried")
     study = small_study()
     results = search_results(load("mixed", study.storage, study.out), {})
     with added(results.config):
