@@ -8,6 +8,8 @@ from typing import Any, NamedTuple, Self
 from epsearch.study.description import Study
 from results.statistics.power import Resolution
 
+ROUNDS_OF_KG = 2  # after which `kg` stops on most curves (docs/strategies.md)
+
 
 class Outlook(NamedTuple):
     """Numbers of members: those that are known, and those that are still to be trained.
@@ -92,6 +94,8 @@ class Plan:
     """Why the speed could not be measured; else empty."""
     resolutions: tuple[Resolution, ...]
     """For the seeds of the search, and those of the evaluation where they are more or fewer."""
+    suggestion: str = ""
+    """What comes to as good an answer with fewer members; "" where nothing is known that does."""
 
     def as_json(self) -> dict[str, Any]:
         """One JSON object."""
@@ -108,6 +112,7 @@ class Plan:
             "bytes_free": self.bytes_free,
             "eta_seconds": None if self.eta is None else asdict(self.eta),
             "unmeasured": self.unmeasured,
+            "suggestion": self.suggestion,
             "resolution": [
                 # JSON knows no NaN and no infinity.
                 {name: value if math.isfinite(value) else None for name, value in one._asdict().items()}
@@ -130,6 +135,17 @@ class Plan:
             eta=None if data["eta_seconds"] is None else Eta(**data["eta_seconds"]),
             usable=data["usable_workers"],
             resolutions=tuple(Resolution(**one) for one in resolutions),
-            **{name: data[name] for name in ("steps", "flop", "at_once", "unmeasured")},
+            **{name: data[name] for name in ("steps", "flop", "at_once", "unmeasured", "suggestion")},
             **{name: data[name] for name in ("bytes_needed", "bytes_processes", "bytes_free")},
         )
+
+
+def suggestion(study: Study) -> str:
+    """What would come to as good an answer with fewer members; "" where nothing is known that would."""
+    if "strategy" not in study.options():
+        return ""
+    repeats, seeds, strategy, space = map(study.value, ("repeats", "seeds", "strategy", "search"))
+    choices = space is not None and any(one.choices for one in space.parameters)
+    if repeats <= ROUNDS_OF_KG or len(seeds) < 2 or strategy == "kg" or choices:
+        return ""
+    return "--strategy kg names as good a value with about half of the members (docs/strategies.md)"

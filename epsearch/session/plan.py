@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from epsearch.loop.ahead import Eta, Outlook, Plan
+from epsearch.loop.ahead import Eta, Outlook, Plan, suggestion
 from epsearch.loop.base import Loop
 from epsearch.loop.cohorts import kind_of
 from epsearch.loop.content import measures_transfer
@@ -70,6 +70,7 @@ def make_plan(loop: Loop) -> Plan:
         eta=eta,
         unmeasured=unmeasured,
         resolutions=tuple(resolution(seeds, loop.scores()) for seeds in study.compared_on),
+        suggestion=suggestion(study) if ahead.now else "",
     )
 
 

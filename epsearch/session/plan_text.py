@@ -9,7 +9,7 @@ WORKERS = {"tune": "Ray", "local": "threads"}
 
 
 def in_words(plan: Plan) -> dict[str, str]:
-    """Subject -> text: members, steps, memory, workers, time, what the seeds can tell apart; only what there is to say.
+    """Subject -> text: members, steps, memory, workers, time, what the seeds can tell apart, what takes less.
 
     The same sentence about the seeds of the search and those of the evaluation is said once.
     """
@@ -21,6 +21,7 @@ def in_words(plan: Plan) -> dict[str, str]:
         "workers": f"up to {plan.usable} at a time, a member each; more would idle" if plan.ahead.largest else "",
         "time": _time(plan),
         "statistics": " ".join(dict.fromkeys(told)),
+        "suggestion": plan.suggestion,
     }
     return {subject: text for subject, text in lines.items() if text}
 

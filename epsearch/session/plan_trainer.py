@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from epsearch.loop.ahead import Eta, Plan
+from epsearch.loop.ahead import Eta, Plan, suggestion
 from epsearch.loop.base import Loop
 from epsearch.runners.local import local_slots
 from epsearch.session import aside
@@ -46,6 +46,7 @@ def plan_of_trainer(loop: Loop, usable: int) -> Plan:
         eta=eta,
         unmeasured=UNMEASURED if jobs and not taken else "",
         resolutions=tuple(resolution(seeds, loop.scores()) for seeds in study.compared_on),
+        suggestion=suggestion(study) if jobs else "",
     )
 
 
