@@ -273,6 +273,7 @@ def test_workers_in_virtual_time_train_a_study_no_faster_than_its_rounds_allow(t
 
     monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path / "cache"))
     options = {"name": "one", "strategy": "grid", "points": 3, "repeats": 2, "seeds": 2, "tasks": 5, "cv_tasks": 3}
+    options["choose"] = "tried"
     ran = virtual.run(options, 64, lambda job: 10.0, tmp_path, clock=lambda: 0.0)
     assert ran.whole == ran.bound == 30.0 and ran.search == 20.0  # two rounds and the evaluation, all members at a time
     assert ran.busy == 10.0 * ran.members and ran.driver == 0.0

@@ -62,4 +62,6 @@ class KnowledgeGradient(InRounds):
 
 def _first(space: Space, points: int, every: Sequence[Point]) -> Sequence[Point]:
     """Returns the first batch: a grid of one parameter, else the beginning of what is spread over the space."""
-    return grid(space, points) if len(space.parameters) == 1 else every[:points]
+    if len(space.parameters) > 1:
+        return every[:points]
+    return grid(space, points) if points > 1 else [every[len(every) // 2]]

@@ -24,7 +24,6 @@ from trainers.forks import steps_of
 from trainers.methods import PER_TASK, RESERVOIR, Columns, Penalty
 from trainers.networks import MLP, ResNet, make_network
 from trainers.streams.base import ImageStream, TaskStream
-from trainers.streams.disjoint import PERMUTATIONS
 
 # What a step takes besides products, as measured on CPUs, told in examples: the FLOP of so many examples' way through
 # the network and back.
@@ -58,7 +57,7 @@ class RunFlop(NamedTuple):
 def run_flop(learner: Learner, stream: TaskStream, architecture: Architecture, transfer: bool) -> RunFlop:
     """FLOP of a whole run on the stream, as this file counts them; transfer: as for `Training`."""
     works, steps = works_of(learner, stream, architecture), steps_of(learner, stream)
-    alike = getattr(stream, "content", "") == PERMUTATIONS  # all tasks are tested with the same images
+    alike = hasattr(stream, "permutation_hash")  # all tasks are tested with the same images
     examples = [len(stream.test(learner.seed, task).labels) for task in (stream.tasks[:1] if alike else stream.tasks)]
     # The classes of a joint embedding are made once a test.
     tests = [work.forward * examples[0 if alike else j] + work.fixed_forward for j, work in enumerate(works)]

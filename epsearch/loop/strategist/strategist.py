@@ -86,7 +86,7 @@ class Strategist:
         a race may still give to the points of the open round.
         """
         trials, seeds = self.later(), len(self._study.search_seeds)
-        named = 0 if self._study.choose != CURVE or self._search.done else seeds
+        named = seeds if self._names() and not self._search.done else 0
         fewest = min(race.FIRST_SEEDS, seeds) if self._study.race else seeds
         may_repeat = self._kind.may_repeat or self._study.space.finite
         most = trials * seeds + self._study.points * (seeds - fewest) + named
@@ -124,6 +124,12 @@ class Strategist:
             for point, seeds in self._shares(one.points).items():
                 given[point] = max(given.get(point, ()), seeds, key=len)
         return given
+
+    def _names(self) -> bool:
+        """Whether a curve may name a value that was not tried."""
+        study = self._study
+        curved = len(study.seeds) > 1 and any(not one.choices for one in study.space.parameters)
+        return curved and study.choose == CURVE
 
     def _name(self) -> Point | None:
         """The point that a curve through all scores names; those of points that lose a seed do not count."""

@@ -91,7 +91,7 @@ class TestWhatItRaises:
         one_line(epsearch("run", *TINY), "mine:factory(range(", f"failed with {RAISE[line]}{numbered(text, line)}")
 
     @pytest.mark.parametrize("command", ["run", "plan"])
-    @pytest.mark.parametrize("method", ["size", "describe", "density", "contents"])
+    @pytest.mark.parametrize("method", ["size", "describe", "density"])
     def test_while_the_run_is_prepared(self, method, command, mine, epsearch):
         line = "sys.exit(0)"
         mine(failing(method, line))

@@ -21,7 +21,7 @@ def store(tmp_path):
 
 
 def test_members_and_steps_are_those_that_are_then_trained(small_study, store):
-    study = small_study(strategy="random", repeats=3, points=4, seeds=3, certify=0)
+    study = small_study(strategy="random", repeats=3, points=4, seeds=3, certify=0, choose="tried")
     plan = make_plan(make(study, store))
     assert plan.ahead.fewest == plan.ahead.largest == 3 * 4 * 3 + 2 * 3 and plan.ahead.known == 0
     loop = make(study, store)
@@ -34,11 +34,28 @@ def test_members_and_steps_are_those_that_are_then_trained(small_study, store):
 
 
 def test_a_narrowing_may_end_early_and_never_takes_more_than_planned(small_study, store):
-    study = small_study(repeats=3, points=5, seeds=2)
+    study = small_study(repeats=3, points=5, seeds=2, choose="tried")
     before = make_plan(make(study, store)).ahead
     assert before.now == 10 and before.least == 0 and before.most == 2 * 3 * 2
     finish(make(study, store), PEAK)
     assert before.fewest <= len(store.all_runs()) + study.certify <= before.largest
+
+
+def test_the_value_that_a_curve_names_is_counted(small_study, store):
+    """Its members are not known before: it may have been tried, and choices alone have no curve."""
+    sizes = {"strategy": "grid", "repeats": 2, "points": 5, "seeds": 3, "certify": 0}
+    tried, curve = (make_plan(make(small_study(**sizes, choose=how), store)).ahead for how in ("tried", "curve"))
+    assert curve.largest == tried.largest + 3 and curve.fewest == tried.fewest
+    choices = make_plan(make(small_study(**sizes, search="memory=2,4,6"), store)).ahead
+    assert choices.fewest == choices.largest
+
+
+def test_a_long_search_of_intervals_is_told_of_a_shorter_one(small_study, store):
+    long = {"repeats": 5, "points": 4, "seeds": 3}
+    plan = make_plan(make(small_study(**long), store))
+    assert "--strategy kg" in in_words(plan)["suggestion"] and plan.as_json()["suggestion"] == plan.suggestion
+    for other in ({"strategy": "kg"}, {"repeats": 2}, {"seeds": 1}, {"strategy": "grid", "search": "memory=2,4,6"}):
+        assert "suggestion" not in in_words(make_plan(make(small_study(**long | other), store)))
 
 
 def test_a_stage_can_use_as_many_workers_as_it_has_members(small_study, store):

@@ -147,6 +147,6 @@ class Unknown:
         self._stream = stream
 
     def __getattr__(self, name):
-        if name == "content":
+        if name == "permutation_hash":
             raise AttributeError(name)
         return getattr(self._stream, name)
