@@ -91,10 +91,11 @@ def judged(row: Row) -> Row:
     table = np.full((len(values), SEEDS), np.nan)
     for index, (value, share) in enumerate(row["tried"]):
         table[index, :share] = [noisy(value, seed) for seed in range(share)]
-    found = verdict(best_interval(values, table, 0.0, 1.0), table)  # the curves have no other formula at 0
+    maximum = best_interval(values, table, 0.0, 1.0)  # the curves have no other formula at 0
+    found = verdict(maximum, table)
     curve = choose(SPACE, [(value,) for value in values], table).point
     named = row["chosen"] if curve is None else float(curve[0])
-    ways = {"tried": row["chosen"], "curve": named}
+    ways = {"tried": row["chosen"], "curve": named, "parabola": maximum.best}
     return {
         **row,
         "error": {way: None if best is None else abs(value - best) for way, value in ways.items()},
@@ -124,6 +125,24 @@ def summary(rows: list[Row]) -> Row:
         "width": float(np.mean([row["high"] - row["low"] for row in rows])),
         "verdicts": {kind: kinds.count(kind) for kind in ("resolved", "flat", "edge", "diverging")},
     }
+
+
+def compared(rows: list[Row]) -> Row:
+    """By strategy, over all curves that have a top: mean regret of each way of choosing, and how often it lies outside.
+
+    more: how much more that is than the curve's, the mean of the paired differences and its standard error.
+    """
+    figures: Row = {}
+    for name in NAMES:
+        some = [row for row in rows if row["strategy"] == name and row["error"]["curve"] is not None]
+        for way in ("curve", "parabola", "tried") if some else ():
+            apart = np.array([row["regret"][way] - row["regret"]["curve"] for row in some])
+            figures.setdefault(name, {})[way] = {
+                "regret": float(np.mean([row["regret"][way] for row in some])),
+                "more": [float(apart.mean()), float(apart.std(ddof=1) / np.sqrt(len(apart)))],
+                "outside": float(np.mean([row["outside"][way] for row in some])),
+            }
+    return figures
 
 
 def chosen(rows: list[Row], way: str) -> Row:
@@ -185,7 +204,7 @@ def main() -> None:
         }
         for objective in OBJECTIVES
     }
-    machine.save("strategies", {"budget": [REPEATS, POINTS, SEEDS], "objectives": figures})
+    machine.save("strategies", {"budget": [REPEATS, POINTS, SEEDS], "objectives": figures, "ways": compared(rows)})
 
 
 if __name__ == "__main__":

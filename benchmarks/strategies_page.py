@@ -17,7 +17,22 @@ def section(found: Found) -> tuple[str, dict[str, str]]:
     objectives = found["objectives"]
     parts = [f"**{name}**\n\n{table(list(HEAD), rows(figures))}" for name, figures in objectives.items()]
     plot = {FIGURE: figure(objectives)}
-    return "\n\n".join([f"![Mean regret of every strategy](images/{FIGURE})", *parts]), plot
+    ways = table(["strategy", "curve", "parabola", "", "best tried", "", "outside: curve", "best tried"], chosen(found))
+    picture = f"![Mean regret of every strategy](images/{FIGURE})"
+    return "\n\n".join([f"**All curves, by what is chosen**\n\n{ways}", picture, *parts]), plot
+
+
+def chosen(found: Found) -> list[list[str]]:
+    """Mean regret in points of each way of choosing, and paired differences to the curve's with standard errors."""
+    rows = []
+    for name, ways in found["ways"].items():
+        curve, *others = (ways[way] for way in ("curve", "parabola", "tried"))
+        cells = [f"{100 * curve['regret']:.4f}"]
+        for one in others:
+            more, error = (100 * value for value in one["more"])
+            cells += [f"{100 * one['regret']:.4f}", f"{more:+.4f} ± {error:.4f}".replace("-", "−")]
+        rows.append([name, *cells, *(f"{100 * one['outside']:.1f} %" for one in (curve, others[1]))])
+    return rows
 
 
 SECTION = (section, "uv run python benchmarks/strategies.py")

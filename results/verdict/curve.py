@@ -23,6 +23,8 @@ FEWEST_SEEDS = 3
 MANY_SEEDS = 100
 """A larger number of needed seeds is printed as "more than 100"."""
 
+BEST_TRIED = "Take the best tried value."
+
 FOR_A_TEST = f"a paired test can reach p < {ALPHA} with {LEAST_FOR_A_TEST}"
 
 
@@ -106,7 +108,7 @@ def _flat(maximum: Maximum, scores: np.ndarray, text: str) -> Verdict:
     quarter = len(usual) // 4
     inner = rivals(usual, CONFIDENCE).worse[quarter : len(usual) - quarter]
     # That no difference is found does not make values equal, so nothing but the best tried one is ever advised.
-    advice = "Take the best tried value."
+    advice = BEST_TRIED
     if len(inner) and inner.all():  # a single value among many may be worse for other reasons
         text += f"it may lie near either end of {span}, while the values between are significantly worse."
         advice = "Take the better end, or search near each end separately."

@@ -11,7 +11,7 @@ from results.search import SearchResults
 from results.statistics.confidence_set import Maximum
 from results.statistics.racing import adjusted_means
 from results.verdict import wording
-from results.verdict.curve import Verdict, verdict
+from results.verdict.curve import BEST_TRIED, Verdict, verdict
 from results.verdict.peak import Peak, complete
 from results.verdict.points import verdict_of_points
 
@@ -69,6 +69,8 @@ def _on_the_curve(results: SearchResults, peak: Peak, scores: np.ndarray) -> Ver
         advice = f"The chosen {label} lies within it: take it." if within else _inside(results, peak, scores)
     elif judged.kind == "edge" and within:
         advice = _chosen_or_end(results, told, names) or advice
+    if results.by_curve:  # which is better than the highest of noisy means, whatever is known of the maximum
+        advice = advice.replace(BEST_TRIED, f"Take the chosen {label}.")
     return judged._replace(low=peak.low, high=peak.high, advice=advice)
 
 

@@ -9,6 +9,7 @@ from epsearch.preparation.build import grow, restore
 from epsearch.study.description import Disjointness
 from results.ledger.store import Store
 from results.verdict.answer import answer
+from results.verdict.assessment import trust
 from tests.support.drive import fake, finish, make
 
 # The highest mean is at 0.7, a lucky value far from where the curve is highest.
@@ -106,6 +107,14 @@ def test_where_a_member_of_the_named_value_diverges_the_best_tried_one_is_chosen
     finish(loop, lost)
     assert loop.best.point == (0.4,) and loop.strategist.choice.point not in (None, (0.4,))
     assert "of which a member diverged" in answer(search_results(loop, {}))
+
+
+def test_where_nothing_is_resolved_the_advice_is_the_chosen_value(study, store):
+    loop = make(study(points=9), store)
+    finish(loop, fake(lambda one: 0.9 + 0.004 * ((7 * one.seed + int(997 * one.epsilon)) % 5)))
+    results = search_results(loop, {})
+    assert results.by_curve and trust(results).verdict.kind == "flat"
+    assert trust(results).verdict.advice.startswith("Take the chosen ε.")
 
 
 class TestStored:
