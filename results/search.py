@@ -153,6 +153,8 @@ class SearchResults:
     """The ε that the paper reports for the dataset; None where it reports none."""
     certificates: tuple[Certificate, ...] = ()
     """Members that were trained a second time, alone."""
+    moved: tuple[float, ...] = ()
+    """By how much what is maximised moved, of members trained once more from a start moved by 1e-7; fractions."""
     tolerance: float = 0.0
     """Largest allowed difference of an accuracy between a member alone and in a cohort, fraction; with 0 the parameters
     may not differ either."""

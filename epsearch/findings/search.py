@@ -92,7 +92,7 @@ def _of_rounds(loop: SearchLoop, rounds: Sequence[SearchRound]) -> tuple[RunReco
 def _results(
     loop: SearchLoop, chosen: Point, score: float, facts: Mapping[str, str], waiting: Patience | None
 ) -> SearchResults:
-    study, space, rounds = loop.study, loop.study.space, _finished_rounds(loop)
+    study, space, rounds, known = loop.study, loop.study.space, _finished_rounds(loop), loop.certificates
     searched = zip(*(one.study.space.parameters for one in (*loop.earlier, loop)), strict=True)
     evaluated = _looks(loop, waiting)  # before the notes, which say where not all of them could be found
     return SearchResults(
@@ -116,7 +116,8 @@ def _results(
         config=study.shown(),
         facts=facts,
         notes=tuple(_notes(loop)),
-        certificates=tuple(loop.certificates[key] for key in sorted(loop.certificates)),  # however they came
+        certificates=tuple(known[key] for key in sorted(known) if key in loop.records),  # however they came
+        moved=tuple(known[key].accuracy_difference for key in sorted(known) if key not in loop.records),
         tolerance=tolerance(study, loop.images),
         trainer=_trainer(loop) if study.foreign else None,
         choice=loop.strategist.choice,

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from epsearch.loop.jobs import Certify, JobResult, Run
 from epsearch.plugins.loading import NOISY, PLUGINS
 from epsearch.study.description import Study
-from results.ledger.record import ALONE, Certificate, RunRecord
+from epsearch.study.kinds import Search
+from results import objectives
+from results.ledger.record import ALONE, Certificate, RunRecord, moved_key
 from results.ledger.store import Found
 from trainers.numeric_path import NumericPath
 
@@ -49,6 +51,13 @@ def sample(study: str, records: Iterable[RunRecord], count: int) -> list[str]:
     return random.Random(study).sample(keys, min(count, len(keys)))
 
 
+def wanted(study: Search, records: Iterable[RunRecord]) -> dict[str, str]:
+    """Key of each certificate that a search asks for -> that of its member: alone, and from a moved start."""
+    known = list(records)
+    alone = {key: key for key in sample(study.name, known, study.certify)}
+    return alone | {moved_key(key): key for key in sample(study.name, known, study.moved_starts)}
+
+
 def damaged(found: Found[Certificate]) -> dict[str, str]:
     """Why certificates cannot be used, under keys that begin as those of their members and are none.
 
@@ -82,6 +91,19 @@ def compare(record: RunRecord, alone: JobResult, kind: str = ALONE) -> Certifica
     largest = max(difference(getattr(alone.value, name)[0], getattr(record, name)) for name in measured)
     created = datetime.now(UTC).isoformat(timespec="seconds")
     return Certificate(record.key, largest, alone.parameter_difference, created, kind)
+
+
+def compare_moved(record: RunRecord, moved: JobResult, objective: str) -> Certificate:
+    """The certificate of a member that has been trained from a moved start: how far what is maximised has moved.
+
+    record: what is stored of it; objective: as `results.objectives` has it. Infinite where one of the two diverged.
+    """
+    assert moved.value is not None
+    there, value = objectives.of_record(objective, record), moved.value
+    here = objectives.score(objective, value.accuracies[0]) if value.diverged_task[0] < 0 else math.nan
+    both = math.isnan(there) and math.isnan(here)
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    return Certificate(moved_key(record.key), 0.0 if both else abs(here - there), moved.parameter_difference, created)
 
 
 def difference(one: NDArray[np.float64], other: NDArray[np.float64]) -> float:

@@ -92,6 +92,8 @@ class Certify:
     """Those among which it was trained, itself included; none where only the stored result is to be compared with."""
     fingerprint: str
     """Of that result; "" where there is none."""
+    moved: bool = False
+    """Whether its start is moved by as little as rounding, see `trainers/engines/moved.py`."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,9 @@ def _trained(job: Job, progress: Callable[[int], None] | None, place: Place) -> 
     """The job's cohort; or, of a certificate, its one learner alone, with the difference to that among its mates."""
     import torch  # late, as are the others: who only describes, encodes and hands out jobs needs none of it
 
-    from trainers.population import train_cohort
+    from trainers.engines import make_engine
+    from trainers.engines.moved import make_moved
+    from trainers.population import train_cohort, train_rest
 
     if torch.get_num_threads() != 1:
         torch.set_num_threads(1)
@@ -148,7 +152,9 @@ def _trained(job: Job, progress: Callable[[int], None] | None, place: Place) -> 
         fitting = replace(training, bytes_free=bytes_free(training.chosen, job.at_once, place.share))
         return JobResult(job.number, train_cohort(job.cohort, fitting, progress), time.perf_counter() - started)
     # A certificate is trained without the folder: nothing of it may come from what others have kept there.
-    value, difference = train_cohort(job.cohort, training, progress), 0.0
+    make = make_moved if job.certify.moved else make_engine
+    value = train_rest(job.cohort, training, training.checkpoints(job.cohort), {}, progress, make)
+    difference = 0.0
     # No ledger keeps parameters, so where they differ the cohort is trained again to see by how much.
     if value.fingerprints[0] != job.certify.fingerprint and not job.certify.mates:
         difference = math.inf

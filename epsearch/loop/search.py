@@ -10,7 +10,7 @@ from epsearch.loop.ahead import Outlook
 from epsearch.loop.base import Loop
 from epsearch.loop.cohorts import Order
 from epsearch.loop.content import NOTHING, Known, content
-from epsearch.loop.jobs import Job, JobResult, Run
+from epsearch.loop.jobs import Certify, Job, JobResult, Run
 from epsearch.loop.strategist.strategist import Strategist
 from epsearch.study.kinds import Search
 from results.inert import all_equal
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from results.ledger.store import Store
+
+
+MOVED = Certify((), "", moved=True)
 
 
 class SearchLoop(Loop):
@@ -138,7 +141,8 @@ class SearchLoop(Loop):
         chosen point is another one is assumed. Where the search scores on the evaluation stream, nothing is left there.
         """
         study = self.study
-        now, certified = len(self.missing()), min(study.certify, study.points * study.repeats * len(study.seeds))
+        now, most = len(self.missing()), study.points * study.repeats * len(study.seeds)
+        certified = min(study.certify, most) + min(study.moved_starts, most)
         if self.evaluating:
             return Outlook(len(self.records), now, 0, 0, 0, len(self._uncertified()))
         baseline = self._unknown(self._final(study.compared))
@@ -206,17 +210,21 @@ class SearchLoop(Loop):
             super()._keep(job, result)
             return
         (run,) = job.runs
-        certificate = certificates.compare(self.records[self._key(run)], result)
+        record = self.records[self._key(run)]
+        if job.certify.moved:
+            certificate = certificates.compare_moved(record, result, self.study.objective)
+        else:
+            certificate = certificates.compare(record, result)
         self.certificates[certificate.key] = certificate
         self._store.certify([certificate], self.summary())
 
     def _searched(self) -> tuple[RunRecord, ...]:
         return self.found(self._scored(self.strategist.given()))
 
-    def _uncertified(self) -> list[str]:
-        """Keys of the members of the search that are still to be certified."""
-        sample = certificates.sample(self.study.name, self._searched(), self.study.certify)
-        return [key for key in sample if key not in self.certificates]
+    def _uncertified(self) -> dict[str, str]:
+        """Key of each certificate that is still to come -> that of its member."""
+        wanted = certificates.wanted(self.study, self._searched())
+        return {key: member for key, member in wanted.items() if key not in self.certificates}
 
     def _evaluated(self) -> list[Point]:
         """The chosen point and the baseline, once where they are the same; none before there is a chosen one."""
@@ -269,7 +277,10 @@ class SearchLoop(Loop):
     def _certifying(self) -> list[Order]:
         """One job for each member of the sample: it is trained alone, without a shared first task."""
         runs = {self._key(one): one for one in self._scored(self.strategist.given())}
-        return [([runs[key]], certificates.order(self.records[key], self.records, runs)) for key in self._uncertified()]
+        return [
+            ([runs[member]], MOVED if key != member else certificates.order(self.records[member], self.records, runs))
+            for key, member in self._uncertified().items()
+        ]
 
 
 def open_search(study: Search, images: Mapping[str, Any], store: "Store", earlier: Sequence[Search] = ()) -> SearchLoop:

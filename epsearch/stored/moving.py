@@ -22,6 +22,7 @@ from results.labels import on_one_line
 from results.ledger import schema
 from results.ledger.database import in_groups
 from results.ledger.errors import StoreUnavailable
+from results.ledger.record import moved_key
 from results.ledger.store import Given, Store, StoreError
 from results.ledger.url import LedgerUrl
 
@@ -50,7 +51,8 @@ def export_study(name: str, file: Path, storage: LedgerUrl, out: Path) -> Moved:
     keys = sorted(load(name, storage, out).records)
     with opened(storage) as store:
         tables = {schema.studies: [name], schema.summaries: [name]}
-        return _export(file, store, tables | {one: keys for one in PARTS if one not in tables})
+        tables |= {one: keys for one in PARTS if one not in tables}
+        return _export(file, store, tables | {schema.certificates: [*keys, *map(moved_key, keys)]})
 
 
 def export_ledger(file: Path, storage: LedgerUrl) -> Moved:

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from trainers.foreign.process import Limits
 
 # No figure depends on it, but whether a study is finished, or may go on: a ledger keeps what the newest run asked for.
-ASKED = ("certify", "add_metrics", "add_figures", "allow_shared")
+ASKED = ("certify", "moved_starts", "add_metrics", "add_figures", "allow_shared")
 
 
 # Options of our methods and networks, besides their hyperparameters, and of trainers.
-OF_OURS = ("method", "interval", "network", "pretrained", "precision", "numeric_path")
+OF_OURS = ("method", "interval", "network", "pretrained", "precision", "numeric_path", "moved_starts")
 OF_RACES = ("race_rule", "most_seeds")
 OF_TRAINERS = ("trainer", "against", "time_limit", "memory_limit")
 
@@ -75,6 +75,8 @@ class Search(Study):
     """The stream whose accuracies choose: "cv", the protocol, or "eval", which is biased upwards."""
     certify: int
     """Members of the search that are trained again, alone."""
+    moved_starts: int
+    """Members of the search that are trained again from a moved start."""
     allow_shared: bool
     """Whether much of what is tested on may be known from training or from the search."""
 

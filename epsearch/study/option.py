@@ -74,7 +74,7 @@ HELP_GROUPS = {
         *("dataset", "data_dir", "tasks", "cv_tasks", "classes_per_task", "image_size", "examples_per_task"),
         *("skip_corrupt", "allow_shared"),
     ),
-    "Seeds and evaluation": ("seeds", "most_seeds", "eval_seeds", "certify"),
+    "Seeds and evaluation": ("seeds", "most_seeds", "eval_seeds", "certify", "moved_starts"),
     "Where and how it runs": (
         *(
             "runner",

@@ -31,6 +31,13 @@ RUNNING: tuple[Option, ...] = (
         identifies=False,
     ),
     Option(
+        "moved_starts",
+        0,
+        partial(of.whole, low=0, high=limits.MEMBERS),
+        "Members of the search that are trained again from a start moved by 1e-7, to measure rounding noise.",
+        identifies=False,
+    ),
+    Option(
         "runner",
         "tune",
         partial(of.one_of, allowed=("tune", "local")),

@@ -22,6 +22,7 @@ from results.statistics.paired import ALPHA, Paired, sign_flip_name, sign_flip_p
 from results.statistics.spread import share_of_luck
 from results.verdict import wording
 from results.verdict.assessment import trust
+from results.verdict.equivalence import rounding_warning
 from results.verdict.peak import is_inert
 
 DIGITS = METRICS["A_T"].digits
@@ -39,6 +40,7 @@ def answer(results: SearchResults, judged: bool = True) -> str:
     verdict = trust(results).verdict
     first = (_choice(results), _not_by_curve(results), verdict.text * judged, verdict.advice * judged)
     last = (_share(results), _outside(results), _at_the_end(results), _diverged(results), _far_off(results))
+    last = (*last, rounding_warning(results))
     parts = (_joined(first), _against_baseline(results), _evaluation(results), _joined(last))
     return "\n\n".join(filter(None, parts))
 

@@ -1,10 +1,13 @@
 """The certificates of a study in words: whether training in a cohort changes a result."""
 
+import math
 from collections.abc import Sequence
 
 from results.labels import count_text, difference_text, points_text
 from results.ledger.record import Certificate
 from results.search import SearchResults, Trainer
+from results.search_tables import baseline_pair
+from results.verdict import wording
 
 
 def summary(results: SearchResults) -> str:
@@ -32,6 +35,48 @@ def warning(results: SearchResults) -> str:
         f"Trained a second time, alone, {of} had another result than in a cohort: {_largest(outside)}. "
         f"{_allowed(results.tolerance)}"
     )
+
+
+def rounding(results: SearchResults) -> str:
+    """Returns how far members moved whose start was moved by as little as rounding; "" without any."""
+    if not results.moved:
+        return ""
+    what, again = results.objective, "was" if len(results.moved) == 1 else "were"
+    text = (
+        f"{count_text(len(results.moved), 'member')} {again} trained once more from a start in which each parameter "
+        f"was moved by 1e-7 of itself: {what} moved by up to {points_text(max(results.moved))}."
+    )
+    noise = rounding_noise(results.moved)
+    if not 0 < noise < math.inf:
+        return text
+    return (
+        f"{text} Rounding noise: ± {points_text(noise)} in every run. Every value has its own, which pairing by seed "
+        "does not remove: it is part of every interval and of what so many seeds can tell."
+    )
+
+
+def rounding_warning(results: SearchResults) -> str:
+    """Returns a sentence where rounding noise is larger than the difference from the baseline; "" elsewhere."""
+    pair = baseline_pair(results, evaluation=True)
+    if not results.moved or not pair.n:
+        return ""
+    # The difference of two runs has the variance of both.
+    noise = rounding_noise(results.moved) * math.sqrt(2 / pair.n)
+    if noise <= abs(pair.mean) / 100:
+        return ""
+    return (
+        f"Rounding noise alone moves the mean difference from {wording.baseline_name(results)} over "
+        f"{count_text(pair.n, 'seed')} by ± {points_text(noise)}, which is more than that difference."
+    )
+
+
+def rounding_noise(moved: Sequence[float]) -> float:
+    """Returns the standard deviation of one run, from differences between two runs; 0 without any.
+
+    >>> rounding_noise([0.02, 0.02])
+    0.01414213562373095
+    """
+    return math.sqrt(sum(one**2 for one in moved) / (2 * len(moved))) if moved else 0.0
 
 
 def _repeated(certificates: Sequence[Certificate], trainer: Trainer) -> str:

@@ -121,7 +121,7 @@ def search(results: SearchResults) -> str:
 
 def certificates(results: SearchResults) -> str:
     """Returns the section on the certificates; "" without any."""
-    text = equivalence.summary(results)
+    text = "\n\n".join(filter(None, (equivalence.summary(results), equivalence.rounding(results))))
     return page.section("Equivalence", page.paragraphs(text)) if text else ""
 
 

@@ -101,3 +101,30 @@ def test_it_identifies_no_study():
     study = build(Search, {})
     assert replace(study, certify=0).digest() == study.digest()
     assert build(Search, {"certify": 0}).name == study.name
+
+
+def test_a_search_is_finished_with_as_many_moved_starts_as_it_asked_for(one, run):
+    """Afterwards, too: nothing is trained but what is new; the members, their keys and certificates stay."""
+    loops = [run(one(certify=1, moved_starts=count)) for count in (0, 2, 1)]
+    assert [len(loop.certificates) for loop in loops] == [1, 3, 2]
+    assert loops[0].trained > 0 and [loop.trained for loop in loops[1:]] == [0, 0]
+    assert loops[0].certificates.items() <= loops[1].certificates.items()
+    assert states(one()) == FINISHED
+    assert build(Search, {"moved_starts": 2}).name == build(Search, {}).name
+
+
+def test_how_far_members_moved_is_reported(one, run):
+    study = one(certify=1, moved_starts=2)
+    prepared = prepare(study, SILENT)
+    make_folder(study.out)
+    with Store.open(study.storage) as store:
+        loop = make(study, store, earlier=growth.keep(store, study, prepared.images, prepared.proof, False))
+        sum_up(loop, store.study(study.name))
+        while not loop.done:
+            for job in loop.ask():
+                by = 0.02 if job.certify is not None and job.certify.moved else 0.0
+                loop.tell(fake(lambda member, by=by: 0.9 - 0.1 * member.epsilon - by)(job))
+    found = results(listing.load("mine", study.storage, study.out), {})
+    assert found.moved == pytest.approx((0.02, 0.02)) and len(found.certificates) == 1
+    assert "± 1.4 percentage points in every run" in rounding(found)
+    assert ("Rounding noise alone moves" in answer(found)) == bool(rounding_warning(found))
