@@ -25,6 +25,7 @@ from results.ledger.record import (
     content_key,
     mapping_to_json,
 )
+from results.ledger.record import moved_key as moved_key
 from results.ledger.tables import CERTIFICATES as CERTIFICATES
 from results.ledger.tables import TABLES_OF as TABLES_OF
 from results.ledger.tables import VERSION as VERSION

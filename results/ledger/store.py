@@ -15,17 +15,7 @@ from results.ledger.access import Found
 from results.ledger.database import in_groups, insert_new, insertion
 from results.ledger.errors import StoreError, StudyConflict, conflict
 from results.ledger.leased import Leased
-from results.ledger.record import (
-    ALONE,
-    KINDS,
-    RERUN,
-    Certificate,
-    RunRecord,
-    StudyRow,
-    Summary,
-    mapping_to_json,
-    moved_key,
-)
+from results.ledger.record import ALONE, KINDS, RERUN, Certificate, RunRecord, StudyRow, Summary, mapping_to_json
 from results.ledger.retry import tried_again
 from results.ledger.writers import claims, leases
 from results.ledger.writers.errors import LeaseHeld
@@ -189,7 +179,7 @@ class Store(Leased):
             connection.execute(schema.events.delete().where(_older(connection, older_than)))
 
     def _drop_runs(self, connection: Connection, keys: Collection[str]) -> None:
-        for group in in_groups(sorted({*keys, *map(moved_key, keys)})):
+        for group in in_groups(sorted({*keys, *map(schema.moved_key, keys)})):
             for table in (schema.runs, schema.certificates, schema.reruns):
                 connection.execute(table.delete().where(table.c.key.in_(group)))
 

@@ -7,6 +7,7 @@ import pytest
 from epsearch.events import SILENT
 from epsearch.findings import listing
 from epsearch.findings.facts import unfinished
+from epsearch.findings.search import search_results
 from epsearch.preparation import growth
 from epsearch.preparation.build import build, grow
 from epsearch.preparation.data import prepare
@@ -14,9 +15,13 @@ from epsearch.session.session import make_folder, sum_up
 from epsearch.study.kinds import Search
 from epsearch.terminal import lists
 from results.ledger.store import Store
+from results.verdict.answer import answer
+from results.verdict.equivalence import rounding, rounding_warning
 from tests.support.drive import fake, finish, make
+from tests.support.synthetic import study as synthetic
 
 train = fake(lambda member: 0.9 - 0.1 * member.epsilon)
+train_moved = fake(lambda member: 0.88 - 0.1 * member.epsilon)
 
 
 @pytest.fixture
@@ -121,10 +126,14 @@ def test_how_far_members_moved_is_reported(one, run):
         loop = make(study, store, earlier=growth.keep(store, study, prepared.images, prepared.proof, False))
         sum_up(loop, store.study(study.name))
         while not loop.done:
-            for job in loop.ask():
-                by = 0.02 if job.certify is not None and job.certify.moved else 0.0
-                loop.tell(fake(lambda member, by=by: 0.9 - 0.1 * member.epsilon - by)(job))
-    found = results(listing.load("mine", study.storage, study.out), {})
+            loop.tell([(train_moved if job.certify and job.certify.moved else train)(job) for job in loop.ask()])
+    found = search_results(listing.load("mine", study.storage, study.out), {})
     assert found.moved == pytest.approx((0.02, 0.02)) and len(found.certificates) == 1
-    assert "± 1.4 percentage points in every run" in rounding(found)
-    assert ("Rounding noise alone moves" in answer(found)) == bool(rounding_warning(found))
+    assert "Rounding noise: ± 1.4" in rounding(found)
+    assert not rounding_warning(found)  # the baseline itself is the best here: no pair
+
+
+def test_the_answer_says_when_rounding_is_larger_than_what_was_found():
+    found = replace(synthetic(repeats=1, points=5, seeds=2), moved=(0.5,))
+    assert rounding_warning(found) in answer(found) and "is more than that difference" in rounding_warning(found)
+    assert not rounding_warning(replace(found, moved=(1e-9,))) and not rounding_warning(replace(found, moved=()))
