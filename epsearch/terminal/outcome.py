@@ -144,6 +144,7 @@ def _search_as_json(results: SearchResults) -> dict[str, Any]:
         "evaluation": _records(evaluation_table(results)),
         "trust": trust_as_json(trust(results)),
         "race": None if results.race is None else results.race._asdict(),
+        "moved_starts": list(results.moved),
         "seal": results.disjointness,
         "looks": [look.as_json() for look in results.looks],
     }
