@@ -125,10 +125,10 @@ def keep(
 
 
 def _asked(study: Study, before: Mapping[str, Any]) -> dict[str, Any]:
-    """What a ledger keeps of the newest run; a list that is empty, or a no, only where it was not before."""
-    known = study.options()
-    shown = {name: known[name].show(study.value(name)) for name in ASKED if name in known}
-    return {name: value for name, value in shown.items() if (value != [] and value is not False) or name in before}
+    """What a ledger keeps of the newest run; nothing, where that is the default, only where it was not so before."""
+    known = {name: one for name, one in study.options().items() if name in ASKED}
+    shown = {name: one.show(study.value(name)) for name, one in known.items()}
+    return {name: value for name, value in shown.items() if value or known[name].default or name in before}
 
 
 def _described(study: Study, images: Mapping[str, Any], proof: Disjointness) -> dict[str, Any]:
