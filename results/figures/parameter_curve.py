@@ -134,5 +134,5 @@ def _curve_caption(curve: ParameterCurve) -> str:
     return (
         f"Dotted: quadratic curve fitted to {over}, with an intercept for each seed{fit}{apart}; star: where it is "
         f"{best}, {top}. Shaded: 95 % confidence set of the place {where}, each seed being one "
-        "unit. The curve describes the shape; it does not choose the value."
+        "unit. This curve describes the shape; it is not the one that names a value."
     )

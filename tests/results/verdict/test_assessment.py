@@ -234,7 +234,7 @@ def test_from_ten_seeds_on_resamples_are_told_beside_those_of_luck() -> None:
 def test_a_member_that_lies_far_off_is_named() -> None:
     results = study(repeats=1)
     assert trust(results).far_off == () and "far off" not in answer(results)
-    low = {(0.3, 2), (0.7, 4)}
+    low = {(0.3, 2), (0.7, 4), (0.0, 1)}  # the last one is A-GEM's, another method
     failed = tuple(
         replace(r, accuracies=r.accuracies * (1 - 0.1 * r.seed)) if (r.epsilon, r.seed) in low else r
         for r in results.search
