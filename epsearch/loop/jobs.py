@@ -140,7 +140,6 @@ def _trained(job: Job, progress: Callable[[int], None] | None, place: Place) -> 
     """The job's cohort; or, of a certificate, its one learner alone, with the difference to that among its mates."""
     import torch  # late, as are the others: who only describes, encodes and hands out jobs needs none of it
 
-    from trainers.engines import make_engine
     from trainers.engines.moved import make_moved
     from trainers.population import train_cohort, train_rest
 
@@ -152,8 +151,10 @@ def _trained(job: Job, progress: Callable[[int], None] | None, place: Place) -> 
         fitting = replace(training, bytes_free=bytes_free(training.chosen, job.at_once, place.share))
         return JobResult(job.number, train_cohort(job.cohort, fitting, progress), time.perf_counter() - started)
     # A certificate is trained without the folder: nothing of it may come from what others have kept there.
-    make = make_moved if job.certify.moved else make_engine
-    value = train_rest(job.cohort, training, training.checkpoints(job.cohort), {}, progress, make)
+    if job.certify.moved:
+        value = train_rest(job.cohort, training, training.checkpoints(job.cohort), {}, progress, make_moved)
+    else:
+        value = train_cohort(job.cohort, training, progress)
     difference = 0.0
     # No ledger keeps parameters, so where they differ the cohort is trained again to see by how much.
     if value.fingerprints[0] != job.certify.fingerprint and not job.certify.mates:
