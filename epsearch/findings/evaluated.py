@@ -84,9 +84,8 @@ def looks(loop: SearchLoop, store: Store) -> tuple[Evaluated, ...]:
             most, first = found.get(choice, (how_many, look))
             # The first time counts: with other seeds, or on more of the data, a choice is the same one.
             found[choice] = (max(most, how_many), first._replace(part=look.part if how_many > most else first.part))
-    return tuple(
-        sorted((look for _, look in found.values()), key=lambda look: (look.when, look.mine))
-    )  # seconds may be equal
+    every = (look for _, look in found.values())
+    return tuple(sorted(every, key=lambda look: (look.when, look.mine)))  # of the same second, this study's is the last
 
 
 def _evaluated(loop: SearchLoop, store: Store) -> Iterator[tuple[dict[str, Any], str, bool]]:

@@ -188,9 +188,23 @@ def plan(study: Study, events: Events = SILENT, extend: bool = False) -> Plan:
 def _placed(study: AnyStudy, prepared: Prepared, store: Store, events: Events, extend: bool) -> AnyStudy:
     """With the arithmetic and the number of workers that fit this machine; a study that was begun keeps its own."""
     row = growth.find(store, study.name)
-    study = study if extend else growth.settled(study, row)
+    if not extend:
+        study = _as_begun(study, row, events)
     path = numeric_path(study, prepared.stream, row.config.get("numeric_path") if row else None, events)
     return fitted(replace(study, numeric_path=path), prepared.stream, events)
+
+
+def _as_begun(study: AnyStudy, row: StudyRow | None, events: Events) -> AnyStudy:
+    """With the rules that it was begun with, where these are older than the options for them; what differs is said."""
+    kept = growth.settled(study, row)
+    told = [
+        f"{one.flag} {one.before}"
+        for name, one in kept.options().items()
+        if kept.applies(name) and kept.value(name) != study.value(name)
+    ]
+    if told:
+        events.note(f"study {study.name!r} was begun with {' and '.join(told)}, and keeps that; --extend can change it")
+    return kept
 
 
 def _tell_damage(loop: Loop, events: Events, told: frozenset[str] = frozenset()) -> frozenset[str]:

@@ -147,6 +147,17 @@ class TestStored:
     def test_names_that_nobody_chose_are_those_of_before(self, study):
         assert study(choose="curve").name == study().name != study(choose="tried").name
 
+    def test_the_command_goes_on_with_it_and_says_so(self, epsearch, small_options):
+        begun = epsearch("run", *small_options, "--name", "old", "--choose", "tried", "--json")
+        again = epsearch("run", *small_options, "--name", "old", "--json")
+        assert again.status == 0 and again.json["effort"]["trained"] == 0, again.err
+        assert again.json["chosen"] == begun.json["chosen"] and again.json["choice"] is None
+        shown = epsearch("run", *small_options, "--name", "old")
+        told = " ".join((shown.out + shown.err).split())
+        assert "study 'old' was begun with --choose tried, and keeps that; --extend can change it" in told
+        new = epsearch("run", *small_options, "--name", "new")
+        assert "begun with" not in new.out + new.err
+
     def test_it_may_grow_to_the_curve(self, study, store):
         old = study(choose="tried", name="old")
         finish(make(old, store), LUCKY)

@@ -4,6 +4,8 @@ from importlib.util import find_spec
 
 import pytest
 
+from epsearch.loop.content import run_key
+from epsearch.loop.jobs import Run
 from epsearch.session.session import open_store, train
 from tests.epsearch.plugins.test_trainers import OPTIONS, SEARCH
 from tests.epsearch.test_cli import one_line
@@ -157,9 +159,14 @@ def test_a_network_of_ones_own_belongs_to_the_results(study, here):
     assert train(study(name="edited", **own))[1].reused == 0
 
 
-def test_networks_can_be_searched(study):
+def test_networks_can_be_searched_and_belong_to_the_keys_of_those_that_have_them(study):
     made = study(search="model=mlp,nets:net,simple_mlp lr=0.1", strategy="grid", certify=0)
     assert made.plugged() == {"avalanche:AGEM": "trainer", "nets:net": "network"}
+    own, ours = (Run("cv", made.learner((network, 0.1), 0)) for network in ("nets:net", "mlp"))
+    trainer = {"avalanche:AGEM": {"agem.py": "1"}}
+    before, after = ({"plugins": trainer | {"nets:net": {"nets.py": part}}} for part in ("1", "2"))
+    assert run_key(made, before, own) != run_key(made, after, own)
+    assert run_key(made, before, ours) == run_key(made, after, ours) == run_key(made, {"plugins": trainer}, ours)
 
 
 @pytest.mark.slow
