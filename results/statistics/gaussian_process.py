@@ -34,6 +34,9 @@ PASSES = 3
 JITTER = 1e-10
 """Added to the diagonal of the correlations, so that points close together do not make them singular."""
 
+SAME = 9
+"""Decimals in which two expected scores are the same: processors differ in the last bits, and the first is taken."""
+
 DRAWS = 128
 """Joint draws of what a batch may show, from which its gain is estimated; the same ones every time."""
 
@@ -116,13 +119,13 @@ class Process:
             open_rows = np.flatnonzero(left)
             spreads = covariance[:, open_rows] / np.sqrt(np.maximum(np.diag(covariance)[open_rows], 0.0) + noise)
             tops = np.array([(means + spread[:, None] * normal).max(axis=0).mean() for spread in spreads.T])
-            best = int(np.argmax(tops))
+            best = int(np.argmax(tops.round(SAME)))
             chosen = spreads[:, best]
             rows.append(int(open_rows[best]))
             left[rows[-1]] = False
             means += chosen[:, None] * normal
             covariance = covariance - np.outer(chosen, chosen)
-        return rows, float(means.max(axis=0).mean() - mean.max())
+        return rows, float((means.max(axis=0) - mean.max()).mean())
 
     def _to_known(self, at: np.ndarray) -> np.ndarray:
         return np.asarray(self.amplitude**2 * _correlation(at, self.x, self.lengths))

@@ -9,7 +9,7 @@ from results.inert import all_equal
 from results.search import Choice
 from results.statistics.confidence_set import best_interval
 from results.statistics.curve import FEWEST_POINTS
-from results.statistics.gaussian_process import Process
+from results.statistics.gaussian_process import SAME, Process
 from results.statistics.outliers import far_off, without
 from results.statistics.racing import adjusted_means
 from search_spaces.curves.candidates import candidates, places, ticks
@@ -120,7 +120,7 @@ def _between(
 
 
 def _highest(space: Space, process: Process, points: Sequence[Point]) -> Point:
-    return points[int(np.argmax(process.mean(_at(space, points))))]
+    return points[int(np.argmax(process.mean(_at(space, points)).round(SAME)))]
 
 
 def _at(space: Space, points: Sequence[Point]) -> NDArray[np.float64]:

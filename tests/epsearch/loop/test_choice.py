@@ -5,10 +5,12 @@ import pytest
 
 from epsearch.loop.strategist.choice import choose
 from results.statistics.confidence_set import best_interval
+from results.statistics.gaussian_process import Process
 from search_spaces import Parameter, Space
 
 EPSILON = Space((Parameter("epsilon", 0, 1, apart=(0.0,)),))
 SIMPLE = Space((Parameter("epsilon", 0, 1),))
+GRID = np.linspace(0, 1, 1001)[:, None]
 
 
 def table(space, points, curve, seeds=5, noise=0.006, seed=0):
@@ -37,6 +39,17 @@ def test_it_lies_in_the_interval_of_the_verdict(seed):
     points = over(11)
     scores = table(SIMPLE, points, lambda x: 0.9 - 0.3 * (x - 0.4) ** 2, seed=seed)
     known = best_interval([x for (x,) in points], scores, 0, 1)
+    assert known.low <= choose(SIMPLE, points, scores).point[0] <= known.high
+
+
+@pytest.mark.parametrize("seed", [2, 9, 24])
+def test_also_where_the_mean_is_highest_outside_of_it(seed):
+    """On a plateau of three seeds the process and the parabola behind the interval disagree now and then."""
+    points = over(11)
+    scores = table(SIMPLE, points, lambda x: 0.85 + 0.1 * min(x, 0.4), seeds=3, seed=seed)
+    known = best_interval([x for (x,) in points], scores, 0, 1)
+    mean = Process.fit(np.array(points), scores).mean(GRID)
+    assert not known.low <= GRID[mean.argmax(), 0] <= known.high
     assert known.low <= choose(SIMPLE, points, scores).point[0] <= known.high
 
 
@@ -145,10 +158,14 @@ def test_points_of_a_wider_space_that_was_searched_before_are_no_part_of_the_cur
     assert abs(found.point[0] - 0.3) < 0.1 and found.tried[0] > 0.6
 
 
-def test_members_that_lie_far_off_do_no_harm():
-    points = over(21)
-    scores = table(SIMPLE, points, lambda x: 0.9 - 0.1 * (x - 0.43) ** 2)
+@pytest.mark.parametrize("drop", [0.08, 0.8])
+@pytest.mark.parametrize("seed", [1, 4])
+def test_members_that_lie_far_off_do_no_harm(seed, drop):
+    """Two runs at the top that failed: with them the curve has its top elsewhere."""
+    points = over(11)
+    scores = table(SIMPLE, points, lambda x: 0.9 - 0.1 * (x - 0.43) ** 2, seeds=3, seed=seed)
     failed = scores.copy()
-    failed[9, 1] -= 0.08
-    failed[17, 3] += 0.08
-    assert abs(choose(SIMPLE, points, failed).point[0] - choose(SIMPLE, points, scores).point[0]) < 0.05
+    failed[4, 1] -= drop
+    failed[5, 0] -= drop
+    assert abs(GRID[Process.fit(np.array(points), failed).mean(GRID).argmax(), 0] - 0.43) > 0.3
+    assert abs(choose(SIMPLE, points, failed).point[0] - choose(SIMPLE, points, scores).point[0]) < 0.02

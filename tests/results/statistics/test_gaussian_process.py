@@ -134,3 +134,35 @@ def test_a_batch_has_fresh_points_alone_and_is_the_same_every_time():
     every = np.ones(len(GRID), dtype=bool)
     assert known.batch(GRID, every, 4, seeds=4) == Process.fit(x, table).batch(GRID, every, 4, seeds=4)
     assert known.batch(GRID, np.zeros(len(GRID), dtype=bool), 4, seeds=4) == ([], 0.0)
+
+
+def apart(noise, seeds, at, count=1):
+    """Gain of a batch where nothing is known yet at places far from the tried ones, and how much f varies there."""
+    known = Process.given(np.array([[0.0], [0.1]]), np.zeros((2, 4)), 0.3, (0.02,), noise)
+    return known.batch(at, np.ones(len(at), dtype=bool), count, seeds)[1], 0.3**2
+
+
+def test_noise_makes_a_batch_worth_less_by_just_as_much_as_it_hides():
+    at = np.array([[0.5]])
+    at = np.concatenate([at, [[0.0]]])  # a known place, so that a bad outcome does not lower the top
+    clear, variance = apart(1e-9, 1, at)
+    assert clear == pytest.approx(0.3 * 0.399, rel=0.2)  # E max(0, z) = 1/√(2π)
+    for noise, seeds in ((0.3, 1), (0.3, 9), (3.0, 4)):
+        hidden, _ = apart(noise, seeds, at)
+        assert hidden / clear == pytest.approx(np.sqrt(variance / (variance + noise**2 / seeds)), rel=0.02)
+
+
+def test_a_place_tried_twice_tells_what_two_seeds_tell():
+    once = np.array([[0.5], [0.0]])
+    twice = np.array([[0.5], [0.5], [0.0]])
+    known = Process.given(np.array([[0.0], [0.1]]), np.zeros((2, 4)), 0.3, (0.02,), 0.05)
+    rows, gain = known.batch(twice, np.array([True, True, False]), 2, seeds=1)
+    assert sorted(rows) == [0, 1]
+    assert gain == pytest.approx(known.batch(once, np.array([True, False]), 1, seeds=2)[1], rel=0.02)
+
+
+def test_a_second_point_is_another_place_although_the_first_one_varies_most():
+    """Once the first of two equal places is known, the other copy tells nothing; elsewhere f still varies."""
+    known = Process.given(np.array([[0.0], [0.1]]), np.zeros((2, 4)), 0.3, (0.02,), 1e-6)
+    rows, _ = known.batch(np.array([[0.5], [0.5], [0.12]]), np.ones(3, dtype=bool), 2, seeds=1)
+    assert 2 in rows and len(set(rows)) == 2
