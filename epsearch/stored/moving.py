@@ -52,7 +52,7 @@ def export_study(name: str, file: Path, storage: LedgerUrl, out: Path) -> Moved:
     with opened(storage) as store:
         tables = {schema.studies: [name], schema.summaries: [name]}
         tables |= {one: keys for one in PARTS if one not in tables}
-        return _export(file, store, tables | {schema.certificates: [*keys, *map(moved_key, keys)]})
+        return _export(file, store, tables | {schema.certificates: sorted([*keys, *map(moved_key, keys)])})
 
 
 def export_ledger(file: Path, storage: LedgerUrl) -> Moved:
