@@ -26,6 +26,9 @@ from trainers.methods import own_hyperparameters
 
 AnyStudy = TypeVar("AnyStudy", bound=Study)
 
+MOVED_STARTS = 2
+"""Members whose rounding noise is measured where nobody says how many, and steps make it large: residual networks."""
+
 
 def build(kind: type[AnyStudy], given: Mapping[str, Any], config: Path | None = None) -> AnyStudy:
     """Returns the effective study: the command line over the YAML file over the dataset's definition.
@@ -69,6 +72,8 @@ def _described(
     values = usual | parsed
     if values.get("trainer") is not None:
         values |= of_trainer(values, parsed)
+    elif "moved_starts" in usual.keys() - parsed and values["network"] in IMAGE_NETWORKS:
+        values["moved_starts"] = MOVED_STARTS
     if values["network"] != "resnet18" and "pretrained" not in parsed:
         values["pretrained"] = None  # the definition's are another network's
     if "set" in values:

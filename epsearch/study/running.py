@@ -34,7 +34,8 @@ RUNNING: tuple[Option, ...] = (
         "moved_starts",
         0,
         partial(of.whole, low=0, high=limits.MEMBERS),
-        "Members of the search that are trained again from a start moved by 1e-7, to measure rounding noise.",
+        "Members of the search that are trained again from a start moved by 1e-7, to measure rounding noise. "
+        "[default: 2 with a residual network, else 0]",
         identifies=False,
     ),
     Option(

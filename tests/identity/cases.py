@@ -30,7 +30,7 @@ IMAGES = (
     f"--tasks 4 --classes-per-task 2 --seeds 1 --memory 2 --memory-batch 6 --image-size 16 --batch-size 6 {PLACE} "
     "--network reduced_resnet18 --numeric-path cpu-float32-onednn"
 )
-OF_IMAGES = f"run --cv-tasks 2 --repeats 1 --points 3 --certify 0 --interval 0 0.5 {IMAGES}"
+OF_IMAGES = f"run --cv-tasks 2 --repeats 1 --points 3 --certify 0 --moved-starts 0 --interval 0 0.5 {IMAGES}"
 STRATEGIES = ("narrowing", "interval-ci", "grid", "random", "qmc", "tpe", "gp", "cmaes")
 OWN = """
 from pathlib import Path

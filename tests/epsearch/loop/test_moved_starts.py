@@ -1,11 +1,15 @@
 """Members of a search once more from a moved start: stopped, resumed, moved to another ledger, deleted."""
 
+import json
+
 import pytest
 
 from epsearch import run
 from epsearch.control.removing import delete
 from epsearch.loop.jobs import execute
+from epsearch.preparation.build import build, restore
 from epsearch.session.session import make_folder
+from epsearch.study.kinds import Search
 from results.ledger.record import moved_key
 from results.ledger.store import Store
 from tests.support.drive import make
@@ -69,3 +73,22 @@ def test_they_move_with_their_study_and_are_deleted_with_it(study, epsearch, tmp
     delete("mine", study.storage, study.out, lambda removal: True)
     with Store.read(study.storage) as store:
         assert store.certificates(before[1]) == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "count"),
+    [
+        ({"dataset": "permuted_digits"}, 0),
+        ({"dataset": "split_cifar"}, 2),
+        ({"dataset": "split_cub"}, 2),
+        ({"dataset": "folder:mine"}, 2),
+        ({"dataset": "split_cifar", "moved_starts": 0}, 0),
+        ({"dataset": "folder:mine", "trainer": "tests.support.own_trainers:Declared", "search": "pull=0..1"}, 0),
+    ],
+    ids=lambda one: " ".join(map(str, one.values())) if isinstance(one, dict) else "",
+)
+def test_residual_networks_are_asked_for_them_unless_somebody_says_otherwise(options, count):
+    study = build(Search, options)
+    assert study.moved_starts == count
+    older = {"study": json.loads(json.dumps(study.identity())), "numeric_path": None}
+    assert restore(older, study.name, study.out, study.storage).moved_starts == 0, "a study from before is finished"
