@@ -104,8 +104,8 @@ def made_up(job: Any) -> Any:
 
 def real(turn_count: int) -> list[dict[str, Any]]:
     """Ray with workers that sleep: a row for each number of them, and a last one whose cohorts take no time."""
-    from epsearch.runners import ray_start
-    from epsearch.runners.tune import start_private_ray
+    from epsearch.runners.on_ray import ray_start
+    from epsearch.runners.on_ray.tune import start_private_ray
 
     rows = []
     for workers, seconds in (*((count, MEMBER_SECONDS) for count in WORKERS), (WORKERS[-1], 0.0)):
@@ -128,7 +128,7 @@ def _slept(workers: int) -> dict[str, float]:
     """One search of 4 cohorts of 2 members a worker."""
     import virtual
 
-    from epsearch.runners import resources, trials
+    from epsearch.runners.on_ray import resources, trials
 
     trials.train = sleeping
     seen: list[dict[str, Any]] = []

@@ -52,7 +52,7 @@ def child(folder: str, begun: float) -> None:
             marks.append((part, time.time()))
 
     from epsearch import build, run
-    from epsearch.runners import lost, ray_start, tune
+    from epsearch.runners.on_ray import lost, ray_start, tune
     from epsearch.study.kinds import Search
 
     alone: dict[str, float] = {}

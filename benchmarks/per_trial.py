@@ -48,7 +48,7 @@ def trial(config: dict[str, Any]) -> None:
 
 def tune_all(given: argparse.Namespace, folder: str) -> None:
     """All trials under Ray Tune, one core each. A private, quiet Ray as epsearch starts it."""
-    from epsearch.runners.tune import start_private_ray
+    from epsearch.runners.on_ray.tune import start_private_ray
 
     start_private_ray(SLOTS)
     from ray import tune

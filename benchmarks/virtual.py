@@ -21,8 +21,8 @@ from epsearch.loop.search import SearchLoop
 from epsearch.preparation import growth
 from epsearch.preparation.build import build
 from epsearch.preparation.data import open_evaluation
+from epsearch.runners.on_ray.trials import Attempt, Source
 from epsearch.runners.progress import Monitor
-from epsearch.runners.trials import Attempt, Source
 from epsearch.session.holding import holding
 from epsearch.session.session import make_loop, sum_up
 from epsearch.study.description import Disjointness

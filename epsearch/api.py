@@ -20,7 +20,7 @@ from epsearch.preparation.build import grow, places
 from epsearch.publishing import targets
 from epsearch.publishing.targets import live as live
 from epsearch.publishing.told import Told
-from epsearch.session import aside
+from epsearch.runners import aside
 from epsearch.session.session import Effort, make_folder, patience, train
 from epsearch.study.description import Study
 from epsearch.study.kinds import Search

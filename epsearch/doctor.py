@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from epsearch.machine import PACKAGES, gpu, installed, processor, usable_cores
 from epsearch.preparation.arithmetic import fastest_here
-from epsearch.runners.leftovers import belonging, run_folder
-from epsearch.runners.ray_start import shut_down
-from epsearch.runners.tune import start_private_ray
+from epsearch.runners.on_ray.leftovers import belonging, run_folder
+from epsearch.runners.on_ray.ray_start import shut_down
+from epsearch.runners.on_ray.tune import start_private_ray
 from trainers.notes import first_line
 
 LEAST_FREE_GIB = 1.0

@@ -19,7 +19,7 @@ MOST_PROCESSES = 8  # each takes a GiB or two; more would wait for the one that 
 
 os.environ |= {
     "EPSEARCH_LOOKS": "none",  # nothing that tests evaluate is a look of whoever runs them
-    "EPSEARCH_RAY_SECONDS": str(HANGS),  # read when epsearch.runners.ray_start is imported
+    "EPSEARCH_RAY_SECONDS": str(HANGS),  # read when epsearch.runners.on_ray.ray_start is imported
     "RAY_AUTH_MODE": "token",  # these two by Ray, here and in every process that is to join
     "RAY_AUTH_TOKEN": secrets.token_hex(32),
 }

@@ -12,8 +12,8 @@ from epsearch.loop.base import Loop
 from epsearch.loop.cohorts import kind_of
 from epsearch.loop.content import measures_transfer
 from epsearch.loop.jobs import Job, Run, bytes_free
+from epsearch.runners import aside
 from epsearch.runners.local import local_slots
-from epsearch.session import aside
 from epsearch.session.plan_trainer import plan_of_trainer
 from epsearch.study.description import Study
 from results.statistics.paired import student_quantile

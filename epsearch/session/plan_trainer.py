@@ -4,8 +4,8 @@ import numpy as np
 
 from epsearch.loop.ahead import Eta, Plan, suggestion
 from epsearch.loop.base import Loop
+from epsearch.runners import aside
 from epsearch.runners.local import local_slots
-from epsearch.session import aside
 from results.ledger.record import RunRecord
 from results.statistics.power import resolution
 

@@ -23,8 +23,8 @@ from epsearch.preparation.arithmetic import numeric_path
 from epsearch.preparation.data import Prepared, prepare
 from epsearch.preparation.fit import fitted
 from epsearch.preparation.reach import check_checkpoints
+from epsearch.runners import aside
 from epsearch.runners.progress import Monitor
-from epsearch.session import aside
 from epsearch.session.holding import Held, holding
 from epsearch.study.description import Study
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
@@ -270,5 +270,5 @@ def _runner(study: Study) -> AbstractContextManager[Callable[[Loop, Monitor], No
     if study.runner == "local":
         from epsearch.runners.local import ready
     else:  # late: it is the only one that needs Ray, which may be broken here
-        from epsearch.runners.tune import ready
+        from epsearch.runners.on_ray.tune import ready
     return ready(study)

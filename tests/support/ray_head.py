@@ -2,8 +2,8 @@
 
 import sys
 
-from epsearch.runners.ray_start import shut_down
-from epsearch.runners.tune import start_private_ray
+from epsearch.runners.on_ray.ray_start import shut_down
+from epsearch.runners.on_ray.tune import start_private_ray
 
 
 def main():

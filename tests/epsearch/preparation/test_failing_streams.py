@@ -113,7 +113,7 @@ class TestWhatItRaises:
     def test_on_a_worker_of_ray(self, mine, small_study, tmp_path, monkeypatch):
         """The worker's side and the driver's, without a Ray between them."""
         pytest.importorskip("ray.tune")
-        from epsearch.runners import trainable, trials
+        from epsearch.runners.on_ray import trainable, trials
 
         monkeypatch.chdir(tmp_path)
         mine(failing("train", "sys.exit(0)"))

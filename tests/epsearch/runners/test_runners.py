@@ -15,7 +15,8 @@ import pytest
 from epsearch import run
 from epsearch.failures import stopping
 from epsearch.failures.errors import Interrupted, TrainingFailed
-from epsearch.runners import leftovers, local
+from epsearch.runners import local
+from epsearch.runners.on_ray import leftovers
 from epsearch.runners.progress import Monitor
 from results.ledger.record import same_result
 from results.ledger.store import Store
@@ -259,7 +260,7 @@ def killing(relay):
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds the starting worker in /proc")
 def test_a_worker_that_dies_is_replaced(epsearch, small_options, monkeypatch, ray_address):
     """SIGKILL, whenever it comes, costs one attempt, and the run ends as it should."""
-    from epsearch.runners import trials
+    from epsearch.runners.on_ray import trials
 
     killer = killing(trials.Relay)
     monkeypatch.setattr(trials, "Relay", killer)
@@ -273,7 +274,7 @@ def test_a_worker_that_dies_is_replaced(epsearch, small_options, monkeypatch, ra
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds the worker in /proc")
 def test_a_worker_that_is_stopped_is_replaced(epsearch, small_options, monkeypatch, ray_address):
     """SIGSTOP: it hangs, with its core, until it is ended. Which worker is silent for too long is said by the test."""
-    from epsearch.runners import trials
+    from epsearch.runners.on_ray import trials
 
     stopped, others = [], actors()
 

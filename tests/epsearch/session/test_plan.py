@@ -3,7 +3,7 @@
 import pytest
 
 from epsearch.preparation.build import build
-from epsearch.session import aside
+from epsearch.runners import aside
 from epsearch.session.plan import make_plan
 from epsearch.session.plan_text import in_words
 from epsearch.study.kinds import Comparison

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from epsearch.runners import resources
-from epsearch.runners.resources import Share, share
+from epsearch.runners.on_ray import resources
+from epsearch.runners.on_ray.resources import Share, share
 
 NODES = [{"CPU": 8.0, "GPU": 1.0, "memory": 30.0}, {"CPU": 2.0, "GPU": 1.0, "memory": 70.0}, {"CPU": 4.0}]
 

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 from epsearch.failures.errors import Interrupted, Unavailable, UsageError
 from epsearch.failures.lines import surroundings
 from epsearch.loop.base import Loop
-from epsearch.runners import cluster, leftovers, lost, ray_start, resources
-from epsearch.runners.carried import carried, runtime_env
 from epsearch.runners.local import local_slots
+from epsearch.runners.on_ray import cluster, leftovers, lost, ray_start, resources
+from epsearch.runners.on_ray.carried import carried, runtime_env
 from epsearch.runners.progress import Monitor
 from epsearch.study.description import Study
 from trainers.notes import first_line
 from trainers.streams import DataError
 
 if TYPE_CHECKING:
-    from epsearch.runners.trials import Setting
+    from epsearch.runners.on_ray.trials import Setting
 
 # Ray reads these when it is imported, which is why this module does that late.
 SETTINGS = {
@@ -102,7 +102,7 @@ def _run(starting: Future[None], folder: Path, loop: Loop, monitor: Monitor) -> 
     """
     with _ray_is_to_blame("cannot be imported"):
         _import_ray()
-        from epsearch.runners.trials import Source, fit  # takes seconds, too: Ray starts meanwhile
+        from epsearch.runners.on_ray.trials import Source, fit  # takes seconds, too: Ray starts meanwhile
 
     ours = signal.getsignal(signal.SIGINT)
     starting.result()  # raises what the start has raised
@@ -133,7 +133,7 @@ def _run(starting: Future[None], folder: Path, loop: Loop, monitor: Monitor) -> 
 
 def _setting(loop: Loop, folder: Path) -> "Setting":
     """How the trials of the loop are run; what it puts into the object store is there until Ray is left."""
-    from epsearch.runners.trials import Setting
+    from epsearch.runners.on_ray.trials import Setting
 
     loop.workers = loop.study.workers or resources.slots(loop.study)
     share = resources.share(loop, resources.nodes(), resources.smallest_gpu)

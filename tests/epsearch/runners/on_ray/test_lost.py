@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 from ray._private import worker
 
-from epsearch.runners import lost
+from epsearch.runners.on_ray import lost
 from tests.support.limits import HANGS
 
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from epsearch.failures.errors import Unavailable, UsageError
-from epsearch.runners import ray_start
+from epsearch.runners.on_ray import ray_start
 from trainers.notes import first_line
 
 REACH_SECONDS = 10.0

@@ -10,10 +10,10 @@ from ray.exceptions import OutOfMemoryError
 
 from epsearch.failures.errors import TrainingFailed
 from epsearch.loop.claims import Claims
-from epsearch.runners import resources, trials, tune
-from epsearch.runners.lost import Silence
-from epsearch.runners.resources import Share
-from epsearch.runners.trials import ATTEMPTS, Attempt, Setting, Source, fit
+from epsearch.runners.on_ray import resources, trials, tune
+from epsearch.runners.on_ray.lost import Silence
+from epsearch.runners.on_ray.resources import Share
+from epsearch.runners.on_ray.trials import ATTEMPTS, Attempt, Setting, Source, fit
 
 
 class Loop:

@@ -11,7 +11,7 @@ from ray._private import services, worker
 from ray._private.node import Node
 from ray._raylet import DASHBOARD_AGENT_LISTEN_PORT_NAME, wait_for_persisted_port
 
-from epsearch.runners import ray_start
+from epsearch.runners.on_ray import ray_start
 
 
 class Starting:

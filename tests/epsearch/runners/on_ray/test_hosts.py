@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from epsearch.runners import ray_start
+from epsearch.runners.on_ray import ray_start
 from results.ledger.record import same_result
 from results.ledger.store import Store
 from tests.epsearch.conftest import SMALL

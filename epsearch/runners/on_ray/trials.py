@@ -16,11 +16,11 @@ from ray.tune.stopper import Stopper
 from epsearch.failures.lines import CohortFailure
 from epsearch.loop.base import Loop
 from epsearch.loop.jobs import Job, JobResult, decode
-from epsearch.runners.carried import Carried
-from epsearch.runners.lost import Silence
+from epsearch.runners.on_ray.carried import Carried
+from epsearch.runners.on_ray.lost import Silence
+from epsearch.runners.on_ray.resources import Share
+from epsearch.runners.on_ray.trainable import train
 from epsearch.runners.progress import Monitor
-from epsearch.runners.resources import Share
-from epsearch.runners.trainable import train
 from search_spaces.adapters.ray_tune import AskTellSearcher
 
 RUNNING = "RUNNING"  # the status of Tune's trials

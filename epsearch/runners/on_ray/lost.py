@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from epsearch.failures import stopping
 from epsearch.failures.lines import SURROUNDINGS
-from epsearch.runners import ray_start
+from epsearch.runners.on_ray import ray_start
 
 EVERY = 1.0  # seconds between two looks
 SILENT = 30.0  # seconds: a head that comes back sooner has not been lost; Ray itself waits for 60

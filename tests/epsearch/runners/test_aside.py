@@ -1,6 +1,6 @@
 """What a run takes besides its training is remembered, in the cache folder, and no more than an estimate."""
 
-from epsearch.session import aside
+from epsearch.runners import aside
 
 
 def test_the_median_of_the_last_runs_is_expected(tmp_path, monkeypatch):

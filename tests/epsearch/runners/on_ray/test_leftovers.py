@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from epsearch.runners import leftovers
+from epsearch.runners.on_ray import leftovers
 from tests.support.limits import HANGS
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds processes in /proc")
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds proces
 RUN = """
 import subprocess, sys
 from pathlib import Path
-from epsearch.runners import leftovers
+from epsearch.runners.on_ray import leftovers
 
 with leftovers.run_folder(Path(sys.argv[1])) as folder:
     with leftovers.belonging(folder):
