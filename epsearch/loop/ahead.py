@@ -91,7 +91,9 @@ class Plan:
     eta: Eta | None
     """None where nothing is left to train, or for the reason `unmeasured`."""
     unmeasured: str
-    """Why the speed could not be measured; else empty."""
+    """Why the speed could not be measured, or was not; else empty."""
+    ray: bool
+    """Whether a Ray is started or joined, as far as that is known; threads alone train otherwise."""
     resolutions: tuple[Resolution, ...]
     """For the seeds of the search, and those of the evaluation where they are more or fewer."""
     suggestion: str = ""
@@ -112,6 +114,7 @@ class Plan:
             "bytes_free": self.bytes_free,
             "eta_seconds": None if self.eta is None else asdict(self.eta),
             "unmeasured": self.unmeasured,
+            "ray": self.ray,
             "suggestion": self.suggestion,
             "resolution": [
                 # JSON knows no NaN and no infinity.
@@ -135,7 +138,7 @@ class Plan:
             eta=None if data["eta_seconds"] is None else Eta(**data["eta_seconds"]),
             usable=data["usable_workers"],
             resolutions=tuple(Resolution(**one) for one in resolutions),
-            **{name: data[name] for name in ("steps", "flop", "at_once", "unmeasured", "suggestion")},
+            **{name: data[name] for name in ("steps", "flop", "at_once", "unmeasured", "ray", "suggestion")},
             **{name: data[name] for name in ("bytes_needed", "bytes_processes", "bytes_free")},
         )
 

@@ -10,8 +10,9 @@ from epsearch.cache import cache_folder
 from trainers.kept import sealed
 
 REPORT = "report"
+BESIDE = "tune beside threads"
 # Until something has been run here: seconds as measured on two cores of a server.
-USUAL = {"tune": 13.0, "local": 0.5, REPORT: 2.5}
+USUAL = {"tune": 13.0, BESIDE: 20.0, "local": 0.5, "auto": 0.5, REPORT: 2.5}
 KEPT = 5  # runs that are remembered
 
 MIB = 2**20
@@ -25,7 +26,7 @@ MARK, AGAIN = "seconds of earlier runs", "plans begin with usual ones"
 def expected(part: str) -> float:
     """Seconds that a part takes when the machine does nothing else: the median of the last runs here.
 
-    part: a runner, whose workers start and end, or REPORT.
+    part: a runner, whose workers start and end; BESIDE, the start of Ray while threads train on all cores; or REPORT.
     """
     known = _known().get(part)
     return median(known) if known else USUAL[part]
@@ -44,13 +45,22 @@ def remember(part: str, seconds: float, share: float = 1.0) -> None:
         sealed.write(path, MARK, json.dumps(known, indent=1).encode())
 
 
-def process_bytes(runner: str, workers: int) -> int:
+def process_bytes(ray: bool, workers: int) -> int:
     """Memory of the processes that train, whatever they train.
 
-    runner: "local" trains in this process, which may already take more than is usual; workers: those of "tune".
+    ray: whether there is one, with so many workers; this process may already take more than is usual.
     """
     here = max(OWN + LIBRARIES, _resident())
-    return here + (RAY + workers * OWN if runner == "tune" else 0)
+    return here + (RAY + workers * OWN if ray else 0)
+
+
+def joined_by_ray(runner: str, training: float | None) -> bool:
+    """Whether a run has a Ray, from the start on or because it outlasts its start.
+
+    runner: who trains from the start, as of `local.at_first`; training: seconds that that takes, None where that is
+    not known.
+    """
+    return runner == "tune" or (runner == "auto" and (training is None or training > expected(BESIDE)))
 
 
 def _resident() -> int:

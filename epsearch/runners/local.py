@@ -1,15 +1,16 @@
 """Trains in this process, one thread a cohort; torch releases the interpreter's lock while it computes."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
+from typing import Self
 
 from epsearch.failures.errors import Interrupted, UsageError
 from epsearch.failures.lines import of_a_cohort
 from epsearch.loop.base import Loop
-from epsearch.loop.jobs import JobResult, execute
+from epsearch.loop.jobs import Job, JobResult, execute
 from epsearch.machine import usable_cores
 from epsearch.runners.progress import Monitor
 from epsearch.study.description import Study
@@ -25,6 +26,70 @@ def local_slots(study: Study) -> int:
     return 1 if study.device == "cuda" else usable_cores()
 
 
+class Threads:
+    """Trains jobs in threads of this process; the loop is looked at by the one thread that asks and tells.
+
+    workers: jobs at a time. What runs ends at its next report once this is left by an error; what waits does not begin.
+    """
+
+    def __init__(self, workers: int, monitor: Monitor) -> None:
+        self.workers, self._monitor = workers, monitor
+        self._pool, self._stop = ThreadPoolExecutor(workers), threading.Event()
+        self._running: dict[Future[JobResult], int] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self._stop.set()
+        self._pool.shutdown(cancel_futures=True)
+
+    @property
+    def busy(self) -> bool:
+        """Whether any job is trained here."""
+        return bool(self._running)
+
+    @property
+    def free(self) -> int:
+        """How many more jobs may be begun, here or elsewhere."""
+        return self.workers - len(self._running)
+
+    def waiting(self, jobs: Sequence[Job]) -> list[Job]:
+        """Those that no thread trains."""
+        return [job for job in jobs if job.number not in self._running.values()]
+
+    def begin(self, jobs: Sequence[Job]) -> None:
+        """Begins as many of them as there are threads free."""
+        for job in self.waiting(jobs)[: self.free]:
+            self._running[self._pool.submit(execute, job, partial(self._progress, job.weight))] = job.number
+
+    def tell(self, loop: Loop, seconds: float | None = None) -> None:
+        """Tells the loop what has been trained; waits for that, at most so long where that is given.
+
+        Raises what is not the training's: that the user stopped it, that nobody reads on; and what the loop raises.
+        """
+        if not self._running:
+            return
+        for future in wait(self._running, seconds, FIRST_COMPLETED).done:
+            loop.tell([_result(future, self._running.pop(future))])
+            self._monitor.update(loop)
+
+    def _progress(self, weight: float, steps: int) -> None:
+        if self._stop.is_set() or self._monitor.stopping:
+            raise Interrupted
+        self._monitor.steps(steps, weight)
+
+
+def at_first(study: Study) -> str:
+    """Who trains from the start: "tune", or threads, which are alone ("local") or may be joined by Ray ("auto").
+
+    A cluster is there for what this machine cannot do, and a GPU has no room for two processes that train.
+    """
+    elsewhere = study.address != "local" or study.device == "cuda"
+    return "tune" if study.runner == "auto" and elsewhere else study.runner
+
+
 @contextmanager
 def ready(study: Study) -> Iterator[Callable[[Loop, Monitor], None]]:
     """Yields the function that trains until the study is done; see `tune.ready`, whose place it takes."""
@@ -37,38 +102,36 @@ def _run(loop: Loop, monitor: Monitor) -> None:
     Raises Interrupted on Ctrl-C, or where the listener wants to stop, after the running cohorts have stopped; and what
     the loop raises: TrainingFailed for cohorts that could not be trained, once all others are.
     """
+    with stopped_by_ctrl_c(), training(loop, monitor) as threads:
+        while not loop.done:
+            if jobs := open_jobs(loop, monitor):
+                threads.begin(jobs)
+                threads.tell(loop)
+
+
+def training(loop: Loop, monitor: Monitor) -> Threads:
+    """The threads that train a loop, as many as this machine has for its study."""
     loop.workers = local_slots(loop.study)
-    stop = threading.Event()
+    return Threads(loop.workers, monitor)
 
-    def progress(weight: float, steps: int) -> None:
-        if stop.is_set() or monitor.stopping:
-            raise Interrupted
-        monitor.steps(steps, weight)
 
-    with ThreadPoolExecutor(loop.workers) as pool:
-        try:
-            running: dict[Future[JobResult], int] = {}
-            while not loop.done:
-                # Asked here, too: a job that is about to begin would train until its first report.
-                if monitor.stopping:
-                    raise Interrupted
-                jobs = monitor.jobs(loop)
-                if not jobs:
-                    monitor.pause(loop)
-                    continue
-                waiting = [job for job in jobs if job.number not in running.values()]
-                for job in waiting[: loop.workers - len(running)]:
-                    running[pool.submit(execute, job, partial(progress, job.weight))] = job.number
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    loop.tell([_result(future, running.pop(future))])
-                    monitor.update(loop)
-        except BaseException as error:
-            # What runs stops when it next tells of its steps; what waits must not begin.
-            stop.set()
-            pool.shutdown(cancel_futures=True)
-            if isinstance(error, KeyboardInterrupt):
-                raise Interrupted from None
-            raise
+def open_jobs(loop: Loop, monitor: Monitor) -> list[Job]:
+    """What the loop has to train; where that is nothing yet, it has waited a moment. Raises Interrupted."""
+    # Asked here, too: a job that is about to begin would train until its first report.
+    if monitor.stopping:
+        raise Interrupted
+    if not (jobs := monitor.jobs(loop)):
+        monitor.pause(loop)
+    return jobs
+
+
+@contextmanager
+def stopped_by_ctrl_c() -> Iterator[None]:
+    """Raises Interrupted in the place of KeyboardInterrupt."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted from None
 
 
 def _result(future: Future[JobResult], number: int) -> JobResult:

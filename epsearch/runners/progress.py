@@ -61,6 +61,12 @@ class Monitor:
         return 0.0 if self._first is None else self._last - self._first
 
     @property
+    def seconds_left(self) -> float | None:
+        """Of the training, at the speed that was seen, with all rounds that may come; None before there is one."""
+        with self._lock:
+            return self._speed.seconds_for(self._remaining[1] - (self._speed.work - self._work_then))
+
+    @property
     def stopping(self) -> bool:
         """Whether the listener wants the training to stop; from then on it is to."""
         self._stopping = self._stopping or self._events.stop_wanted()

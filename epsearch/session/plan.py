@@ -13,7 +13,7 @@ from epsearch.loop.cohorts import kind_of
 from epsearch.loop.content import measures_transfer
 from epsearch.loop.jobs import Job, Run, bytes_free
 from epsearch.runners import aside
-from epsearch.runners.local import local_slots
+from epsearch.runners.local import at_first, local_slots
 from epsearch.session.plan_trainer import plan_of_trainer
 from epsearch.study.description import Study
 from results.statistics.paired import student_quantile
@@ -26,18 +26,19 @@ from trainers.numeric_path import NumericPath
 from trainers.population import Training
 from trainers.streams import DataError
 
+UNMEASURED = "how long it takes, the first steps will tell"
 PROBE_SECONDS = 3.0
 WORTH_A_PROBE = 2e11  # FLOP: less is trained in about the time that the probe takes
 BUSY = 0.8  # with a smaller share of the processor time, other programs have the rest
 CONFIDENCE = 0.95  # of the time to go; verdicts have theirs in results/statistics/paired.py
 
 
-def make_plan(loop: Loop) -> Plan:
+def make_plan(loop: Loop, probe: bool = True) -> Plan:
     """Looks at what the ledger knows and, where it is worth it, trains for a few seconds; nothing of that is stored.
 
     Steps, FLOP and memory follow from the sizes of the study. Time is that of a probe of PROBE_SECONDS, where the whole
-    takes more than WORTH_A_PROBE. A probe that fails leaves its reason in the plan: the run itself has ways out of some
-    failures.
+    takes more than WORTH_A_PROBE; without a probe it is not known. A probe that fails leaves its reason in the plan:
+    the run itself has ways out of some failures.
     """
     if loop.study.foreign:
         return plan_of_trainer(loop, _usable(loop, loop.outlook()))
@@ -48,15 +49,19 @@ def make_plan(loop: Loop) -> Plan:
     path = NumericPath.parse(str(study.numeric_path))
     needed = max((bytes_of(job.cohort, job.stream.open(), job.architecture, path) for job in jobs), default=0)
     eta, unmeasured, at_once = None, "", min(workers, len(jobs))
-    processes = aside.process_bytes(study.runner, at_once) if jobs else 0
-    if jobs:
+    runner = at_first(study)
+    if jobs and total >= WORTH_A_PROBE and not probe:
+        unmeasured = UNMEASURED
+    elif jobs:
         try:
             probed = total >= WORTH_A_PROBE
             work = loop.work_of(ahead)
             speed = _measured_speed(jobs, at_once, total / training) if probed else _usual_speed(total, work[1])
-            eta = _eta(study.runner, work, speed)
+            eta = _eta(runner, work, speed)
         except (MemoryError, RuntimeError, ValueError, DataError) as error:
-            unmeasured = " ".join(str(error).split())
+            unmeasured = f"could not be measured: {' '.join(str(error).split())}"
+    ray = aside.joined_by_ray(runner, None if eta is None else eta.training)
+    processes = aside.process_bytes(ray, at_once) if jobs else 0
     return Plan(
         study=study,
         ahead=ahead,
@@ -69,6 +74,7 @@ def make_plan(loop: Loop) -> Plan:
         bytes_free=free_bytes(path),
         eta=eta,
         unmeasured=unmeasured,
+        ray=bool(jobs) and ray,
         resolutions=tuple(resolution(seeds, loop.scores()) for seeds in study.compared_on),
         suggestion=suggestion(study) if ahead.now else "",
     )

@@ -1,11 +1,11 @@
 """A plan as people read it."""
 
 from epsearch.loop.ahead import Plan
+from epsearch.runners.local import at_first
 from results.labels import count_text, duration_text
 from results.statistics import power
 
 GIB = 2**30
-WORKERS = {"tune": "Ray", "local": "threads"}
 
 
 def in_words(plan: Plan) -> dict[str, str]:
@@ -64,7 +64,7 @@ def _memory(plan: Plan) -> str:
     if not plan.bytes_needed:
         return ""
     ray = f"Ray, its {count_text(plan.at_once, 'worker')} and this process"
-    processes = f"{_gib(plan.bytes_processes)} for {ray if plan.study.runner == 'tune' else 'the process'}"
+    processes = f"{_gib(plan.bytes_processes)} for {ray if plan.ray else 'the process'}"
     free = "" if plan.bytes_free is None else f"; {plan.bytes_free / GIB:.1f} GiB are free"
     at_once = f"{count_text(plan.at_once, 'cohort')} at a time"
     if plan.study.device == "cuda":
@@ -83,13 +83,14 @@ def _time(plan: Plan) -> str:
     if not plan.ahead.largest:
         return "nothing is left to train"
     if plan.unmeasured:
-        return plan.unmeasured if plan.study.foreign else f"could not be measured: {plan.unmeasured}"
+        return plan.unmeasured
     eta = plan.eta
     assert eta is not None  # as there is something to train, and its speed is known
     total, low, high, start, training, report = map(
         duration_text, (eta.seconds, eta.low, eta.high, eta.start, eta.training, eta.report)
     )
-    workers = WORKERS[plan.study.runner]
+    first = at_first(plan.study)
+    workers = "Ray" if first == "tune" else "threads"
     span = f", {low} to {high}" if low != high else ""
     text = (
         f"about {total} from here{span}: {start} to start {workers}, "
@@ -99,4 +100,5 @@ def _time(plan: Plan) -> str:
         f"; this machine is busy, the probe had {100 * eta.share:.0f} % of the processor time that it could use, and "
         "the shorter time is that of a machine at rest"
     )
-    return text + (busy if eta.share < 1 else "")
+    joined = "; Ray takes over once it has started" if first != "tune" and plan.ray else ""
+    return text + joined + (busy if eta.share < 1 else "")

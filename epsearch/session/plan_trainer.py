@@ -5,7 +5,7 @@ import numpy as np
 from epsearch.loop.ahead import Eta, Plan, suggestion
 from epsearch.loop.base import Loop
 from epsearch.runners import aside
-from epsearch.runners.local import local_slots
+from epsearch.runners.local import at_first, local_slots
 from results.ledger.record import RunRecord
 from results.statistics.power import resolution
 
@@ -18,11 +18,10 @@ def plan_of_trainer(loop: Loop, usable: int) -> Plan:
     jobs = loop.upcoming(local_slots(study))
     at_once = min(local_slots(study), len(jobs))
     taken = [_seconds_a_task(record) for record in loop.records.values() if record.seconds]
-    processes = aside.process_bytes(study.runner, at_once) if jobs else 0
-    eta = None
+    eta, runner = None, at_first(study)
     if jobs and taken:
         least, most = loop.work_of(ahead)
-        start, report = aside.expected(study.runner), aside.expected(aside.REPORT)
+        start, report = aside.expected(runner), aside.expected(aside.REPORT)
         low, middle, high = (float(one) / at_once for one in np.quantile(taken, (0.05, 0.5, 0.95)))
         eta = Eta(
             start + most * middle + report,
@@ -32,6 +31,8 @@ def plan_of_trainer(loop: Loop, usable: int) -> Plan:
             report,
             1.0,
         )
+    ray = bool(jobs) and aside.joined_by_ray(runner, None if eta is None else eta.training)
+    processes = aside.process_bytes(ray, at_once) if jobs else 0
     return Plan(
         study=study,
         ahead=ahead,
@@ -45,6 +46,7 @@ def plan_of_trainer(loop: Loop, usable: int) -> Plan:
         bytes_free=None,
         eta=eta,
         unmeasured=UNMEASURED if jobs and not taken else "",
+        ray=ray,
         resolutions=tuple(resolution(seeds, loop.scores()) for seeds in study.compared_on),
         suggestion=suggestion(study) if jobs else "",
     )

@@ -24,6 +24,7 @@ from epsearch.preparation.data import Prepared, prepare
 from epsearch.preparation.fit import fitted
 from epsearch.preparation.reach import check_checkpoints
 from epsearch.runners import aside
+from epsearch.runners.local import at_first
 from epsearch.runners.progress import Monitor
 from epsearch.session.holding import Held, holding
 from epsearch.study.description import Study
@@ -125,19 +126,22 @@ def _train(study: Study, prepared: Prepared, store: Store, held: Held, extend: b
         share = ahead.share if ahead else 1.0
         monitor = Monitor(loop, events, ahead, _starting(study, ahead), study.time_budget)
         if not loop.done:
-            begun = time.monotonic()
+            began, begun = at_first(study), time.monotonic()
             with _runner(study) as run:
                 run(loop, monitor)
-            aside.remember(study.runner, time.monotonic() - begun - monitor.at_work, share)
+            aside.remember(began, time.monotonic() - begun - monitor.at_work, share)
         return loop, Effort(loop.trained, loop.reused, monitor.member_steps, loop.saved, monitor.seconds, share)
 
 
 def _offered(loop: Loop, events: Events) -> Eta | None:
-    """Offers the listener what is ahead; the time that it takes, where that was made."""
+    """Offers the listener what is ahead; the time that it takes, where that was made.
+
+    Where training begins at once its first seconds tell how long it takes, and no probe is trained before.
+    """
     plans: list[Plan] = []
 
     def make() -> Plan:
-        plans.append(_plan(loop))
+        plans.append(_plan(loop, at_first(loop.study) == "tune"))
         return plans[-1]
 
     if not loop.done:
@@ -147,16 +151,16 @@ def _offered(loop: Loop, events: Events) -> Eta | None:
 
 def _starting(study: Study, ahead: Eta | None) -> str:
     """What is done before the first step, where that takes long, and how long, as planned."""
-    if study.runner == "local":
+    if at_first(study) != "tune":
         return ""
     how_long = f" (about {duration_text(ahead.start)})" if ahead else ""
     return f"{'starting Ray' if study.address == 'local' else 'joining the Ray cluster'}{how_long}"
 
 
-def _plan(loop: Loop) -> Plan:
+def _plan(loop: Loop, probe: bool = True) -> Plan:
     from epsearch.session.plan import make_plan  # brings torch along, which those who only read do without
 
-    return make_plan(loop)
+    return make_plan(loop, probe)
 
 
 def patience(events: Events) -> Patience:
@@ -267,8 +271,15 @@ def make_folder(folder: Path, instead: str = "give another --out") -> None:
 
 def _runner(study: Study) -> AbstractContextManager[Callable[[Loop, Monitor], None]]:
     """Within it there is a function that trains a loop to its end; see `tune.ready`."""
-    if study.runner == "local":
-        from epsearch.runners.local import ready
-    else:  # late: it is the only one that needs Ray, which may be broken here
-        from epsearch.runners.on_ray.tune import ready
-    return ready(study)
+    runner = at_first(study)
+    if runner == "local":
+        from epsearch.runners import local
+
+        return local.ready(study)
+    # Late: they are the only ones that need Ray, which may be broken here.
+    from epsearch.runners import auto
+    from epsearch.runners.on_ray import tune
+
+    if runner == "auto":
+        return auto.ready(study)
+    return tune.ready(study)

@@ -40,9 +40,10 @@ RUNNING: tuple[Option, ...] = (
     ),
     Option(
         "runner",
-        "tune",
-        partial(of.one_of, allowed=("tune", "local")),
-        "tune is Ray Tune, on one machine or a cluster; local is threads of this process. The results are the same.",
+        "auto",
+        partial(of.one_of, allowed=("auto", "tune", "local")),
+        "tune is Ray Tune, on one machine or a cluster; local is threads of this process; auto begins with threads, "
+        "and Ray Tune takes over where the study outlasts its start. The results are the same.",
         identifies=False,
     ),
     Option(

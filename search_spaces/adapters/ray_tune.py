@@ -21,6 +21,7 @@ class AskTellSearcher(Searcher, Generic[W, R]):
 
     to_config    returns the config of a trial; pieces of work that are open together must have different configs
     from_result  returns what to tell; its second argument is the trial's last result, None when the trial failed
+    room         returns how many trials may run, whatever Tune would take; None for any number
 
     A pickle of the searcher does not contain the source, and such a copy hands out no work: resume by replay in a new
     Tuner.
@@ -33,17 +34,20 @@ class AskTellSearcher(Searcher, Generic[W, R]):
         from_result: Callable[[W, Values | None], R],
         metric: str | None = None,
         mode: str = "max",
+        room: Callable[[], float] | None = None,
     ) -> None:
         super().__init__(metric=metric, mode=mode)
         self._source: AskTell[W, R] | None = source
-        self._to_config, self._from_result = to_config, from_result
+        self._to_config, self._from_result, self._room = to_config, from_result, room
         self._running: dict[str, Values] = {}
         self._works: dict[str, W] = {}  # of these trials
 
     def suggest(self, trial_id: str) -> Values | None:
-        """Returns a config; None while the rest of the round is running; FINISHED when the source is done."""
+        """Returns a config; None where there is nothing to begin, or no room; FINISHED when the source is done."""
         if self._source is None or self._source.done:
             return Searcher.FINISHED  # type: ignore[return-value]  # a text, whatever Ray's annotation says
+        if self._room is not None and len(self._running) >= self._room():
+            return None
         # `ask` also returns work whose trial is running; the config is what tells pieces of work apart.
         # Most of it is the very same object as before, and then needs no look at the configs of all others.
         same, running = set(map(id, self._works.values())), self._running.values()
@@ -81,7 +85,14 @@ class AskTellSearcher(Searcher, Generic[W, R]):
 
     def __getstate__(self) -> Values:
         # A source may hold locks and database handles, and its callables may hold the source.
-        return {"_metric": self._metric, "_mode": self._mode, "_source": None, "_running": {}, "_works": {}}
+        return {
+            "_metric": self._metric,
+            "_mode": self._mode,
+            "_source": None,
+            "_running": {},
+            "_works": {},
+            "_room": None,
+        }
 
 
 def _reported(config: Values, result: Values) -> bool:

@@ -1,6 +1,7 @@
 """The driver's side of Ray Tune: what the searcher asks, what carries the workers' news, and the Tuner."""
 
 import logging
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from ray.tune.stopper import Stopper
 from epsearch.failures.lines import CohortFailure
 from epsearch.loop.base import Loop
 from epsearch.loop.jobs import Job, JobResult, decode
+from epsearch.runners.local import Threads
 from epsearch.runners.on_ray.carried import Carried
 from epsearch.runners.on_ray.lost import Silence
 from epsearch.runners.on_ray.resources import Share
@@ -44,10 +46,14 @@ class Source:
     time it had put back in the queue, however many retries are left.
 
     A job without attempts left is told to the loop as one that could not be trained.
+
+    threads: of this process, which train some jobs already; until they have, fewer trials run than there are workers.
     """
 
-    def __init__(self, loop: Loop, monitor: Monitor, task_timeout: float | None = None) -> None:
-        self._loop, self._monitor = loop, monitor
+    def __init__(
+        self, loop: Loop, monitor: Monitor, task_timeout: float | None = None, threads: Threads | None = None
+    ) -> None:
+        self._loop, self._monitor, self._threads = loop, monitor, threads
         self._deaths: Counter[int] = Counter()
         self._ended: dict[int, str] = {}  # by job: why its worker was ended by us
         self.error: Exception | None = None
@@ -61,7 +67,8 @@ class Source:
     @property
     def pausing(self) -> bool:
         """Whether nothing is running or to be begun now, although the loop is not done."""
-        return self.error is None and not self.ask() and not self._loop.done
+        busy = self._threads is not None and self._threads.busy
+        return self.error is None and not busy and not self.ask() and not self._loop.done
 
     @property
     def stopping(self) -> bool:
@@ -71,10 +78,21 @@ class Source:
         return False
 
     def ask(self) -> list[Job]:
-        """The open jobs of the loop; none after an error in asking, which `error` then has."""
+        """The open jobs of the loop that no thread trains; none after an error in asking, which `error` then has."""
         with self.no_escape():
-            return self._monitor.jobs(self._loop)
+            jobs = self._monitor.jobs(self._loop)
+            return jobs if self._threads is None else self._threads.waiting(jobs)
         return []
+
+    def room(self) -> float:
+        """How many trials may run."""
+        return math.inf if self._threads is None else self._threads.free
+
+    def collect(self) -> None:
+        """Tells the loop what threads have trained meanwhile."""
+        if self._threads is not None:
+            with self.no_escape():
+                self._threads.tell(self._loop, 0)
 
     def steps(self, count: int, weight: float) -> None:
         """Tells the monitor of steps."""
@@ -137,7 +155,8 @@ class Relay(tune.Callback, Stopper):
         self._source.steps(int(result.get("steps", 0)), trial.config["job"].weight)
 
     def on_step_begin(self, iteration: int, trials: list[Any], **info: Any) -> None:
-        """Looks for silent workers, between two of Tune's steps."""
+        """Looks for results of threads and for silent workers, between two of Tune's steps."""
+        self._source.collect()
         silence, running = self._source.silence, {one.trial_id: one for one in trials if one.status == RUNNING}
         for name in running:
             silence.begun(name)
@@ -188,7 +207,9 @@ def fit(source: Source, setting: Setting) -> None:
     """
     logging.getLogger("ray.tune").setLevel(logging.CRITICAL)  # what goes wrong is said in one line, by us
     part = setting.share.of_gpu
-    searcher = AskTellSearcher(source, lambda job: {"number": job.number, "job": job, "of_gpu": part}, Attempt)
+    searcher = AskTellSearcher(
+        source, lambda job: {"number": job.number, "job": job, "of_gpu": part}, Attempt, room=source.room
+    )
     while not source.done:
         try:
             _tuner(searcher, source, setting).fit()

@@ -4,17 +4,17 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, redirect_stdout
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from epsearch.failures.errors import Interrupted, Unavailable, UsageError
 from epsearch.failures.lines import surroundings
 from epsearch.loop.base import Loop
-from epsearch.runners.local import local_slots
+from epsearch.runners.local import Threads, local_slots
 from epsearch.runners.on_ray import cluster, leftovers, lost, ray_start, resources
 from epsearch.runners.on_ray.carried import carried, runtime_env
 from epsearch.runners.progress import Monitor
@@ -38,12 +38,28 @@ IMPORTS = threading.Lock()
 OBJECT_STORE_BYTES = 10**8  # jobs and results are small; Ray would reserve 30 % of the memory
 
 
+@dataclass(frozen=True)
+class Starting:
+    """A Ray that starts in the background."""
+
+    begun: Future[None]
+    """Raises what its start has raised."""
+    folder: Path
+    """Of this run, gone when it ends."""
+
+    def __call__(self, loop: Loop, monitor: Monitor, threads: Threads | None = None) -> None:
+        """Trains until the study is done; see `ready`. threads: train some of its jobs already."""
+        _run(self, loop, monitor, threads)
+
+
 @contextmanager
-def ready(study: Study) -> Iterator[Callable[[Loop, Monitor], None]]:
+def ready(study: Study, with_tune: bool = False) -> Iterator[Starting]:
     """Starts Ray in the background, as that takes seconds in which the study can be prepared; ends it behind.
 
     Yields the function that trains until the study is done. It raises UsageError where Ray cannot be had, and
     Interrupted on Ctrl-C, or where the listener wants to stop; everything told by then is stored.
+
+    with_tune: what the driver needs of Tune is imported there, too, as this thread has other things to do.
     """
     # Ray prints to standard output when a worker dies, whatever it is told; our answer must stand there alone.
     with (
@@ -54,15 +70,15 @@ def ready(study: Study) -> Iterator[Callable[[Loop, Monitor], None]]:
         ThreadPoolExecutor(1) as background,
     ):
         os.environ |= SETTINGS
-        starting = background.submit(_start, study, folder)
+        starting = background.submit(_start, study, folder, with_tune)
         try:
-            yield partial(_run, starting, folder)
+            yield Starting(starting, folder)
         finally:
             if starting.exception() is None:  # waits for a start that is still going on
                 ray_start.shut_down()
 
 
-def _start(study: Study, folder: Path) -> None:
+def _start(study: Study, folder: Path, with_tune: bool) -> None:
     """Starts a private Ray, or joins that of the study's address. Raises Unavailable or UsageError.
 
     folder: of this run, gone when it ends.
@@ -74,12 +90,20 @@ def _start(study: Study, folder: Path) -> None:
             start_private_ray(local_slots(study), folder)
     else:
         cluster.join(study.address, runtime_env(study, folder))
+    if with_tune:
+        import_tune()
 
 
 def _import_ray() -> None:
     """Imports Ray, in one thread at a time: two that begin with different parts of it each see a half of it."""
     with IMPORTS:
         import ray  # noqa: F401
+
+
+def import_tune() -> None:
+    """Imports Ray Tune, and all that the driver needs of it. Raises Unavailable."""
+    with _ray_is_to_blame("cannot be imported"), IMPORTS:
+        import epsearch.runners.on_ray.trials  # noqa: F401
 
 
 @contextmanager
@@ -95,24 +119,23 @@ def _ray_is_to_blame(what: str) -> Iterator[None]:
         raise Unavailable(ray_start.trouble(what, first_line(error))) from error
 
 
-def _run(starting: Future[None], folder: Path, loop: Loop, monitor: Monitor) -> None:
+def _run(starting: Starting, loop: Loop, monitor: Monitor, threads: Threads | None) -> None:
     """Trains until the study is done; raises as `ready` says.
 
     What the study itself raised was kept from Tune (`Source.error`), and comes before what Ray ran into meanwhile.
     """
-    with _ray_is_to_blame("cannot be imported"):
-        _import_ray()
-        from epsearch.runners.on_ray.trials import Source, fit  # takes seconds, too: Ray starts meanwhile
+    import_tune()  # takes seconds, too: Ray starts meanwhile
+    from epsearch.runners.on_ray.trials import Source, fit
 
     ours = signal.getsignal(signal.SIGINT)
-    starting.result()  # raises what the start has raised
+    starting.begun.result()
     if threading.current_thread() is threading.main_thread():
         # As Ctrl-C, for which Tune has a handler; without one of its own Ray prints a stack trace.
         signal.signal(signal.SIGTERM, lambda number, frame: os.kill(os.getpid(), signal.SIGINT))
-    study, source = loop.study, Source(loop, monitor, loop.study.task_timeout)
+    study, source = loop.study, Source(loop, monitor, loop.study.task_timeout, threads)
     try:
         with lost.watching(private=study.address == "local"):
-            setting = _setting(loop, folder)
+            setting = _setting(loop, starting.folder)
             while True:
                 with _ray_is_to_blame("was lost"):
                     fit(source, setting)

@@ -193,7 +193,7 @@ def test_memory_is_that_of_processes_and_cohorts(small_study, store):
         for runner in ("local", "tune")
     }
     local, tune = (make_plan(loop) for loop in loops.values())
-    assert local.bytes_processes == aside.process_bytes("local", 3) >= aside.OWN + aside.LIBRARIES
+    assert local.bytes_processes == aside.process_bytes(False, 3) >= aside.OWN + aside.LIBRARIES
     assert tune.bytes_processes - local.bytes_processes == pytest.approx(aside.RAY + 3 * aside.OWN, abs=2**28)
     cohorts = local.bytes_needed - local.bytes_processes
     assert 0 < cohorts < 2**27 and tune.bytes_needed - tune.bytes_processes == cohorts
@@ -206,7 +206,7 @@ def test_memory_is_that_of_processes_and_cohorts(small_study, store):
 
 def test_a_process_that_is_larger_than_usual_counts_as_it_is(monkeypatch):
     monkeypatch.setattr(aside, "_resident", lambda: 5 * 2**30)
-    assert aside.process_bytes("local", 8) == 5 * 2**30
+    assert aside.process_bytes(False, 8) == 5 * 2**30
 
 
 def test_tables_are_planned_below_the_plan_of_searches(epsearch, tmp_path):

@@ -156,7 +156,7 @@ def test_a_ray_that_is_lost(epsearch, small_options, monkeypatch, ours):
         source.error = ours
         raise RuntimeError("Failed to connect to GCS\n  at address")
 
-    monkeypatch.setattr(tune, "_start", lambda study, folder: None)
+    monkeypatch.setattr(tune, "_start", lambda *_: None)
     monkeypatch.setattr(resources, "nodes", list)
     monkeypatch.setattr(trials, "fit", fit)
     answer = epsearch("run", *small_options, "--runner", "tune", "--workers", 1, "--quiet")

@@ -1,0 +1,82 @@
+"""Threads of this process train at once; Ray Tune starts beside them, and takes over, where the study outlasts that."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+
+from epsearch.failures.errors import Unavailable
+from epsearch.loop.base import Loop
+from epsearch.runners import aside, local
+from epsearch.runners.on_ray import tune
+from epsearch.runners.progress import Monitor
+from epsearch.study.description import Study
+from results.labels import duration_text
+
+LOOK_SECONDS = 0.5  # between two looks at the speed, and at Ray while it starts
+
+
+@contextmanager
+def ready(study: Study) -> Iterator[Callable[[Loop, Monitor], None]]:
+    """Yields the function that trains until the study is done; see `tune.ready`, whose place it takes.
+
+    Ray is ended behind it, where it was started.
+    """
+    with ExitStack() as stack:
+        yield partial(_run, _Ray(study, stack))
+
+
+class _Ray:
+    """Ray Tune, from the moment on in which it is worth its start."""
+
+    def __init__(self, study: Study, stack: ExitStack) -> None:
+        self._study, self._stack = study, stack
+        self._starting: tune.Starting | None = None
+        self._decided, self._since = False, 0.0
+
+    @property
+    def undecided(self) -> bool:
+        """Whether it may still be started, or starts: soon something may be different."""
+        return not self._decided or self._starting is not None
+
+    def decide(self, loop: Loop, monitor: Monitor) -> None:
+        """Starts it where more is to be trained than the time of its start takes, as soon as the speed is known."""
+        if self._decided or (left := monitor.seconds_left) is None:
+            return
+        self._decided, needed = True, aside.expected(aside.BESIDE)
+        if left > needed:
+            self._since = time.monotonic()
+            self._starting = self._stack.enter_context(tune.ready(self._study, with_tune=True))
+        else:
+            loop.notes.append(
+                f"trained by threads of this process, in about {duration_text(left)} from here: Ray would be ready "
+                f"after {duration_text(needed)}"
+            )
+
+    def takes_over(self, loop: Loop) -> "tune.Starting | None":
+        """It, once it is ready; where it cannot be had, it is not waited for any longer, and the user is told."""
+        if self._starting is None or not self._starting.begun.done():
+            return None
+        try:
+            self._starting.begun.result()
+        except Unavailable as error:
+            loop.notes.append(f"threads of this process go on: {error}")
+            self._starting = None
+        else:
+            aside.remember(aside.BESIDE, time.monotonic() - self._since)
+        return self._starting
+
+
+def _run(ray: _Ray, loop: Loop, monitor: Monitor) -> None:
+    """Trains until the study is done; raises as `local` and `tune` do."""
+    with local.stopped_by_ctrl_c(), local.training(loop, monitor) as threads:
+        while not loop.done:
+            if not (jobs := local.open_jobs(loop, monitor)):
+                continue
+            ray.decide(loop, monitor)
+            # Not before a thread is free: what they train is not trained twice, and no core has two jobs.
+            if threads.free and threads.waiting(jobs) and (starting := ray.takes_over(loop)):
+                starting(loop, monitor, threads)
+                return
+            threads.begin(jobs)
+            threads.tell(loop, LOOK_SECONDS if ray.undecided else None)

@@ -1,0 +1,187 @@
+"""Threads at first: Ray is started where the study outlasts that, and then takes over; results are the same."""
+
+import time
+
+import pytest
+
+from epsearch import run
+from epsearch.events import Silent
+from epsearch.failures.errors import Interrupted, Unavailable
+from epsearch.runners import aside, auto, local
+from epsearch.runners.local import at_first
+from epsearch.runners.on_ray import trials, tune
+from tests.support.ledgers import results
+
+
+class Told(Silent):
+    def __init__(self):
+        self.notes = []
+
+    def note(self, line):
+        self.notes.append(line)
+
+
+@pytest.fixture
+def soon(monkeypatch):
+    """A function that lets Ray be worth its start at once, or never."""
+
+    def is_worth(it):
+        monkeypatch.setattr(auto.Monitor, "seconds_left", 100.0)
+        monkeypatch.setattr(aside, "expected", lambda part: 1.0 if it else 1000.0)
+
+    return is_worth
+
+
+@pytest.fixture
+def plain(small_study, tmp_path):
+    study = small_study(runner="local", out=tmp_path / "plain", **SIZE)
+    run(study)
+    return results(study.out)
+
+
+SIZE = {"repeats": 2, "points": 4, "seeds": 3, "certify": 1, "workers": 2}
+
+
+@pytest.mark.parametrize(
+    ("options", "first"),
+    [
+        ({"runner": "auto"}, "auto"),
+        ({"runner": "local"}, "local"),
+        ({"runner": "tune"}, "tune"),
+        ({"runner": "auto", "address": "10.0.0.1:6379"}, "tune"),
+        ({"runner": "local", "address": "10.0.0.1:6379"}, "local"),
+    ],
+)
+def test_who_begins(small_study, options, first):
+    assert at_first(small_study(**options)) == first
+
+
+def test_a_study_that_is_over_sooner_never_starts_ray_and_says_so(small_study, soon, plain, monkeypatch):
+    soon(False)
+    monkeypatch.setattr(tune, "_start", lambda *_: pytest.fail("it was started"))
+    told = Told()
+    study = small_study(runner="auto", **SIZE)
+    run(study, told)
+    assert results(study.out) == plain
+    assert [one for one in told.notes if "Ray would be ready after 16:40" in one and "1:40 from here" in one]
+
+
+def test_without_a_speed_nothing_is_decided(small_study, plain, monkeypatch):
+    monkeypatch.setattr(auto.Monitor, "seconds_left", None)
+    monkeypatch.setattr(tune, "_start", lambda *_: pytest.fail("it was started"))
+    study = small_study(runner="auto", **SIZE)
+    run(study)
+    assert results(study.out) == plain
+
+
+def test_a_ray_that_cannot_be_had_is_done_without(small_study, soon, plain, monkeypatch):
+    def broken(*_):
+        raise Unavailable("Ray does not start here (why not); try --runner local")
+
+    soon(True)
+    monkeypatch.setattr(tune, "_start", broken)
+    told = Told()
+    study = small_study(runner="auto", **SIZE)
+    run(study, told)
+    assert results(study.out) == plain
+    assert told.notes.count("threads of this process go on: Ray does not start here (why not); try --runner local") == 1
+
+
+def test_an_error_of_the_start_that_is_not_ray_s_is_told(small_study, soon, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    soon(True)
+    monkeypatch.setattr(tune, "_start", full)
+    with pytest.raises(OSError, match="No space left"):
+        run(small_study(runner="auto", **SIZE))
+
+
+class Tuned:
+    """In the place of Tune: trains in turn what it is handed, while threads go on."""
+
+    def __init__(self, monkeypatch, begun=(1, 2)):
+        self.trained, self.beside = [], []
+        monkeypatch.setattr(tune, "_start", lambda *_: self.when_both_have_begun(begun))
+        monkeypatch.setattr(tune.resources, "slots", lambda study: 2)
+        monkeypatch.setattr(tune, "_setting", lambda loop, folder: None)
+        monkeypatch.setattr(tune.lost, "watching", lambda private: local.stopped_by_ctrl_c())
+        monkeypatch.setattr(tune.ray_start, "shut_down", lambda: None)
+        monkeypatch.setattr(trials, "fit", self.fit)
+
+    def when_both_have_begun(self, begun):
+        while len(begun) < 2:
+            time.sleep(0.01)
+
+    def fit(self, source, setting):
+        while not source.done:
+            source.collect()
+            self.beside.append(2 - source.room())
+            jobs = source.ask()[: int(source.room())]
+            for job in jobs:
+                self.trained.append(job.number)
+                result = local.execute(job)
+                source.tell([trials.Attempt(job, report_of(result))])
+            if not jobs:
+                time.sleep(0.01)
+
+
+def report_of(result):
+    from epsearch.loop.jobs import encode
+
+    told = {"steps": 0, "value": encode(result.value), "seconds": result.seconds, "machine": result.machine}
+    return told | {"parameter_difference": result.parameter_difference}
+
+
+def test_ray_takes_over_what_no_thread_has_begun(small_study, soon, plain, monkeypatch):
+    soon(True)
+    tuned = Tuned(monkeypatch)
+    study = small_study(runner="auto", **SIZE)
+    done = run(study)
+    assert results(study.out) == plain and done.effort.trained == len(plain)
+    assert tuned.trained and len(set(tuned.trained)) == len(tuned.trained)
+
+
+def test_a_cohort_that_a_thread_trains_is_trained_once_and_waited_for(small_study, soon, plain, monkeypatch):
+    soon(True)
+    execute, begun = local.execute, []
+    tuned = Tuned(monkeypatch, begun)
+
+    def slow(job, *rest):
+        begun.append(job.number)
+        if rest and len(begun) == 1:  # the first one that a thread has
+            time.sleep(2)
+        return execute(job, *rest)
+
+    monkeypatch.setattr(local, "execute", slow)
+    study = small_study(runner="auto", **SIZE)
+    run(study)
+    assert results(study.out) == plain
+    assert len(set(begun)) == len(begun), "none was trained twice"
+    assert 1 in tuned.beside, "Tune had one place, as a thread was still at work"
+
+
+def test_what_threads_raise_beside_tune_ends_the_search(small_study, soon, monkeypatch):
+    soon(True)
+    execute, begun = local.execute, []
+    Tuned(monkeypatch, begun)
+
+    def stops(job, *rest):
+        begun.append(job.number)
+        if rest and len(begun) == 1:
+            time.sleep(1)
+            raise Interrupted
+        return execute(job, *rest)
+
+    monkeypatch.setattr(local, "execute", stops)
+    with pytest.raises(Interrupted):
+        run(small_study(runner="auto", **SIZE))
+
+
+@pytest.mark.cluster
+def test_a_real_ray_takes_over(small_study, soon, plain):
+    soon(True)
+    study = small_study(runner="auto", **SIZE | {"repeats": 6, "points": 8})
+    done = run(study)
+    again = small_study(runner="local", name=study.name)
+    assert done.effort.trained > 0 and run(again).effort.trained == 0
