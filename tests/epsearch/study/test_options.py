@@ -20,7 +20,7 @@ def test_defaults_are_the_definition():
     assert (study.cv_tasks, study.tasks) == (3, 20)
     assert [study.value(name) for name in ("memory", "memory_batch", "batch_size")] == [25, 40, 10]
     assert study.value("lr") == definition.learning_rate and study.interval == (0.0, 1.0)
-    assert study.examples_per_task is None and study.score_on == "cv" and study.runner == "tune"
+    assert study.examples_per_task is None and study.score_on == "cv" and study.runner == "auto"
     assert study.device in ("cpu", "cuda") and str(study.storage).startswith("sqlite:///")
 
 
@@ -89,7 +89,7 @@ def test_dataset_names_may_be_written_in_many_ways(name):
         ({"precision": "half"}, "no precision 'half'; known: float32, tf32"),
         ({"numeric_path": "cpu-mkl"}, "no numeric path 'cpu-mkl'; one is cpu-float32-mkl-sparse"),
         ({"certify": -1}, "certify must be >= 0, got -1"),
-        ({"runner": "ray"}, "no runner 'ray'; known: tune, local"),
+        ({"runner": "ray"}, "no runner 'ray'; known: auto, tune, local"),
         ({"address": "ray://head:10001"}, "address cannot be 'ray://head:10001': .* `ray job submit --address"),
         ({"address": "head"}, "address must be local, auto or HOST:PORT, got 'head'"),
         ({"address": "head:70000"}, "address must be local, auto or HOST:PORT, got 'head:70000'"),
