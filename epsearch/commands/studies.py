@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Named = Annotated[str, typer.Argument(help="Name of the study, see `epsearch list`.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 # Of `resume`: what says where and how a stored study runs.
-PLACED = ("runner", "workers", "time_budget", "address", "checkpoints", "data_dir")
+PLACED = ("runner", "workers", "niceness", "time_budget", "address", "checkpoints", "data_dir")
 
 
 def train(

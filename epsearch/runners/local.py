@@ -1,10 +1,13 @@
 """Trains in this process, one thread a cohort; torch releases the interpreter's lock while it computes."""
 
+import os
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
+from threading import Event
 from typing import Self
 
 from epsearch.failures.errors import Interrupted, UsageError
@@ -29,12 +32,13 @@ def local_slots(study: Study) -> int:
 class Threads:
     """Trains jobs in threads of this process; the loop is looked at by the one thread that asks and tells.
 
-    workers: jobs at a time. What runs ends at its next report once this is left by an error; what waits does not begin.
+    workers: jobs at a time; niceness: of these threads. What runs ends at its next report once this is left by an error;
+    what waits does not begin.
     """
 
-    def __init__(self, workers: int, monitor: Monitor) -> None:
+    def __init__(self, workers: int, monitor: Monitor, niceness: int = 0) -> None:
         self.workers, self._monitor = workers, monitor
-        self._pool, self._stop = ThreadPoolExecutor(workers), threading.Event()
+        self._pool, self._stop = ThreadPoolExecutor(workers, initializer=_stand_back, initargs=(niceness,)), Event()
         self._running: dict[Future[JobResult], int] = {}
 
     def __enter__(self) -> Self:
@@ -112,7 +116,7 @@ def _run(loop: Loop, monitor: Monitor) -> None:
 def training(loop: Loop, monitor: Monitor) -> Threads:
     """The threads that train a loop, as many as this machine has for its study."""
     loop.workers = local_slots(loop.study)
-    return Threads(loop.workers, monitor)
+    return Threads(loop.workers, monitor, loop.study.niceness)
 
 
 def open_jobs(loop: Loop, monitor: Monitor) -> list[Job]:
@@ -132,6 +136,12 @@ def stopped_by_ctrl_c() -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         raise Interrupted from None
+
+
+def _stand_back(niceness: int) -> None:
+    """Gives this thread alone, and the processes that it will start, a higher niceness."""
+    if niceness and sys.platform == "linux":  # elsewhere it is that of the whole process
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), os.getpriority(os.PRIO_PROCESS, 0) + niceness)
 
 
 def _result(future: Future[JobResult], number: int) -> JobResult:

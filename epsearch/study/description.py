@@ -92,13 +92,15 @@ class Study:
     numeric_path: str | None
     """The name of a `NumericPath`; None until the training begins, which measures or remembers it."""
     runner: str
-    """Either "tune" or "local"; the results are the same."""
+    """One of "auto", "tune" and "local"; the results are the same."""
     workers: int | None
     """Cohorts at a time; None for one a core, or fewer where so many do not fit into memory."""
     time_budget: float | None
     """Seconds after which a run begins no other cohort; None for as many as it takes."""
     address: str
     """Of a Ray cluster to join; "local" starts one for this study alone."""
+    niceness: int
+    """Of the threads and processes that train on this machine, beside that of this process: 0 … 19."""
     task_timeout: int | None
     """Seconds without news after which a worker of Ray is taken to hang; None for a measured number."""
     name: str

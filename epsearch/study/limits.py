@@ -24,6 +24,7 @@ COUNT = MOST  # examples or steps
 FLOAT = LARGEST  # learning rates and the like
 WORKERS = 4_096
 SECONDS = 366 * 86_400  # of a time budget, or a wait
+NICENESS = 19  # the system's
 NAME = 100  # characters of a study's, which is a folder's with files in it, a part of a URL, and a line of tables
 STRATEGY_SEED = 2**32 - 1  # of Optuna's generators
 

@@ -83,6 +83,7 @@ HELP_GROUPS = {
             "time_limit",
             "memory_limit",
             "address",
+            "niceness",
             "task_timeout",
             "device",
             "precision",

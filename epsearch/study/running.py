@@ -85,6 +85,13 @@ RUNNING: tuple[Option, ...] = (
         identifies=False,
     ),
     Option(
+        "niceness",
+        0,
+        partial(of.whole, low=0, high=limits.NICENESS),
+        "How far training stands back for other work here: 0 shares cores evenly, 19 takes what is left over.",
+        identifies=False,
+    ),
+    Option(
         "task_timeout",
         None,
         partial(of.whole, low=1, high=limits.SECONDS),

@@ -23,7 +23,7 @@ STREAM_KEYS = (
 STRATEGY_KEYS = ("strategy", "strategy_seed", "name", "method", "search", "seeds")
 """Options that may differ, or have a note of their own."""
 
-PLACES = ("out", "storage", "data_dir", "runner", "workers", "address", "certify", "moved_starts")
+PLACES = ("out", "storage", "data_dir", "runner", "workers", "niceness", "address", "certify", "moved_starts")
 """Options that change no result."""
 
 MOST_SHOWN = 40

@@ -186,7 +186,7 @@ def test_help_says_what_options_take_and_what_they_are_without(epsearch, monkeyp
     for part in (
         "--points INT Values tried in each round. [default: the dataset's]",
         "--lr FLOAT",
-        "--runner auto|tune|local",
+        "--choose curve|tried",
     ):
         assert part in shown
     assert "<str>" not in shown and "[default: permuted_digits]" in shown

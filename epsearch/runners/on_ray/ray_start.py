@@ -28,7 +28,8 @@ SETTINGS = {
     "RAY_gcs_server_port_wait_time_s": str(START_SECONDS),
     "RAY_worker_register_timeout_seconds": str(START_SECONDS),
     "RAY_agent_register_timeout_ms": str(1000 * START_SECONDS),
-    "RAY_worker_niceness": "0",  # Ray gives 15, with which a worker beside one busy process has a thirtieth of a core
+    # Ray gives 15, with which a worker beside one busy process has a thirtieth of a core; a study may want more than 0.
+    "RAY_worker_niceness": "0",
     "RAY_health_check_timeout_ms": str(1000 * START_SECONDS),  # slow is not dead: a process that ended is seen at once
     "TUNE_FUNCTION_THREAD_TIMEOUT_S": str(START_SECONDS),  # a busy machine may take its time to end a trial
 }

@@ -87,7 +87,7 @@ def _start(study: Study, folder: Path, with_tune: bool) -> None:
         _import_ray()
     if study.address == "local":
         with _ray_is_to_blame("does not start here"), leftovers.belonging(folder):
-            start_private_ray(local_slots(study), folder)
+            start_private_ray(local_slots(study), folder, study.niceness)
     else:
         cluster.join(study.address, runtime_env(study, folder))
     if with_tune:
@@ -190,13 +190,13 @@ def _own_signals() -> Iterator[None]:
         yield
 
 
-def start_private_ray(cores: int, folder: Path | None = None) -> None:
+def start_private_ray(cores: int, folder: Path | None = None, niceness: int = 0) -> None:
     """Starts a Ray of this process alone, without a word on the terminal.
 
-    cores: how many one-core trials it may run at a time. folder: for its own files, with a short path; None for where
-    Ray has them by itself.
+    cores: how many one-core trials it may run at a time; niceness: of its workers, beside ours; folder: for its own
+    files, with a short path, None for where Ray has them by itself.
     """
-    os.environ |= SETTINGS
+    os.environ |= SETTINGS | {"RAY_worker_niceness": str(niceness)}
     import ray
 
     with ray_start.starting():

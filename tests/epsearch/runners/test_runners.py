@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from contextlib import closing
 from pathlib import Path
@@ -367,6 +368,31 @@ ray.init({ray_address!r}, log_to_driver=False)
 print(ray.get(ray.remote(lambda: os.nice(0)).remote()))"""
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(found.stdout) == os.nice(0)
+
+
+@pytest.mark.slow
+def test_they_stand_back_for_other_work_as_far_as_a_study_says():
+    code = """import os, ray
+from epsearch.runners.on_ray import ray_start, tune
+tune.start_private_ray(1, niceness=7)
+print(ray.get(ray.remote(lambda: os.nice(0)).remote()) - os.nice(0))
+ray_start.shut_down()"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(found.stdout) == 7
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere niceness is that of the whole process")
+def test_threads_stand_back_and_their_process_does_not(small_study, monkeypatch):
+    seen, execute = set(), local.execute
+
+    def looked(job, *rest):
+        seen.add(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+        return execute(job, *rest)
+
+    monkeypatch.setattr(local, "execute", looked)
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    run(small_study(runner="local", niceness=5, repeats=1, points=3, seeds=2))
+    assert seen == {min(before + 5, 19)} and os.getpriority(os.PRIO_PROCESS, 0) == before
 
 
 @on_both_runners

@@ -37,6 +37,7 @@ LARGEST = {
     "sizes": limits.COUNT,
     "certify": limits.MEMBERS,
     "workers": limits.WORKERS,
+    "niceness": limits.NICENESS,
     "task_timeout": limits.SECONDS,
 }
 PARSERS = {name: option.parse for name, option in options().items()}

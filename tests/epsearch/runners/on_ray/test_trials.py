@@ -141,7 +141,7 @@ def test_our_own_errors_do_not_escape_into_tune():
 
 
 def test_a_ray_that_does_not_start(epsearch, small_options, monkeypatch):
-    def timed_out(cores, folder):
+    def timed_out(cores, folder, niceness):
         raise Exception("The current node timed out during startup.\nThis could happen because")
 
     monkeypatch.setattr(tune, "start_private_ray", timed_out)
