@@ -32,7 +32,7 @@ def local_slots(study: Study) -> int:
 class Threads:
     """Trains jobs in threads of this process; the loop is looked at by the one thread that asks and tells.
 
-    workers: jobs at a time; niceness: of these threads. What runs ends at its next report once this is left by an error;
+    workers: jobs at a time; niceness: of the threads. What runs ends at its next report once this is left by an error;
     what waits does not begin.
     """
 
