@@ -4,7 +4,6 @@ uv run python benchmarks/page.py
 """
 
 import json
-import statistics
 from collections.abc import Callable
 from pathlib import Path
 from string import Template
@@ -15,6 +14,7 @@ import cluster_page
 import races_page
 import service_page
 import strategies_page
+import time_page
 from charts import Range, bars, number, panels, table
 
 ROOT = Path(__file__).parent.parent
@@ -200,19 +200,6 @@ def decoding(found: Found) -> tuple[str, dict[str, str]]:
     ), {}
 
 
-def plans(found: Found) -> tuple[str, dict[str, str]]:
-    head = ("study", "told, s", "taken, s", "told / taken", "told, busy", "taken, busy", "told / taken, busy")
-    rows: dict[str, list[str]] = {}
-    for row in found["rows"]:
-        told, taken = (statistics.median(row[part]) for part in ("told", "taken"))
-        ratios = sorted(one / other for one, other in zip(row["told"], row["taken"], strict=True))
-        span = f" ({ratios[0]:.2f}…{ratios[-1]:.2f})" if len(ratios) > 1 else ""
-        rows.setdefault(row["study"], [row["study"]]).extend(
-            (f"{told:.0f}", f"{taken:.0f}", f"{statistics.median(ratios):.2f}{span}")
-        )
-    return table(head, list(rows.values())), {}
-
-
 def image_steps(found: Found) -> tuple[str, dict[str, str]]:
     head = ("network", "pixels", "reference batch", f"{found['members']} members", "member-steps/s", "GFLOP/s")
     rows = [
@@ -273,7 +260,8 @@ SECTIONS: dict[str, tuple[Callable[[Found], tuple[str, dict[str, str]]], str]] =
     "scaling": (scaling, "uv run python benchmarks/scaling.py"),
     "memory": (memory, "uv run python benchmarks/memory.py"),
     "decoding": (decoding, "uv run python benchmarks/decoding.py"),
-    "plans": (plans, "uv run python benchmarks/plans.py FOLDER"),
+    "plans": (time_page.plans, "uv run python benchmarks/plans.py FOLDER"),
+    "startup": (time_page.startup, "uv run python benchmarks/startup.py FOLDER"),
     "cluster": (cluster_page.section, "uv run python benchmarks/cluster.py"),
     "service": (service_page.section, "uv run python benchmarks/service.py"),
     "image_steps": (image_steps, "uv run python benchmarks/image_steps.py"),

@@ -1,10 +1,11 @@
-"""Whether plans tell the truth: the time that a plan tells, beside what the run then takes, for six kinds of studies.
+"""Whether plans and the time to go tell the truth: what they tell, beside what the run then takes, for six studies.
 
     python benchmarks/plans.py FOLDER --data-dir DATA [--turns 3] [--only digits …]
 
-Every run is a process of its own, as a user's command is; the time that counts is the one from the plan to the end of
-the report. Each study has its turns alone, and beside two processes that never rest. FOLDER: for ledgers, reports and
-images that are made here; DATA: a folder with MNIST. Writes benchmarks/results/plans.json.
+Every run is a process of its own, as a user's command is. It plans first, as `epsearch plan` does; the time that counts
+is the one of the run behind it, to the end of the report, and what the line of progress told on the way is kept. Each
+study has its turns alone, and beside two processes that never rest. FOLDER: for ledgers, reports and images that are
+made here; DATA: a folder with MNIST. Writes benchmarks/results/plans.json.
 """
 
 import argparse
@@ -18,10 +19,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import machine
 import numpy as np
 
+PARTS = (0.1, 0.25, 0.5, 0.75)
+"""Of a run, at which it is looked at what was told."""
 THREE = "lr=log:0.001..0.1 memory=5,10 epsilon=0..1"
 STUDIES: dict[str, tuple[str, dict[str, object]]] = {
     "digits, default": ("run", {}),
@@ -41,20 +45,34 @@ STUDIES: dict[str, tuple[str, dict[str, object]]] = {
 
 
 def child(kind: str, options: dict[str, object]) -> None:
-    """Runs one study and prints two numbers as JSON: seconds that the plan told, seconds from there to the end."""
+    """Plans and runs one study; prints as JSON what the plan told, what the run took and what it told on the way.
+
+    All in seconds; of the way [when, to go] whenever the time to go was told.
+    """
     from epsearch import Silent, build, run
+    from epsearch.session.session import plan
     from epsearch.study.kinds import KINDS
 
+    way: list[tuple[float, float]] = []
+
     class Listener(Silent):
-        told, planned = 0.0, 0.0
+        def progress(self, now):  # type: ignore[no-untyped-def]
+            if now.eta is not None:
+                way.append((time.monotonic() - begun, now.eta))
 
-        def plan(self, make):  # type: ignore[no-untyped-def]
-            eta = make().eta
-            self.told, self.planned = (eta.seconds if eta else 0.0), time.monotonic()
+    study = build(KINDS[kind], options)
+    eta = plan(study).eta
+    begun = time.monotonic()
+    run(study, Listener())
+    told = eta.seconds if eta else 0.0
+    print(json.dumps({"told": told, "taken": time.monotonic() - begun, "way": way}))
 
-    listener = Listener()
-    run(build(KINDS[kind], options), listener)
-    print(json.dumps([listener.told, time.monotonic() - listener.planned]))
+
+def on_the_way(run: dict[str, Any]) -> list[float | None]:
+    """At each of PARTS of a run: the end that was told, over the time that it took; None before anything was told."""
+    taken = run["taken"]
+    last = (max((one for one in run["way"] if one[0] <= part * taken), default=None) for part in PARTS)
+    return [None if one is None else sum(one) / taken for one in last]
 
 
 @contextmanager
@@ -81,8 +99,8 @@ def make_birds(folder: Path) -> None:
             Image.fromarray(pixels).save(folder / f"class {label}" / f"{number}.png")
 
 
-def turn(title: str, folder: Path, data_dir: Path | None) -> list[float]:
-    """One run of a study in a process of its own: seconds that the plan told, seconds that it then took."""
+def turn(title: str, folder: Path, data_dir: Path | None) -> dict[str, Any]:
+    """One run of a study in a process of its own; see `child`."""
     kind, options = STUDIES[title]
     name = "".join(letter for letter in title if letter.isalnum()) + str(time.time_ns())
     asked = {"name": name, "out": str(folder / "runs" / name)} | options  # nothing that an earlier turn has trained
@@ -92,7 +110,7 @@ def turn(title: str, folder: Path, data_dir: Path | None) -> list[float]:
     command = [sys.executable, __file__, str(folder), "--child", kind, json.dumps(asked)]
     environment = os.environ | {"EPSEARCH_CACHE": str(folder / "cache"), "EPSEARCH_LOOKS": "none"}
     answer = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
-    return list(map(float, json.loads(answer.stdout.splitlines()[-1])))
+    return dict(json.loads(answer.stdout.splitlines()[-1]))
 
 
 def main() -> None:
@@ -112,10 +130,14 @@ def main() -> None:
     rows = []
     for title, beside in itertools.product(titles, (0, 2)):
         with busy(beside):
-            pairs = [turn(title, given.folder, given.data_dir) for _ in range(given.turns)]
-        rows.append({"study": title, "beside": beside, "told": [a for a, _ in pairs], "taken": [b for _, b in pairs]})
+            runs = [turn(title, given.folder, given.data_dir) for _ in range(given.turns)]
+        rows.append(
+            {"study": title, "beside": beside}
+            | {part: [one[part] for one in runs] for part in ("told", "taken")}
+            | {"on_the_way": [on_the_way(one) for one in runs]}
+        )
         print(rows[-1], flush=True)
-    machine.save("plans", {"rows": rows})
+    machine.save("plans", {"parts": PARTS, "rows": rows})
 
 
 if __name__ == "__main__":

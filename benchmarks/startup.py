@@ -1,0 +1,108 @@
+"""What passes before the first step, and commands that only read: seconds by the shell's clock, part by part.
+
+    python benchmarks/startup.py FOLDER [--turns 5]
+
+Every turn starts each command anew, in an order that changes: the default study with each runner, up to its first steps
+and to its end, and commands that only read. FOLDER: for ledgers and the cache, which a first run fills. Writes
+benchmarks/results/startup.json.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import machine
+
+RUNNERS = ("auto", "local", "tune")
+READ = (("--help",), ("list",), ("show", "known"))
+
+
+def child(folder: str, runner: str, begun: float) -> None:
+    """Runs the default study and prints, as JSON, the seconds since `begun` at which each part was over."""
+    marks: list[tuple[str, float]] = []
+
+    def mark(part: str) -> None:
+        if part not in dict(marks):
+            marks.append((part, time.time() - begun))
+
+    import epsearch.cli  # noqa: F401  as the command does
+
+    mark("Python and the command line")
+    from epsearch import Silent, build, run
+    from epsearch.study.kinds import Search
+
+    class Listener(Silent):
+        member_seconds = 0.0
+
+        def plan(self, make: Callable[[], Any]) -> None:
+            mark("data, ledger, checks")
+            import torch  # noqa: F401
+
+            mark("torch")
+            make()
+            mark("plan")
+
+        def progress(self, now: Any) -> None:
+            if now.member_steps:
+                mark("to the first steps")
+
+        def records(self, stored: Any) -> None:
+            self.member_seconds += sum(one.seconds for one in stored)
+
+    listener = Listener()
+    done = run(build(Search, {"out": folder, "name": "one", "runner": runner}), listener)
+    mark("to the end")
+    assert done.effort.trained
+    print(json.dumps({"marks": marks, "members": listener.member_seconds}))
+
+
+def shell(arguments: list[str], cache: Path) -> tuple[float, str]:
+    """(seconds that the command took, what it printed)."""
+    begun = time.time()
+    environment = os.environ | {"EPSEARCH_CACHE": str(cache), "EPSEARCH_LOOKS": "none"}
+    answer = subprocess.run(arguments, stdout=subprocess.PIPE, text=True, check=True, env=environment)
+    return time.time() - begun, answer.stdout
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.child:
+        child(given.child[0], given.child[1], float(given.child[2]))
+        return
+    cache, known = given.folder / "cache", given.folder / "known"
+    command = [sys.executable, "-m", "epsearch"]
+    shutil.rmtree(known, ignore_errors=True)
+    shell([*command, "run", "--out", str(known), "--name", "known", "--quiet"], cache)  # measures the numeric path
+    runs: dict[str, list[Any]] = defaultdict(list)
+    reading: dict[str, list[float]] = defaultdict(list)
+    for number in range(given.turns):
+        order = RUNNERS[number % 3 :] + RUNNERS[: number % 3]
+        for runner in order:
+            shutil.rmtree(cache / "learners", ignore_errors=True)
+            folder = given.folder / f"{runner}-{time.time_ns()}"
+            begun = time.time()
+            told = [str(given.folder), "--child", str(folder), runner, str(begun)]
+            _, answer = shell([sys.executable, __file__, *told], cache)
+            runs[runner].append(json.loads(answer.splitlines()[-1]) | {"shell": time.time() - begun})
+            print(runner, runs[runner][-1], flush=True)
+        for words in READ:
+            out = [] if words[0] == "--help" else ["--out", str(known)]
+            reading[" ".join(words)].append(shell([*command, *words, *out], cache)[0])
+        print({one: seconds[-1] for one, seconds in reading.items()}, flush=True)
+    machine.save("startup", {"runs": runs, "reading": reading})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""Sections of the page on performance: whether plans tell the truth, and what passes before the first step."""
+
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+from charts import table
+
+Found = dict[str, Any]
+
+
+def plans(found: Found) -> tuple[str, dict[str, str]]:
+    """What was planned and told on the way, beside what it took."""
+    head = ("study", "told, s", "taken, s", "told / taken", "told, busy", "taken, busy", "told / taken, busy")
+    rows: dict[str, list[str]] = {}
+    for row in found["rows"]:
+        told, taken = (statistics.median(row[part]) for part in ("told", "taken"))
+        ratios = [one / other for one, other in zip(row["told"], row["taken"], strict=True)]
+        rows.setdefault(row["study"], [row["study"]]).extend((f"{told:.0f}", f"{taken:.0f}", _median(ratios)))
+    on_the_way = "What the line of progress told of the end, over the time that the run took, once so much of it had passed:"
+    shares = [f"{100 * part:.0f} %" for part in found["parts"]]
+    parts = ("study", *shares, *(f"{share}, busy" for share in shares))
+    way: dict[str, list[str]] = {}
+    for row in found["rows"]:
+        told_then = zip(*row["on_the_way"], strict=True)  # of each part, one of each turn
+        way.setdefault(row["study"], [row["study"]]).extend(map(_median, told_then))
+    return f"{table(head, list(rows.values()))}\n\n{on_the_way}\n\n{table(parts, list(way.values()))}", {}
+
+
+def startup(found: Found) -> tuple[str, dict[str, str]]:
+    """Parts of a start by runner, whole runs beside the time that their members train, and commands that read."""
+    runs = found["runs"]
+    names = [name for name, _ in next(iter(runs.values()))[0]["marks"]]
+    rows = [("seconds by the shell, until", *(f"`--runner {runner}`" for runner in runs))]
+    for place, name in enumerate(names):
+        rows.append((name, *(_median([one["marks"][place][1] for one in runs[runner]]) for runner in runs)))
+    rows.append(("the command has ended", *(_median([one["shell"] for one in runs[runner]]) for runner in runs)))
+    cores = found["facts"]["cores"]
+    trained = [(one["shell"], one["members"] / cores) for one in runs["auto"]]
+    ratio = _median([whole / members for whole, members in trained])
+    reading = ", ".join(f"`epsearch {words}` {_median(seconds)} s" for words, seconds in found["reading"].items())
+    members = _median([one for _, one in trained])
+    text = (
+        f"The members of that study train for {members} s on {cores} cores; by the shell it takes {ratio} times as "
+        f"long with `--runner auto`. Commands that only read: {reading}."
+    )
+    return f"{table(rows[0], rows[1:])}\n\n{text}", {}
+
+
+def _median(values: Sequence[float | None]) -> str:
+    """The median with its span; a dash where nothing was told."""
+    known = sorted(one for one in values if one is not None)
+    if not known:
+        return "–"
+    span = f" ({known[0]:.2f}…{known[-1]:.2f})" if len(known) > 1 else ""
+    return f"{statistics.median(known):.2f}{span}"
