@@ -12,7 +12,7 @@ from epsearch.testing.toy import black, toy
 from trainers.cohort import Architecture, Cohort, CohortResult, Learner
 from trainers.hyperparameters import Hyperparameter, Hyperparameters, Value
 from trainers.methods import METHODS, PLUGGED, plug
-from trainers.methods.rules import RESERVOIR, Columns, Method, Mix, Mixing, Products
+from trainers.methods.rules import ALL, NORM, RESERVOIR, SIGN, Columns, Method, Mix, Mixing, Products
 from trainers.networks import MLP
 from trainers.numeric_path import NumericPath
 from trainers.population import Training, train_cohort
@@ -129,6 +129,26 @@ def numbers_and_tensors_mix_alike(case: MethodCase) -> None:
             )
 
 
+def what_is_needed_of_g_ref_is_enough(case: MethodCase) -> None:
+    """Where a rule needs the sign of g·g_ref alone, which is not negative, the direction is g."""
+    rule = case.method.rule
+    if not isinstance(rule, Mixing):
+        return
+    for changes in _each({name: case.others[name] for name in case.method.names}):
+        values = case.learner(**changes).hyperparameters
+        needed = rule.needs(values)
+        sure(needed in (SIGN, NORM, ALL), f"needs must return SIGN, NORM or ALL, got {needed!r}")
+        if needed != SIGN:
+            continue
+        for one in ((4.0, 1.0, 2.0), (4.0, 0.0, 0.0), (0.0, 0.0, 2.0), (1e-40, 1e-40, 1e-40), (1e-6, 5.0, 1e8)):
+            found = Mix(*map(float, rule.mix(Products(*one), values)))
+            sure(
+                found == (1.0, 0.0, 0.0),
+                f"a rule that needs the sign of g·g_ref alone must take g where it is not negative, got {found} for "
+                f"g·g, g·g_ref, g_ref·g_ref = {one} with {_shown(values)}; it needs NORM, or ALL",
+            )
+
+
 def members_are_the_same_alone_and_together(case: MethodCase) -> None:
     """Whoever else is in a cohort changes nothing: bit for bit on compiled paths, else up to rounding."""
     apart: dict[str, Value] = {"lr": 0.01}
@@ -234,6 +254,7 @@ def a_diverging_member_disturbs_nobody(case: MethodCase) -> None:
 
 PROMISES = (
     numbers_and_tensors_mix_alike,
+    what_is_needed_of_g_ref_is_enough,
     members_are_the_same_alone_and_together,
     engines_agree,
     a_first_task_is_plain_sgd_where_it_must_be,

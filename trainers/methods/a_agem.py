@@ -4,9 +4,11 @@ from trainers.hyperparameters import Hyperparameter, Hyperparameters
 from trainers.methods.rules import (
     MEMORY,
     MEMORY_BATCH,
+    NORM,
     SAMPLED,
     SATISFIED,
     SCALES,
+    SIGN,
     Method,
     Mix,
     Mixing,
@@ -27,6 +29,11 @@ def mix(products: Products, values: Hyperparameters) -> Mix:
     return choose(between.usable & (between.cosine < 0), when, otherwise)
 
 
+def needs(values: Hyperparameters) -> str:
+    """The sign of g·g_ref alone; for a unit g, where the constraint is satisfied, also whether g_ref vanishes."""
+    return SIGN if values.satisfied == "raw" else NORM
+
+
 A_AGEM_SCALE = Hyperparameter(
     "a_agem_scale",
     "A-A-GEM averages unit gradients, as printed, or raw ones, which reproduce its printed row.",
@@ -36,7 +43,7 @@ A_AGEM_SCALE = Hyperparameter(
 A_AGEM = Method(
     "A-A-GEM",
     "ε-SOFT-GEM paper, Algorithm 1",
-    Mixing(mix),
+    Mixing(mix, needs=needs),
     SAMPLED,
     (MEMORY, MEMORY_BATCH, A_AGEM_SCALE, SATISFIED),
     reading=lambda values: " (raw average)" if values.a_agem_scale == "raw" else "",

@@ -5,6 +5,7 @@ from trainers.methods.rules import (
     MEMORY,
     MEMORY_BATCH,
     SAMPLED,
+    SIGN,
     Method,
     Mix,
     Mixing,
@@ -22,4 +23,4 @@ def mix(products: Products, values: Hyperparameters) -> Mix:
     return choose(usable & (products.gr < 0), (1.0, b), 1.0)
 
 
-AGEM = Method("A-GEM", "Chaudhry et al., 2019", Mixing(mix), SAMPLED, (MEMORY, MEMORY_BATCH))
+AGEM = Method("A-GEM", "Chaudhry et al., 2019", Mixing(mix, needs=lambda values: SIGN), SAMPLED, (MEMORY, MEMORY_BATCH))

@@ -30,6 +30,14 @@ PER_TASK = "per task"
 # Every example is offered to the memory as it is seen, from the first step on (reservoir sampling).
 RESERVOIR = "reservoir"
 
+# What a step takes of g_ref. Whether g·g_ref is negative: where it is not, the direction is g whatever else holds, and
+# where it is, all three products are asked for, and g_ref.
+SIGN = "sign"
+# All three products in every step, and g_ref itself where b is not 0.
+NORM = "norm"
+# g_ref in every step.
+ALL = "all"
+
 
 class Products(NamedTuple):
     """Inner products of the two flattened gradients over all parameters."""
@@ -79,6 +87,8 @@ class Mixing(NamedTuple):
     """Both batches are to pass through the network as one, of which the gradient is the mean over all examples.
     Without batch normalisation that is the same as their mix, and need not be done.
     """
+    needs: Callable[[Hyperparameters], str] = lambda values: ALL
+    """needs(values) -> SIGN, NORM or ALL: what one learner's steps take of g_ref. An engine may leave out the rest."""
 
 
 class Projection(NamedTuple):

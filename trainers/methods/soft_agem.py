@@ -5,9 +5,11 @@ from trainers.methods import agem
 from trainers.methods.rules import (
     MEMORY,
     MEMORY_BATCH,
+    NORM,
     SAMPLED,
     SATISFIED,
     SCALES,
+    SIGN,
     Method,
     Mix,
     Mixing,
@@ -37,6 +39,15 @@ def mix(products: Products, values: Hyperparameters) -> Mix:
     return Mix(*(where(values.epsilon == 0, h, s) for h, s in zip(hard, soft, strict=True)))
 
 
+def needs(values: Hyperparameters) -> str:
+    """The sign of g·g_ref where that alone triggers and a satisfied constraint leaves g as it is, as ε = 0 always does.
+
+    The cosine and a unit g are only known with ‖g_ref‖, without which a vanishing g_ref is not seen.
+    """
+    by_sign = values.trigger == "zero" and values.satisfied == "raw"
+    return SIGN if by_sign or values.epsilon == 0 else NORM
+
+
 EPSILON = Hyperparameter(
     "epsilon",
     "ε of ε-SOFT-GEM, where it is not searched. [default: the one the paper reports, or 0.5]",
@@ -56,7 +67,7 @@ SCALE = Hyperparameter("scale", "Project unit gradients, or raw ones.", default=
 SOFT_AGEM = Method(
     "ε-SOFT-GEM",
     "ε-SOFT-GEM paper, Algorithm 1",
-    Mixing(mix),
+    Mixing(mix, needs=needs),
     SAMPLED,
     (EPSILON, MEMORY, MEMORY_BATCH, TRIGGER, SCALE, SATISFIED),
     reading=lambda values: f", ε = {values.epsilon:.6g}",

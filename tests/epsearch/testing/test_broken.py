@@ -22,7 +22,7 @@ from tests.support.stream_kinds import KINDS
 from trainers.hyperparameters import Hyperparameter
 from trainers.methods import PLUGGED
 from trainers.methods.penalty import STRENGTH, Penalty
-from trainers.methods.rules import MEMORY, MEMORY_BATCH, SAMPLED, Method, Mixing, angle, choose
+from trainers.methods.rules import MEMORY, MEMORY_BATCH, SAMPLED, SIGN, Method, Mixing, angle, choose
 from trainers.streams import PermutedStream
 from trainers.streams.base import Examples
 
@@ -63,6 +63,11 @@ def divides(products, values):
     return choose(products.gr <= 0, (1.0, -products.gr / products.rr), 1.0)
 
 
+def sign_alone(mix):
+    """A rule that is said to take g wherever the gradients agree."""
+    return Method("BROKEN", "nobody", Mixing(mix, needs=lambda values: SIGN), SAMPLED, (MEMORY, MEMORY_BATCH))
+
+
 def explodes(products, values):
     """Steps that are far too long."""
     return choose(angle(products).usable, (1e20, 1e20), 1.0)
@@ -76,6 +81,7 @@ def halve(state, step, direction):
 SLOWER = Penalty(arrays=(), finish=lambda state, end: None, observe=halve)
 METHODS = {
     "numbers_and_tensors_mix_alike": method(branches),
+    "what_is_needed_of_g_ref_is_enough": sign_alone(halves),
     "every_declared_hyperparameter_acts": method(halves, IDLE),
     "saturated_losses_do_no_harm": method(divides),
     "zero_gradients_do_no_harm": method(explodes),

@@ -8,6 +8,7 @@ from tests.support.learners import learner
 from tests.support.reference import step_direction
 from trainers.engines.batched.engine import inner_products
 from trainers.methods import METHODS, Mixing
+from trainers.methods.rules import ALL, NORM, SIGN
 
 MIXING = [name for name, method in METHODS.items() if isinstance(method.rule, Mixing)]
 G, R = (3.0, 0.0), (-2.0, 2.0)  # the worked example: cosine −0.70711
@@ -38,6 +39,24 @@ def direction(method, g, r, epsilon=0.0, dtype=torch.float64, **options):
 )
 def test_worked_example(method, epsilon, expected):
     assert direction(method, G, R, epsilon) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("method", "values", "needed"),
+    [
+        ("agem", {}, SIGN),
+        ("soft_agem", {"epsilon": 0.3}, SIGN),
+        ("soft_agem", {"epsilon": 0.3, "scale": "raw"}, SIGN),
+        ("soft_agem", {"epsilon": 0.3, "trigger": "epsilon"}, NORM),
+        ("soft_agem", {"epsilon": 0.3, "satisfied": "unit"}, NORM),
+        ("soft_agem", {"epsilon": 0.0, "trigger": "epsilon", "satisfied": "unit"}, SIGN),  # A-GEM
+        ("a_agem", {}, SIGN),
+        ("a_agem", {"satisfied": "unit"}, NORM),
+        ("er", {}, ALL),
+    ],
+)
+def test_what_a_rule_needs_of_the_reference_gradient(method, values, needed):
+    assert METHODS[method].rule.needs(learner(method, **values).hyperparameters) == needed
 
 
 @pytest.mark.parametrize("scale", ["unit", "raw"])
