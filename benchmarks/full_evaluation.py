@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--numeric-path", help="the arithmetic; by default what `epsearch run` takes on this machine")
     given = parser.parse_args()
-    path = given.numeric_path or fastest_here(784, MLP.hidden[0], 0.2)
+    path = given.numeric_path or fastest_here(784, MLP.hidden, 0.2)
     started = time.perf_counter()
     with ProcessPoolExecutor(given.processes, mp_context=get_context("spawn")) as pool:
         futures = [

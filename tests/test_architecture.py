@@ -27,7 +27,11 @@ ALLOWED = {
 }
 # Numba comes in through one module, which engines/__init__.py imports late, so that a GPU machine can do without.
 # psutil, too, comes in through one module: only trainers of users, which not every machine runs, need it.
-ALLOWED_ALONE = {"trainers/engines/compiled/kernels.py": {"numba"}, "trainers/foreign/family.py": {"psutil"}}
+ALLOWED_ALONE = {
+    "trainers/engines/compiled/kernels.py": {"numba"},
+    "trainers/engines/compiled/vectors.py": {"llvmlite", "numba"},
+    "trainers/foreign/family.py": {"psutil"},
+}
 AT_CALL_TIME = {
     "results/pages/vector.py": {"fontTools", "kaleido"},
     "trainers/kept/places.py": {"fsspec"},

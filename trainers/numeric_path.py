@@ -12,6 +12,8 @@ class NumericPath:
 
     products: "mkl" or "onednn" for the compiled engine; "torch" for the engine of tensors, which GPUs use.
     sparse: whether the compiled engine's first layer leaves out zero pixels.
+    lazy: whether it makes only what a step needs: leaves out zero pixels and units that a ReLU has shut in all layers,
+    and g_ref where the method's rule does without. Other engines take the products as if it were not there.
     subtracted: whether the cross-entropy's gradient at the label is p − 1 in float32, as in published results, and not
     the sum of the other probabilities. Never chosen by a measurement: see docs/methods.md.
     """
@@ -20,6 +22,7 @@ class NumericPath:
     precision: str = "float32"
     products: str = "torch"
     sparse: bool = False
+    lazy: bool = False
     subtracted: bool = False
 
     @classmethod
@@ -28,8 +31,9 @@ class NumericPath:
         plain = text.removesuffix("-subtracted")
         device, _, rest = plain.partition("-")
         precision, _, rest = rest.partition("-")
-        products, _, sparse = rest.partition("-")
-        path = cls(device, precision, products or "torch", sparse == "sparse", subtracted=plain != text)
+        products, _, left_out = rest.partition("-")
+        kind = {"sparse": left_out == "sparse", "lazy": left_out == "lazy" and products != "torch"}
+        path = cls(device, precision, products or "torch", **kind, subtracted=plain != text)
         # Also compared with its own name: that is part of content keys, so a path may be written in one way only.
         known = device in ("cpu", "cuda") and precision in PRECISIONS and path.products in PRODUCTS
         if not known or str(path) != text:
@@ -52,5 +56,5 @@ class NumericPath:
     def __str__(self) -> str:
         parts = [self.device, self.precision]
         if self.device == "cpu":
-            parts += [self.products, *["sparse"] * self.sparse]
+            parts += [self.products, *["sparse"] * self.sparse, *["lazy"] * self.lazy]
         return "-".join([*parts, *["subtracted"] * self.subtracted])

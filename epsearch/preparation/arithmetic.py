@@ -19,7 +19,7 @@ from trainers.streams.base import ImageStream, PixelStream, TaskStream
 OF_IMAGES = ("cpu-float32-onednn", "cpu-float32-torch")
 SUBTRACTED = "-subtracted"  # as published results were computed; each path can be given so
 # Of other networks: compiled, or where there is no Numba, in tensors.
-COMPILED = tuple(f"cpu-float32-{products}{sparse}" for products in ("mkl", "onednn") for sparse in ("", "-sparse"))
+COMPILED = tuple(f"cpu-float32-{products}{kind}" for products in ("mkl", "onednn") for kind in ("", "-sparse", "-lazy"))
 IN_TENSORS = ("cpu-float32-torch",)
 
 MARK, AGAIN = "numeric paths", "the fastest arithmetic is measured again"
@@ -66,24 +66,25 @@ def _chosen(study: Study, stream: TaskStream, begun_with: str | None, events: Ev
         return f"{study.device}-{study.precision}"
     if study.network == "mlp":
         pixels = cast(PixelStream, stream)
-        return fastest_here(pixels.inputs, study.architecture.hidden[0], pixels.density, events)
+        return fastest_here(pixels.inputs, study.architecture.hidden, pixels.density, events)
     return fastest_for_images(study.network, cast(ImageStream, stream).pixels.shape[1], events)
 
 
-def fastest_here(inputs: int, width: int, density: float, events: Events = SILENT) -> str:
+def fastest_here(inputs: int, hidden: tuple[int, ...], density: float, events: Events = SILENT) -> str:
     """The fastest path of this machine's CPU for such pixels, from the cache folder or a short measurement.
 
-    inputs: pixels of an image; width: units of the first hidden layer; density: the share of pixels that are not zero.
+    inputs: pixels of an image; hidden: units of the hidden layers; density: the share of pixels that are not zero.
     """
     share = round(density, 1)  # no finer, as each is measured once
 
     def measure() -> object:
         from trainers.engines.pixel_choice import fastest_path  # brings torch along
 
-        return fastest_path(inputs, width, share)
+        return fastest_path(inputs, hidden, share)
 
     choices = COMPILED if find_spec("numba") else IN_TENSORS
-    return _remembered(f"{inputs} x {width}, {share:.1f}", measure, choices, events)
+    sizes = " x ".join(map(str, (inputs, *hidden)))
+    return _remembered(f"perceptron {sizes}, {share:.1f}", measure, choices, events)
 
 
 def fastest_for_images(network: str, size: int, events: Events = SILENT) -> str:

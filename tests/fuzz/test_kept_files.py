@@ -223,7 +223,7 @@ def measured(monkeypatch):
 
 def test_numeric_paths(tmp_path, monkeypatch, measured, figures):
     monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path))
-    arithmetic.fastest_here(64, 256, 0.5)
+    arithmetic.fastest_here(64, (256,), 0.5)
     (file,) = tmp_path.iterdir()
     whole, rng, counts, told = file.read_bytes(), np.random.default_rng(2), Counter(), []
     foreign = json.dumps({"any machine": "cuda-float32"}).encode()
@@ -232,7 +232,7 @@ def test_numeric_paths(tmp_path, monkeypatch, measured, figures):
             content = damaged(whole, foreign, rng)
             file.write_bytes(content)
             counts["tried"] += 1
-            counts["wrong"] += arithmetic.fastest_here(64, 256, 0.5) != str(measured)
+            counts["wrong"] += arithmetic.fastest_here(64, (256,), 0.5) != str(measured)
             counts["refused"] += file.read_bytes() == whole  # written again
     counts["told"] = len(told)
     report(figures, "numeric paths", counts)

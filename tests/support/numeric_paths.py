@@ -5,7 +5,8 @@ import pytest
 
 from trainers.numeric_path import NumericPath
 
-COMPILED = tuple(NumericPath(products=p, sparse=s) for p in ("mkl", "onednn") for s in (False, True))
+LAZY = NumericPath(products="mkl", lazy=True)
+COMPILED = (*(NumericPath(products=p, sparse=s) for p in ("mkl", "onednn") for s in (False, True)), LAZY)
 TWIN = NumericPath()  # the GPU's engine, on the CPU
 MKL = COMPILED[0]
 on_every_path = pytest.mark.parametrize("path", (*COMPILED, TWIN), ids=str)

@@ -57,4 +57,4 @@ def fastest_for(stream: TaskStream, architecture: Architecture) -> NumericPath:
     if architecture.residual:
         return fastest_image_path(architecture.network, cast(ImageStream, stream).pixels.shape[1])
     pixels = cast(PixelStream, stream)
-    return fastest_path(pixels.inputs, architecture.hidden[0], pixels.density)
+    return fastest_path(pixels.inputs, architecture.hidden, pixels.density)

@@ -39,11 +39,11 @@ def damaged(content):
 
 
 def test_the_fastest_is_measured_once_a_machine(cache, measured):
-    assert arithmetic.fastest_here(64, 256, 0.52) == "cpu-float32-onednn"
-    assert arithmetic.fastest_here(64, 256, 0.47) == "cpu-float32-onednn"
-    assert measured == [(64, 256, 0.5)]
-    assert arithmetic.fastest_here(784, 256, 0.5) == "cpu-float32-onednn" and len(measured) == 2
-    assert arithmetic.fastest_here(64, 256, 0.5) == "cpu-float32-onednn" and len(measured) == 2
+    assert arithmetic.fastest_here(64, (256,), 0.52) == "cpu-float32-onednn"
+    assert arithmetic.fastest_here(64, (256,), 0.47) == "cpu-float32-onednn"
+    assert measured == [(64, (256,), 0.5)]
+    assert arithmetic.fastest_here(784, (256,), 0.5) == "cpu-float32-onednn" and len(measured) == 2
+    assert arithmetic.fastest_here(64, (256,), 0.5) == "cpu-float32-onednn" and len(measured) == 2
 
 
 @pytest.mark.parametrize("begun_with", [None, "cpu-float32-onednn-sparse-subtracted"])
@@ -56,33 +56,33 @@ def test_a_compiled_path_without_numba_is_one_line(small_study, monkeypatch, beg
 
 
 def test_a_damaged_file_of_paths_is_measured_again(cache, measured, capsys):
-    arithmetic.fastest_here(64, 256, 0.5)
+    arithmetic.fastest_here(64, (256,), 0.5)
     (file,) = cache.iterdir()
     whole = file.read_bytes()
     for count, content in enumerate(damaged(whole), 2):
         file.write_bytes(content)
-        assert arithmetic.fastest_here(64, 256, 0.5) == "cpu-float32-onednn" and len(measured) == count
+        assert arithmetic.fastest_here(64, (256,), 0.5) == "cpu-float32-onednn" and len(measured) == count
         line = f"{file} cannot be used, it is damaged: the fastest arithmetic is measured again\n"
         assert capsys.readouterr() == ("", line) and file.read_bytes() == whole
 
 
 @pytest.mark.parametrize("path", ["cuda-float32", "cpu-float32-torch", "cpu-float64-mkl", ""])
 def test_a_path_of_another_machine_is_measured_again(cache, measured, capsys, path):
-    arithmetic.fastest_here(64, 256, 0.5)
+    arithmetic.fastest_here(64, (256,), 0.5)
     (file,) = cache.iterdir()
     whole = file.read_bytes()
     named = sealed.contents(file, arithmetic.MARK).replace(b"cpu-float32-onednn", path.encode())
     sealed.write(file, arithmetic.MARK, named)
-    assert arithmetic.fastest_here(64, 256, 0.5) == "cpu-float32-onednn" and len(measured) == 2
+    assert arithmetic.fastest_here(64, (256,), 0.5) == "cpu-float32-onednn" and len(measured) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1 and f"numeric-paths names {path!r}, which cannot be used here; known: cpu-" in err
     assert file.read_bytes() == whole
 
 
 def test_where_there_is_no_numba_nothing_compiled_is_taken(cache, measured, capsys, monkeypatch):
-    arithmetic.fastest_here(64, 256, 0.5)
+    arithmetic.fastest_here(64, (256,), 0.5)
     monkeypatch.setattr(arithmetic, "find_spec", lambda name: None)
-    arithmetic.fastest_here(64, 256, 0.5)
+    arithmetic.fastest_here(64, (256,), 0.5)
     assert len(measured) == 2 and "names 'cpu-float32-onednn', which cannot be used here" in capsys.readouterr().err
 
 
@@ -99,7 +99,7 @@ def test_commands_survive_a_damaged_file_of_paths(cache, epsearch, small_options
 def test_a_cache_that_cannot_be_written_stops_nothing(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path / "file"))
-    assert NumericPath.parse(arithmetic.fastest_here(64, 16, 0.5)).device == "cpu"
+    assert NumericPath.parse(arithmetic.fastest_here(64, (16,), 0.5)).device == "cpu"
 
 
 @pytest.fixture
@@ -124,30 +124,43 @@ def timed(monkeypatch):
     pixel_choice.fastest_path.cache_clear()
 
 
+SAME = {"whole": 1.0, "lazy": 1.0}
+
+
 def test_sparse_inputs_are_chosen_where_they_are_clearly_faster_only(timed):
     from trainers.engines.pixel_choice import fastest_path
 
-    timed(mkl=1.0, onednn=1.0, dense=1.2, sparse=1.0)
-    assert fastest_path(1568, 256, 0.02).sparse
-    both = timed(mkl=1.0, onednn=1.0, dense=1.1, sparse=1.0)
-    assert not fastest_path(1568, 256, 0.02).sparse and both == [["mkl", "onednn"], ["dense", "sparse"]]
+    timed(mkl=1.0, onednn=1.0, dense=1.2, sparse=1.0, **SAME)
+    assert fastest_path(1568, (256,), 0.02).sparse
+    compared = timed(mkl=1.0, onednn=1.0, dense=1.1, sparse=1.0, **SAME)
+    assert not fastest_path(1568, (256,), 0.02).sparse
+    assert compared == [["mkl", "onednn"], ["dense", "sparse"], ["whole", "lazy"]]
 
 
 def test_sparse_inputs_that_cannot_be_faster_are_not_measured(timed):
     from trainers.engines.pixel_choice import fastest_path
 
-    compared = timed(mkl=1.0, onednn=1.0)
-    assert not fastest_path(1568, 256, 0.9).sparse
-    assert not fastest_path(64, 256, 0.02).sparse
-    assert compared == [["mkl", "onednn"]] * 2
+    compared = timed(mkl=1.0, onednn=1.0, **SAME)
+    assert not fastest_path(1568, (256,), 0.9).sparse
+    assert not fastest_path(64, (256,), 0.02).sparse
+    assert compared == [["mkl", "onednn"], ["whole", "lazy"]] * 2
+
+
+def test_steps_that_make_less_are_chosen_where_they_are_clearly_faster_only(timed):
+    from trainers.engines.pixel_choice import fastest_path
+
+    timed(mkl=1.0, onednn=0.5, whole=1.2, lazy=1.0)
+    assert fastest_path(64, (24, 16), 0.9) == NumericPath(products="onednn", lazy=True)
+    timed(mkl=1.0, onednn=0.5, whole=1.1, lazy=1.0)
+    assert fastest_path(64, (24, 16), 0.9) == NumericPath(products="onednn")
 
 
 @pytest.mark.parametrize(("onednn", "products"), [(0.8, "onednn"), (0.95, "mkl"), (1.2, "mkl")])
 def test_other_products_are_chosen_where_they_are_clearly_faster_only(timed, onednn, products):
     from trainers.engines.pixel_choice import fastest_path
 
-    timed(mkl=1.0, onednn=onednn)
-    assert fastest_path(64, 256, 0.9).products == products
+    timed(mkl=1.0, onednn=onednn, **SAME)
+    assert fastest_path(64, (256,), 0.9).products == products
 
 
 def test_the_median_turn_counts_and_the_first_does_not(monkeypatch):
@@ -170,7 +183,7 @@ def test_a_fiftieth_of_the_pixels_is_faster_than_all_of_them():
     from trainers.engines.pixel_choice import fastest_path
 
     fastest_path.cache_clear()
-    assert fastest_path(1568, 256, 0.02).sparse
+    assert fastest_path(1568, (256,), 0.02) not in (NumericPath(products=name) for name in ("mkl", "onednn"))
 
 
 def test_a_given_path_wins(small_study):
@@ -201,7 +214,18 @@ def test_a_path_of_another_device_is_refused(small_study, path):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "cpu", "cpu-float32", "cpu-float32-mkl-dense", "cuda-float32-mkl", "cpu-float32-blas", "subtracted"]
+    "text",
+    [
+        "",
+        "cpu",
+        "cpu-float32",
+        "cpu-float32-mkl-dense",
+        "cpu-float32-mkl-sparse-lazy",
+        "cpu-float32-torch-lazy",
+        "cuda-float32-mkl",
+        "cpu-float32-blas",
+        "subtracted",
+    ],
 )
 def test_other_names_are_refused(text):
     with pytest.raises(ValueError, match="no numeric path"):
@@ -213,6 +237,8 @@ def test_other_names_are_refused(text):
     [
         ("cpu-float32-mkl", NumericPath(products="mkl")),
         ("cpu-float32-onednn-sparse", NumericPath(products="onednn", sparse=True)),
+        ("cpu-float32-mkl-lazy", NumericPath(products="mkl", lazy=True)),
+        ("cpu-float32-onednn-lazy-subtracted", NumericPath(products="onednn", lazy=True, subtracted=True)),
         ("cpu-float32-torch", NumericPath()),
         ("cuda-float32", NumericPath("cuda")),
         ("cuda-tf32", NumericPath("cuda", "tf32")),
@@ -232,4 +258,4 @@ def test_published_arithmetic_is_another_result(small_study):
     with session.open_store(f"sqlite:///{study.out / 'epsearch.sqlite'}") as store:
         (row,) = store.studies()
         assert row.config["numeric_path"] == "cpu-float32-mkl-subtracted"
-    assert "subtracted" not in fastest_here(64, 256, 0.5)
+    assert "subtracted" not in fastest_here(64, (256,), 0.5)

@@ -17,7 +17,7 @@ from torch import Tensor
 from trainers.cohort import Architecture, Cohort
 from trainers.engines.base import FixedEngine, Learners, is_due, parts, steps_between
 from trainers.engines.compiled.inputs import Inputs, Layer
-from trainers.engines.compiled.passes import Passes
+from trainers.engines.compiled.lazy import make_passes
 from trainers.engines.precision import set_precision
 from trainers.hyperparameters import Hyperparameters
 from trainers.methods import Mixing, Penalty, Projection
@@ -27,6 +27,8 @@ from trainers.numeric_path import NumericPath
 from trainers.schedule import Indices, Segment
 from trainers.streams.base import PixelStream
 
+# Steps between two looks at the parameters where zeros are left out: 0 · ∞ would show in the loss, and no product does.
+LOOK_EVERY = 64
 TEST_ROWS = 500  # test rows of one forward pass: their activations stay in the cache
 
 
@@ -42,7 +44,7 @@ class CompiledEngine(FixedEngine):
     ) -> None:
         super().__init__(cohort, seeds, stream, architecture, path)
         (self._pool,) = self._pools
-        self._passes = Passes(cast(MLP, self._net), stream.largest, path)
+        self._passes = make_passes(cast(MLP, self._net), stream.largest, path)
         self._inputs: Inputs | None = None
         self._tests: dict[int, Inputs] = {}
         self._gradients = torch.empty(0, self._net.row)
@@ -63,6 +65,9 @@ class CompiledEngine(FixedEngine):
             segment = self._segments[number]
             for step in steps:
                 self._step(members, segment, segment.rows[step], start + step)
+                if self._path.lazy and (is_due(start + step, LOOK_EVERY) or start + step == self.steps - 1):
+                    for member in members:
+                        member.look(start + step)
 
     def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
         """Returns the share of the task's test set that each learner classifies correctly, [M]."""
@@ -95,14 +100,12 @@ class CompiledEngine(FixedEngine):
         passes, batch = self._passes, self._passes.batch(len(rows), segment.current)
         # Once for all learners, who share a seed and so the batch.
         inputs, labels = self._take(rows, segment.current)
+        # Plain SGD, where no rule mixes the two.
+        rule = self._rule if segment.reference and isinstance(self._rule, Mixing) else None
         for member in members:
             member.note(passes.forward(member.layers, batch, inputs, labels), step)
-            products = passes.backward(member.layers, batch, inputs, passes.g_ref)
-            # Plain SGD, where no rule mixes the two.
-            a, b = 1.0, 0.0
-            if segment.reference and isinstance(self._rule, Mixing):
-                a, b, hit = self._rule.mix(products, member.values)
-                member.projected[member.row] += hit
+            a, b, hit = passes.mix(member.layers, batch, inputs, rule, member.values)
+            member.projected[member.row] += hit
             passes.update(member.layers, batch, inputs, -member.rate * a, -member.rate * b)
 
     def _penalise(self, members: list["_Member"], rule: Penalty, rows: Indices, step: int) -> None:
@@ -178,3 +181,7 @@ class _Member:
         """Remembers the first step whose loss was not finite."""
         if self._first_bad[self.row] < 0 and not math.isfinite(loss):
             self._first_bad[self.row] = step
+
+    def look(self, step: int) -> None:
+        """Remembers a step behind which a parameter is not finite."""
+        self.note(float(self.params.sum()), step)

@@ -13,6 +13,8 @@ ZERO = np.float32(0)
 
 # Reassociated sums and fused multiply-adds let the compiler use vectors; NaN and infinity keep their meaning.
 compiled = njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"}, error_model="numpy")
+# Not reassociated: sums have the order in which they are written.
+in_order = njit(cache=True, nogil=True, fastmath={"contract", "nsz"}, error_model="numpy")
 
 
 @compiled

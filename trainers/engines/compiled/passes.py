@@ -8,7 +8,9 @@ from torch import Tensor
 from trainers.engines.compiled import kernels
 from trainers.engines.compiled.inputs import DenseInputs, Inputs, Layer, SparseInputs, Sums
 from trainers.engines.compiled.products import PRODUCTS
-from trainers.methods import Products
+from trainers.hyperparameters import Hyperparameters
+from trainers.methods import Mixing, Products
+from trainers.methods.rules import Mix
 from trainers.networks import MLP
 from trainers.numeric_path import NumericPath
 from trainers.schedule import Indices
@@ -49,8 +51,11 @@ class Passes:
             # They are views of the buffers that have just been replaced.
             self._batches.clear()
         if (rows, current) not in self._batches:
-            self._batches[rows, current] = Batch(self._buffers, rows, current)
+            self._batches[rows, current] = self._views(self._buffers, rows, current)
         return self._batches[rows, current]
+
+    def _views(self, buffers: "Buffers", rows: int, current: int) -> "Batch":
+        return Batch(buffers, rows, current)
 
     def logits(self, member: list[Layer], batch: "Batch", inputs: Inputs) -> Tensor:
         """Fills batch.hidden; returns the logits [B, classes]."""
@@ -91,8 +96,15 @@ class Passes:
         gg, gr, rr = map(sum, zip(*sums, strict=True)) if sums else (0.0, 0.0, 0.0)
         return Products(gg, gr, rr, batch.current / (batch.current + batch.reference))
 
+    def mix(
+        self, member: list[Layer], batch: "Batch", inputs: Inputs, rule: Mixing | None, values: Hyperparameters
+    ) -> Mix:
+        """The step's coefficients of g and g_ref after `forward`, for `update`; rule None: plain SGD."""
+        products = self.backward(member, batch, inputs, self.g_ref)
+        return rule.mix(products, values) if rule else Mix(1.0, 0.0, False)
+
     def update(self, member: list[Layer], batch: "Batch", inputs: Inputs, of_g: float, of_ref: float) -> None:
-        """Adds of_g·g + of_ref·g_ref to the parameters, in place, after `forward` and `backward` of the same batch."""
+        """Adds of_g·g + of_ref·g_ref to the parameters, in place, after `forward` and `mix` of the same batch."""
         a, b = np.float32(of_g), np.float32(of_ref)
         inputs.update(member[0], self.g_ref[0], b, batch.delta_now[0], a)
         for number in range(1, len(member)):
@@ -106,7 +118,7 @@ class Passes:
         """
         batch = self.batch(len(labels), 0)
         loss = self.forward(member, batch, inputs, labels)
-        self.backward(member, batch, inputs, into)
+        self._whole(member, batch, inputs, into)
         return loss
 
     def sensitivity(self, member: list[Layer], inputs: Inputs, rows: int, into: list[Layer]) -> None:
@@ -114,6 +126,10 @@ class Passes:
         batch = self.batch(rows, 0)
         logits = self.logits(member, batch, inputs)
         torch.mul(logits, 2, out=batch.delta[-1][:, : logits.shape[1]])
+        self._whole(member, batch, inputs, into)
+
+    def _whole(self, member: list[Layer], batch: "Batch", inputs: Inputs, into: list[Layer]) -> None:
+        """Writes the gradient from the last of batch.delta, all of whose rows are a reference batch's."""
         self.backward(member, batch, inputs, into)
 
 
@@ -132,9 +148,12 @@ class Batch:
     """
 
     def __init__(self, buffers: Buffers, rows: int, current: int) -> None:
-        self.current, self.reference = current, rows - current
+        self.rows, self.current, self.reference = rows, current, rows - current
         self.hidden, self.delta = ([part[:rows] for part in all_] for all_ in (buffers.hidden, buffers.delta))
-        self.hidden_array, self.delta_array = ([part.numpy() for part in all_] for all_ in (self.hidden, self.delta))
+        # As tuples, which kernels take.
+        self.hidden_array, self.delta_array = (
+            tuple(part.numpy() for part in all_) for all_ in (self.hidden, self.delta)
+        )
         self.hidden_now, self.delta_now = (
             [part[:current] for part in all_] for all_ in (self.hidden_array, self.delta_array)
         )

@@ -1,0 +1,132 @@
+"""One member's passes that make only what a step needs: no product with a zero, and no g_ref where a sign is enough.
+
+The sign of g·g_ref alone decides whether A-GEM and ε-SOFT-GEM project, and most steps are not projected. It follows
+from inner products of examples, Σ (xᵢ·xⱼ + 1) (δᵢ·δⱼ) over the layers, i in g's batch and j in g_ref's; those of the
+images are shared by all members of a seed. Then g_ref is made in projected steps only. Of two small batches it never
+is: the inner products of their examples give every product of the gradients, and the update is one with their rows.
+"""
+
+from itertools import pairwise
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from trainers.engines.compiled import nonzero
+from trainers.engines.compiled.inputs import Inputs, Layer, Sums
+from trainers.engines.compiled.kernels import Floats
+from trainers.engines.compiled.lists import ListedInputs
+from trainers.engines.compiled.nonzero import Output
+from trainers.engines.compiled.passes import Batch, Buffers, Passes
+from trainers.hyperparameters import Hyperparameters
+from trainers.methods import Mixing, Products
+from trainers.methods.rules import SIGN, Mix
+from trainers.networks import MLP
+from trainers.networks.layout import padded
+from trainers.numeric_path import NumericPath
+
+FEW = 64  # examples of both batches, at most, of which all inner products are made rather than g_ref
+
+
+class LazyPasses(Passes):
+    """As `Passes`, for the same members, of which `mix` makes no more than the rule needs."""
+
+    def __init__(self, net: MLP, largest: float, path: NumericPath) -> None:
+        super().__init__(net, largest, path)
+        between = list(pairwise(net.widths))
+        self._tests, self._makes = sum(k + n for k, n in between), sum(k * n for k, n in between)
+
+    def examples(self, rows: NDArray[np.uint8]) -> Inputs:
+        """Examples as lists of their pixels."""
+        # Of an `Inputs` it has what the engine asks for; what the layers ask for is theirs alone.
+        return cast(Inputs, ListedInputs(rows, self._scale))
+
+    def logits(self, member: list[Layer], batch: Batch, inputs: Inputs) -> Tensor:
+        """Fills batch.hidden and the lists of active units; returns the logits [B, classes]."""
+        rows, lists = cast(ListedInputs, inputs).batch
+        nonzero.forward(rows, lists, _arrays(member), batch.hidden_array, _outputs(batch))
+        return batch.hidden[-1][:, : self._net.sizes[-1]]
+
+    def mix(
+        self, member: list[Layer], batch: Batch, inputs: Inputs, rule: Mixing | None, values: Hyperparameters
+    ) -> Mix:
+        """As `Passes.mix`; makes g_ref where the rule needs more than a sign and the batches are not small."""
+        self._deltas(member, batch)
+        if rule is None:
+            return Mix(1.0, 0.0, False)
+        images, current, rows = cast(ListedInputs, inputs), batch.current, batch.rows
+
+        def inner(begin: int, end: int, count: int) -> Sums:
+            sizes = self._net.widths[1:], (begin, end), (count, current)
+            return cast(Sums, nonzero.inner(images.gram(count), _outputs(batch), *sizes))
+
+        if rows <= FEW:
+            gg, gr, rr = inner(0, rows, rows)
+        elif rule.needs(values) == SIGN and self._test_pays(current):
+            gr = inner(current, rows, current)[1]
+            if gr >= 0:
+                return Mix(1.0, 0.0, False)
+            rr = self._reference(batch, images, self.g_ref)
+            gg = inner(0, current, current)[0]
+        else:
+            rr = self._reference(batch, images, self.g_ref)
+            now = images.by_pixel(0, current)
+            gr = nonzero.with_reference(now, batch.delta_array, _outputs(batch), current, _arrays(self.g_ref))
+            gg = inner(0, current, current)[0]
+        return rule.mix(Products(gg, gr, rr, current / rows), values)
+
+    def update(self, member: list[Layer], batch: Batch, inputs: Inputs, of_g: float, of_ref: float) -> None:
+        """As `Passes.update`, after `mix`: of small batches from their rows."""
+        few = of_ref != 0 and batch.rows <= FEW
+        factors = np.full(batch.rows if few else batch.current, of_g, dtype=np.float32)
+        factors[batch.current :] = of_ref
+        made = np.float32(0 if few else of_ref), _arrays(self.g_ref)
+        pixels = cast(ListedInputs, inputs).by_pixel(0, len(factors))
+        nonzero.update(pixels, batch.delta_array, _outputs(batch), factors, _arrays(member), made)
+
+    def _whole(self, member: list[Layer], batch: Batch, inputs: Inputs, into: list[Layer]) -> None:
+        self._deltas(member, batch)
+        self._reference(batch, cast(ListedInputs, inputs), into)
+
+    def _test_pays(self, current: int) -> bool:
+        """Whether inner products of examples take less than half the work of g_ref, which every third step needs."""
+        return 2 * padded(current) * self._tests <= self._makes
+
+    def _views(self, buffers: Buffers, rows: int, current: int) -> Batch:
+        if not self._batches:  # the first in these buffers
+            self._units = [Output.empty(buffers.rows, width) for width in self._net.widths[1:-1]]
+        units = tuple(one.first(rows) for one in self._units)
+        return ListedBatch(buffers, rows, current, units, self._net.sizes[-1])
+
+    def _deltas(self, member: list[Layer], batch: Batch) -> None:
+        """Fills batch.delta from the last of it on."""
+        nonzero.backward(_arrays(member), batch.delta_array, _outputs(batch))
+
+    def _reference(self, batch: Batch, images: ListedInputs, into: list[Layer]) -> float:
+        """Writes g_ref; returns ‖g_ref‖²."""
+        current = batch.current
+        pixels = images.by_pixel(current, batch.rows)
+        return float(nonzero.reference(pixels, batch.delta_array, _outputs(batch), current, _arrays(into)))
+
+
+class ListedBatch(Batch):
+    """With what each layer passes on and is passed back, as lists."""
+
+    def __init__(self, buffers: Buffers, rows: int, current: int, units: tuple[Output, ...], classes: int) -> None:
+        super().__init__(buffers, rows, current)
+        self.outputs = (*units, Output.whole(self.delta_array[-1], classes))
+
+
+def make_passes(net: MLP, largest: float, path: NumericPath) -> Passes:
+    """As the numeric path says; arguments as of `Passes`."""
+    return (LazyPasses if path.lazy else Passes)(net, largest, path)
+
+
+def _outputs(batch: Batch) -> tuple[Output, ...]:
+    return cast(ListedBatch, batch).outputs
+
+
+def _arrays(layers: list[Layer]) -> tuple[tuple[Floats, Floats], ...]:
+    """As kernels take them."""
+    return tuple(layer.arrays for layer in layers)

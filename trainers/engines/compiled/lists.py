@@ -1,0 +1,59 @@
+"""A batch's images as lists of what is not black, shared by all members of a seed."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainers.engines.compiled import nonzero, sparse
+from trainers.engines.compiled.kernels import Floats
+from trainers.engines.compiled.sparse import ByPixel, Sparse
+from trainers.networks.layout import padded
+from trainers.schedule import Indices
+
+
+class ListedInputs:
+    """The examples of a pool, or of a test, and the batch of them that is at hand.
+
+    What only some steps need of a batch is made when a first member asks for it. examples [n, P] in bytes; scale [256]:
+    what the network sees of each byte.
+    """
+
+    def __init__(self, examples: NDArray[np.uint8], scale: Floats) -> None:
+        self.lists, self._pixels = sparse.without_zeros(examples, scale), examples.shape[1]
+        self._buffers: dict[tuple[bool, bool], ByPixel] = {}
+        self._turned: Floats = np.empty((0, 0), dtype=np.float32)
+        self._by_pixel: dict[tuple[int, int], ByPixel] = {}
+        self._grams: dict[int, Floats] = {}
+
+    @property
+    def batch(self) -> tuple[Indices, Sparse]:
+        """The rows that are at hand, and the lists they are rows of."""
+        return self.rows, self.lists
+
+    def take(self, rows: Indices) -> None:
+        """Makes these examples the batch."""
+        self.rows = rows
+        self._by_pixel.clear()
+        self._grams.clear()
+
+    def split(self, current: int) -> None:
+        """Nothing is made before it is asked for."""
+
+    def by_pixel(self, begin: int, end: int) -> ByPixel:
+        """Some of the batch's rows by pixel; their numbers begin at 0."""
+        part = begin, end
+        if part not in self._by_pixel:
+            # For the rows of g, those of g_ref and all; buffers grow as needed and are used again.
+            kind, most = (begin == 0, end == len(self.rows)), (end - begin) * self._pixels
+            if kind not in self._buffers or len(self._buffers[kind].value) < most:
+                self._buffers[kind] = ByPixel.empty(self._pixels, most)
+            sparse.sort_by_pixel(self.rows[begin:end], self.lists, *self._buffers[kind])
+            self._by_pixel[part] = self._buffers[kind]
+        return self._by_pixel[part]
+
+    def gram(self, count: int) -> Floats:
+        """Inner products of all rows of the batch with the first `count`, [B, at least count]."""
+        if count not in self._grams:
+            if self._turned.shape[1] != padded(count):
+                self._turned = np.empty((self._pixels, padded(count)), dtype=np.float32)
+            self._grams[count] = nonzero.gram(self.lists, self.rows, 0, count, self._turned)
+        return self._grams[count]

@@ -1,0 +1,205 @@
+"""Two loops whose sums stay in the processor's vector registers, as LLVM's vectors: Numba's own loops write each back.
+
+`add` adds rows of a matrix, each times a number, to a row: products with what is mostly zero. `dots` has inner products
+of one row with some rows of a matrix. The order of a sum depends on its own terms alone, on one kind of processor.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba import extending, types
+from numba.core.registry import cpu_target
+
+FLOAT, INT, PLACE = ir.FloatType(), ir.IntType(64), ir.IntType(32)
+LANES = 16  # floats; LLVM cuts such vectors where the processor's are shorter
+# Columns whose sums fit into half of the registers: AVX-512 has 32 with 16 floats each, AVX2 has 16 with 8 …
+REGISTERS = 256 if "+avx512f" in cpu_target.target_context.codegen()._tm_features else 64
+# … and inner products that are made side by side, each in lanes of its own.
+TOGETHER = 8 if REGISTERS == 256 else 4
+
+Builder = Any
+Value = Any
+intrinsic: Any = extending.intrinsic
+
+
+def _load(b: Builder, pointer: Value) -> Value:
+    vector = b.load(b.bitcast(pointer, ir.VectorType(FLOAT, LANES).as_pointer()))
+    vector.align = 4  # rows may begin anywhere
+    return vector
+
+
+def _store(b: Builder, vector: Value, pointer: Value) -> None:
+    b.store(vector, b.bitcast(pointer, vector.type.as_pointer())).align = 4
+
+
+def _places(places: list[int]) -> Value:
+    return ir.Constant(ir.VectorType(PLACE, len(places)), places)
+
+
+def _times_plus(b: Builder, x: Value, y: Value, z: Value) -> Value:
+    """x·y + z, in one instruction where the processor has one."""
+    return b.fadd(b.fmul(x, y, flags=("contract",)), z, flags=("contract",))
+
+
+def _row(b: Builder, array: Value, row: Value) -> Value:
+    """Where a row of a matrix begins."""
+    return b.gep(array.data, [b.mul(row, b.extract_value(array.shape, 1))])
+
+
+def _index(b: Builder, array: Value, at: Value) -> Value:
+    number = b.load(b.gep(array.data, [at]))
+    return number if number.type == INT else b.zext(number, INT)
+
+
+def _adder(columns: int, chains: int) -> Callable[..., None]:
+    """`add` of so many columns, in sums of every chains-th row, as one alone would wait for each of its additions."""
+
+    @intrinsic
+    def add(context, into, i, column, source, index, factor, at, end):  # type: ignore[no-untyped-def]  # noqa: PLR0913
+        """Adds Σ factor[t] · source[index[t], column:], t in at … end−1, to into[i, column:]."""
+        signature = types.void(into, types.int64, types.int64, source, index, factor, types.int64, types.int64)
+        return signature, generate
+
+    def generate(context: Any, b: Builder, signature: Any, given: Any) -> Value:
+        into, source, index, factor = (
+            context.make_array(signature.args[k])(context, b, given[k]) for k in (0, 3, 4, 5)
+        )
+        out = b.gep(_row(b, into, given[1]), [given[2]])
+        parts = [INT(LANES * k) for k in range(columns // LANES)]
+        sums = [[_load(b, b.gep(out, [part])) for part in parts]]
+        sums += [[ir.Constant(sums[0][0].type, None)] * len(parts) for _ in range(chains - 1)]
+
+        def term(at: Value, before: list[Value]) -> list[Value]:
+            """One row more in one of the chains."""
+            undefined = ir.Constant(ir.VectorType(FLOAT, LANES), ir.Undefined)
+            number = b.insert_element(undefined, b.load(b.gep(factor.data, [at])), PLACE(0))
+            number = b.shuffle_vector(number, undefined, _places([0] * LANES))
+            row = b.gep(_row(b, source, _index(b, index, at)), [given[2]])
+            return [_times_plus(b, number, _load(b, b.gep(row, [p])), s) for p, s in zip(parts, before, strict=True)]
+
+        at = given[6]
+        # All chains as long as there is a row for each, then the first alone.
+        for step in dict.fromkeys((chains, 1)):
+            at, sums = _loop(b, at, given[7], step, sums, term)
+        while len(sums) > 1:
+            sums = [
+                [b.fadd(x, y) for x, y in zip(*pair, strict=True)] for pair in zip(sums[::2], sums[1::2], strict=True)
+            ]
+        for part, total in zip(parts, sums[0], strict=True):
+            _store(b, total, b.gep(out, [part]))
+        return context.get_dummy_value()
+
+    return add  # type: ignore[no-any-return]
+
+
+def _loop(
+    b: Builder, begin: Value, end: Value, step: int, sums: list[list[Value]], term: Callable[..., list[Value]]
+) -> tuple[Value, list[list[Value]]]:
+    """Goes on while `step` more rows are left; returns where it ends, and the sums."""
+    before = b.block
+    head, body, done = (b.append_basic_block(name) for name in ("head", "body", "done"))
+    b.branch(head)
+    b.position_at_end(head)
+    at = _carried(b, begin, before)
+    carried = [[_carried(b, one, before) for one in chain] for chain in sums]
+    following = b.add(at, INT(step))
+    b.cbranch(b.icmp_signed("<=", following, end), body, done)
+    b.position_at_end(body)
+    for number, chain in enumerate(carried):
+        found = term(b.add(at, INT(number)), chain) if number < step else chain
+        for one, value in zip(chain, found, strict=True):
+            one.add_incoming(value, b.block)
+    at.add_incoming(following, b.block)
+    b.branch(head)
+    b.position_at_end(done)
+    return at, carried
+
+
+def _carried(b: Builder, value: Value, before: Value) -> Value:
+    """What a loop changes, as it is at the beginning of each round."""
+    phi = b.phi(value.type)
+    phi.add_incoming(value, before)
+    return phi
+
+
+# A row of 16 or 32 columns has too few sums to keep the processor busy.
+add_256, add_128, add_64 = (_adder(columns, 1) for columns in (256, 128, 64))
+add_32, add_16 = _adder(32, 2), _adder(16, 4)
+
+
+@intrinsic
+def dots(context, into, values, i, source, matrix, index, at):  # type: ignore[no-untyped-def]  # noqa: PLR0913
+    """The inner products of source[i] with the rows index[at], …, index[at + TOGETHER − 1] of a matrix.
+
+    Writes them into row i of `into` at those columns, and side by side into values[at:].
+    """
+    return types.void(into, values, types.int64, source, matrix, index, types.int64), _dots
+
+
+def _dots(context: Any, b: Builder, signature: Any, given: Any) -> Value:
+    into, values, source, matrix, index = (
+        context.make_array(signature.args[k])(context, b, given[k]) for k in (0, 1, 3, 4, 5)
+    )
+    here, out = _row(b, source, given[2]), _row(b, into, given[2])
+    columns = [_index(b, index, b.add(given[6], INT(k))) for k in range(TOGETHER)]
+    rows = [_row(b, matrix, column) for column in columns]
+    before, body, done = b.block, b.append_basic_block("body"), b.append_basic_block("done")
+    b.branch(body)
+    b.position_at_end(body)
+    at = _carried(b, INT(0), before)
+    sums = [_carried(b, ir.Constant(ir.VectorType(FLOAT, LANES), None), before) for _ in rows]
+    part = _load(b, b.gep(here, [at]))
+    found = [_times_plus(b, part, _load(b, b.gep(row, [at])), one) for row, one in zip(rows, sums, strict=True)]
+    following = b.add(at, INT(LANES))
+    for one, value in zip((at, *sums), (following, *found), strict=True):
+        one.add_incoming(value, b.block)
+    b.cbranch(b.icmp_signed("<", following, b.extract_value(source.shape, 1)), body, done)
+    b.position_at_end(done)
+    total = _summed(b, found)
+    _store(b, total, b.gep(values.data, [given[6]]))
+    for number, column in enumerate(columns):
+        b.store(b.extract_element(total, PLACE(number)), b.gep(out, [column]))
+    return context.get_dummy_value()
+
+
+def _summed(b: Builder, vectors: list[Value]) -> Value:
+    """The sums of the lanes of each of TOGETHER vectors, as one vector."""
+    width = 1
+    # Two vectors become one, with half as many partial sums of each: by ones, pairs, fours in turn.
+    while len(vectors) > 1:
+        firsts = [lane for begin in range(0, LANES, 2 * width) for side in (0, LANES)
+                  for lane in range(side + begin, side + begin + width)]  # fmt: skip
+        halves = [_places([lane + more for lane in firsts]) for more in (0, width)]
+        vectors = [
+            b.fadd(*(b.shuffle_vector(one, other, half) for half in halves))
+            for one, other in zip(vectors[::2], vectors[1::2], strict=True)
+        ]
+        width *= 2
+    (one,), lanes = vectors, LANES
+    while lanes > TOGETHER:
+        lanes //= 2
+        one = b.fadd(*(b.shuffle_vector(one, one, _places(list(range(begin, begin + lanes)))) for begin in (0, lanes)))
+    return one
+
+
+@intrinsic
+def passing(context, hidden, i, column):  # type: ignore[no-untyped-def]
+    """ReLU of hidden[i, column : column + LANES] in place; returns those that pass as bits, NaN among them."""
+    return types.int64(hidden, types.int64, types.int64), _passing
+
+
+def _passing(context: Any, b: Builder, signature: Any, given: Any) -> Value:
+    hidden = context.make_array(signature.args[0])(context, b, given[0])
+    pointer = b.gep(_row(b, hidden, given[1]), [given[2]])
+    vector = _load(b, pointer)
+    zero = ir.Constant(vector.type, None)
+    passes = b.fcmp_unordered(">", vector, zero)
+    _store(b, b.select(passes, vector, zero), pointer)
+    return b.zext(b.bitcast(passes, ir.IntType(LANES)), INT)
+
+
+@intrinsic
+def lowest(context, bits):  # type: ignore[no-untyped-def]
+    """The place of the lowest bit that is set; one is."""
+    return types.int64(types.int64), lambda context, b, signature, given: b.cttz(given[0], ir.IntType(1)(1))
