@@ -25,6 +25,7 @@ from trainers.methods.rules import SIGN, Mix
 from trainers.networks import MLP
 from trainers.networks.layout import padded
 from trainers.numeric_path import NumericPath
+from trainers.schedule import Indices
 
 FEW = 64  # examples of both batches, at most, of which all inner products are made rather than g_ref
 
@@ -48,11 +49,17 @@ class LazyPasses(Passes):
         nonzero.forward(rows, lists, _arrays(member), batch.hidden_array, _outputs(batch))
         return batch.hidden[-1][:, : self._net.sizes[-1]]
 
+    def forward(self, member: list[Layer], batch: Batch, inputs: Inputs, labels: Indices) -> float:
+        """As `Passes.forward`; goes all the way back, too."""
+        rows, lists = cast(ListedInputs, inputs).batch
+        loss = labels, self._net.sizes[-1], batch.current, self._net.subtracted
+        arrays = _arrays(member), batch.hidden_array, batch.delta_array, _outputs(batch)
+        return float(nonzero.both_ways(rows, lists, *arrays, loss))
+
     def mix(
         self, member: list[Layer], batch: Batch, inputs: Inputs, rule: Mixing | None, values: Hyperparameters
     ) -> Mix:
         """As `Passes.mix`; makes g_ref where the rule needs more than a sign and the batches are not small."""
-        self._deltas(member, batch)
         if rule is None:
             return Mix(1.0, 0.0, False)
         images, current, rows = cast(ListedInputs, inputs), batch.current, batch.rows
@@ -85,8 +92,15 @@ class LazyPasses(Passes):
         pixels = cast(ListedInputs, inputs).by_pixel(0, len(factors))
         nonzero.update(pixels, batch.delta_array, _outputs(batch), factors, _arrays(member), made)
 
+    def sensitivity(self, member: list[Layer], inputs: Inputs, rows: int, into: list[Layer]) -> None:
+        """As `Passes.sensitivity`."""
+        batch = self.batch(rows, 0)
+        logits = self.logits(member, batch, inputs)
+        np.multiply(logits.numpy(), 2, out=batch.delta_array[-1][:, : logits.shape[1]])
+        nonzero.backward(_arrays(member), batch.delta_array, _outputs(batch))
+        self._whole(member, batch, inputs, into)
+
     def _whole(self, member: list[Layer], batch: Batch, inputs: Inputs, into: list[Layer]) -> None:
-        self._deltas(member, batch)
         self._reference(batch, cast(ListedInputs, inputs), into)
 
     def _test_pays(self, current: int) -> bool:
@@ -98,10 +112,6 @@ class LazyPasses(Passes):
             self._units = [Output.empty(buffers.rows, width) for width in self._net.widths[1:-1]]
         units = tuple(one.first(rows) for one in self._units)
         return ListedBatch(buffers, rows, current, units, self._net.sizes[-1])
-
-    def _deltas(self, member: list[Layer], batch: Batch) -> None:
-        """Fills batch.delta from the last of it on."""
-        nonzero.backward(_arrays(member), batch.delta_array, _outputs(batch))
 
     def _reference(self, batch: Batch, images: ListedInputs, into: list[Layer]) -> float:
         """Writes g_ref; returns ‖g_ref‖²."""

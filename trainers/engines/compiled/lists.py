@@ -54,6 +54,6 @@ class ListedInputs:
         """Inner products of all rows of the batch with the first `count`, [B, at least count]."""
         if count not in self._grams:
             if self._turned.shape[1] != padded(count):
-                self._turned = np.empty((self._pixels, padded(count)), dtype=np.float32)
+                self._turned = np.zeros((self._pixels, padded(count)), dtype=np.float32)
             self._grams[count] = nonzero.gram(self.lists, self.rows, 0, count, self._turned)
         return self._grams[count]

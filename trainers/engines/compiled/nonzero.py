@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trainers.engines.compiled.kernels import ZERO, Floats, compiled, dot, in_order
+from trainers.engines.compiled.kernels import ZERO, Floats, compiled, dot, in_order, output_delta
 from trainers.engines.compiled.sparse import sort_by_pixel
 from trainers.engines.compiled.vectors import (
     LANES,
@@ -123,6 +123,20 @@ def forward(rows, examples, layers, hidden, outputs):  # type: ignore[no-untyped
 
 
 @in_order
+def both_ways(rows, examples, layers, hidden, deltas, outputs, loss):  # type: ignore[no-untyped-def]
+    """`forward`, `kernels.output_delta` and `backward`.
+
+    loss: (labels, classes, current, subtracted), as that is told. Returns what it returns.
+    """
+    forward(rows, examples, layers, hidden, outputs)
+    labels, classes, current, subtracted = loss
+    last = len(layers) - 1
+    found = output_delta(hidden[last], labels, classes, current, deltas[last], subtracted)
+    backward(layers, deltas, outputs)
+    return found
+
+
+@in_order
 def backward(layers, deltas, outputs):  # type: ignore[no-untyped-def]
     """Fills deltas below the last, and what is passed back to active units; it is zero for the others."""
     for number in range(len(layers) - 1, 0, -1):
@@ -152,17 +166,19 @@ def _passed_back(weight, above, output, into):  # type: ignore[no-untyped-def]
 def gram(lists, rows, begin, count, turned):  # type: ignore[no-untyped-def]
     """Inner products of some rows of lists (starts, index, value), from `begin` on, with the first `count` of them.
 
-    Returns [rows, at least count]; turned [K, at least count] is written, too.
+    Returns [rows, at least count]. turned [K, at least count] is zero before and after.
     """
     starts, index, value = lists
     last = starts.shape[1] - 1
-    turned[:] = ZERO
     for i in range(count):
         for at in range(starts[rows[i], 0], starts[rows[i], last]):
             turned[index[at], i] = value[at]
     out = np.zeros((rows.shape[0], turned.shape[1]), dtype=np.float32)
     for i in range(begin, rows.shape[0]):
         _add_rows(out, i, turned, index, value, starts[rows[i], 0], starts[rows[i], last])
+    for i in range(count):
+        for at in range(starts[rows[i], 0], starts[rows[i], last]):
+            turned[index[at], i] = ZERO
     return out
 
 
@@ -179,7 +195,7 @@ def inner(of_images, outputs, widths, rows, sizes):  # type: ignore[no-untyped-d
     below = of_images
     for number in range(len(outputs)):
         starts, unit, value, passed_back = outputs[number]
-        turned = np.empty((widths[number], of_images.shape[1]), dtype=np.float32)
+        turned = np.zeros((widths[number], of_images.shape[1]), dtype=np.float32)
         above = gram((starts, unit, passed_back), everything, begin, count, turned)
         a, b, c = _sums(below, above, begin, count, current)
         gg, gr, rr = gg + a, gr + b, rr + c
