@@ -129,7 +129,11 @@ def step_profile(found: Found) -> tuple[str, dict[str, str]]:
     body = [
         [
             name,
-            *(f"{number(us)} ({percent(us / sum(parts.values()))})" for parts in runs.values() for us in [parts[name]]),
+            *(
+                f"{number(us)} ({percent(us / sum(parts.values()))})"
+                for parts in runs.values()
+                for us in [parts.get(name, 0.0)]
+            ),
         ]
         for name in names
     ]

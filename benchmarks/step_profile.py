@@ -1,6 +1,6 @@
 """Where the time of a CPU step goes: the engine's own functions under a clock, one member, one thread, real MNIST.
 
-    uv run python benchmarks/step_profile.py [--steps 400] [--turns 5] [--data-dir FOLDER]
+    uv run python benchmarks/step_profile.py [--steps 400] [--turns 5] [--numeric-path NAME] [--data-dir FOLDER]
 
 Writes benchmarks/results/step_profile.json. A clock costs a fraction of a microsecond a call, which goes to the rest.
 """
@@ -22,9 +22,10 @@ from epsearch.cache import cache_folder
 from trainers import Architecture, Cohort, Learner
 from trainers.engines import make_engine
 from trainers.engines.base import Learners
-from trainers.engines.compiled import kernels, sparse
+from trainers.engines.compiled import kernels, nonzero, sparse
 from trainers.engines.compiled.products import PRODUCTS, Products
 from trainers.engines.pixel_choice import fastest_path
+from trainers.numeric_path import NumericPath
 from trainers.streams.permuted import PermutedStream
 
 PARTS: dict[str, tuple[Any, tuple[str, ...]]] = {
@@ -35,6 +36,12 @@ PARTS: dict[str, tuple[Any, tuple[str, ...]]] = {
     "other layers, inner products": (kernels, ("layer_products",)),
     "other layers, update": (kernels, ("update_layer",)),
     "softmax and ReLU masks": (kernels, ("output_delta", "mask")),
+    "forward": (nonzero, ("forward",)),
+    "backward": (nonzero, ("backward",)),
+    "inner products of examples": (nonzero, ("inner",)),
+    "inner products of images, once for all members": (nonzero, ("gram",)),
+    "g_ref, where it is made": (nonzero, ("reference", "with_reference")),
+    "update": (nonzero, ("update",)),
 }
 MATRIX, REST = "matrix products of the other layers", "rest: Python, ReLU, method"
 
@@ -42,6 +49,16 @@ MATRIX, REST = "matrix products of the other layers", "rest: Python, ReLU, metho
 def put_clocks() -> Counter[str]:
     """Replaces the functions by timed ones; returns the seconds by part, which fill as they are called."""
     seconds: Counter[str] = Counter()
+    # Compiled as they are, before what they call is replaced.
+    fastest_path(SIZES[0], SIZES[1:-1], 0.2)
+
+    def both_ways(rows: Any, lists: Any, layers: Any, hidden: Any, deltas: Any, outputs: Any, loss: Any) -> Any:
+        """As `nonzero.both_ways`, in parts."""
+        nonzero.forward(rows, lists, layers, hidden, outputs)
+        labels, *rest, subtracted = loss
+        found = kernels.output_delta(hidden[-1], labels, *rest, deltas[-1], subtracted)
+        nonzero.backward(layers, deltas, outputs)
+        return found
 
     def timed(part: str, work: Callable[..., Any]) -> Callable[..., Any]:
         def run(*arguments: Any) -> Any:
@@ -55,15 +72,16 @@ def put_clocks() -> Counter[str]:
     for part, (module, names) in PARTS.items():
         for name in names:
             setattr(module, name, timed(part, getattr(module, name)))
+    nonzero.both_ways = both_ways
     for name, (product, affine) in PRODUCTS.items():
         PRODUCTS[name] = Products(timed(MATRIX, product), timed(MATRIX, affine))
     return seconds
 
 
-def profile(data: pictures.Images, memory_batch: int, steps: int, turns: int) -> dict[str, Any]:
+def profile(data: pictures.Images, memory_batch: int, given: argparse.Namespace) -> dict[str, Any]:
     """Median microseconds of a member-step by part, and of the whole without clocks."""
-    stream = PermutedStream(data, range(2), BATCH * steps)
-    path = fastest_path(stream.inputs, SIZES[1:-1], round(stream.density, 1))
+    stream = PermutedStream(data, range(2), BATCH * given.steps)
+    path = NumericPath.parse(given.numeric_path or str(fastest_path(SIZES[0], SIZES[1:-1], 0.2)))
     # 300 stored: every reference batch is full
     one = Learner.of("soft_agem", seed=0, epsilon=0.1, memory=30, memory_batch=memory_batch)
     engine = make_engine(Cohort((one,)), (0,), stream, Architecture(), path)
@@ -78,7 +96,7 @@ def profile(data: pictures.Images, memory_batch: int, steps: int, turns: int) ->
                 engine.remember(task)
         engine.train(learners, 0, 10)
         seen: list[Counter[str]] = []
-        for _ in range(turns):
+        for _ in range(given.turns):
             CLOCKS.clear()
             started = time.perf_counter()
             engine.train(learners, 0, engine.steps)
@@ -95,11 +113,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--numeric-path", help="default: the fastest here")
     parser.add_argument("--data-dir", type=Path, default=cache_folder())
     given = parser.parse_args()
     torch.set_num_threads(1)
     data = pictures.real(given.data_dir)
-    runs = [profile(data, batch, given.steps, given.turns) for batch in (256, 10)]
+    runs = [profile(data, batch, given) for batch in (256, 10)]
     for run in runs:
         for row in run["rows"]:
             print(f"reference batch {run['memory_batch']:4}  {row['part']:42} {row['us']:8.0f} µs")

@@ -1,0 +1,120 @@
+"""The loops over what is not zero against float64 NumPy: widths of every remainder, empty rows, shut layers."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba.core.registry import cpu_target
+
+from tests.support.numeric_paths import LAZY
+from trainers.engines.compiled import nonzero
+from trainers.engines.compiled.lazy import LazyPasses, _arrays, _outputs
+from trainers.engines.compiled.vectors import REGISTERS
+from trainers.networks import MLP
+
+WIDTHS = (16, 32, 48, 112, 272)
+
+shapes = st.tuples(
+    st.integers(0, 99),
+    st.integers(2, 20),
+    st.integers(1, 9),
+    st.integers(1, 40),
+    st.lists(st.sampled_from(WIDTHS), min_size=1, max_size=3),
+    st.floats(0, 1),
+    st.sampled_from([-3.0, 0.0, 3.0]),
+)
+
+
+def close(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4 * (1e-6 + np.abs(expected).max(initial=0)))
+
+
+@given(shapes)
+@settings(max_examples=25, deadline=None)
+def test_a_step_in_parts(shape):
+    seed, rows, current, pixels, hidden, density, bias = shape
+    rng, current = np.random.default_rng(seed), min(current, rows - 1)
+    stored = rng.integers(1, 256, (rows + 3, pixels)) * (rng.random((rows + 3, pixels)) < density)
+    order, labels = rng.permutation(rows + 3)[:rows], rng.integers(0, 10, rows)
+    net = MLP((pixels, *hidden, 10))
+    params = torch.zeros(1, net.row)
+    params[0] = torch.from_numpy(net.init(rng))
+    net.layers(params)[0].bias[0] += bias  # a bias that shuts most units, or none
+    passes = LazyPasses(net, 255, LAZY)
+    member, into = passes.layers(params[0]), passes.layers(torch.full((net.row,), 7.0))
+    before = [[part.astype(np.float64) for part in layer.arrays] for layer in member]
+    inputs, batch = passes.examples(stored.astype(np.uint8)), passes.batch(rows, current)
+    inputs.take(order)
+    passes.forward(member, batch, inputs, labels)
+
+    sees = [stored[order] / 255]
+    for number, (weight, offset) in enumerate(before):
+        out = sees[-1] @ weight + offset
+        sees.append(np.maximum(out, 0) if number < len(before) - 1 else out)
+        close(batch.hidden_array[number], sees[-1])
+    delta = batch.delta_array[-1].astype(np.float64)
+    of_g, of_ref = [], []
+    for number in reversed(range(len(before))):
+        close(batch.delta_array[number], delta)
+        for part, gradient in ((slice(0, current), of_g), (slice(current, rows), of_ref)):
+            gradient.insert(0, (sees[number][part].T @ delta[part], delta[part].sum(0)))
+        # A unit near zero may be shut for one of the two.
+        delta = (delta @ before[number][0].T) * (batch.hidden_array[number - 1] > 0) if number else delta
+    exact = [sum(float((a * b).sum()) for x, y in zip(*pair, strict=True) for a, b in zip(x, y, strict=True))
+             for pair in ((of_g, of_g), (of_g, of_ref), (of_ref, of_ref))]  # fmt: skip
+
+    sizes = net.widths[1:], (0, rows), (rows, current)
+    close(nonzero.inner(inputs.gram(rows), _outputs(batch), *sizes), exact)
+    rr = passes._reference(batch, inputs, into)
+    now = inputs.by_pixel(0, current)
+    gr = nonzero.with_reference(now, batch.delta_array, _outputs(batch), current, _arrays(into))
+    close([gr, rr], exact[1:])
+    for found, expected in zip(into, of_ref, strict=True):
+        close(found.weight_array, expected[0])
+        close(found.bias_array, expected[1])
+    for number, layer in enumerate(passes.g_ref):
+        layer.weight_array[:], layer.bias_array[:] = into[number].arrays
+    for small in (64, 0):  # from the rows of both batches, then with g_ref at hand
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("trainers.engines.compiled.lazy.FEW", small)
+            for layer, (weight, offset) in zip(member, before, strict=True):
+                layer.weight_array[:], layer.bias_array[:] = weight, offset
+            passes.update(member, batch, inputs, -0.5, 0.25)
+        for layer, old, g, ref in zip(member, before, of_g, of_ref, strict=True):
+            for found, start, one, other in zip(layer.arrays, old, g, ref, strict=True):
+                np.testing.assert_allclose(found, start - 0.5 * one + 0.25 * other, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(REGISTERS < 256, reason="this processor's vectors are the shorter ones")
+def test_with_the_vectors_of_other_processors():
+    """The same tests, and decisions as in float64, without AVX-512."""
+    features = cpu_target.target_context.codegen()._tm_features.replace("+avx512", "-avx512")
+    here = Path(__file__).parent
+    files = f"{here / 'test_nonzero.py'}::test_a_step_in_parts", str(here / "test_lazy.py")
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-n",
+            "0",
+            *files,
+            "-k",
+            "parts or two or is_made",
+        ],
+        env=os.environ | {"NUMBA_CPU_FEATURES": features},
+        capture_output=True,
+        text=True,
+        cwd=here.parents[2],
+    )
+    assert done.returncode == 0, done.stdout
