@@ -16,8 +16,7 @@ from torch import Tensor
 from trainers.engines.compiled import nonzero
 from trainers.engines.compiled.inputs import Inputs, Layer, Sums
 from trainers.engines.compiled.kernels import Floats
-from trainers.engines.compiled.lists import ListedInputs
-from trainers.engines.compiled.nonzero import Output
+from trainers.engines.compiled.lists import ListedInputs, Output
 from trainers.engines.compiled.passes import Batch, Buffers, Passes
 from trainers.hyperparameters import Hyperparameters
 from trainers.methods import Mixing, Products

@@ -1,4 +1,6 @@
-"""A batch's images as lists of what is not black, shared by all members of a seed."""
+"""What layers see of a batch, as lists: of its images, which all members of a seed share, and of active units."""
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,8 +8,38 @@ from numpy.typing import NDArray
 from trainers.engines.compiled import nonzero, sparse
 from trainers.engines.compiled.kernels import Floats
 from trainers.engines.compiled.sparse import ByPixel, Sparse
+from trainers.engines.compiled.vectors import TOGETHER
 from trainers.networks.layout import padded
 from trainers.schedule import Indices
+
+
+class Output(NamedTuple):
+    """A layer's active units for each example: those of row i are at starts[i, 0] … starts[i, 1]."""
+
+    starts: Indices  # [rows, 2]
+    unit: NDArray[np.uint16]
+    value: Floats
+    passed_back: Floats  # the gradient by them
+
+    @classmethod
+    def empty(cls, rows: int, units: int) -> "Output":
+        """For so many rows; `dots` may write a few places beyond a row's."""
+        width = units + TOGETHER
+        starts = (width * np.arange(rows))[:, None].repeat(2, axis=1)
+        value, passed_back = np.zeros((2, rows * width), dtype=np.float32)
+        return cls(starts, np.zeros(rows * width, dtype=np.uint16), value, passed_back)
+
+    @classmethod
+    def whole(cls, delta: Floats, units: int) -> "Output":
+        """Of the last layer, none of whose first `units` is shut; delta [rows, N]: the gradient by them."""
+        rows, width = delta.shape
+        begin = width * np.arange(rows)
+        unit = np.tile(np.arange(width, dtype=np.uint16), rows)
+        return cls(np.stack([begin, begin + units], axis=1), unit, delta.reshape(-1), delta.reshape(-1))
+
+    def first(self, rows: int) -> "Output":
+        """Of the first rows alone, in the same memory."""
+        return self._replace(starts=self.starts[:rows])
 
 
 class ListedInputs:

@@ -5,16 +5,13 @@ pixels a `Sparse`; of units, an `Output` of the layer below. Sums stay in regist
 time, and every row of a product is made by itself, so a result depends on nothing else.
 
 layers, hidden, deltas and outputs are tuples with one entry a layer: (weight [K, N], bias [N]), its outputs [B, N], the
-gradient by them [B, N], and an `Output`; g_ref is of the kind of layers. pixels: the examples of which a gradient is
-asked for, as a `ByPixel`.
+gradient by them [B, N], and an `Output` of lists.py; g_ref is of the kind of layers. pixels: the examples of which a
+gradient is asked for, as a `ByPixel`.
 """
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
-from trainers.engines.compiled.kernels import ZERO, Floats, compiled, dot, in_order, output_delta
+from trainers.engines.compiled.kernels import ZERO, compiled, dot, in_order, output_delta
 from trainers.engines.compiled.sparse import sort_by_pixel
 from trainers.engines.compiled.vectors import (
     LANES,
@@ -29,39 +26,9 @@ from trainers.engines.compiled.vectors import (
     lowest,
     passing,
 )
-from trainers.schedule import Indices
 
 CACHED = 8192  # floats of a matrix that stay in the first-level cache while all rows of a batch pass by
 WORD = 64  # bits
-
-
-class Output(NamedTuple):
-    """A layer's active units for each example: those of row i are at starts[i, 0] … starts[i, 1]."""
-
-    starts: Indices  # [rows, 2]
-    unit: NDArray[np.uint16]
-    value: Floats
-    passed_back: Floats  # the gradient by them
-
-    @classmethod
-    def empty(cls, rows: int, units: int) -> "Output":
-        """For so many rows; `dots` may write a few places beyond a row's."""
-        width = units + TOGETHER
-        starts = (width * np.arange(rows))[:, None].repeat(2, axis=1)
-        value, passed_back = np.zeros((2, rows * width), dtype=np.float32)
-        return cls(starts, np.zeros(rows * width, dtype=np.uint16), value, passed_back)
-
-    @classmethod
-    def whole(cls, delta: Floats, units: int) -> "Output":
-        """Of the last layer, none of whose first `units` is shut; delta [rows, N]: the gradient by them."""
-        rows, width = delta.shape
-        begin = width * np.arange(rows)
-        unit = np.tile(np.arange(width, dtype=np.uint16), rows)
-        return cls(np.stack([begin, begin + units], axis=1), unit, delta.reshape(-1), delta.reshape(-1))
-
-    def first(self, rows: int) -> "Output":
-        """Of the first rows alone, in the same memory."""
-        return self._replace(starts=self.starts[:rows])
 
 
 @in_order
