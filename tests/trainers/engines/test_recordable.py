@@ -1,0 +1,83 @@
+"""Every operator of a step that a CUDA graph is to hold, seen on fake CUDA tensors: none of them looks at the host."""
+
+import pytest
+import torch
+from torch._subclasses.fake_tensor import DynamicOutputShapeException
+
+from tests.support import own_networks
+from tests.support.fake_gpu import NotRecordable, audited_step
+from tests.support.learners import SMALL, few
+from tests.support.made_images import made_images
+from tests.support.toy_streams import toy
+from trainers import Architecture
+from trainers.cohort import plug, unplug
+from trainers.methods import METHODS, Columns, Projection
+from trainers.networks.heads import JointEmbedding, Linear
+from trainers.networks.own.network import OwnNetwork
+from trainers.streams.images.split import SplitStream
+
+# GEM's programs are solved on the CPU, and a network that grows has an engine of its own: neither has graphs.
+RECORDED = [name for name, one in METHODS.items() if not isinstance(one.rule, (Projection, Columns))]
+SIZES = {"reduced_resnet18": 16, "resnet18": 64}
+
+
+@pytest.fixture
+def plugged():
+    for name in ("perceptron", "normalised"):
+        plug(name, getattr(own_networks, name))
+    yield
+    for name in ("perceptron", "normalised"):
+        unplug(name)
+
+
+def images(network, attributes=None):
+    made = made_images(train=8, test=4, size=SIZES.get(network, 16), attributes=attributes)
+    return SplitStream(made, range(2), 2, embedding=attributes is not None)
+
+
+def audited(method, network, stream):
+    architecture = SMALL if network == "mlp" else Architecture(network)
+    return audited_step(few(method, batch_size=4), stream, architecture)
+
+
+@pytest.mark.parametrize("method", RECORDED)
+def test_perceptrons(method):
+    assert audited(method, "mlp", toy(range(2))) > 10
+
+
+@pytest.mark.parametrize("attributes", [None, 7], ids=["linear", "joint"])
+@pytest.mark.parametrize("network", SIZES)
+@pytest.mark.parametrize("method", RECORDED)
+def test_residual_networks_with_every_head(method, network, attributes):
+    assert audited(method, network, images(network, attributes)) > 1000
+
+
+@pytest.mark.parametrize(("network", "stream"), [("perceptron", toy(range(2))), ("normalised", images("normalised"))])
+@pytest.mark.parametrize("method", ["soft_agem", "mas"])
+def test_networks_of_users(method, network, stream, plugged):
+    assert audited(method, network, stream) > 10
+
+
+class TestFaults:
+    """Planted, each is found."""
+
+    def test_attributes_copied_in_every_pass(self, monkeypatch):
+        monkeypatch.setattr(JointEmbedding, "classes", lambda self, weight: self._attributes.to(weight.device) @ weight)
+        with pytest.raises(NotRecordable, match="looks at the host"):
+            audited("agem", "reduced_resnet18", images("reduced_resnet18", 7))
+
+    @pytest.mark.parametrize(
+        ("fault", "what"),
+        [
+            (lambda logits: logits * torch.tensor(1.0), "looks at the host"),
+            (lambda logits: logits / logits[logits > 0].max(), "nonzero"),
+            (lambda logits: torch.nn.functional.dropout(logits, 0.5), "draws a random number"),
+            (lambda logits: logits @ (logits.mT.double() @ logits.double()).float(), "in float64"),
+        ],
+        ids=["a constant of the host", "a choice by values", "a random number", "a product in float64"],
+    )
+    def test_others(self, fault, what, monkeypatch):
+        logits = Linear.logits
+        monkeypatch.setattr(Linear, "logits", lambda *given: fault(logits(*given)))
+        with pytest.raises((NotRecordable, DynamicOutputShapeException), match=what):
+            audited("agem", "reduced_resnet18", images("reduced_resnet18"))
