@@ -6,7 +6,9 @@ from typing import cast
 
 import torch
 
+from trainers.capacity import GIB
 from trainers.cohort import Architecture, Cohort, Learner
+from trainers.engines.feed import on_device
 from trainers.methods import PER_TASK, RESERVOIR, Columns, Penalty, Projection
 from trainers.networks import MLP, Network, OwnNetwork, ResNet, make_network
 from trainers.networks.progressive.mlp import Columns as MLPColumns
@@ -16,6 +18,8 @@ from trainers.pool import slots
 from trainers.streams.base import ImageStream, TaskStream
 
 FLOAT, INDEX = 4, 8  # bytes
+COPIES = 3  # of the parameters and what goes with them, while a graph is compared with the code
+ALONE = (Projection, Columns)  # the kinds of rules whose steps no graph holds
 CGROUP = Path("/sys/fs/cgroup")
 SAFE = 0.9  # the share of free memory that is taken
 PER_OUTPUT = 3.3  # bytes that a step takes for each byte of the outputs of all convolutions, as measured
@@ -56,15 +60,34 @@ def bytes_of_seed(learner: Learner, stream: TaskStream) -> int:
 
 
 def bytes_of(cohort: Cohort, stream: TaskStream, architecture: Architecture, path: NumericPath) -> int:
-    """Of the whole cohort, on the device that trains it; the images that all tasks share are not counted."""
+    """Of the whole cohort, on the device that trains it, with the images that all tasks share where they go there."""
     count, seeds = len(cohort.learners), len({one.seed for one in cohort.learners})
     first = min(cohort.learners, key=lambda one: one.seed)
     alone = path.one_by_one or not make_network(architecture, stream).together
+    # A graph has memory of its own beside that of steps without it; what it leaves is compared with copies.
+    kept, worked = (COPIES, 2) if path.device == "cuda" and not isinstance(first.declared.rule, ALONE) else (1, 1)
     return (
-        count * bytes_of_one(first, stream, architecture)
+        bytes_of_images(stream, path)
+        + kept * count * bytes_of_one(first, stream, architecture)
         + bytes_of_seed(first, stream) * (1 if path.one_seed_at_a_time else seeds)
-        + bytes_at_work(first, stream, architecture, 1 if alone else count)
+        + worked * bytes_at_work(first, stream, architecture, 1 if alone else count)
     )
+
+
+def bytes_of_images(stream: TaskStream, path: NumericPath) -> int:
+    """Of images that a GPU has once for all cohorts of a process; 0 where they stay on the host, or are there."""
+    pixels = getattr(stream, "pixels", None)
+    return 0 if path.device != "cuda" or pixels is None or on_device(pixels, path.device) else int(pixels.nbytes)
+
+
+def check_images(stream: TaskStream, path: NumericPath, free: int | None) -> None:
+    """Raises MemoryError, with one line, where images do not fit into so many free bytes; fewer members would not."""
+    needed = bytes_of_images(stream, path)
+    if free is not None and needed > free:
+        raise MemoryError(
+            f"the images need {needed / GIB:.1f} GiB of the GPU, of which {free / GIB:.1f} GiB may be taken; "
+            "a smaller image-size takes less"
+        )
 
 
 def free_bytes(path: NumericPath) -> int | None:

@@ -15,7 +15,7 @@ from trainers.checkpoints import TRAINING, Checkpoints, Keeping, Origin, restore
 from trainers.cohort import LEARNING_CURVE_BATCHES, Architecture, Cohort, CohortResult, Learner
 from trainers.engines import fastest_for, make_engine
 from trainers.engines.base import Engine, Learners
-from trainers.footprint import bytes_of
+from trainers.footprint import bytes_of, check_images
 from trainers.forks import steps_of
 from trainers.kept.array_store import Arrays, fingerprint
 from trainers.methods.penalty import State
@@ -100,15 +100,15 @@ def train_rest(
     def train(task: int, rows: list[int]) -> CohortResult:
         part = cohort.part(rows)
         seeds = tuple(sorted({one.seed for one in part.learners}))
-        with torch.no_grad():
-            run = _Run(engine_of(part, seeds, stream, architecture, path), part, seeds, training, ticker, checkpoints)
+        with torch.no_grad(), engine_of(part, seeds, stream, architecture, path) as engine:
+            run = _Run(engine, part, seeds, training, ticker, checkpoints)
             return run.train(task, [arrays for one in part.learners if (arrays := kept.get(one, (-1, None))[1])])
 
     done = {one: task for one, (task, _) in kept.items()}
     groups = _in_lockstep(cohort, done, path.one_seed_at_a_time or not architecture.perceptron)
-    parts = in_halves(
-        groups, train, lambda rows: bytes_of(cohort.part(rows), stream, architecture, path), training.bytes_free
-    )
+    free = training.bytes_free
+    check_images(stream, path, free)
+    parts = in_halves(groups, train, lambda rows: bytes_of(cohort.part(rows), stream, architecture, path), free)
     for rows, part, note in parts:
         for name in CohortResult.ARRAYS:
             getattr(result, name)[rows] = getattr(part, name)

@@ -4,14 +4,13 @@ from contextlib import contextmanager
 from unittest import mock
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode, unset_fake_temporarily
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from tests.support.learners import engine_of, untrained
 from tests.support.numeric_paths import TWIN
 from trainers.engines.base import Learners
-from trainers.networks.own import network as own
 from trainers.numeric_path import NumericPath
 
 HOST = (torch.ops.aten._local_scalar_dense, torch.ops.aten.nonzero, torch.ops.aten.lift_fresh)
@@ -48,8 +47,7 @@ def _check(operator, tensors):
 def fake_gpu():
     """What is on "cuda" meanwhile is fake, gradients by autograd included."""
     with FakeTensorMode(allow_non_fake_inputs=True), mock.patch("torch.autograd.grad", gradients), torch.no_grad():
-        with mock.patch.object(own, "make", _real(own.make)):
-            yield
+        yield
 
 
 def audited_step(one, stream, architecture):
@@ -70,16 +68,6 @@ def audited_step(one, stream, architecture):
         with Audit() as audit:
             engine._one_step(learners, last, 0)
     return audit.operators
-
-
-def _real(make):
-    """What makes a user's module, which looks at the values of its parameters."""
-
-    def made(*given, **named):
-        with unset_fake_temporarily():
-            return make(*given, **named)
-
-    return made
 
 
 def gradients(loss, leaves, materialize_grads=False):

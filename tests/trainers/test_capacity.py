@@ -10,9 +10,10 @@ from tests.support.toy_streams import toy
 from trainers import Architecture, Cohort
 from trainers.capacity import in_halves
 from trainers.engines.compiled import engine
-from trainers.footprint import bytes_at_work, bytes_of, bytes_of_one, free_bytes
+from trainers.footprint import bytes_at_work, bytes_of, bytes_of_one, check_images, free_bytes
 from trainers.methods import METHODS
 from trainers.numeric_path import NumericPath
+from trainers.population import Training, train_cohort
 from trainers.streams.images.split import SplitStream
 
 LEARNERS = [few("soft_agem", epsilon=epsilon) for epsilon in (0.0, 0.2, 0.4, 0.6, 0.8)]
@@ -133,3 +134,38 @@ def test_the_error_names_what_a_learner_needs(change, hidden, monkeypatch):
 
 def test_free_memory_is_known_here():
     assert 2**20 < free_bytes(NumericPath()) < 2**50
+
+
+class TestGpu:
+    """What a GPU needs besides: none is there."""
+
+    gpu, architecture = NumericPath("cuda"), Architecture("reduced_resnet18")
+    images = SplitStream(made_images(classes=8, size=32), range(1, 4), 2)
+
+    @pytest.mark.parametrize("method", ["agem", "ewc", "gem", "prognn"])
+    def test_graphs_are_counted_where_there_are_some(self, method):
+        """Copies of what a step changes, to compare with; the memory of a recorded step beside that of a plain one."""
+        cohort = Cohort((learner(method, memory=2, memory_batch=5),))
+        plain, on_gpu = (bytes_of(cohort, self.images, self.architecture, path) for path in (NumericPath(), self.gpu))
+        one, work = (
+            act(cohort.learners[0], self.images, self.architecture, *rest)
+            for act, *rest in ((bytes_of_one,), (bytes_at_work, 1))
+        )
+        beside = 0 if method in ("gem", "prognn") else 2 * one + work
+        assert on_gpu == plain + self.images.pixels.nbytes + beside
+
+    def test_images_that_do_not_fit_are_told_as_such(self, monkeypatch):
+        monkeypatch.setattr("trainers.footprint.GIB", 1000)
+        needed = self.images.pixels.nbytes
+        check_images(self.images, self.gpu, needed)
+        check_images(self.images, NumericPath(), needed - 1)
+        with pytest.raises(MemoryError, match=rf"the images need {needed / 1000:.1f} GiB of the GPU, .* image-size"):
+            check_images(self.images, self.gpu, needed - 1)
+        training = Training(self.images, self.architecture, self.gpu, bytes_free=needed - 1)
+        with pytest.raises(MemoryError, match="the images need"):
+            train_cohort(Cohort((learner("van"),)), training)
+
+    def test_images_that_are_there_are_not_counted_again(self, monkeypatch):
+        pixels = self.images.pixels
+        monkeypatch.setattr("trainers.engines.feed._on_device", {(id(pixels), "cuda"): (pixels, None)})
+        check_images(self.images, self.gpu, 0)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, pairwise
+from typing import Self
 
 import numpy as np
 import torch
@@ -57,6 +58,11 @@ class Learners:
         own, state = ({name: array[rows] for name, array in arrays.items()} for arrays in (self.own, self.state))
         return Learners(self.params[rows], self.seed[rows], own, self.first_bad[rows], self.projected[rows], state)
 
+    @property
+    def arrays(self) -> tuple[Tensor, ...]:
+        """All that a step reads or changes of them."""
+        return (self.params, *self.state.values(), self.first_bad, self.projected, self.seed, *self.own.values())
+
     def values(self, shared: Hyperparameters) -> Hyperparameters:
         """All hyperparameters, those of their own as tensors [M] of the parameters' type."""
         return shared.but(**{name: values.to(self.params.dtype) for name, values in self.own.items()})
@@ -80,6 +86,12 @@ class Engine(ABC):
         self._stream, self._seeds, self._path, self._device = stream, seeds, path, torch.device(path.device)
         self._rule, self._shared = cohort.declared.rule, cohort.shared
         self._pools = [Pool(stream, seed, cohort.declared, cohort.shared) for seed in seeds]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     @abstractmethod
     def start(self) -> Tensor:
@@ -108,6 +120,9 @@ class Engine(ABC):
     @abstractmethod
     def accuracy(self, learners: Learners, task: int) -> NDArray[np.float64]:
         """Returns the share [M] of the task's test set that each learner classifies correctly."""
+
+    def close(self) -> None:  # noqa: B027
+        """Gives up what it holds of the device besides arrays; nothing is trained after it."""
 
     def _schedules(self, task: int) -> list[tuple[Segment, ...]]:
         """Loads the task into the pools; returns the schedule of each seed."""

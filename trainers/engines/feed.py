@@ -128,6 +128,11 @@ class ImageFeed:
 _on_device: dict[tuple[int, str], tuple[NDArray[np.uint8], Tensor]] = {}  # the last one, for later cohorts
 
 
+def on_device(pixels: NDArray[np.uint8], device: str) -> bool:
+    """Whether a GPU, "cuda", has these images already."""
+    return (id(pixels), device) in _on_device
+
+
 def _uploaded(pixels: NDArray[np.uint8], device: torch.device) -> Tensor:
     """All images on the device, once for all cohorts that this process trains on them."""
     key = (id(pixels), str(device))

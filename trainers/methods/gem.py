@@ -1,6 +1,7 @@
 """GEM (Lopez-Paz & Ranzato, 2017): no previous task's loss may grow, by the smallest change of the gradient."""
 
 from trainers.hyperparameters import Hyperparameter, Hyperparameters
+from trainers.methods.inner import inner
 from trainers.methods.penalty import Tensor
 from trainers.methods.rules import MEMORY, PER_TASK, Method, Projection
 
@@ -21,13 +22,13 @@ def direction(g: Tensor, references: Tensor, values: Hyperparameters) -> tuple[T
     from trainers.methods.quadratic import solve
 
     finite = references.isfinite().all(dim=2).all(dim=1) & g.isfinite().all(dim=1)
-    violated = (torch.bmm(references, g[:, :, None])[..., 0] < 0).any(dim=1)
+    violated = (inner(references, g) < 0).any(dim=1)
     projected = (finite & violated).cpu().numpy()
     multipliers = np.zeros(references.shape[:2])
     if projected.any():
         rows = references[projected]
         gram = torch.bmm(rows, rows.mT).double().cpu().numpy()
-        products = torch.bmm(rows, g[projected][:, :, None])[..., 0].double().cpu().numpy()
+        products = inner(rows, g[projected]).double().cpu().numpy()
         # The rounding of long gradients' products can exceed the ridge, and the matrix would not be positive definite.
         ridge = RIDGE + ROUNDING * torch.finfo(g.dtype).eps * np.abs(gram).max(axis=(1, 2), keepdims=True)
         multipliers[projected] = solve(gram + ridge * np.eye(gram.shape[1]), products, values.margin)

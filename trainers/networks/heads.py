@@ -62,7 +62,7 @@ class JointEmbedding:
 
     def __init__(self, attributes: Tensor) -> None:
         self._attributes = attributes
-        self._on = {attributes.device: attributes}
+        self._on = {(attributes.device, attributes.dtype): attributes}
 
     @property
     def outputs(self) -> int:
@@ -86,6 +86,7 @@ class JointEmbedding:
 
     def classes(self, weight: Tensor) -> Tensor:
         """Returns A W, [M, outputs, F]: the weights of a linear layer that does the same."""
-        if weight.device not in self._on:  # once: what copies from the host cannot be captured in a CUDA graph
-            self._on[weight.device] = self._attributes.to(weight.device)
-        return torch.matmul(self._on[weight.device], weight)
+        place = weight.device, weight.dtype
+        if place not in self._on:  # once: what copies from the host cannot be captured in a CUDA graph
+            self._on[place] = self._attributes.to(*place)
+        return torch.matmul(self._on[place], weight)

@@ -4,34 +4,23 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import DynamicOutputShapeException
 
-from tests.support import own_networks
 from tests.support.fake_gpu import NotRecordable, audited_step
 from tests.support.learners import SMALL, few
 from tests.support.made_images import made_images
 from tests.support.toy_streams import toy
 from trainers import Architecture
-from trainers.cohort import plug, unplug
 from trainers.methods import METHODS, Columns, Projection
 from trainers.networks.heads import JointEmbedding, Linear
-from trainers.networks.own.network import OwnNetwork
 from trainers.streams.images.split import SplitStream
 
-# GEM's programs are solved on the CPU, and a network that grows has an engine of its own: neither has graphs.
+# GEM's programs are solved on the CPU, and a network that grows has an engine of its own: neither has graphs. Networks
+# of users have none either: they may do what no graph holds.
 RECORDED = [name for name, one in METHODS.items() if not isinstance(one.rule, (Projection, Columns))]
 SIZES = {"reduced_resnet18": 16, "resnet18": 64}
 
 
-@pytest.fixture
-def plugged():
-    for name in ("perceptron", "normalised"):
-        plug(name, getattr(own_networks, name))
-    yield
-    for name in ("perceptron", "normalised"):
-        unplug(name)
-
-
 def images(network, attributes=None):
-    made = made_images(train=8, test=4, size=SIZES.get(network, 16), attributes=attributes)
+    made = made_images(train=8, test=4, size=SIZES[network], attributes=attributes)
     return SplitStream(made, range(2), 2, embedding=attributes is not None)
 
 
@@ -50,12 +39,6 @@ def test_perceptrons(method):
 @pytest.mark.parametrize("method", RECORDED)
 def test_residual_networks_with_every_head(method, network, attributes):
     assert audited(method, network, images(network, attributes)) > 1000
-
-
-@pytest.mark.parametrize(("network", "stream"), [("perceptron", toy(range(2))), ("normalised", images("normalised"))])
-@pytest.mark.parametrize("method", ["soft_agem", "mas"])
-def test_networks_of_users(method, network, stream, plugged):
-    assert audited(method, network, stream) > 10
 
 
 class TestFaults:

@@ -383,7 +383,7 @@ class TestEngine:
             plug("my:net", factory)
             engine = engine_of(learner("van"), toy(), TOGETHER, Architecture("my:net"))
             learners = type("Some", (), {"params": torch.zeros(3, 5)})
-            assert len(engine._turns(learners)) == turns and engine._graph_steps == 1
+            assert len(engine._turns(learners)) == turns and not engine.recordable
 
     def test_seeds_are_trained_one_after_another(self, monkeypatch):
         """On a GPU too, where our perceptron's are trained together: as if this CPU were one."""

@@ -6,6 +6,7 @@ their own.
 """
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import torch
@@ -14,9 +15,11 @@ from torch import Tensor
 
 from trainers.cohort import Architecture, Cohort
 from trainers.engines.base import FixedEngine, Learners, is_due, parts, steps_between
+from trainers.engines.batched.graphs import Graphs
 from trainers.engines.feed import make_feed
 from trainers.engines.precision import set_precision
 from trainers.methods import Mixing, Penalty, Products, Projection
+from trainers.methods.inner import inner
 from trainers.methods.penalty import State, Step, column
 from trainers.networks import OwnNetwork
 from trainers.networks.losses import masked
@@ -26,8 +29,6 @@ from trainers.pool import smallest_batch
 from trainers.schedule import Segment
 from trainers.streams.base import TaskStream
 from trainers.streams.scores import accuracies
-
-GRAPH_STEPS = 16  # steps in one CUDA graph: the cost of launching it is spread over them
 
 
 class BatchedEngine(FixedEngine):
@@ -50,8 +51,9 @@ class BatchedEngine(FixedEngine):
         self._balanced = bool(getattr(stream, "balanced", False))
         self._feed = make_feed(stream, self._pools, self._device)
         self._step = torch.zeros(1, dtype=torch.int64, device=self._device)
-        # None where a step has been taken, and no graph recorded yet.
-        self._graphs: dict[tuple[int, int], torch.cuda.CUDAGraph | None] = {}
+        # GEM solves its programs on the CPU, which no graph can hold.
+        self.recordable = self._net.recordable and not isinstance(self._rule, Projection)
+        self.graphs = Graphs() if self._device.type == "cuda" and self.recordable else None
 
     def state(self, params: Tensor) -> State:
         """Returns a penalty's arrays [M, D] and the network's statistics [M, …], as of untrained networks."""
@@ -59,10 +61,15 @@ class BatchedEngine(FixedEngine):
 
     def load_task(self, task: int) -> None:
         """Puts the task's examples and schedules of all seeds on the device, and forgets the last task's graphs."""
+        # A graph holds the addresses of the arrays that it was recorded with, the last task's rows among them.
+        self.close()
         self._segments = [_Segment(of_seeds, self._device) for of_seeds in zip(*self._schedules(task), strict=True)]
         self._feed.load()
-        # A graph holds the addresses of the arrays that it was recorded with, the last task's rows among them.
-        self._graphs.clear()
+
+    def close(self) -> None:
+        """Gives up its graphs, before another engine records some."""
+        if self.graphs is not None:
+            self.graphs.clear()
 
     def train(self, learners: Learners, first: int, last: int) -> None:
         """Takes the steps first…last−1 with every learner, in place; raises PrecisionError."""
@@ -128,34 +135,16 @@ class BatchedEngine(FixedEngine):
         return [slice(row, row + 1) for row in range(count)] if self._one_by_one else [slice(count)]
 
     def _advance(self, learners: Learners, number: int, steps: int, start: int) -> None:
-        """Takes steps of one segment: as many as possible from a graph, the rest one by one.
+        """Takes steps of one segment, by a graph where there may be one.
 
         number: the segment's, start: its first step. The one to begin with is in `_step`, which moves on.
         """
-        # The parameters' address tells graphs apart, as it is recorded with them: other learners need one of their own.
-        per_graph, key = self._graph_steps, (learners.params.data_ptr(), number)
-        if self._device.type == "cuda" and per_graph > 1:
-            if key not in self._graphs:  # a first step outside of the graph sets up the libraries
-                self._one_step(learners, number, start)
-                self._graphs[key] = None
-                steps -= 1
-            if steps >= per_graph:
-                graph = self._graphs[key] or self._capture(learners, number, start)
-                for _ in range(steps // per_graph):
-                    graph.replay()
-                steps %= per_graph
+        step = partial(self._one_step, learners, number, start)
+        if self.graphs is not None:
+            self.graphs.take(step, steps, number, (self._step, *learners.arrays))
+            return
         for _ in range(steps):
-            self._one_step(learners, number, start)
-
-    def _capture(self, learners: Learners, number: int, start: int) -> torch.cuda.CUDAGraph:
-        """Records steps. Recording takes none of them; the parameters stay as they are."""
-        graph = torch.cuda.CUDAGraph()
-        torch.cuda.synchronize()
-        with torch.cuda.graph(graph):
-            for _ in range(self._graph_steps):
-                self._one_step(learners, number, start)
-        self._graphs[learners.params.data_ptr(), number] = graph
-        return graph
+            step()
 
     def _one_step(self, learners: Learners, number: int, start: int) -> None:
         """One step of every learner, without a look at any value: what a CUDA graph can hold."""
@@ -203,16 +192,6 @@ class BatchedEngine(FixedEngine):
             params.addcmul_(references[0], -rate * column(mix.b))
             learners.projected.add_(mix.projected)
 
-    @property
-    def _graph_steps(self) -> int:
-        """Steps in one graph: as many as lie between two refreshes; one, so none, where the CPU takes part."""
-        if isinstance(self._rule, Projection) or not self._net.recordable:
-            return 1
-        # A refresh ends a run of steps, so a graph longer than `fisher_every` would never be used.
-        if isinstance(self._rule, Penalty) and self._rule.refresh:
-            return min(GRAPH_STEPS, int(self._shared.fisher_every))
-        return GRAPH_STEPS
-
 
 class _Segment:
     """A schedule segment of all seeds on the device: rows [S, steps, B]; row_weight [S, B, 1] = 1/rows of its part.
@@ -241,9 +220,6 @@ def inner_products(g: Tensor, g_ref: Tensor, share: float = 0.5) -> Products:
 
     share: the mini-batch's of all examples of the step. Padding is zero in both, and adds nothing.
     """
-    gr = _inner(g, g_ref)
-    return Products(_inner(g, g), gr, _inner(g_ref, g_ref), torch.full_like(gr, share))
-
-
-def _inner(x: Tensor, y: Tensor) -> Tensor:
-    return torch.bmm(x[:, None], y[:, :, None])[:, 0, 0]
+    gr = inner(g[:, None], g_ref)[:, 0]
+    gg, rr = (inner(one[:, None], one)[:, 0] for one in (g, g_ref))
+    return Products(gg, gr, rr, torch.full_like(gr, share))

@@ -187,18 +187,3 @@ def test_a_joint_embedding_is_refused():
     stream = SplitStream(made_images(classes=4, attributes=5), range(2), 2, embedding=True)
     with pytest.raises(ValueError, match="prognn has no form with a joint embedding"):
         made_engine(stream)
-
-
-@pytest.mark.cuda
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
-def test_a_gpu_agrees():
-    finals = []
-    for path in (PATH, NumericPath("cuda")):
-        engine = made_engine(path=path)
-        members = learners(engine, (0.02, 0.05))
-        for task in range(3):
-            take(engine, members, task)
-        assert members.first_bad.tolist() == [-1, -1]
-        finals.append((members.params.cpu(), members.state["statistics"].cpu()))
-    for cpu, gpu in zip(*finals, strict=True):
-        assert torch.allclose(cpu, gpu, atol=1e-3, rtol=0)

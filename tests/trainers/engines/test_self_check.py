@@ -1,0 +1,164 @@
+"""The self-check on the CPU, as a device with emulated graphs: it passes as things are, and finds planted faults."""
+
+import pytest
+import torch
+
+from tests.support.emulated_graphs import emulated, stands_still
+from tests.support.learners import few
+from tests.support.made_images import made_images
+from tests.support.numeric_paths import TWIN
+from tests.support.toy_streams import toy
+from trainers import Architecture
+from trainers.engines import make_engine
+from trainers.engines.batched import graphs
+from trainers.engines.self_check import SelfCheckFailed, check, made_up
+from trainers.methods import METHODS
+from trainers.streams.images.split import SplitStream
+
+SMALL = Architecture(hidden=(32, 32))
+IN_BATCHES = [name for name in METHODS if name != "prognn"]
+RECORDED = [name for name in IN_BATCHES if name != "gem"]
+WITH_REFERENCE = [name for name, one in METHODS.items() if one.memory]
+
+
+@pytest.fixture(autouse=True)
+def no_graph_was_refused(monkeypatch):
+    monkeypatch.setattr(graphs, "_refused", [])
+
+
+def checked(method, engine_of=None):
+    return check(few(method), toy(), SMALL, TWIN, engine_of or emulated())
+
+
+def with_fault(plant):
+    """Engines of which one part is not as it should be; those in float64, which are compared with, are."""
+
+    def make(*given):
+        engine = emulated()(*given)
+        plant(engine)
+        return engine
+
+    return make
+
+
+class Rounding:
+    """A network whose gradients have 8 bits."""
+
+    def __init__(self, net):
+        self._net = net
+
+    def __getattr__(self, name):
+        return getattr(self._net, name)
+
+    def gradients(self, *given):
+        loss = self._net.gradients(*given)
+        for gradient in given[-1]:
+            gradient.copy_(gradient.bfloat16())
+        return loss
+
+
+def rounded(engine):
+    engine._net = Rounding(engine._net)
+
+
+def with_references(change):
+    def plant(engine):
+        update = engine._update
+
+        def changed(learners, segment, g, references):
+            return update(learners, segment, *(change(g, references) if references else (g, references)))
+
+        engine._update = changed
+
+    return plant
+
+
+def exchanged(g, references):
+    return references[0], [g, *references[1:]]
+
+
+def lost(g, references):
+    """One entry in fifty is zero."""
+    for one in references:
+        one[:, ::50] = 0
+    return g, references
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_it_passes_as_things_are(method):
+    found = checked(method)
+    assert found.graphs is (True if method in RECORDED else None)
+    assert 0 < found.plain < 2e-5 and 0 <= found.projected < 2e-5
+    assert (found.projected > 0) == (METHODS[method].memory is not None and method != "er")
+
+
+@pytest.mark.parametrize("method", IN_BATCHES)
+def test_gradients_of_8_bits_fail(method):
+    with pytest.raises(SelfCheckFailed, match="move the parameters otherwise than float64 does"):
+        checked(method, with_fault(rounded))
+
+
+def test_outputs_of_8_bits_fail_where_columns_grow():
+    def plant(engine):
+        affine = engine._affine
+
+        def rough(below, weight, bias, out):
+            affine(below, weight, bias, out)
+            out.copy_(out.bfloat16())
+
+        engine._affine = rough
+
+    with pytest.raises(SelfCheckFailed):
+        checked("prognn", with_fault(plant))
+
+
+@pytest.mark.parametrize("fault", [exchanged, lost])
+@pytest.mark.parametrize("method", WITH_REFERENCE)
+def test_wrong_references_fail(method, fault):
+    with pytest.raises(SelfCheckFailed):
+        checked(method, with_fault(with_references(fault)))
+
+
+@pytest.mark.parametrize("method", RECORDED)
+def test_a_replay_that_stands_still_is_no_failure_of_the_code(method):
+    found = checked(method, emulated(stands_still))
+    assert found.graphs is False and str(found).startswith("nographs-")
+
+
+def test_values_that_are_not_finite_fail():
+    with pytest.raises(SelfCheckFailed, match="by inf of the step"):
+        checked(
+            "van",
+            with_fault(lambda engine: setattr(engine, "_update", lambda *given: given[0].params.fill_(torch.nan))),
+        )
+
+
+class TestImages:
+    architecture = Architecture("reduced_resnet18")
+
+    def stream(self, attributes=None):
+        made = made_images(train=8, test=4, size=16, attributes=attributes)
+        return SplitStream(made, range(2), 2, embedding=attributes is not None)
+
+    @pytest.mark.parametrize(("method", "attributes"), [("soft_agem", None), ("er", 7)])
+    def test_it_passes_as_things_are(self, method, attributes):
+        found = check(few(method), self.stream(attributes), self.architecture, TWIN, emulated())
+        assert found.graphs is True and 0 < found.plain < 2e-3
+
+    def test_exchanged_gradients_fail(self):
+        with pytest.raises(SelfCheckFailed):
+            engine_of = with_fault(with_references(exchanged))
+            check(few("soft_agem"), self.stream(), self.architecture, TWIN, engine_of)
+
+    def test_networks_that_grow(self):
+        found = check(few("prognn"), self.stream(), self.architecture, TWIN, make_engine)
+        assert found.graphs is None and 0 < found.plain < 2e-3
+
+
+def test_its_tasks_have_inputs_and_head_of_the_study():
+    pixels = made_up(toy(), SMALL)
+    assert (pixels.inputs, pixels.outputs) == (toy().inputs, toy().outputs)
+    images = TestImages().stream(7)
+    small = made_up(images, Architecture("resnet18"))
+    assert small.pixels.shape[1:] == (64, 64, 3) and small.attributes is not None
+    assert made_up(TestImages().stream(), Architecture("reduced_resnet18")).attributes is None

@@ -1,0 +1,220 @@
+"""The arithmetic of a device, checked before it is trusted: its steps against float64, its graphs against the steps.
+
+Results of a GPU are never judged by those of float32 on a CPU, whose own rounding in batch normalisation is the larger
+one. Both engines begin every step where the device's parameters are, so that nothing adds up.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from trainers.cohort import SMALLEST_IMAGE, Architecture, Cohort, Learner
+from trainers.engines import make_engine
+from trainers.engines.base import Engine, Learners
+from trainers.engines.batched.engine import BatchedEngine
+from trainers.engines.batched.graphs import ROUNDING, GraphMismatch, distance
+from trainers.engines.columns.mlp import ColumnsEngine
+from trainers.engines.columns.resnet import ResNetColumnsEngine
+from trainers.hyperparameters import Value
+from trainers.networks.base import Batch
+from trainers.numeric_path import NumericPath
+from trainers.streams import PermutedStream
+from trainers.streams.base import Examples, Images, ImageStream, PixelStream, TaskStream
+from trainers.streams.images.image_set import ImageSet
+from trainers.streams.images.split import SplitStream
+
+TASKS = range(3)
+STEPS, IMAGE_STEPS = 20, 6  # of each task: float64 on a CPU is slow
+LEARNERS = ((0.1, 0.5), (0.05, 0.0))  # learning rate, ε
+IMAGE_RATE = 0.1  # of those rates: a memory that is fitted has gradients of which float32 leaves little
+SIZES: dict[str, Value] = {"batch_size": 10, "memory": 5, "memory_batch": 20, "strength": 0.1, "fisher_every": 5}
+IMAGE_SIZES: dict[str, Value] = {"batch_size": 3, "memory": 2, "memory_batch": 4}
+CLASSES, ATTRIBUTES = 6, 8
+
+# Of the change of the parameters in one step: the median difference from float64, relative. Where nothing is wrong it
+# is a tenth of this or less; gradients that are rounded to 8 bits are above it.
+TOLERANCE, RESIDUAL, TF32 = 5e-5, 2e-3, 1e-2
+# A ReLU that opens in one arithmetic and not in the other is no fault: so many steps may be so many times as far.
+KINKS, FAR = 0.1, 100.0
+
+EngineOf = Callable[[Cohort, tuple[int, ...], TaskStream, Architecture, NumericPath], Engine]
+
+
+class SelfCheckFailed(RuntimeError):
+    """The device does not compute what it should; the message is one line."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What a self-check found that did not fail."""
+
+    plain: float
+    """Median relative difference from float64 of the change of parameters in steps that project nothing."""
+    projected: float
+    """The same of steps that project; 0 where there are none."""
+    graphs: bool | None
+    """Whether graphs take the steps that the code takes; None where none are recorded."""
+
+    def __str__(self) -> str:
+        steps = {True: "graphs", False: "nographs", None: "steps"}[self.graphs]
+        return f"{steps}-{max(self.plain, self.projected):.0e}"
+
+
+def check(
+    learner: Learner,
+    stream: TaskStream,
+    architecture: Architecture,
+    path: NumericPath,
+    engine_of: EngineOf = make_engine,
+) -> Checked:
+    """Trains a few learners on small made-up tasks, on the path's device and in float64 on the CPU.
+
+    learner: one such as are to be trained; its sizes, learning rate, ε and λ are chosen here. stream: with inputs and a
+    head such as are to be trained on. engine_of: what makes the engine that is checked. Raises SelfCheckFailed.
+    """
+    network = architecture if architecture.pretrained is None else replace(architecture, pretrained=None)
+    small = made_up(stream, network)
+    cohort = _cohort(learner, network)
+    with torch.no_grad(), engine_of(cohort, (0,), small, network, path) as engine:
+        exact = in_float64(make_engine(cohort, (0,), small, network, NumericPath()))
+        plain, projected = _against(engine, exact, cohort, STEPS if network.perceptron else IMAGE_STEPS)
+        allowed = TF32 if path.precision == "tf32" else TOLERANCE if network.perceptron else RESIDUAL
+        for what, far in (("", plain), (" that are projected", projected)):
+            _judge(what, far, allowed)
+        graphs = _recorded_alike(engine, cohort)
+    return Checked(median(plain), median(projected or [0.0]), graphs)
+
+
+def made_up(like: TaskStream, network: Architecture) -> TaskStream:
+    """Three small tasks of noise, with inputs of the size of another stream's and a head of the same kind."""
+    rng = np.random.default_rng(0)
+    if not hasattr(like, "pixels"):
+        pixel = cast(PixelStream, like)
+        labels = np.arange(max(pixel.outputs, 200)) % pixel.outputs
+        part = Examples(rng.integers(0, 256, (len(labels), pixel.inputs)).astype(np.uint8), labels)
+        return PermutedStream(Images(part, part, pixel.outputs, pixel.largest), TASKS, 200)
+    image, side = cast(ImageStream, like), SMALLEST_IMAGE.get(network.network)
+    height, width = image.pixels.shape[1:3] if side is None else (side, side)
+    labels = np.tile(np.arange(CLASSES), 34)
+    pixels = rng.integers(0, 256, (len(labels), height, width, 3)).astype(np.uint8)
+    test = np.arange(len(labels)) >= 30 * CLASSES
+    attributes = rng.random((CLASSES, ATTRIBUTES), dtype=np.float32)
+    mean = np.full((height, width, 3), 0.5, dtype=np.float32)
+    names = tuple(map(str, range(CLASSES)))
+    made = ImageSet(pixels, labels, test, np.zeros_like(test), names, attributes, mean, "made up")
+    return SplitStream(made, TASKS, CLASSES // len(TASKS), embedding=image.attributes is not None)
+
+
+def in_float64(engine: Engine) -> Engine:
+    """The engine, for learners in float64: inputs are what float32 has of them."""
+    if isinstance(engine, (BatchedEngine, ResNetColumnsEngine)):
+        batch = engine._feed.batch
+
+        def wide(rows: Tensor, seed: Tensor) -> Batch:
+            found = batch(rows, seed)
+            return found._replace(x=found.x.double())
+
+        engine._feed.batch = wide  # type: ignore[method-assign]
+    elif isinstance(engine, ColumnsEngine):
+        scale = engine._scale
+        engine._scale = lambda stored: scale(stored).double()  # type: ignore[method-assign]
+    return engine
+
+
+def _cohort(learner: Learner, network: Architecture) -> Cohort:
+    """Two learners of the method, with values that are known to tell faults from rounding."""
+    given, rate = learner.hyperparameters, 1.0 if network.perceptron else IMAGE_RATE
+    sizes = SIZES if network.perceptron else SIZES | IMAGE_SIZES
+    wanted = (sizes | {"lr": lr * rate, "epsilon": epsilon} for lr, epsilon in LEARNERS)
+    some = ({name: value for name, value in values.items() if name in vars(given)} for values in wanted)
+    return Cohort(tuple(Learner(learner.method, given.but(**values), seed=0) for values in some))
+
+
+def _untrained(engine: Engine, cohort: Cohort) -> Learners:
+    params = engine.start().repeat(len(cohort.learners), 1)
+    own = {name: [one.hyperparameters.get(name) for one in cohort.learners] for name in cohort.declared.per_learner}
+    return Learners.of(
+        params, torch.zeros(len(params), dtype=torch.int64, device=params.device), own, engine.state(params)
+    )
+
+
+def _against(engine: Engine, exact: Engine, cohort: Cohort, most: int) -> tuple[list[float], list[float]]:
+    """Differences of the steps that project nothing, and of those that do, by member and step."""
+    learners, found = _untrained(engine, cohort), ([], [])  # type: tuple[Learners, tuple[list[float], list[float]]]
+    for task in TASKS:
+        for one in (engine, exact):
+            one.load_task(task)
+        learners.reset()
+        for step in range(min(engine.steps, most)):
+            for far, projected in _step(engine, exact, learners, step):
+                found[projected].append(far)
+        engine.finish(learners, task == 0)
+        for one in (engine, exact):
+            one.remember(task)
+    return found
+
+
+def _step(engine: Engine, exact: Engine, learners: Learners, step: int) -> Iterator[tuple[float, bool]]:
+    """Takes a step with both; of each member (difference of the change of its parameters, whether it was projected)."""
+    wide = _wide(learners)
+    before, known = wide.params.clone(), wide.projected.clone()
+    exact.train(wide, step, step + 1)
+    engine.train(learners, step, step + 1)
+    meant, moved = wide.params - before, learners.params.cpu().double() - before
+    far = (moved - meant).norm(dim=1) / meant.norm(dim=1)
+    yield from zip(far.nan_to_num(torch.inf).tolist(), (wide.projected > known).tolist(), strict=True)
+
+
+def _wide(learners: Learners) -> Learners:
+    """A copy in float64, on the CPU."""
+    own = {name: value.cpu() for name, value in learners.own.items()}
+    state = {name: value.cpu().double() for name, value in learners.state.items()}
+    rest = (learners.first_bad.cpu().clone(), learners.projected.cpu().clone())
+    return Learners(learners.params.cpu().double(), learners.seed.cpu(), own, *rest, state)
+
+
+def _judge(what: str, far: list[float], allowed: float) -> None:
+    """Raises SelfCheckFailed where the differences are no rounding."""
+    beyond = sum(one > FAR * allowed for one in far)
+    if far and (median(far) > allowed or beyond > KINKS * len(far)):
+        raise SelfCheckFailed(
+            f"the self-check failed: steps{what} move the parameters otherwise than float64 does, by {median(far):.0e} "
+            f"of the step in the median of {len(far)} (allowed {allowed:.0e}), in {beyond} of them by more than "
+            f"{FAR * allowed:.0e}"
+        )
+
+
+def _recorded_alike(engine: Engine, cohort: Cohort) -> bool | None:
+    """Whether a whole task by graphs ends as it does step by step, bit for bit; None where there are no graphs.
+
+    Where the code does not repeat itself bit for bit, by no more than a few times as much.
+    """
+    if not isinstance(engine, BatchedEngine) or engine.graphs is None:
+        return None
+    start = _untrained(engine, cohort)
+    engine.load_task(TASKS[1])  # what was remembered of the first task is its memory
+
+    def ended(graphs: bool) -> tuple[Tensor, ...]:
+        learners = _copied(start)
+        recorder, engine.graphs = engine.graphs, engine.graphs if graphs else None
+        engine.train(learners, 0, engine.steps)
+        engine.graphs = recorder
+        return learners.arrays
+
+    try:
+        replayed, stepped = ended(True), ended(False)
+    except GraphMismatch:
+        return False
+    far = distance(replayed, stepped)
+    return engine.graphs.used and (far == 0 or far <= ROUNDING * distance(stepped, ended(False)))
+
+
+def _copied(learners: Learners) -> Learners:
+    rest = (learners.first_bad.clone(), learners.projected.clone())
+    state = {name: value.clone() for name, value in learners.state.items()}
+    return Learners(learners.params.clone(), learners.seed, learners.own, *rest, state)

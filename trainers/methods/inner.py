@@ -1,0 +1,20 @@
+"""Inner products of gradients, on which the sign of a projection's condition hangs."""
+
+from trainers.methods.penalty import Tensor
+
+
+def inner(rows: Tensor, vector: Tensor) -> Tensor:
+    """⟨rows_k, vector⟩ of M members over all D entries: rows [M, K, D], vector [M, D] -> [M, K]."""
+    import torch  # methods are declared without it
+
+    if rows.is_cuda:
+        return summed(rows, vector)
+    return torch.bmm(rows, vector[:, :, None])[..., 0]
+
+
+def summed(rows: Tensor, vector: Tensor) -> Tensor:
+    """The same, summed in float64: a GPU's product is one long float32 sum, or of 10 bits where tf32 is allowed."""
+    import torch
+
+    products = [(row * vector).sum(1, dtype=torch.float64) for row in rows.unbind(1)]
+    return torch.stack(products, 1).to(vector.dtype)
