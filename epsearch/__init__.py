@@ -25,6 +25,7 @@ study                             what a study is: its kinds, options and their 
 plugins                           code of others: named, loaded, made known
 ledger                            where the ledger is, what cannot be read of it; what a user's ledgers have evaluated
 failures                          every exception in one line; signals
+gpu_check                         the GPU checked before it is trusted
 machine, cache, titles            facts about this machine; the folder of what is kept; how names are printed
 neighbours                        the packages beside this one, found before what has their names
 """
@@ -79,7 +80,7 @@ ROOMS = (
         "runners",
         "events",
     ),
-    *("loop", "study", "plugins", "ledger", "failures", "machine", "cache", "titles", "neighbours"),
+    *("loop", "study", "plugins", "ledger", "failures", "gpu_check", "machine", "cache", "titles", "neighbours"),
 )
 
 _HOMES = {

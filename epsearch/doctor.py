@@ -51,6 +51,7 @@ def diagnose(out: Path, data_dir: Path) -> list[Check]:
             "fails ({}); only downloads need it; install a build that fits torch",
         ),
         Check("GPU", True if cuda else None, cuda or "none that torch can use; members are trained on the CPU"),
+        *([_tried("GPU self-check", _self_check, False, "{}; a study on this GPU would stop")] if cuda else []),
         _tried("CPU arithmetic", _arithmetic, False, "cannot be measured ({})"),
         _tried("Ray", _ray, False, "does not start ({}); use --runner local"),
         _space("out folder", out),
@@ -64,6 +65,24 @@ def _tried(subject: str, act: Callable[[], str], failed: bool | None, words: str
         return Check(subject, True, act())
     except Exception as error:  # noqa: BLE001  whatever it is, it is what doctor is asked for
         return Check(subject, failed, words.format(first_line(error)))
+
+
+def _self_check() -> str:
+    """Every method on a perceptron like that of MNIST, in float32; a study checks before it begins what it trains."""
+    from epsearch.testing.toy import toy
+    from trainers import Architecture, Learner
+    from trainers.engines.self_check import check
+    from trainers.methods import METHODS
+    from trainers.numeric_path import NumericPath
+
+    stream, found = toy(pixels=784, classes=10), {}
+    for name, method in METHODS.items():
+        values = {"strength": 0.1} if "strength" in method.names else {}  # which has no default, and is not used
+        found[name] = check(Learner.of(name, 0, **values), stream, Architecture(), NumericPath("cuda"))
+    worst = max(max(one.plain, one.projected) for one in found.values())
+    without = [name for name, one in found.items() if one.graphs is False]
+    graphs = f"CUDA graphs do not for {', '.join(without)}, and are not used there" if without else "so do CUDA graphs"
+    return f"steps of {len(found)} methods agree with float64 (by {worst:.0e} of a step), {graphs}"
 
 
 def _torchvision() -> str:

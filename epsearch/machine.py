@@ -4,6 +4,7 @@ import ctypes
 import hashlib
 import os
 import platform
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -69,6 +70,18 @@ def cuda_present() -> bool:
     import torch
 
     return bool(torch.cuda.is_available())
+
+
+def gpu_kind() -> dict[str, str]:
+    """What decides how this machine's GPU computes: its name, driver, torch, CUDA, cuDNN; there must be one."""
+    import torch
+
+    driver = ""
+    with suppress(OSError):  # there is no such file but on Linux
+        driver = Path("/proc/driver/nvidia/version").read_text(encoding="utf-8").partition("\n")[0]
+    cudnn = torch.backends.cudnn.version()  # type: ignore[no-untyped-call]
+    versions = {"torch": torch.__version__, "CUDA": torch.version.cuda, "cuDNN": cudnn}
+    return {"GPU": torch.cuda.get_device_name(), "driver": driver} | {name: str(one) for name, one in versions.items()}
 
 
 def gpu() -> str | None:

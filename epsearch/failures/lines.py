@@ -19,6 +19,7 @@ from results.ledger.url import without_passwords
 
 SURROUNDINGS, USAGE, OURS = 1, 2, 70  # the last is EX_SOFTWARE of sysexits.h
 LONGEST_LINE = 1000  # characters: a value of the user's may be of any length
+OF_THE_DEVICE = ("PrecisionError", "SelfCheckFailed", "GraphMismatch")  # of trainers: one line each
 OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "can't start new thread")
 
 
@@ -102,6 +103,8 @@ class CohortFailure(NamedTuple):
     """Where it is a fault of ours; else empty."""
     foreign: bool = False
     """Whether code that comes from outside of epsearch is to blame."""
+    stops: bool = False
+    """Whether the machine is to blame, and every other cohort would fail alike."""
 
 
 def of_a_cohort(error: Exception) -> CohortFailure:
@@ -111,7 +114,7 @@ def of_a_cohort(error: Exception) -> CohortFailure:
     'out of memory (no more is available); fewer --workers or smaller sizes need less'
     """
     if (words := surroundings(error)) is not None:
-        return CohortFailure(words)
+        return CohortFailure(words, stops=_is(error, "SelfCheckFailed", "trainers"))
     if _is(error, "ForeignError", "trainers"):
         return CohortFailure(str(error), foreign=True)
     users = isinstance(error, UsageError) or _is(error, "DataError", "trainers")  # whose data or code it is
@@ -129,7 +132,7 @@ def surroundings(error: BaseException) -> str | None:
     """
     if isinstance(error, BrokenPipeError):  # an OSError, too, but one that names no file
         return "the output is no longer read (broken pipe)"
-    if _is(error, "PrecisionError", "trainers"):
+    if any(_is(error, name, "trainers") for name in OF_THE_DEVICE):
         return str(error)
     if _out_of_memory(error):
         return f"out of memory ({str(error) or 'no more is available'}); fewer --workers or smaller sizes need less"

@@ -1,9 +1,11 @@
 """What a report says besides results: the work, machine and versions; how far a study is that is not finished."""
 
+from collections import Counter
 from importlib.metadata import version
 
 from epsearch.checking import kept
 from epsearch.findings.listing import opened
+from epsearch.gpu_check import in_words
 from epsearch.ledger.damage import unused_in_words
 from epsearch.loop.base import Loop
 from epsearch.machine import describe_machine
@@ -41,13 +43,25 @@ def facts(loop: Loop, effort: Effort | None) -> dict[str, str]:
         told["network"] = ways[str(NumericPath.parse(str(loop.study.numeric_path)).one_by_one)]
     for name, parts in all_parts(loop.study.dataset, loop.images).items():
         told[f"code of {name}"] = ", ".join(f"{part} {which}" for part, which in parts.items())
-    return told | checked(loop) | describe_machine() | {"epsearch": version("epsearch")}
+    return told | checked(loop) | on_gpus(loop) | describe_machine() | {"epsearch": version("epsearch")}
 
 
 def checked(loop: Loop) -> dict[str, str]:
     """What the last `epsearch check` of its trainer on these tasks has found, on this computer."""
     found = kept.known(loop.study, loop.images) if loop.study.foreign else None
     return {} if found is None else {f"trust in {found.trainer}": found.sentence()}
+
+
+def on_gpus(loop: Loop) -> dict[str, str]:
+    """What the self-checks of the GPUs say that have trained its runs, and whether these were of several kinds."""
+    runs = [one for one in loop.records.values() if one.on_gpu]
+    said = sorted(Counter((one.method, one.self_check) for one in runs).items())
+    outcomes = (f"{name}, {count_text(count, 'run')}: {in_words(found)}" for (name, found), count in said)
+    told = {"self-check of the GPU": "; ".join(outcomes)}
+    kinds = {one.machine for one in runs} - {""}
+    if len(kinds) > 1:
+        told["kinds of GPU"] = f"{len(kinds)}, which round differently: their runs differ by more than those of one"
+    return told if runs else {}
 
 
 def verified(loop: Loop, waiting: Patience | None = None) -> dict[str, str]:

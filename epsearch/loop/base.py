@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Self
 
-from epsearch.failures.errors import UsageError
+from epsearch.failures.errors import TrainingFailed, UsageError
 from epsearch.ledger.looks import Looks
 from epsearch.loop.ahead import Outlook
 from epsearch.loop.claims import Claims
@@ -161,11 +161,11 @@ class Loop(ABC):
         """Stores what was trained, before anything else, and moves on when the stage is complete.
 
         Results may come in any order, one or several at a time. A job without a value is given up, see `ask`. Raises
-        UsageError where code from outside of epsearch is to blame for that; results before it are stored.
+        UsageError where code from outside is to blame for that, TrainingFailed where the machine is for all jobs alike.
         """
         for result in results:
-            if result.foreign:
-                raise UsageError(result.error)
+            if result.foreign or result.stops:
+                raise (UsageError if result.foreign else TrainingFailed)(result.error)
             if result.value is None:
                 self.notes.append(self.claims.give_up(result))
                 continue

@@ -125,7 +125,7 @@ def records(job: Job, result: JobResult, described: Sequence[Mapping[str, Any]])
     value = result.value
     assert value is not None
     # Only machines that round alike can be held to the same bits.
-    cohort = ".".join(part for part in (uuid4().hex[:12], result.machine) if part)
+    cohort = ".".join(part for part in (uuid4().hex[:12], result.machine, result.self_check) if part)
     created = datetime.now(UTC).isoformat(timespec="seconds")
     diverged = value.diverged_task >= 0
     return [

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from epsearch.cache import cache_folder
+from epsearch.gpu_check import FOREIGN, proving
 from epsearch.machine import rounding, usable_cores
 from epsearch.plugins.loading import Plugin, at_fault, files_of, load_expected, versions_of
 from trainers.cohort import Architecture, Cohort, CohortResult, Learner
@@ -114,6 +115,10 @@ class JobResult:
     """Whether the error is of a user's own code."""
     parameter_difference: float = 0.0
     """Of a certificate: the largest difference between alone and among the mates; infinite where it has no mates."""
+    stops: bool = False
+    """Whether the error is the machine's, and every other job would have it, too."""
+    self_check: str = ""
+    """What the self-check of the GPU that has trained it says, see `gpu_check`; "" of a CPU."""
     machine: str = ""
     """The kind of machine that has trained it, see `machine.rounding`; "" where it is not known."""
 
@@ -140,12 +145,19 @@ def _trained(job: Job, progress: Callable[[int], None] | None, place: Place) -> 
     """The job's cohort; or, of a certificate, its one learner alone, with the difference to that among its mates."""
     import torch  # late, as are the others: who only describes, encodes and hands out jobs needs none of it
 
-    from trainers.engines.moved import make_moved
-    from trainers.population import train_cohort, train_rest
-
     if torch.get_num_threads() != 1:
         torch.set_num_threads(1)
     training = training_of(job, job.stream.open(place.images))
+    one, parts = job.cohort.learners[0], {plugin.reference: plugin.parts for plugin in job.plugins}
+    with proving(one, training.stream, job.architecture, training.chosen, parts) as outcome:
+        return replace(_timed(job, training, progress, place), self_check=outcome)
+
+
+def _timed(job: Job, training: "Training", progress: Callable[[int], None] | None, place: Place) -> JobResult:
+    """What `_trained` gives, where the arithmetic is known to be right."""
+    from trainers.engines.moved import make_moved
+    from trainers.population import train_cohort, train_rest
+
     started = time.perf_counter()
     if job.certify is None:
         fitting = replace(training, bytes_free=bytes_free(training.chosen, job.at_once, place.share))
@@ -188,7 +200,8 @@ def _by_trainer(job: Job, progress: Callable[[int], None] | None, place: Place) 
         value = replace(value, fingerprints=np.array([said(one) for one in value.fingerprints]), note="")
     repeats = job.certify is None or job.certify.fingerprint == value.fingerprints[0]
     seconds = time.perf_counter() - started
-    return JobResult(job.number, value, seconds, parameter_difference=0.0 if repeats else math.inf)
+    differ, outcome = 0.0 if repeats else math.inf, FOREIGN if path.device == "cuda" else ""
+    return JobResult(job.number, value, seconds, parameter_difference=differ, self_check=outcome)
 
 
 def said(fingerprint: str) -> str:

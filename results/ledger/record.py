@@ -73,7 +73,8 @@ class RunRecord:
     fingerprint: str
     """Hash of the final parameters, bit for bit."""
     cohort: str
-    """Short id that all members trained together share; behind a dot, the kind of machine that trained them."""
+    """Short id that all members trained together share; behind a dot, the kind of machine that trained them; behind
+    another, of a GPU, what its self-check says."""
 
     def __post_init__(self) -> None:
         for name, value, known in (("phase", self.phase, PHASES), ("status", self.status, STATUSES)):
@@ -92,7 +93,17 @@ class RunRecord:
     @property
     def machine(self) -> str:
         """The kind of machine that trained it, 8 hexadecimal digits; "" of runs that were stored without one."""
-        return self.cohort.partition(".")[2]
+        return self.cohort.partition(".")[2].partition(".")[0]
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether it was trained on a GPU."""
+        return str(self.content.get("numeric_path", "")).startswith("cuda")
+
+    @property
+    def self_check(self) -> str:
+        """What the self-check of the GPU that trained it says; "" of a CPU, and of runs from before there was one."""
+        return self.cohort.partition(".")[2].partition(".")[2]
 
     def _check_shapes(self) -> None:
         shape = self.accuracies.shape

@@ -191,3 +191,10 @@ PLAIN: Mapping[str, Callable[[Any], Any]] = {
 def to_row(record: RunRecord) -> dict[str, Any]:
     """Returns a record as a row of `runs` with its checksum. ValueError or TypeError for what JSON lacks."""
     return seal({name: plain(getattr(record, name)) for name, plain in PLAIN.items()})
+
+
+def new_row(record: RunRecord) -> dict[str, Any]:
+    """As `to_row`, of a record that no ledger has yet: ValueError for one of a GPU without what its self-check says."""
+    if record.on_gpu and not record.self_check:
+        raise ValueError(f"a run on a GPU is stored with what its self-check says, got none of {record.key}")
+    return to_row(record)

@@ -62,7 +62,7 @@ class Store(Leased):
 
         A key that exists keeps its first record, unless that is damaged. summary: of their study, see `sum_up`.
         """
-        return self._insert(schema.runs, schema.from_row, [*map(schema.to_row, records)], summary)
+        return self._insert(schema.runs, schema.from_row, [*map(schema.new_row, records)], summary)
 
     def certify(self, certificates: Iterable[Certificate], summary: Summary | None = None) -> int:
         """Adds certificates in one transaction a kind, as `add` adds records, and returns the number added.

@@ -85,7 +85,7 @@ def check(
         plain, projected = _against(engine, exact, cohort, STEPS if network.perceptron else IMAGE_STEPS)
         allowed = TF32 if path.precision == "tf32" else TOLERANCE if network.perceptron else RESIDUAL
         for what, far in (("", plain), (" that are projected", projected)):
-            _judge(what, far, allowed)
+            _judge(f"{learner.method} on {network.network}", what, far, allowed)
         graphs = _recorded_alike(engine, cohort)
     return Checked(median(plain), median(projected or [0.0]), graphs)
 
@@ -96,7 +96,8 @@ def made_up(like: TaskStream, network: Architecture) -> TaskStream:
     if not hasattr(like, "pixels"):
         pixel = cast(PixelStream, like)
         labels = np.arange(max(pixel.outputs, 200)) % pixel.outputs
-        part = Examples(rng.integers(0, 256, (len(labels), pixel.inputs)).astype(np.uint8), labels)
+        bytes_ = rng.integers(0, int(pixel.largest) + 1, (len(labels), pixel.inputs)).astype(np.uint8)
+        part = Examples(bytes_, labels)
         return PermutedStream(Images(part, part, pixel.outputs, pixel.largest), TASKS, 200)
     image, side = cast(ImageStream, like), SMALLEST_IMAGE.get(network.network)
     height, width = image.pixels.shape[1:3] if side is None else (side, side)
@@ -136,11 +137,10 @@ def _cohort(learner: Learner, network: Architecture) -> Cohort:
 
 
 def _untrained(engine: Engine, cohort: Cohort) -> Learners:
-    params = engine.start().repeat(len(cohort.learners), 1)
-    own = {name: [one.hyperparameters.get(name) for one in cohort.learners] for name in cohort.declared.per_learner}
-    return Learners.of(
-        params, torch.zeros(len(params), dtype=torch.int64, device=params.device), own, engine.state(params)
-    )
+    params, names = engine.start().repeat(len(cohort.learners), 1), cohort.declared.per_learner
+    own = {name: [one.hyperparameters.get(name) for one in cohort.learners] for name in names}
+    seed = torch.zeros(len(params), dtype=torch.int64, device=params.device)
+    return Learners.of(params, seed, own, engine.state(params))
 
 
 def _against(engine: Engine, exact: Engine, cohort: Cohort, most: int) -> tuple[list[float], list[float]]:
@@ -178,14 +178,14 @@ def _wide(learners: Learners) -> Learners:
     return Learners(learners.params.cpu().double(), learners.seed.cpu(), own, *rest, state)
 
 
-def _judge(what: str, far: list[float], allowed: float) -> None:
+def _judge(who: str, what: str, far: list[float], allowed: float) -> None:
     """Raises SelfCheckFailed where the differences are no rounding."""
     beyond = sum(one > FAR * allowed for one in far)
     if far and (median(far) > allowed or beyond > KINKS * len(far)):
         raise SelfCheckFailed(
-            f"the self-check failed: steps{what} move the parameters otherwise than float64 does, by {median(far):.0e} "
-            f"of the step in the median of {len(far)} (allowed {allowed:.0e}), in {beyond} of them by more than "
-            f"{FAR * allowed:.0e}"
+            f"the self-check of {who} failed: steps{what} move the parameters otherwise than float64 does, by "
+            f"{median(far):.0e} of the step in the median of {len(far)} (allowed {allowed:.0e}), in {beyond} by more "
+            f"than {FAR * allowed:.0e}"
         )
 
 

@@ -18,7 +18,7 @@ def train(config: dict[str, Any], carried: Carried | None = None) -> None:
 
     config: what `trials.fit` makes of a job. carried: what this machine need not have itself; None where it is the
     driver's. Every report has `steps`, the member-steps since the one before. The last also has either `value` (the
-    encoded result), `seconds`, `parameter_difference` and `machine`, or the fields of CohortFailure.
+    encoded result), `seconds`, `parameter_difference`, `machine` and `self_check`, or the fields of CohortFailure.
     """
     waiting, last = 0, time.monotonic()
 
@@ -47,5 +47,6 @@ def train(config: dict[str, Any], carried: Carried | None = None) -> None:
             "seconds": result.seconds,
             "parameter_difference": result.parameter_difference,
             "machine": result.machine,
+            "self_check": result.self_check,
         }
     )

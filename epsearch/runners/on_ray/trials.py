@@ -250,5 +250,5 @@ def _result(attempt: Attempt) -> JobResult:
     if "value" not in report:
         told = {name: report[name] for name in CohortFailure._fields if name in report}
         return JobResult(job.number, None, **({"error": "it was stopped"} | told))
-    told = {name: report[name] for name in ("seconds", "parameter_difference", "machine")}
+    told = {name: report[name] for name in ("seconds", "parameter_difference", "machine", "self_check")}
     return JobResult(job.number, decode(report["value"]), **told)

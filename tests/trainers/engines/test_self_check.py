@@ -155,6 +155,12 @@ class TestImages:
         assert found.graphs is None and 0 < found.plain < 2e-3
 
 
+@pytest.mark.parametrize("method", ["soft_agem", "gem"])
+def test_it_passes_where_pixels_have_few_levels(method):
+    """As the digits, of 17: inputs beyond 1 would drive the network to where float32 has no gradient left."""
+    assert check(few(method), toy(largest=16.0), SMALL, TWIN).projected < 2e-5
+
+
 def test_its_tasks_have_inputs_and_head_of_the_study():
     pixels = made_up(toy(), SMALL)
     assert (pixels.inputs, pixels.outputs) == (toy().inputs, toy().outputs)
