@@ -84,7 +84,17 @@ def sleeping(config: dict[str, Any], **others: Any) -> None:
     time.sleep(len(job.cohort.learners) * float(os.environ["MEMBER_SECONDS"]))
     value = encode(made_up(job))
     seen = {"pid": os.getpid(), "began": began, "ended": time.time()}
-    tune.report({"steps": 1, "value": value, "seconds": 1.0, "parameter_difference": 0.0, "machine": "", **seen})
+    tune.report(
+        {
+            "steps": 1,
+            "value": value,
+            "seconds": 1.0,
+            "parameter_difference": 0.0,
+            "machine": "",
+            "self_check": "",
+            **seen,
+        }
+    )
 
 
 def made_up(job: Any) -> Any:

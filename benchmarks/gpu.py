@@ -1,10 +1,11 @@
-"""The whole search of the paper on a GPU, one evaluation, one member alone, the GPU's ceilings, and agreement with
-float64. Needs torch, NumPy and this checkout only.
+"""Every figure of a GPU: the whole search of the paper, one evaluation, one member alone, the GPU's ceilings, steps of
+residual networks, agreement with float64 and the self-check of every method. Needs torch, NumPy and this checkout only.
 
     python benchmarks/gpu.py [--precision tf32] [--data-dir FOLDER] [--examples 60000]
 
 Without --data-dir it trains on made-up images that are zero as often as MNIST's. `--device cpu --examples 100
---rounds 1 --seeds 1 --points 3` tries the script without a GPU. Writes benchmarks/results/gpu.json.
+--rounds 1 --seeds 1 --points 3` tries the script without a GPU. Writes benchmarks/results/gpu.json and
+image_steps_gpu.json.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import agreement
+import image_steps
 import images as pictures
 import machine
 import numpy as np
@@ -26,6 +28,8 @@ from flops import BATCH, SIZES, cohort_flop, step_bytes, step_flop
 from plain import PlainLoop
 
 from trainers import Cohort, Learner
+from trainers.engines.self_check import check
+from trainers.methods import METHODS
 from trainers.numeric_path import PRECISIONS, NumericPath
 from trainers.population import MLP, Training, train_cohort
 from trainers.streams.base import Images
@@ -104,6 +108,18 @@ def trained(what: str, cohort: Cohort, tasks: range, rounds: int, data: Images, 
     return found
 
 
+def self_checks(data: Images, path: NumericPath) -> dict[str, dict[str, Any]]:
+    """What the self-check finds of every method, and how long it takes; raises where it fails."""
+    stream, found = PermutedStream(data, CV), dict[str, dict[str, Any]]()
+    for name, method in METHODS.items():
+        learner = Learner.of(name, 0, **({"strength": 0.1} if "strength" in method.names else {}))
+        started = time.perf_counter()  # it ends with values on the host, so nothing is left to wait for
+        checked = check(learner, stream, MLP, path)
+        found[name] = vars(checked) | {"seconds": time.perf_counter() - started}
+        print(f"self-check of {name}: {checked}, {found[name]['seconds']:.1f} s")
+    return found
+
+
 def plain_alone(data: Images, given: Any) -> dict[str, Any]:
     """A slice of the plain loop's steps with full reference batches, and the search at that rate: an extrapolation."""
     loop = PlainLoop(SIZES[0], SIZES[1:-1], SIZES[-1], 0.1, given.device)
@@ -149,6 +165,7 @@ def main() -> None:
     }
     found |= {"step_flop": step_flop(SIZES, BATCH + 256), "step_bytes": step_bytes(SIZES, BATCH + 256)}
     found["ceilings"] = ceilings(given.device)
+    found["self_checks"] = self_checks(data, given.path or NumericPath())
     found["agreement"] = agreement.worst(given.path)
     print(f"against float64: {found['agreement']}")
     found["plain"] = plain_alone(data, given)
@@ -159,6 +176,8 @@ def main() -> None:
         trained("whole search", grid, CV, given.rounds, data, given),
     ]
     machine.save("gpu", found, given.out)
+    if given.device == "cuda":
+        machine.save("image_steps_gpu", image_steps.measured("cuda", members=3, turns=3, small=False))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """Member-steps a second of both residual networks, members one after another and in one grouped convolution.
 
-    uv run python benchmarks/image_steps.py [--device cuda] [--members 3] [--turns 3] [--small]
+    uv run python benchmarks/image_steps.py [--members 3] [--turns 3] [--small]
 
 One step is a reference batch and a mini-batch of made-up images, forward and backward, as A-GEM takes it; without a
 reference batch as in the first task. On one thread, as a worker trains. All cases take turns; medians over the turns.
-Writes benchmarks/results/image_steps.json, image_steps_gpu.json on a GPU.
+Writes benchmarks/results/image_steps.json; `gpu.py` measures the same on a GPU.
 """
 
 import argparse
@@ -62,29 +62,30 @@ def gflop(net: ResNet, size: int) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--members", type=int, default=3)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--small", action="store_true", help="batches and images of a moment, to try it out")
     parser.add_argument("--name", default=None, help="of the file in benchmarks/results")
     given = parser.parse_args()
+    machine.save(given.name or "image_steps", measured("cpu", given.members, given.turns, given.small))
+
+
+def measured(device: str, members: int, turns: int, small: bool) -> dict[str, Any]:
+    """The figures, printed on the way."""
     torch.set_num_threads(1)
     load = os.getloadavg()[0] / (os.cpu_count() or 1)
     wanted = [
         (name, size, reference, together)
-        for name, size, references in (SMALL if given.small else CASES)
+        for name, size, references in (SMALL if small else CASES)
         for reference in references
         for together in (False, True)
     ]
     with torch.no_grad():
-        steps = {
-            case: step_of(network(case[0]), case[1], case[2], given.members, case[3], given.device) for case in wanted
-        }
-        rows = [_row(case, seen, given.members) for case, seen in _in_turns(steps, given.turns).items()]
+        steps = {case: step_of(network(case[0]), case[1], case[2], members, case[3], device) for case in wanted}
+        rows = [_row(case, seen, members) for case, seen in _in_turns(steps, turns).items()]
     for row in rows:
         print({name: value for name, value in row.items() if name != "turns"})
-    figures = {"members": given.members, "load_before": round(load, 2), "rows": rows}
-    machine.save(given.name or ("image_steps" if given.device == "cpu" else "image_steps_gpu"), figures)
+    return {"members": members, "load_before": round(load, 2), "rows": rows}
 
 
 def _in_turns(steps: dict[Any, Callable[[], None]], turns: int) -> dict[Any, list[float]]:

@@ -226,6 +226,9 @@ GPU_COLUMNS = ("members", "tasks", "steps a task", "seconds", "member-steps/s")
 GPU_COLUMNS += ("TFLOP/s", "of float32 product", "GB/s", "of a copy")
 
 
+GRAPHS = {True: "the same", False: "not the same", None: "none"}
+
+
 def gpu(found: Found) -> tuple[str, dict[str, str]]:
     """Runs against the ceilings, one member alone, and float64 agreement."""
     top, plain, agreement = found["ceilings"], found["plain"], found["agreement"]
@@ -242,6 +245,10 @@ def gpu(found: Found) -> tuple[str, dict[str, str]]:
         )
         for row in found["runs"]
     ]
+    checks = [
+        [name, f"{one['plain']:.0e}", f"{one['projected']:.0e}", GRAPHS[one["graphs"]], number(one["seconds"])]
+        for name, one in found["self_checks"].items()
+    ]
     limits = [[name.replace("_", " "), number(value / 1e12)] for name, value in top.items()]
     text = [
         table(["run", *GPU_COLUMNS], runs),
@@ -253,6 +260,7 @@ def gpu(found: Found) -> tuple[str, dict[str, str]]:
         f"{agreement['tests']:,} images by at most {100 * agreement['largest_accuracy_difference']:.2f}, shares "
         f"of projected steps by at most {100 * agreement['largest_projected_share_difference']:.2f} percentage points. "
         f"Data: {found['data']}; precision of matrix products: {found['precision']}.",
+        table(["self-check", "plain steps", "projected steps", "graphs", "seconds"], checks),
     ]
     return "\n\n".join(text), {}
 
@@ -269,7 +277,7 @@ SECTIONS: dict[str, tuple[Callable[[Found], tuple[str, dict[str, str]]], str]] =
     "cluster": (cluster_page.section, "uv run python benchmarks/cluster.py"),
     "service": (service_page.section, "uv run python benchmarks/service.py"),
     "image_steps": (image_steps, "uv run python benchmarks/image_steps.py"),
-    "image_steps_gpu": (image_steps, "python benchmarks/image_steps.py --device cuda"),
+    "image_steps_gpu": (image_steps, "python benchmarks/gpu.py"),
     "gpu": (gpu, "python benchmarks/gpu.py"),
 }
 

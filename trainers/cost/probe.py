@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Self, cast
 
 import torch
 
@@ -202,6 +202,12 @@ class _Measured:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._engine.close()
 
     def train(self, learners: Learners, first: int, last: int) -> None:
         """Takes steps, in calls that grow as those of the training loop do, until time is over."""

@@ -44,7 +44,7 @@ def source(monkeypatch):
     return Source(Loop(), SimpleNamespace(update=lambda loop: None, jobs=Loop.ask, stopping=False))
 
 
-ANSWER = {"value": "trained", "seconds": 1.0, "parameter_difference": 0.0, "machine": "0123abcd"}
+ANSWER = {"value": "trained", "seconds": 1.0, "parameter_difference": 0.0, "machine": "0123abcd", "self_check": ""}
 DEAD = "its worker died, in the last of 5 attempts (repeat 1 of 2)"
 
 
