@@ -32,7 +32,7 @@ TASKS = range(3)
 STEPS, IMAGE_STEPS = 20, 6  # of each task: float64 on a CPU is slow
 # Learning rate, ε. Steps so long that the rounding of the parameters themselves is little beside them.
 LEARNERS = ((0.3, 0.5), (0.15, 0.0))
-IMAGE_RATE = 1 / 30  # of those rates: a memory that is fitted has gradients of which float32 leaves little
+IMAGE_RATE = 1 / 3  # of those rates
 SIZES: dict[str, Value] = {"batch_size": 10, "memory": 5, "memory_batch": 20, "strength": 0.01, "fisher_every": 5}
 IMAGE_SIZES: dict[str, Value] = {"batch_size": 3, "memory": 2, "memory_batch": 4}
 CLASSES, ATTRIBUTES = 6, 8

@@ -10,9 +10,10 @@ from tests.support.numeric_paths import TWIN
 from tests.support.toy_streams import toy
 from trainers import Architecture
 from trainers.engines import make_engine
-from trainers.engines.batched import graphs
+from trainers.engines.batched import engine, graphs
 from trainers.engines.self_check import SelfCheckFailed, check, made_up
 from trainers.methods import METHODS
+from trainers.methods.inner import summed
 from trainers.streams.images.split import SplitStream
 
 SMALL = Architecture(hidden=(32, 32))
@@ -57,8 +58,8 @@ class Rounding:
         return loss
 
 
-def rounded(engine):
-    engine._net = Rounding(engine._net)
+def rounded(made):
+    made._net = Rounding(made._net)
 
 
 def with_references(change):
@@ -136,6 +137,11 @@ def test_values_that_are_not_finite_fail():
 class TestImages:
     architecture = Architecture("reduced_resnet18")
 
+    @pytest.fixture(autouse=True)
+    def inner_products_of_a_gpu(self, monkeypatch):
+        """A CPU's are the largest error of a step, where there are many parameters."""
+        monkeypatch.setattr(engine, "inner", summed)
+
     def stream(self, attributes=None):
         made = made_images(train=8, test=4, size=16, attributes=attributes)
         return SplitStream(made, range(2), 2, embedding=attributes is not None)
@@ -143,7 +149,7 @@ class TestImages:
     @pytest.mark.parametrize(("method", "attributes"), [("soft_agem", None), ("er", 7)])
     def test_it_passes_as_things_are(self, method, attributes):
         found = check(few(method), self.stream(attributes), self.architecture, TWIN, emulated())
-        assert found.graphs is True and 0 < found.plain < 2e-3
+        assert found.graphs is True and 0 < max(found.plain, found.projected) < 2e-4
 
     def test_exchanged_gradients_fail(self):
         with pytest.raises(SelfCheckFailed):
@@ -152,7 +158,7 @@ class TestImages:
 
     def test_networks_that_grow(self):
         found = check(few("prognn"), self.stream(), self.architecture, TWIN, make_engine)
-        assert found.graphs is None and 0 < found.plain < 2e-3
+        assert found.graphs is None and 0 < found.plain < 2e-4
 
 
 @pytest.mark.parametrize("method", ["soft_agem", "gem"])
