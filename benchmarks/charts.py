@@ -13,6 +13,7 @@ from results.figures.style import BLUE, FAINT, GREEN, GRID, INK, ORANGE, PURPLE,
 COLOURS = (BLUE, ORANGE, VERMILLION, GREEN, PURPLE)
 LABELS, WIDTH, BAR, GAP = 250, 860, 13, 12
 PANEL_WIDTH, PANEL_HEIGHT, COLUMNS = 280, 210, 3
+CURVES_WIDTH, CURVES_HEIGHT, LINE = 400, 280, 16
 
 
 class Range(NamedTuple):
@@ -80,6 +81,68 @@ def _panel(name: str, points: Sequence[tuple[float, Range]], unit: str) -> list[
         parts += [f'<circle cx="{across(x):.1f}" cy="{up(value.median):.1f}" r="3.5" fill="{BLUE}"/>']
         parts += [_text(across(x), below + 16, f"{x:g}", "middle", FAINT)]
     return parts
+
+
+Series = Mapping[str, Sequence[tuple[float, Range]]]
+"""Label -> values over x, ascending."""
+
+
+def curves(found: Mapping[str, Series], ticks: Sequence[float], across: int) -> str:
+    """Panels of lines with whiskers, so many beside each other; the x axis is that of √x, finer near 0.
+
+    ticks: values that are written below the axis. Every panel has y axis and legend of its own.
+    """
+    rows = [list(found.items())[start : start + across] for start in range(0, len(found), across)]
+    parts, y = [], 0.0
+    for row in rows:
+        for column, (name, series) in enumerate(row):
+            parts += [
+                f'<g transform="translate({column * CURVES_WIDTH} {y:.0f})">',
+                *_curves(name, series, ticks),
+                "</g>",
+            ]
+        y += CURVES_HEIGHT + LINE * max(len(series) for _, series in row)
+    return _svg(min(across, len(found)) * CURVES_WIDTH, y, parts)
+
+
+def _curves(name: str, series: Series, ticks: Sequence[float]) -> list[str]:
+    left, right, above, below = 46, CURVES_WIDTH - 14, 30, CURVES_HEIGHT - 34
+    values = [value for points in series.values() for _, value in points]
+    levels = between(min(value.low for value in values), max(value.high for value in values))
+    last = max(x for points in series.values() for x, _ in points)
+
+    def along(x: float) -> float:
+        return left + math.sqrt(x / last) * (right - left)
+
+    def up(y: float) -> float:
+        return below - (y - levels[0]) / (levels[-1] - levels[0]) * (below - above)
+
+    parts = [_text(left, 18, name)]
+    for level in levels:
+        parts += [_line(left, up(level), right, up(level), INK if level == levels[0] else GRID)]
+        parts += [_text(left - 5, up(level) + 4, f"{level:g}", "end", FAINT)]
+    parts += [_text(along(x), below + 16, f"{x:g}", "middle", FAINT) for x in ticks]
+    for row, (colour, (label, points)) in enumerate(zip(COLOURS, series.items(), strict=False)):
+        path = " ".join(f"{along(x):.1f},{up(value.median):.1f}" for x, value in points)
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        for x, value in points:
+            parts += [_line(along(x), up(value.low), along(x), up(value.high), colour)]
+            parts += [f'<circle cx="{along(x):.1f}" cy="{up(value.median):.1f}" r="3" fill="{colour}"/>']
+        legend = below + 26 + LINE * row
+        parts += [_box(left, legend, 10, 10, colour), _text(left + 16, legend + 9, label)]
+    return parts
+
+
+def between(low: float, high: float) -> list[float]:
+    """Round levels of an axis that has both ends, at least two.
+
+    >>> between(67.8, 95.3), between(1.0, 1.0)
+    ([66.0, 72.0, 78.0, 84.0, 90.0, 96.0], [1.0, 2.0])
+    """
+    step = nice((high - low) / 5 or 1.0)
+    first = math.floor(low / step)
+    last = max(math.ceil(high / step), first + 1)
+    return [round(step * level, 12) for level in range(first, last + 1)]
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -1,4 +1,4 @@
-"""Makes docs/performance.md and docs/strategies.md, with plots, from benchmarks/results/*.json and templates here.
+"""Makes docs/performance.md, strategies.md and parabola.md, with plots, from benchmarks/results/*.json and templates.
 
 uv run python benchmarks/page.py
 """
@@ -11,6 +11,7 @@ from textwrap import fill
 from typing import Any
 
 import cluster_page
+import parabola_page
 import races_page
 import service_page
 import strategies_page
@@ -19,7 +20,7 @@ from charts import Range, bars, number, panels, table
 
 ROOT = Path(__file__).parent.parent
 RESULTS, TEMPLATE = ROOT / "benchmarks" / "results", ROOT / "benchmarks" / "performance.md.in"
-STRATEGIES = ROOT / "benchmarks" / "strategies.md.in"
+STRATEGIES, PARABOLA = (ROOT / "benchmarks" / f"{name}.md.in" for name in ("strategies", "parabola"))
 Found = dict[str, Any]
 
 
@@ -29,6 +30,7 @@ def pages(results: Path = RESULTS) -> dict[str, str]:
     for page, template, sections in (
         ("performance", TEMPLATE, SECTIONS),
         ("strategies", STRATEGIES, {"strategies": strategies_page.SECTION, "races": races_page.SECTION}),
+        ("parabola", PARABOLA, {"parabola": parabola_page.SECTION}),
     ):
         parts = {}
         for name, (section, command) in sections.items():

@@ -235,7 +235,16 @@ def test_results_say_what_they_were_measured_on():
 def test_the_page_names_every_command():
     text = "".join(
         (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
-        for page in ("performance", "strategies", "methods", "avalanche", "images", "coverage", "reliability")
+        for page in (
+            "performance",
+            "strategies",
+            "methods",
+            "avalanche",
+            "images",
+            "coverage",
+            "reliability",
+            "parabola",
+        )
     )
     for file in BENCHMARKS.glob("*.py"):
         code = file.read_text(encoding="utf-8")

@@ -10,6 +10,7 @@ from epsearch.findings.evaluated import looks
 from epsearch.findings.facts import unfinished
 from epsearch.findings.listing import opened
 from epsearch.ledger.damage import unused_in_words
+from epsearch.loop.cautions import cautions
 from epsearch.loop.certificates import tolerance
 from epsearch.loop.jobs import is_self_reported
 from epsearch.loop.search import SearchLoop
@@ -179,6 +180,7 @@ def _notes(loop: SearchLoop) -> list[str]:
         notes.append(f"Search and evaluation, or training and tests, are not wholly apart: {loop.proof.sentence}.")
     if loop.proof.warning:
         notes.append(f"{loop.proof.warning}.")
+    notes += cautions(loop.study, loop.chosen())
     diverged = [record for record in loop.records.values() if record.status == "diverged"]
     if diverged:
         names = loop.study.space.names

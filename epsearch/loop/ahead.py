@@ -98,6 +98,8 @@ class Plan:
     """For the seeds of the search, and those of the evaluation where they are more or fewer."""
     suggestion: str = ""
     """What comes to as good an answer with fewer members; "" where nothing is known that does."""
+    cautions: tuple[str, ...] = ()
+    """What is known to mislead such a search."""
 
     def as_json(self) -> dict[str, Any]:
         """One JSON object."""
@@ -116,6 +118,7 @@ class Plan:
             "unmeasured": self.unmeasured,
             "ray": self.ray,
             "suggestion": self.suggestion,
+            "cautions": list(self.cautions),
             "resolution": [
                 # JSON knows no NaN and no infinity.
                 {name: value if math.isfinite(value) else None for name, value in one._asdict().items()}
@@ -138,6 +141,7 @@ class Plan:
             eta=None if data["eta_seconds"] is None else Eta(**data["eta_seconds"]),
             usable=data["usable_workers"],
             resolutions=tuple(Resolution(**one) for one in resolutions),
+            cautions=tuple(data["cautions"]),
             **{name: data[name] for name in ("steps", "flop", "at_once", "unmeasured", "ray", "suggestion")},
             **{name: data[name] for name in ("bytes_needed", "bytes_processes", "bytes_free")},
         )

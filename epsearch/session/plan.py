@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from epsearch.loop.ahead import Eta, Outlook, Plan, suggestion
 from epsearch.loop.base import Loop
+from epsearch.loop.cautions import cautions
 from epsearch.loop.cohorts import kind_of
 from epsearch.loop.content import measures_transfer
 from epsearch.loop.jobs import Job, Run, bytes_free
@@ -77,6 +78,7 @@ def make_plan(loop: Loop, probe: bool = True) -> Plan:
         ray=bool(jobs) and ray,
         resolutions=tuple(resolution(seeds, loop.scores()) for seeds in study.compared_on),
         suggestion=suggestion(study) if ahead.now else "",
+        cautions=cautions(study),
     )
 
 

@@ -9,7 +9,7 @@ GIB = 2**30
 
 
 def in_words(plan: Plan) -> dict[str, str]:
-    """Subject -> text: members, steps, memory, workers, time, what the seeds can tell apart, what takes less.
+    """Subject -> text: members, steps, memory, workers, time, what the seeds can tell, what takes less, what misleads.
 
     The same sentence about the seeds of the search and those of the evaluation is said once.
     """
@@ -22,6 +22,7 @@ def in_words(plan: Plan) -> dict[str, str]:
         "time": _time(plan),
         "statistics": " ".join(dict.fromkeys(told)),
         "suggestion": plan.suggestion,
+        "caution": " ".join(plan.cautions),
     }
     return {subject: text for subject, text in lines.items() if text}
 

@@ -1,0 +1,50 @@
+"""What was measured on the paper's streams (docs/parabola.md), where it bears on a search of ε: a sentence each.
+
+The sentences say in which direction, without figures. A figure belongs into its sentence below once
+benchmarks/results/parabola.json has it.
+"""
+
+from collections.abc import Mapping
+
+from epsearch.study.description import Study
+from epsearch.study.hyperparameters import EPSILON
+
+FULL_TASKS = {"permuted_mnist": 60_000}  # dataset that was measured -> images of a full task
+METHOD = "soft_agem"
+FEW_TASKS = 3  # those of the paper's search stream
+
+FEWER_IMAGES = (
+    "With {images:,} images a task instead of all {full:,} the best ε tends to be larger: the choice holds for tasks "
+    "of this size (docs/parabola.md)."
+)
+FEW_SEARCH_TASKS = (
+    "A search on so few tasks ({tasks}) tends to choose a smaller ε than is best on the {evaluated} of the evaluation "
+    "(docs/parabola.md)."
+)
+ZERO = (
+    "ε = 0 was chosen on few tasks ({tasks}), which can cost A_T on the {evaluated} of the evaluation: try some ε > 0 "
+    "there before you take A-GEM (docs/parabola.md)."
+)
+
+
+def cautions(study: Study, chosen: Mapping[str, object] | None = None) -> tuple[str, ...]:
+    """Those that apply to a study; chosen: what its search has found, by name, where that is known.
+
+    None for another dataset, method or kind of study than those that were measured.
+    """
+    if study.dataset not in FULL_TASKS or not _searches_epsilon(study):
+        return ()
+    full, images = FULL_TASKS[study.dataset], study.examples_per_task
+    tasks, evaluated = study.cv_tasks, study.tasks - study.cv_tasks
+    told = [FEWER_IMAGES.format(images=images, full=full)] if images is not None and images < full else []
+    if study.value("score_on") == "cv" and tasks <= FEW_TASKS and tasks < evaluated:
+        zero = chosen is not None and chosen.get(EPSILON) == 0
+        told.append((ZERO if zero else FEW_SEARCH_TASKS).format(tasks=tasks, evaluated=evaluated))
+    return tuple(told)
+
+
+def _searches_epsilon(study: Study) -> bool:
+    if "search" not in study.options() or study.value("method") != METHOD:
+        return False
+    space = study.value("search")
+    return space is None or EPSILON in space.names
