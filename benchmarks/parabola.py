@@ -31,7 +31,8 @@ from epsearch.study.kinds import Search
 from results import metrics
 from results.files import write_atomically
 from trainers import Cohort
-from trainers.streams import DataError
+from trainers.population import MLP
+from trainers.streams import DataError, open_stream
 
 # Both ends finely: published values lie near 0, where ε = 0 itself is another formula (A-GEM); with few images the best
 # value lies near 1. 0.1 and 0.2 are of the paper's first grid, 0.07185 is its answer. The same ones everywhere.
@@ -39,7 +40,6 @@ EPSILONS = (0.0, 0.01, 0.03, 0.07185, 0.1, 0.2, 0.35, 0.5, 0.7, 0.85, 1.0)
 SEEDS = (0, 1, 2)
 EXACT, SUBTRACTION = "exact", "subtraction"
 MOST_STEPS = 100_000  # of a cohort, some minutes: what a kill may lose
-MNIST_DENSITY = 0.2  # share of pixels that are not zero, as finely as paths are measured for
 Found = dict[str, Any]
 
 
@@ -226,9 +226,12 @@ def leave_with_parent() -> None:
 def make(file: Path, sizes: Sizes, data_dir: str, workers: int, until: float) -> None:
     """Trains what is missing in the file. Raises ValueError, and DataError where there is no MNIST."""
     found = read(file, sizes)
-    facts, pieces = machine.facts(), left(sizes, found["members"])
-    # Paths round differently: all members have the first one's, whatever is the fastest here.
-    path = found.setdefault("numeric_path", fastest_here(784, 256, MNIST_DENSITY))
+    stream = open_stream(
+        "permuted_mnist", Path(data_dir), range(3), None
+    )  # downloaded once, before there are processes
+    if "numeric_path" not in found:  # paths round differently: all members have the first one's
+        found["numeric_path"] = fastest_here(stream.inputs, MLP.hidden[0], stream.density)
+    facts, pieces, path = machine.facts(), left(sizes, found["members"]), found["numeric_path"]
     wanted = len(list(curves(sizes))) * len(sizes.epsilons)
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=leave_with_parent) as pool:
         for (curve, _), members in go_on(pieces, pool, workers, Train(sizes, data_dir, path, workers), until):

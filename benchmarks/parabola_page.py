@@ -112,7 +112,8 @@ def section(found: Found) -> tuple[str, dict[str, str]]:
 
 ABOUT = (
     "Means over the seeds; *exact minus subtraction* is paired by seed, ± its standard error where there are several "
-    "seeds. A value of which a member diverged has no mean (–)."
+    "seeds. A value of which a member diverged has no mean (–). Whiskers in the figures reach from the lowest to the "
+    "highest seed."
 )
 WHERE = (
     "*Best tried* is the value with the highest mean. *Curve* is what `epsearch run` names, the top of a curve through "

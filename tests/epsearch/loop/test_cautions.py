@@ -1,0 +1,78 @@
+"""What misleads a search of ε is said where it applies, in plans and reports, and nowhere else."""
+
+from pathlib import Path
+
+import pytest
+
+from epsearch.findings.search import search_results
+from epsearch.loop import cautions as said
+from epsearch.loop.ahead import Plan
+from epsearch.loop.cautions import cautions
+from epsearch.preparation.build import build
+from epsearch.session.plan import make_plan
+from epsearch.session.plan_text import in_words
+from epsearch.study.kinds import Comparison, Search
+from results.ledger.store import Store
+from tests.support.drive import fake, finish, make
+
+FEWER, FEW, ZERO = "instead of all 60,000", "on so few tasks (3)", "ε = 0 was chosen on few tasks (3)"
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, [FEW]),
+        ({"examples_per_task": 2000}, ["With 2,000 images", FEW]),
+        ({"examples_per_task": 60_000, "cv_tasks": 10}, []),
+        ({"examples_per_task": 500, "cv_tasks": 5}, [FEWER]),
+        ({"score_on": "eval"}, []),
+        ({"cv_tasks": 3, "tasks": 6}, []),
+        ({"search": "epsilon=0..1 lr=log:0.01..0.1", "strategy": "kg"}, [FEW]),
+        ({"search": "lr=log:0.01..0.1", "examples_per_task": 500}, []),
+        ({"method": "a_agem", "search": "lr=log:0.01..0.1", "examples_per_task": 500}, []),
+        ({"dataset": "permuted_digits", "examples_per_task": 100}, []),
+    ],
+)
+def test_only_what_applies_is_said(options, expected):
+    found = cautions(build(Search, {"dataset": "permuted_mnist"} | options))
+    assert len(found) == len(expected)
+    for sentence, part in zip(found, expected, strict=True):
+        assert part in sentence and sentence.endswith("(docs/parabola.md).")
+    assert (Path(__file__).parents[3] / "docs" / "parabola.md").exists()
+
+
+def test_of_epsilon_zero_once_it_is_chosen():
+    study = build(Search, {"dataset": "permuted_mnist"})
+    assert FEW in cautions(study, {"epsilon": 0.1})[0]
+    (zero,) = cautions(study, {"epsilon": 0.0})
+    assert ZERO in zero
+    assert cautions(build(Search, {"dataset": "permuted_mnist", "cv_tasks": 5}), {"epsilon": 0.0}) == ()
+
+
+def test_a_comparison_searches_no_epsilon():
+    assert cautions(build(Comparison, {"dataset": "permuted_mnist", "examples_per_task": 500})) == ()
+
+
+def test_plans_say_it(small_study, monkeypatch):
+    study = small_study(tasks=5)
+    study.out.mkdir()
+    with Store.open(study.storage) as store:
+        assert "caution" not in in_words(make_plan(make(study, store)))
+        monkeypatch.setattr(said, "FULL_TASKS", {"permuted_digits": 1_437})
+        plan = make_plan(make(study, store))
+    words = in_words(plan)["caution"]
+    assert "With 60 images a task instead of all 1,437" in words and "on so few tasks (2)" in words
+    assert Plan.from_json(study, plan.as_json()).cautions == plan.cautions
+
+
+@pytest.mark.parametrize(("top", "part"), [(0.0, "ε = 0 was chosen on few tasks (2)"), (1.0, "on so few tasks (2)")])
+def test_reports_say_it(small_study, monkeypatch, top, part):
+    study = small_study(tasks=5, seeds=3)
+    study.out.mkdir()
+    with Store.open(study.storage) as store:
+        loop = make(study, store)
+        finish(loop, fake(lambda one: 0.9 - 0.3 * abs(one.epsilon - top) + 0.001 * one.seed))
+    assert loop.chosen() == {"epsilon": top} and search_results(loop, {}).notes == ()
+    monkeypatch.setattr(said, "FULL_TASKS", {"permuted_digits": 1_437})
+    size, few = search_results(loop, {}).notes
+    assert "instead of all 1,437" in size and part in few
