@@ -245,7 +245,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data-dir", required=True, help="the folder that has MNIST, or that it is downloaded to")
     parser.add_argument("--workers", type=int, default=2, help="processes, of one thread each")
-    parser.add_argument("--until", type=float, default=float("inf"), metavar="SECONDS", help="after which none begins")
+    parser.add_argument(
+        "--until", type=float, default=float("inf"), metavar="SECONDS", help="after which no cohort is begun"
+    )
     parser.add_argument("--tiny", type=Path, metavar="FILE", help="tries all of it with 60 images a task, into FILE")
     given = parser.parse_args()
     file, sizes = (given.tiny, TINY) if given.tiny else (machine.RESULTS / "parabola.json", Sizes())

@@ -107,7 +107,13 @@ def section(found: Found) -> tuple[str, dict[str, str]]:
     if costs := list(losses(parts, full)):
         head = ["chosen on", "gradient", "ε", "A_T % on the evaluation stream", "best ε there", "lost, points"]
         text += ["### What a choice on the search stream costs", COSTS, table(head, costs)]
-    return "\n\n".join(text), plots
+    return "\n\n".join([*text, origin(found["members"])]), plots
+
+
+def origin(members: Sequence[Found]) -> str:
+    """With which arithmetic and which code they were trained; sessions may be of several commits."""
+    paths, commits = (", ".join(sorted({one[name] for one in members})) for name in ("numeric_path", "commit"))
+    return f"Numeric paths: {paths}. Commits: {commits}."
 
 
 ABOUT = (
