@@ -32,7 +32,7 @@ class _Ray:
     def __init__(self, study: Study, stack: ExitStack) -> None:
         self._study, self._stack = study, stack
         self._starting: tune.Starting | None = None
-        self._decided, self._since = False, 0.0
+        self._decided, self._since, self._ready = False, 0.0, 0.0
 
     @property
     def undecided(self) -> bool:
@@ -40,17 +40,17 @@ class _Ray:
         return not self._decided or self._starting is not None
 
     def decide(self, loop: Loop, monitor: Monitor) -> None:
-        """Starts it where more is to be trained than the time of its start takes, as soon as the speed is known."""
+        """Starts it where that pays, as soon as the speed is known; else says so."""
         if self._decided or (left := monitor.seconds_left) is None:
             return
         self._decided, needed = True, aside.expected(aside.BESIDE)
-        if left > needed:
+        if left > aside.PAYS * needed:
             self._since = time.monotonic()
             self._starting = self._stack.enter_context(tune.ready(self._study, with_tune=True))
         else:
             loop.notes.append(
                 f"trained by threads of this process, in about {duration_text(left)} from here: Ray would be ready "
-                f"after {duration_text(needed)}"
+                f"after {duration_text(needed)}, which does not pay"
             )
 
     def takes_over(self, loop: Loop) -> "tune.Starting | None":
@@ -63,8 +63,13 @@ class _Ray:
             loop.notes.append(f"threads of this process go on: {error}")
             self._starting = None
         else:
-            aside.remember(aside.BESIDE, time.monotonic() - self._since)
+            self._ready = time.monotonic() - self._since
         return self._starting
+
+    def remember(self) -> None:
+        """Keeps how long it has taken, workers and all, for the next decision."""
+        if self._starting is not None and self._starting.workers_took is not None:
+            aside.remember(aside.BESIDE, self._ready + self._starting.workers_took)
 
 
 def _run(ray: _Ray, loop: Loop, monitor: Monitor) -> None:
@@ -77,6 +82,7 @@ def _run(ray: _Ray, loop: Loop, monitor: Monitor) -> None:
             # Not before a thread is free: what they train is not trained twice, and no core has two jobs.
             if threads.free and threads.waiting(jobs) and (starting := ray.takes_over(loop)):
                 starting(loop, monitor, threads)
+                ray.remember()
                 return
             threads.begin(jobs)
             threads.tell(loop, LOOK_SECONDS if ray.undecided else None)

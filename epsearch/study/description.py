@@ -118,10 +118,7 @@ class Study:
     add_figures: tuple[str, ...]
     """Figures of others, module:attribute, that reports show."""
     hyperparameters: Hyperparameters
-    """Values for all methods that have them, where they are not searched or given for one method.
-
-    Which there are, the class method `takes` says.
-    """
+    """Values of what `takes` names, for all methods that have it, where it is not searched or given for one method."""
 
     @classmethod
     def takes(cls) -> tuple[str, ...]:

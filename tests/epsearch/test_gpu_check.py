@@ -181,6 +181,7 @@ class TestStudies:
         assert in_words(old.self_check) == "trained before there was a self-check"
 
 
+@pytest.mark.slow
 def test_doctor_says_what_it_finds(device, tmp_path, monkeypatch):
     for slow in ("_ray", "_arithmetic", "_torchvision"):
         monkeypatch.setattr(doctor, slow, lambda: "")

@@ -3,7 +3,7 @@
 import logging
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -57,6 +57,7 @@ class Source:
         self._deaths: Counter[int] = Counter()
         self._ended: dict[int, str] = {}  # by job: why its worker was ended by us
         self.error: Exception | None = None
+        self.first_steps: Callable[[], None] = lambda: None  # told whenever a worker tells of steps
         self.silence = Silence(task_timeout)
 
     @property
@@ -96,6 +97,7 @@ class Source:
 
     def steps(self, count: int, weight: float) -> None:
         """Tells the monitor of steps."""
+        self.first_steps()
         with self.no_escape():
             self._monitor.steps(count, weight)
 

@@ -4,10 +4,12 @@ import logging
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +40,7 @@ IMPORTS = threading.Lock()
 OBJECT_STORE_BYTES = 10**8  # jobs and results are small; Ray would reserve 30 % of the memory
 
 
-@dataclass(frozen=True)
+@dataclass
 class Starting:
     """A Ray that starts in the background."""
 
@@ -46,6 +48,8 @@ class Starting:
     """Raises what its start has raised."""
     folder: Path
     """Of this run, gone when it ends."""
+    workers_took: float | None = None
+    """Seconds from when Tune was handed the study to the first steps of a worker; None as long as there are none."""
 
     def __call__(self, loop: Loop, monitor: Monitor, threads: Threads | None = None) -> None:
         """Trains until the study is done; see `ready`. threads: train some of its jobs already."""
@@ -133,6 +137,7 @@ def _run(starting: Starting, loop: Loop, monitor: Monitor, threads: Threads | No
         # As Ctrl-C, for which Tune has a handler; without one of its own Ray prints a stack trace.
         signal.signal(signal.SIGTERM, lambda number, frame: os.kill(os.getpid(), signal.SIGINT))
     study, source = loop.study, Source(loop, monitor, loop.study.task_timeout, threads)
+    source.first_steps = partial(_note, starting, time.monotonic())
     try:
         with lost.watching(private=study.address == "local"):
             setting = _setting(loop, starting.folder)
@@ -152,6 +157,11 @@ def _run(starting: Starting, loop: Loop, monitor: Monitor, threads: Threads | No
         raise source.error
     if not loop.done:
         raise Interrupted
+
+
+def _note(starting: Starting, begun: float) -> None:
+    if starting.workers_took is None:
+        starting.workers_took = time.monotonic() - begun
 
 
 def _setting(loop: Loop, folder: Path) -> "Setting":

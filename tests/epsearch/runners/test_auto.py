@@ -63,7 +63,11 @@ def test_a_study_that_is_over_sooner_never_starts_ray_and_says_so(small_study, s
     study = small_study(runner="auto", **SIZE)
     run(study, told)
     assert results(study.out) == plain
-    assert [one for one in told.notes if "Ray would be ready after 16:40" in one and "1:40 from here" in one]
+    assert [
+        one
+        for one in told.notes
+        if "Ray would be ready after 16:40, which does not pay" in one and "1:40 from here" in one
+    ]
 
 
 def test_without_a_speed_nothing_is_decided(small_study, plain, monkeypatch):
@@ -130,7 +134,7 @@ def report_of(result):
     from epsearch.loop.jobs import encode
 
     told = {"steps": 0, "value": encode(result.value), "seconds": result.seconds, "machine": result.machine}
-    return told | {"parameter_difference": result.parameter_difference}
+    return told | {"parameter_difference": result.parameter_difference, "self_check": result.self_check}
 
 
 def test_ray_takes_over_what_no_thread_has_begun(small_study, soon, plain, monkeypatch):

@@ -146,7 +146,9 @@ class TestImages:
         made = made_images(train=8, test=4, size=16, attributes=attributes)
         return SplitStream(made, range(2), 2, embedding=attributes is not None)
 
-    @pytest.mark.parametrize(("method", "attributes"), [("soft_agem", None), ("er", 7)])
+    @pytest.mark.parametrize(
+        ("method", "attributes"), [pytest.param("soft_agem", None, marks=pytest.mark.slow), ("er", 7)]
+    )
     def test_it_passes_as_things_are(self, method, attributes):
         found = check(few(method), self.stream(attributes), self.architecture, TWIN, emulated())
         assert found.graphs is True and 0 < max(found.plain, found.projected) < 2e-4
@@ -156,6 +158,7 @@ class TestImages:
             engine_of = with_fault(with_references(exchanged))
             check(few("soft_agem"), self.stream(), self.architecture, TWIN, engine_of)
 
+    @pytest.mark.slow
     def test_networks_that_grow(self):
         found = check(few("prognn"), self.stream(), self.architecture, TWIN, make_engine)
         assert found.graphs is None and 0 < found.plain < 2e-4

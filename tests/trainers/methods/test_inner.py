@@ -16,7 +16,8 @@ def test_in_float64_a_product_keeps_its_sign_where_float32_loses_it():
     found = summed(r[:, None], g)[:, 0]
     assert found.dtype == torch.float32
     assert ((found.double() - exact).abs() / scale).max() < 1e-10
-    naive = torch.stack([(g * r)[:, part::1000].sum(1) for part in range(1000)]).cumsum(0)[-1]
+    products = g * r
+    naive = torch.stack([products[:, part::1000].sum(1) for part in range(1000)]).cumsum(0)[-1]
     assert ((naive.double() - exact).abs() / scale).max() > 1e-10  # so that the bound says something
 
 
