@@ -183,9 +183,20 @@ def test_what_threads_raise_beside_tune_ends_the_search(small_study, soon, monke
 
 
 @pytest.mark.cluster
-def test_a_real_ray_takes_over(small_study, soon, plain):
+def test_a_real_ray_takes_over(small_study, soon, tmp_path, monkeypatch):
     soon(True)
-    study = small_study(runner="auto", **SIZE | {"repeats": 6, "points": 8})
+    kept, sizes, execute = [], SIZE | {"repeats": 6, "points": 8}, local.execute
+
+    def slow(*given):
+        time.sleep(4)  # so that threads leave something to Ray, which takes seconds to start
+        return execute(*given)
+
+    monkeypatch.setattr(aside, "remember", lambda part, *seconds: kept.append(part))
+    monkeypatch.setattr(local, "execute", slow)
+    study = small_study(runner="auto", **sizes)
     done = run(study)
-    again = small_study(runner="local", name=study.name)
-    assert done.effort.trained > 0 and run(again).effort.trained == 0
+    monkeypatch.setattr(local, "execute", execute)
+    alone = small_study(runner="local", **sizes, out=tmp_path / "alone")
+    run(alone)
+    assert done.effort.trained > 0 and results(study.out) == results(alone.out)
+    assert aside.BESIDE in kept, "workers of Ray have told of steps"
