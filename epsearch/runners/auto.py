@@ -1,4 +1,4 @@
-"""Threads of this process train at once; Ray Tune starts beside them, and takes over, where the study outlasts that."""
+"""Threads of this process train at once; Ray Tune starts beside them, and takes over, where that pays."""
 
 import time
 from collections.abc import Callable, Iterator

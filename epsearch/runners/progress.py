@@ -64,7 +64,7 @@ class Monitor:
     def seconds_left(self) -> float | None:
         """Of the training, at the speed that was seen, with all rounds that may come; None before there is one."""
         with self._lock:
-            return self._speed.seconds_for(self._remaining[1] - (self._speed.work - self._work_then))
+            return self._left()[1]
 
     @property
     def stopping(self) -> bool:
@@ -136,13 +136,20 @@ class Monitor:
 
         Later rounds may have fewer members than a study may want: they are counted in all but the shortest.
         """
-        # What remained at the last look, less what was done since: the loop hears of a cohort at its end only.
-        done, ahead = self._speed.work - self._work_then, self._ahead
-        fewest, most = (self._speed.seconds_for(work - done) for work in self._remaining)
+        ahead, (fewest, most) = self._ahead, self._left()
         if fewest is None or most is None:
             ends = None if ahead is None else (ahead.seconds, ahead.low, ahead.high)
             return None if ends is None else _each(ends, -self.seconds)
         return _each((most, fewest, most), 0.0 if ahead is None else ahead.report)
+
+    def _left(self) -> tuple[float | None, float | None]:
+        """Seconds of the fewest and the most members that are to come, at the present speed; None before there is one.
+
+        What remained at the last look, less what was done since: the loop hears of a cohort at its end only.
+        """
+        done = self._speed.work - self._work_then
+        fewest, most = (self._speed.seconds_for(work - done) for work in self._remaining)
+        return fewest, most
 
     def _now(self) -> Progress:
         speed, to_go = self._speed, self._to_go()

@@ -65,6 +65,8 @@ def _memory(plan: Plan) -> str:
     if not plan.bytes_needed:
         return ""
     ray = f"Ray, its {count_text(plan.at_once, 'worker')} and this process"
+    # Whether Ray takes over, the speed will say; until then it is counted.
+    ray += ", should Ray take over" if plan.eta is None and at_first(plan.study) == "auto" else ""
     processes = f"{_gib(plan.bytes_processes)} for {ray if plan.ray else 'the process'}"
     free = "" if plan.bytes_free is None else f"; {plan.bytes_free / GIB:.1f} GiB are free"
     at_once = f"{count_text(plan.at_once, 'cohort')} at a time"

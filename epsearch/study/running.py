@@ -43,7 +43,7 @@ RUNNING: tuple[Option, ...] = (
         "auto",
         partial(of.one_of, allowed=("auto", "tune", "local")),
         "tune is Ray Tune, on one machine or a cluster; local is threads of this process; auto begins with threads, "
-        "and Ray Tune takes over where the study outlasts its start. The results are the same.",
+        "and Ray Tune takes over where its start pays, in long studies. The results are the same.",
         identifies=False,
     ),
     Option(

@@ -1,4 +1,4 @@
-"""Threads at first: Ray is started where the study outlasts that, and then takes over; results are the same."""
+"""Threads at first: Ray is started where that pays, and then takes over; results are the same."""
 
 import time
 
@@ -68,6 +68,19 @@ def test_a_study_that_is_over_sooner_never_starts_ray_and_says_so(small_study, s
         for one in told.notes
         if "Ray would be ready after 16:40, which does not pay" in one and "1:40 from here" in one
     ]
+
+
+@pytest.mark.parametrize(("needed", "starts"), [(24.0, True), (26.0, False)])
+def test_it_pays_where_four_times_its_start_is_left(small_study, monkeypatch, needed, starts):
+    monkeypatch.setattr(auto.Monitor, "seconds_left", 100.0)
+    monkeypatch.setattr(aside, "expected", lambda part: needed)
+    begun = []
+    monkeypatch.setattr(tune, "_start", lambda *_: begun.append(1) or time.sleep(5))
+    monkeypatch.setattr(tune.ray_start, "shut_down", lambda: None)
+    monkeypatch.setattr(tune.Starting, "__call__", lambda *_: pytest.fail("threads were to have it all"))
+    run(small_study(runner="auto", repeats=1, points=3, seeds=2, certify=0, workers=2))
+    assert bool(begun) == starts
+    assert aside.joined_by_ray("auto", 100.0) == starts
 
 
 def test_without_a_speed_nothing_is_decided(small_study, plain, monkeypatch):
