@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from trainers import Learner
-from trainers.engines.compiled.passes import Passes
+from trainers.engines.compiled.lazy import make_passes
 from trainers.networks import MLP
 from trainers.networks.base import Batch
 from trainers.numeric_path import NumericPath
@@ -18,9 +18,10 @@ from trainers.pool import Pool
 from trainers.streams.base import Examples, PixelStream
 
 CPU_PATHS = tuple(
-    str(NumericPath(products=products, sparse=sparse, subtracted=subtracted))
+    str(NumericPath(products=products, sparse=kind == "sparse", lazy=kind == "lazy", subtracted=subtracted))
     for subtracted in (False, True)
-    for products, sparse in (("mkl", False), ("mkl", True), ("onednn", False), ("onednn", True), ("torch", False))
+    for products, kinds in (("mkl", ("", "sparse", "lazy")), ("onednn", ("", "sparse", "lazy")), ("torch", ("",)))
+    for kind in kinds
 )
 
 
@@ -59,7 +60,7 @@ def reference_gradient(
         weight = torch.full((1, rows, 1), 1 / rows)
         net.gradients(params[None], {}, Batch(x, labels, None), weight, (rows,), [into[None]])
     else:
-        passes = Passes(net, stream.largest, path)
+        passes = make_passes(net, stream.largest, path)
         inputs = passes.examples(batch.inputs)
         inputs.take(np.arange(len(batch.labels)))
         inputs.split(0)

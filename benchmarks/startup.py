@@ -3,8 +3,8 @@
     python benchmarks/startup.py FOLDER [--turns 5]
 
 Every turn starts each command anew, in an order that changes: the default study with each runner, up to its first steps
-and to its end, and commands that only read. FOLDER: for ledgers and the cache, which a first run fills. Writes
-benchmarks/results/startup.json.
+and to its end, and commands that only read. FOLDER: for ledgers and the cache. A turn before them, which does not
+count, fills the cache and lets Python write its bytecode. Writes benchmarks/results/startup.json.
 """
 
 import argparse
@@ -68,6 +68,7 @@ def shell(arguments: list[str], cache: Path) -> tuple[float, str]:
     """(seconds that the command took, what it printed)."""
     begun = time.time()
     environment = os.environ | {"EPSEARCH_CACHE": str(cache), "EPSEARCH_LOOKS": "none"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # with it, every start translates torch and all others anew
     answer = subprocess.run(arguments, stdout=subprocess.PIPE, text=True, check=True, env=environment)
     return time.time() - begun, answer.stdout
 
@@ -87,7 +88,7 @@ def main() -> None:
     shell([*command, "run", "--out", str(known), "--name", "known", "--quiet"], cache)  # measures the numeric path
     runs: dict[str, list[Any]] = defaultdict(list)
     reading: dict[str, list[float]] = defaultdict(list)
-    for number in range(given.turns):
+    for number in range(-1, given.turns):
         order = RUNNERS[number % 3 :] + RUNNERS[: number % 3]
         for runner in order:
             shutil.rmtree(cache / "learners", ignore_errors=True)
@@ -96,12 +97,13 @@ def main() -> None:
             told = [str(given.folder), "--child", str(folder), runner, str(begun)]
             _, answer = shell([sys.executable, __file__, *told], cache)
             runs[runner].append(json.loads(answer.splitlines()[-1]) | {"shell": time.time() - begun})
-            print(runner, runs[runner][-1], flush=True)
+            print(number, runner, runs[runner][-1], flush=True)
         for words in READ:
             out = [] if words[0] == "--help" else ["--out", str(known)]
             reading[" ".join(words)].append(shell([*command, *words, *out], cache)[0])
         print({one: seconds[-1] for one, seconds in reading.items()}, flush=True)
-    machine.save("startup", {"runs": runs, "reading": reading})
+    counted = [{one: turns[1:] for one, turns in every.items()} for every in (runs, reading)]
+    machine.save("startup", dict(zip(("runs", "reading"), counted, strict=True)))
 
 
 if __name__ == "__main__":

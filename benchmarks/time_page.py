@@ -17,8 +17,6 @@ def plans(found: Found) -> tuple[str, dict[str, str]]:
         told, taken = (statistics.median(row[part]) for part in ("told", "taken"))
         ratios = [one / other for one, other in zip(row["told"], row["taken"], strict=True)]
         rows.setdefault(row["study"], [row["study"]]).extend((f"{told:.0f}", f"{taken:.0f}", _median(ratios)))
-    if "parts" not in found:  # of before it was kept what was told on the way
-        return table(head, list(rows.values())), {}
     if "parts" not in found:  # measured before it was kept what was told on the way
         return table(head, list(rows.values())), {}
     on_the_way = "What the line of progress told of the end, over the time that the run took, when so much had passed:"

@@ -189,22 +189,21 @@ def summarize(records: Iterable[RunRecord]) -> "pd.DataFrame":
     return pd.DataFrame(rows, columns=["method", "epsilon", "seed", "phase", "status", *METRICS])
 
 
-def mean_std(
-    frame: "pd.DataFrame", by: Sequence[str] = ("method", "epsilon"), metrics: Iterable[str] | None = None
-) -> "pd.DataFrame":
-    """Returns mean and population standard deviation (ddof 0) over the rows of each group of a `summarize` frame.
+def mean_std(records: Iterable[RunRecord], metrics: Iterable[str] | None = None) -> dict[str, float]:
+    """Returns n (records with a result), diverged, and <metric>_mean and <metric>_std of every metric.
 
-    Columns: `by`, n (rows with a result), diverged, then <metric>_mean and <metric>_std. Diverged rows are counted but
-    not averaged. The spread of fewer than two measured rows is NaN, not 0.
+    Units of `summarize`; the standard deviation is the population's (ddof 0), as the paper prints it. Diverged records
+    are counted but not averaged. The spread of fewer than two measured records is NaN, not 0.
     """
-    groups = frame.groupby(list(by), sort=True)
-    table = groups["status"].agg(n=lambda s: int((s == "ok").sum()), diverged=lambda s: int((s != "ok").sum()))
-    for metric in METRICS if metrics is None else metrics:
-        values = groups[metric]
-        table[f"{metric}_mean"] = values.mean()
-        # ddof 0, as the paper prints it; pandas would take the sample's.
-        table[f"{metric}_std"] = values.std(ddof=0).where(values.count() > 1)
-    return table.reset_index()
+    records = tuple(records)
+    n = sum(record.status == "ok" for record in records)
+    found: dict[str, float] = {"n": n, "diverged": len(records) - n}
+    for name in METRICS if metrics is None else metrics:
+        values = [value for record in records if not math.isnan(value := METRICS[name].of(record))]
+        mean = _mean(values)
+        spread = math.sqrt(_mean([(value - mean) ** 2 for value in values])) if len(values) > 1 else math.nan
+        found |= {f"{name}_mean": mean, f"{name}_std": spread}
+    return found
 
 
 def mean_and_std(metric: str) -> dict[str, str]:
@@ -226,6 +225,14 @@ def undefined(records: Iterable[RunRecord]) -> list[str]:
         for name, metric in METRICS.items()
         if metric.needs and measured and all(math.isnan(metric.of(record)) for record in measured)
     ]
+
+
+def _mean(values: Sequence[float]) -> float:
+    """Returns the correctly rounded mean, the same on every processor; NaN of nothing."""
+    if not values:
+        return math.nan
+    # math.fsum refuses to add infinities, which metrics of others may have.
+    return (math.fsum(values) if all(map(math.isfinite, values)) else sum(values)) / len(values)
 
 
 def _tasks(a: Array) -> int:

@@ -98,15 +98,12 @@ def by_point(groups: Mapping[Point, Sequence[RunRecord]], names: Sequence[str]) 
     """
     import pandas as pd
 
-    from results.metrics import mean_std, summarize  # late, too: a list of studies prints points without any arrays
+    from results.metrics import METRICS, mean_and_std, mean_std  # late, too: a list of studies prints points alone
 
-    kept = [(i, record) for i, members in enumerate(groups.values()) for record in members]
-    frame = summarize(record for _, record in kept).assign(position=[i for i, _ in kept])
-    # By position, not by value: pandas cannot group by points of mixed types, and drops groups without rows.
-    table = mean_std(frame, by=["position"]).set_index("position").reindex(range(len(groups))).reset_index(drop=True)
-    counts = table[["n", "diverged"]].fillna(0).astype(int)
+    columns = ["n", "diverged", *(column for metric in METRICS for column in mean_and_std(metric).values())]
     values = pd.DataFrame({name: [point[i] for point in groups] for i, name in enumerate(names)})
-    return pd.concat([values, counts, table.drop(columns=["n", "diverged"])], axis=1)
+    table = pd.DataFrame([mean_std(members) for members in groups.values()], columns=columns)
+    return pd.concat([values, table], axis=1)
 
 
 def parameter_label(name: str) -> str:

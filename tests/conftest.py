@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from epsearch.machine import usable_cores  # with epsearch itself: reports print names by its declarations
-from tests.support import scheduling
+from tests.support import places, scheduling
 from tests.support.limits import HANGS
 from trainers.plugins import calls
 
@@ -23,6 +23,12 @@ os.environ |= {
     "RAY_AUTH_MODE": "token",  # these two by Ray, here and in every process that is to join
     "RAY_AUTH_TOKEN": secrets.token_hex(32),
 }
+
+# Each of the hundreds of processes of the tests would translate torch and all others anew, which takes it five seconds.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+places.use_memory()
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # one process a core; torch and NumPy read it when they are imported

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.installed import answer, installed
+from tests.support.places import on_disk
 
 TINY = "--tasks 4 --cv-tasks 2 --examples-per-task 100 --seeds 1 --repeats 1 --points 3 --runner local --device cpu"
 STRATEGIES = {
@@ -17,8 +18,9 @@ pytestmark = pytest.mark.install
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory):
-    return installed(tmp_path_factory.mktemp("install"), "avalanche")
+def environment():
+    with on_disk() as folder:
+        yield installed(folder, "avalanche")
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

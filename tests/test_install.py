@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.installed import answer, installed
 from tests.support.limits import HANGS
+from tests.support.places import on_disk
 
 ROOT = Path(__file__).parent.parent
 SEARCH = (
@@ -21,8 +22,9 @@ pytestmark = pytest.mark.install
 
 
 @pytest.fixture(scope="module")
-def environment(tmp_path_factory):
-    return installed(tmp_path_factory.mktemp("install"))
+def environment():
+    with on_disk() as folder:
+        yield installed(folder)
 
 
 def test_a_search_ends_with_its_report(environment, tmp_path):

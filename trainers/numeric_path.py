@@ -32,11 +32,11 @@ class NumericPath:
         device, _, rest = plain.partition("-")
         precision, _, rest = rest.partition("-")
         products, _, left_out = rest.partition("-")
-        kind = {"sparse": left_out == "sparse", "lazy": left_out == "lazy" and products != "torch"}
+        kind = {one: left_out == one and products != "torch" for one in ("sparse", "lazy")}
         path = cls(device, precision, products or "torch", **kind, subtracted=plain != text)
         # Also compared with its own name: that is part of content keys, so a path may be written in one way only.
-        known = device in ("cpu", "cuda") and precision in PRECISIONS and path.products in PRODUCTS
-        if not known or str(path) != text:
+        precise = precision in {"cpu": PRECISIONS[:1], "cuda": PRECISIONS}.get(device, ())
+        if not precise or path.products not in PRODUCTS or str(path) != text:
             raise ValueError(f"no numeric path {text!r}; one is cpu-float32-mkl-sparse, another cuda-float32")
         return path
 

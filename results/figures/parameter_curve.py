@@ -40,9 +40,11 @@ def numbers(results: SearchResults, metric: str = "A_T") -> ParameterCurve:
     """
     name = results.parameters[0]
     members = _members(results, metric)
-    points = mean_std(members, by=["repeat", name], metrics=[metric]).rename(
-        columns={f"{metric}_mean": "mean", f"{metric}_std": "std"}
-    )
+    means = [
+        (number, value, *mean_std(results.members_of((value,)), [metric]).values())
+        for number, value in sorted({*zip(members["repeat"], members[name], strict=True)})
+    ]
+    points = pd.DataFrame(means, columns=["repeat", name, "n", "diverged", "mean", "std"])
     return ParameterCurve(
         metric=metric,
         stream=results.score_on,

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from results.ledger.record import RunRecord
-from results.metrics import METRICS
+from results.metrics import METRICS, mean_std
 from results.paper.reference import Printed
-from results.points import by_point
 
 PRINTED_RUNS = 5
 """Runs of every printed mean."""
@@ -59,8 +58,7 @@ def beside_printed(
     `summarize`; a group without records has n = 0 and NaN. Raises ValueError where there are more or fewer printed
     rows than groups.
     """
-    # One by one: with other groups beside it, pandas' mean of a group may differ in the last bit.
-    ours = pd.concat([by_point({(): group}, ()) for group in groups], ignore_index=True)
+    ours = pd.DataFrame([mean_std(group) for group in groups])
     blocks = [ours]
     for metric in in_print:
         means, stds = ours[f"{metric}_mean"], ours[f"{metric}_std"]

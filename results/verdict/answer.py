@@ -14,8 +14,8 @@ from results.labels import (
     signed_text,
 )
 from results.ledger.record import RunRecord
-from results.metrics import METRICS
-from results.points import Point, by_point, is_number, point_label, point_of, point_text, value_text
+from results.metrics import METRICS, mean_and_std, mean_std
+from results.points import Point, is_number, point_label, point_of, point_text, value_text
 from results.search import SearchResults
 from results.search_tables import baseline_pair
 from results.statistics.paired import ALPHA, Paired, sign_flip_name, sign_flip_p, smallest_sign_flip_p
@@ -294,7 +294,6 @@ def _result(results: SearchResults, point: Point, members: Sequence[RunRecord]) 
 
 def _metric(members: Sequence[RunRecord], metric: str) -> str:
     """Returns mean ± standard deviation; the mean alone for one member, which has no spread."""
-    row, digits = by_point({(): members}, ()).iloc[0], METRICS[metric].digits
-    if len(members) == 1:
-        return number_text(float(row[f"{metric}_mean"]), digits)
-    return mean_std_text(float(row[f"{metric}_mean"]), float(row[f"{metric}_std"]), digits)
+    found, digits = mean_std(members, [metric]), METRICS[metric].digits
+    mean, std = (found[column] for column in mean_and_std(metric).values())
+    return number_text(mean, digits) if len(members) == 1 else mean_std_text(mean, std, digits)

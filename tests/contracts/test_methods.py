@@ -93,8 +93,8 @@ def test_learners_are_bit_identical_alone_and_together(method, path):
     ]
     stream = digits(examples=60)
     together = trained(learners, stream, path, architecture=Architecture())
-    for row, one in enumerate(learners):
-        alone = trained([one], stream, path, architecture=Architecture())
+    for row in (0, 3, 6):  # between them: both of each
+        alone = trained([learners[row]], stream, path, architecture=Architecture())
         assert rows_equal(together, row, alone, 0)
         assert np.array_equal(together.params[row], alone.params[0])
 

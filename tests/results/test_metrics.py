@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from hypothesis.extra.numpy import arrays
 
 from results.metrics import (
     METRICS,
+    Metric,
     average_accuracy,
     average_accuracy_curve,
     backward_transfer,
@@ -136,14 +138,27 @@ def test_summarize_uses_the_papers_units() -> None:
 
 
 def test_mean_std_is_the_population_spread_of_the_survivors() -> None:
-    members = [record(seed=s) for s in range(3)] + [record(seed=3, diverged=True), record(epsilon=0.5)]
-    table = mean_std(summarize(members)).set_index("epsilon")
-    values = summarize(members[:3])["A_T"].to_numpy()
-    assert table.loc[0.1, "A_T_mean"] == pytest.approx(values.mean())
-    assert table.loc[0.1, "A_T_std"] == pytest.approx(math.sqrt(((values - values.mean()) ** 2).sum() / 3))
-    assert (table.loc[0.1, "n"], table.loc[0.1, "diverged"]) == (3, 1)
-    assert (table.loc[0.5, "n"], table.loc[0.5, "diverged"]) == (1, 0)
-    assert math.isnan(table.loc[0.5, "A_T_std"])
+    members = [record(seed=s) for s in range(3)]
+    values = summarize(members)["A_T"].to_numpy()
+    found = mean_std([*members, record(seed=3, diverged=True)], ["A_T"])
+    assert list(found) == ["n", "diverged", "A_T_mean", "A_T_std"] and (found["n"], found["diverged"]) == (3, 1)
+    assert found["A_T_mean"] == pytest.approx(values.mean(), rel=1e-15)
+    assert found["A_T_std"] == pytest.approx(math.sqrt(((values - values.mean()) ** 2).sum() / 3), rel=1e-12)
+    assert list(mean_std(members))[2::2] == [f"{metric}_mean" for metric in METRICS]
+    alone, none = mean_std(members[:1], ["A_T"]), mean_std([], ["A_T"])
+    assert (alone["n"], alone["A_T_mean"]) == (1, values[0]) and math.isnan(alone["A_T_std"])
+    assert (none["n"], none["diverged"]) == (0, 0) and math.isnan(none["A_T_mean"]) and math.isnan(none["A_T_std"])
+
+
+def test_a_mean_is_rounded_once_whatever_the_order_and_infinities_stay() -> None:
+    values = {seed: 10.0 ** (seed - 9) for seed in range(18)}
+    mine = Metric(lambda one: np.asarray(values.get(one.seed, -np.inf)), 2)
+    with METRICS.with_others({"mine": mine}):
+        members = [record(seed=seed) for seed in values]
+        exact = float(sum(map(Fraction, values.values())) / len(values))
+        for order in (members, members[::-1]):
+            assert mean_std(order, ["mine"])["mine_mean"] == exact
+        assert mean_std([*members, record(seed=99)], ["mine"])["mine_mean"] == -math.inf
 
 
 def test_a_metric_that_no_run_has_says_what_it_needs() -> None:

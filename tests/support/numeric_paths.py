@@ -10,6 +10,12 @@ COMPILED = (*(NumericPath(products=p, sparse=s) for p in ("mkl", "onednn") for s
 TWIN = NumericPath()  # the GPU's engine, on the CPU
 MKL = COMPILED[0]
 on_every_path = pytest.mark.parametrize("path", (*COMPILED, TWIN), ids=str)
+on_paths_by_kind = pytest.mark.parametrize(
+    "path",
+    [pytest.param(p, marks=() if p in (MKL, LAZY, TWIN) else pytest.mark.slow) for p in (*COMPILED, TWIN)],
+    ids=str,
+)
+"""Often one of each kind: dense products, skipped zeros, tensors."""
 on_compiled_paths = pytest.mark.parametrize("path", COMPILED, ids=str)
 
 FIELDS = ("accuracies", "initial", "within", "violations", "diverged_task", "diverged_step", "fingerprints")

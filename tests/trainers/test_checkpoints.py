@@ -8,7 +8,7 @@ import trainers.checkpoints
 import trainers.kept.array_store
 from tests.support.killing import Killed, train_until_kept
 from tests.support.learners import STRENGTHS, few, train
-from tests.support.numeric_paths import COMPILED, MKL, on_every_path, rows_equal
+from tests.support.numeric_paths import COMPILED, MKL, on_every_path, on_paths_by_kind, rows_equal
 from tests.support.toy_streams import toy
 from trainers import Architecture
 from trainers.methods import METHODS
@@ -110,7 +110,7 @@ class TestResume:
         """Trains until the checkpoint of a seed's task `after` is written, and no further."""
         train_until_kept(monkeypatch, after, learners, toy(range(4)), path, folder=folder)
 
-    @on_every_path
+    @on_paths_by_kind
     @pytest.mark.parametrize("method", METHODS)
     def test_every_method_goes_on_bit_for_bit(self, method, path, tmp_path, monkeypatch):
         learners = [learner(method, 0, number=1), learner(method, 0, number=2), learner(method, 1)]

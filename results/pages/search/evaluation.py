@@ -1,7 +1,7 @@
 """The section of the report with the evaluation beside the paper's printed rows."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
@@ -48,8 +48,8 @@ def evaluation(results: SearchResults) -> str:
     )
 
 
-def metric_text(row: pd.Series, metric: str) -> str:
-    """Returns mean ± standard deviation of a metric in a row of `by_point`."""
+def metric_text(row: pd.Series | Mapping[str, float], metric: str) -> str:
+    """Returns mean ± standard deviation of a metric in a row of `by_point` or `mean_std`."""
     return mean_std_text(float(row[f"{metric}_mean"]), float(row[f"{metric}_std"]), METRICS[metric].digits)
 
 

@@ -15,11 +15,11 @@ from results.labels import (
     strategy_label,
 )
 from results.ledger.record import RunRecord
-from results.metrics import METRICS
+from results.metrics import METRICS, mean_std
 from results.pages.cells import paired_text
 from results.pages.search.confidence import KIND_LABELS, looks_notes
 from results.pages.search.evaluation import metric_text
-from results.points import by_point, parameter_label, value_text
+from results.points import parameter_label, value_text
 from results.search import SearchResults
 from results.search_tables import baseline_pair, search_table
 from results.verdict import equivalence, wording
@@ -159,7 +159,7 @@ def _score_tile(
     """Yields a tile with mean ± spread of what was maximised; none before anything was trained."""
     if members:
         size = f"{count_text(members[0].tasks, 'task')}, {count_text(len(members), 'seed')}"
-        text = metric_text(by_point({(): members}, ()).iloc[0], results.objective)
+        text = metric_text(mean_std(members, [results.objective]), results.objective)
         yield f"{results.objective}, {stream}", f"{text} %", f"{size}{remark}"
 
 

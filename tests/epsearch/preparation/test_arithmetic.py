@@ -222,6 +222,8 @@ def test_a_path_of_another_device_is_refused(small_study, path):
         "cpu-float32-mkl-dense",
         "cpu-float32-mkl-sparse-lazy",
         "cpu-float32-torch-lazy",
+        "cpu-float32-torch-sparse",
+        "cpu-tf32-mkl",
         "cuda-float32-mkl",
         "cpu-float32-blas",
         "subtracted",

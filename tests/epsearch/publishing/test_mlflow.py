@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +17,7 @@ import epsearch
 from epsearch.publishing import mlflow as ours
 from results.metrics import average_accuracy
 from tests.support.limits import HANGS
+from tests.support.places import on_disk
 from tests.support.servers import free_port, get, server
 
 SERVER = "mlflow==3.17.2"  # as its client in pyproject; it needs older versions of what we need
@@ -163,12 +165,14 @@ def test_a_server_that_is_gone_ends_no_training_and_its_password_is_not_shown(ep
 @pytest.mark.install
 def test_a_server_of_mlflow_returns_what_was_logged_and_published(studies, epsearch, small_options, tmp_path):
     """The server has an environment of its own."""
-    uv = os.environ.get("UV") or shutil.which("uv")
-    for command in (["venv", "--python", sys.executable, "env"], ["pip", "install", "--python", "env", SERVER]):
-        subprocess.run([uv, *command], cwd=tmp_path, check=True, timeout=HANGS, start_new_session=True)
-    port = free_port()
-    command = [tmp_path / "env" / "bin" / "mlflow", "server", "--host", "127.0.0.1", "--port", port]
-    with server(command, port, tmp_path, **os.environ | {"MLFLOW_DISABLE_TELEMETRY": "true"}) as url:
+    uv, port = os.environ.get("UV") or shutil.which("uv"), free_port()
+    with ExitStack() as ends:
+        folder = ends.enter_context(on_disk())
+        for command in (["venv", "--python", sys.executable, "env"], ["pip", "install", "--python", "env", SERVER]):
+            subprocess.run([uv, *command], cwd=folder, check=True, timeout=HANGS, start_new_session=True)
+        command = [folder / "env" / "bin" / "mlflow", "server", "--host", "127.0.0.1", "--port", port]
+        quiet = os.environ | {"MLFLOW_DISABLE_TELEMETRY": "true"}
+        url = ends.enter_context(server(command, port, tmp_path, **quiet))
         answer = epsearch("run", *small_options, "--name", "one", "--quiet", "--live", f"mlflow:{url}")
         assert answer.status == 0 and answer.err == "", answer.err
         again = epsearch("publish", "one", "--to", "mlflow", url, "--json").json
