@@ -230,7 +230,7 @@ def make(file: Path, sizes: Sizes, data_dir: str, workers: int, until: float) ->
         "permuted_mnist", Path(data_dir), range(3), None
     )  # downloaded once, before there are processes
     if "numeric_path" not in found:  # paths round differently: all members have the first one's
-        found["numeric_path"] = fastest_here(stream.inputs, MLP.hidden[0], stream.density)
+        found["numeric_path"] = fastest_here(stream.inputs, MLP.hidden, stream.density)
     facts, pieces, path = machine.facts(), left(sizes, found["members"]), found["numeric_path"]
     wanted = len(list(curves(sizes))) * len(sizes.epsilons)
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=leave_with_parent) as pool:

@@ -1,6 +1,7 @@
 """benchmarks/parabola.py trains what `epsearch run` trains, goes on after a kill, and its page says what is to come."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ from epsearch.loop.jobs import Run
 from epsearch.preparation.build import build
 from epsearch.study.kinds import Search
 from results.ledger.store import Store
+from tests.support.descendants import descendants, gone
 from tests.support.limits import HANGS
 from tests.trainers.streams.test_permuted import write_idx
 from trainers.streams.pixels import mnist
@@ -150,14 +152,12 @@ def test_a_killed_script_goes_on_and_leaves_no_process(tmp_path, data_dir):
     killed, whole = tmp_path / "killed.json", tmp_path / "whole.json"
     with subprocess.Popen([*command, str(killed)], stdout=subprocess.DEVNULL) as process:
         end = time.monotonic() + HANGS
-        while not killed.exists() and time.monotonic() < end:
+        while not killed.exists() and process.poll() is None and time.monotonic() < end:
             time.sleep(0.1)
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        processes = [os.pidfd_open(one) for one, _ in descendants(process.pid)]
         process.kill()
-    assert len(json.loads(killed.read_text(encoding="utf-8"))["members"]) < 180 and len(children) >= 2
-    while any(Path(f"/proc/{child}").exists() for child in children) and time.monotonic() < end:
-        time.sleep(0.1)
-    assert not [child for child in children if Path(f"/proc/{child}").exists()]
+    assert len(json.loads(killed.read_text(encoding="utf-8"))["members"]) < 180 and len(processes) > 2
+    assert all([gone(one) for one in processes])
     for file in (killed, whole):
         subprocess.run([*command, str(file)], check=True, stdout=subprocess.DEVNULL)
     mine, others = (json.loads(file.read_text(encoding="utf-8"))["members"] for file in (killed, whole))

@@ -1,7 +1,11 @@
 """The processes that a process has started, from /proc."""
 
+import os
 import re
+import select
 from pathlib import Path
+
+from tests.support.limits import HANGS
 
 
 def descendants(root):
@@ -18,3 +22,10 @@ def descendants(root):
     for pid in found:  # grows while it is walked
         found += [child for child, parent in parents.items() if parent == pid]
     return [(pid, names[pid]) for pid in found]
+
+
+def gone(process):
+    """Waits until a process has ended, of which this is the descriptor; also where nobody asks how it ended."""
+    ended, _, _ = select.select([process], [], [], HANGS)
+    os.close(process)
+    return bool(ended)

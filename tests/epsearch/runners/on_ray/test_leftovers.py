@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from epsearch.runners.on_ray import leftovers
+from tests.support.descendants import gone
 from tests.support.limits import HANGS
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds processes in /proc")
@@ -41,15 +42,6 @@ def end(run):
     with run.stdin, run.stdout:
         pass
     run.wait(timeout=HANGS)
-
-
-def gone(process):
-    """Waits until the process has ended."""
-    import select
-
-    ended, _, _ = select.select([process], [], [], HANGS)
-    os.close(process)
-    return bool(ended)
 
 
 def until(condition):
