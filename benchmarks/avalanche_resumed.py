@@ -19,7 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from machine import save
+import machine
 
 STUDY = (
     "run --dataset permuted_mnist --tasks 6 --cv-tasks 3 --examples-per-task 2000 --seeds 5 --trainer avalanche:AGEM "
@@ -77,7 +77,7 @@ def killed(given: argparse.Namespace) -> None:
 
 
 def surroundings(given: argparse.Namespace) -> dict[str, str]:
-    return os.environ | {"EPSEARCH_CACHE": str(given.folder / "cache"), "EPSEARCH_LOOKS": "none"}
+    return machine.surroundings(given.folder / "cache")
 
 
 def records(name: str, given: argparse.Namespace) -> set[tuple[Any, ...]]:
@@ -104,7 +104,7 @@ def main() -> None:
     before = rows(ledger("killed", given), "select data from epsearch_events where kind = 'records' and token = 1")
     found, again = records("whole", given), records("killed", given)
     (certificate,) = csv.DictReader((given.folder / "whole" / "whole" / "certificates.csv").open(encoding="utf-8"))
-    save(
+    machine.save(
         "avalanche_resumed",
         {
             "rows": {one["row"]: {name: one[name] for name in OF_METRICS} for one in whole["evaluation"]},

@@ -49,7 +49,7 @@ def overhead(turn_count: int) -> dict[str, Any]:
     found = []
     for _ in range(turn_count):
         with tempfile.TemporaryDirectory() as folder:
-            environment = os.environ | {"EPSEARCH_CACHE": str(Path(folder) / "cache"), "EPSEARCH_LOOKS": "none"}
+            environment = machine.surroundings(Path(folder) / "cache")
             command = [sys.executable, str(Path(__file__).parent / "overhead.py"), folder, str(time.time())]
             answer = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
             ended = time.time()

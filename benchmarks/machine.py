@@ -1,6 +1,7 @@
 """What a result was measured on: machine, versions, commit."""
 
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -32,6 +33,13 @@ def facts() -> dict[str, Any]:
         "commit": _commit(),
         "measured": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def surroundings(cache: Path | str, **more: str) -> dict[str, str]:
+    """The environment of a command as its user has it, but for a cache of its own; what it evaluates is no look."""
+    # Where Python may not write its bytecode, every start translates torch and all others anew.
+    mine = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return mine | {"EPSEARCH_CACHE": str(cache), "EPSEARCH_LOOKS": "none"} | more
 
 
 def save(name: str, figures: dict[str, Any], path: Path | None = None) -> Path:

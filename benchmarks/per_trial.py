@@ -102,7 +102,7 @@ def engine(given: argparse.Namespace, folder: Path) -> float:
 def _run(command: list[str]) -> None:
     search_path = os.pathsep.join([str(Path(__file__).parent), str(turns.ROOT)])
     with tempfile.TemporaryDirectory() as cache:  # no first task that another run has kept
-        environment = os.environ | {"PYTHONPATH": search_path, "EPSEARCH_CACHE": cache, "EPSEARCH_LOOKS": "none"}
+        environment = machine.surroundings(cache, PYTHONPATH=search_path)
         done = subprocess.run(command, stdout=subprocess.DEVNULL, env=environment)
     if done.returncode:
         raise SystemExit(f"exit status {done.returncode}: {' '.join(command)}")

@@ -11,7 +11,6 @@ made here; DATA: a folder with MNIST. Writes benchmarks/results/plans.json.
 import argparse
 import itertools
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -108,7 +107,7 @@ def turn(title: str, folder: Path, data_dir: Path | None) -> dict[str, Any]:
     asked |= {"data_dir": str(data_dir)} if data_dir else {}
     asked |= {key: value.replace("FOLDER", str(folder)) for key, value in asked.items() if isinstance(value, str)}
     command = [sys.executable, __file__, str(folder), "--child", kind, json.dumps(asked)]
-    environment = os.environ | {"EPSEARCH_CACHE": str(folder / "cache"), "EPSEARCH_LOOKS": "none"}
+    environment = machine.surroundings(folder / "cache")
     answer = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=environment)
     return dict(json.loads(answer.stdout.splitlines()[-1]))
 

@@ -9,7 +9,6 @@ count, fills the cache and lets Python write its bytecode. Writes benchmarks/res
 
 import argparse
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -67,8 +66,7 @@ def child(folder: str, runner: str, begun: float) -> None:
 def shell(arguments: list[str], cache: Path) -> tuple[float, str]:
     """(seconds that the command took, what it printed)."""
     begun = time.time()
-    environment = os.environ | {"EPSEARCH_CACHE": str(cache), "EPSEARCH_LOOKS": "none"}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # with it, every start translates torch and all others anew
+    environment = machine.surroundings(cache)
     answer = subprocess.run(arguments, stdout=subprocess.PIPE, text=True, check=True, env=environment)
     return time.time() - begun, answer.stdout
 

@@ -12,7 +12,14 @@ from epsearch.testing.methods import (
     zero_gradients_do_no_harm,
 )
 from tests.support.learners import STRENGTHS, engine_of, learner, train, untrained
-from tests.support.numeric_paths import MKL, TWIN, on_compiled_paths, on_every_path, rows_equal
+from tests.support.numeric_paths import (
+    MKL,
+    TWIN,
+    on_compiled_paths_by_kind,
+    on_every_path,
+    on_paths_by_kind,
+    rows_equal,
+)
 from tests.support.plain_run import flat, plain_run
 from tests.support.toy_streams import digits, toy
 from trainers import Architecture, Learner
@@ -61,7 +68,7 @@ def test_promises(promise, method):
     promise(case(method))
 
 
-@on_every_path
+@on_paths_by_kind
 @every_method
 @pytest.mark.parametrize("promise", ON_EVERY_PATH, ids=lambda one: one.__name__)
 def test_promises_on_every_path(promise, method, path):
@@ -82,7 +89,7 @@ def test_a_reservoir_alone_is_no_plain_sgd_in_the_first_task():
     assert not np.allclose(found.within[0, 0], plain.within[0, 0])
 
 
-@on_compiled_paths
+@on_compiled_paths_by_kind
 @every_method
 def test_learners_are_bit_identical_alone_and_together(method, path):
     learners = [
@@ -92,9 +99,9 @@ def test_learners_are_bit_identical_alone_and_together(method, path):
         for rate in (0.1, 0.01)
     ]
     stream = digits(examples=60)
-    together = trained(learners, stream, path, architecture=Architecture())
+    together = trained(learners, stream, path, architecture=Architecture(), transfer=False)
     for row in (0, 3, 6):  # between them: both of each
-        alone = trained([learners[row]], stream, path, architecture=Architecture())
+        alone = trained([learners[row]], stream, path, architecture=Architecture(), transfer=False)
         assert rows_equal(together, row, alone, 0)
         assert np.array_equal(together.params[row], alone.params[0])
 

@@ -17,7 +17,7 @@ from tests.support.confidence import parabola_hull
 from tests.support.searches import CASES, REPEATS, SPACES, build, case, run
 
 SCORES = st.lists(st.none() | st.integers(0, 4) | st.floats(-1e3, 1e3), min_size=1, max_size=40)
-EXAMPLES = {"narrowing": 15, "interval-ci": 15, "grid": 15, "gp": 2}  # of the others: 4, they are slower
+EXAMPLES = {"narrowing": 15, "interval-ci": 15, "grid": 15, "gp": 2, "kg": 2}  # of the others: 4, they are slower
 DRAWN = ["random", "qmc", "tpe", "gp", "cmaes"]
 
 pytestmark = pytest.mark.usefixtures("coarse_gp")

@@ -9,14 +9,18 @@ LAZY = NumericPath(products="mkl", lazy=True)
 COMPILED = (*(NumericPath(products=p, sparse=s) for p in ("mkl", "onednn") for s in (False, True)), LAZY)
 TWIN = NumericPath()  # the GPU's engine, on the CPU
 MKL = COMPILED[0]
-on_every_path = pytest.mark.parametrize("path", (*COMPILED, TWIN), ids=str)
-on_paths_by_kind = pytest.mark.parametrize(
-    "path",
-    [pytest.param(p, marks=() if p in (MKL, LAZY, TWIN) else pytest.mark.slow) for p in (*COMPILED, TWIN)],
-    ids=str,
-)
-"""Often one of each kind: dense products, skipped zeros, tensors."""
-on_compiled_paths = pytest.mark.parametrize("path", COMPILED, ids=str)
+OFTEN = (MKL, LAZY, TWIN)
+"""One of each kind: dense products, skipped zeros, tensors. The others are slow where all have the same promise."""
+
+
+def on(paths, often=(*COMPILED, TWIN)):
+    return pytest.mark.parametrize(
+        "path", [pytest.param(one, marks=() if one in often else pytest.mark.slow) for one in paths], ids=str
+    )
+
+
+on_every_path, on_compiled_paths = on((*COMPILED, TWIN)), on(COMPILED)
+on_paths_by_kind, on_compiled_paths_by_kind = on((*COMPILED, TWIN), OFTEN), on(COMPILED, OFTEN)
 
 FIELDS = ("accuracies", "initial", "within", "violations", "diverged_task", "diverged_step", "fingerprints")
 
