@@ -100,8 +100,8 @@ def main() -> None:
             out = [] if words[0] == "--help" else ["--out", str(known)]
             reading[" ".join(words)].append(shell([*command, *words, *out], cache)[0])
         print({one: seconds[-1] for one, seconds in reading.items()}, flush=True)
-    counted = [{one: turns[1:] for one, turns in every.items()} for every in (runs, reading)]
-    machine.save("startup", dict(zip(("runs", "reading"), counted, strict=True)))
+    counted = {runner: runs[runner][1:] for runner in RUNNERS}
+    machine.save("startup", {"runs": counted, "reading": {one: seconds[1:] for one, seconds in reading.items()}})
 
 
 if __name__ == "__main__":
