@@ -218,7 +218,7 @@ def rounding(stream: Sequence[Part]) -> Iterator[str]:
         title=exact.title,
         seeds=seeds,
         last=last,
-        points=with_error(falls[1] - falls[0], 2),
+        points=with_error(falls[1] - falls[0], 2).lstrip("+"),
         where=exact.epsilons[most],
         far=with_error(apart[most], 2),
     )
