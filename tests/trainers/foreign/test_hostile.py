@@ -21,7 +21,8 @@ from trainers.plugins.calls import ForeignError
 pytestmark = pytest.mark.slow
 
 MARK = "TRAINER_OF_TEST"
-LONG = 600.0  # seconds for what ends long before
+LONG = 600.0  # seconds for what ends long before, and that what must be ended sleeps
+GOES = 120.0  # seconds that what is killed may take to go: it frees its memory first, and less than it would sleep
 
 
 def marked(mark):
@@ -36,13 +37,21 @@ def marked(mark):
     return [one for one in found if one != os.getpid()]
 
 
+def left(mark):
+    """Those of them that do not go."""
+    until = time.monotonic() + GOES
+    while (found := marked(mark)) and time.monotonic() < until:
+        time.sleep(0.05)
+    return found
+
+
 @pytest.fixture
 def mark(monkeypatch):
     """In the environment of all that the test starts; nothing of it may be there afterwards."""
     mark = secrets.token_hex(8)
     monkeypatch.setenv(MARK, mark)
     yield mark
-    assert marked(mark) == []
+    assert left(mark) == []
 
 
 def body(text):
@@ -308,8 +317,7 @@ def test_it_ends_with_epsearch_however_that_ends(tmp_path, write, mark, how, mon
         assert len(marked(mark)) >= 4 and len(list(temporary.iterdir())) == 1
         process.send_signal(how)
         process.wait()
-    while marked(mark) and time.monotonic() < until:
-        time.sleep(0.05)
+    assert left(mark) == []
     assert not list(temporary.iterdir())
 
 
