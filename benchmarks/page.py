@@ -142,7 +142,9 @@ def step_profile(found: Found) -> tuple[str, dict[str, str]]:
     body.append(["whole step", *(number(sum(parts.values())) for parts in runs.values())])
     text = table(["microseconds of a member-step", *(f"reference batch {batch}" for batch in runs)], body)
     paths = ", ".join(dict.fromkeys(f"`{run['path']}`" for run in found["runs"]))
-    return f"{text}\n\nOne member, one thread; path {paths}; median of {found['turns']} turns.", {}
+    about = f"One member, one thread; path {paths}; median of {found['turns']} turns."
+    rates = ", ".join(f"{rate:.0f} ({name})" for name, rate in found["row_rates"].items())
+    return f"{text}\n\n{about}\n\nRows of weights, in GB/s, by which of them the first layer reads: {rates}.", {}
 
 
 def per_trial(found: Found) -> tuple[str, dict[str, str]]:

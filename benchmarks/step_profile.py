@@ -6,6 +6,7 @@ Writes benchmarks/results/step_profile.json. A clock costs a fraction of a micro
 """
 
 import argparse
+import itertools
 import statistics
 import time
 from collections import Counter
@@ -15,6 +16,7 @@ from typing import Any
 
 import images as pictures
 import machine
+import numpy as np
 import torch
 from flops import BATCH, SIZES
 
@@ -23,6 +25,7 @@ from trainers import Architecture, Cohort, Learner
 from trainers.engines import make_engine
 from trainers.engines.base import Learners
 from trainers.engines.compiled import kernels, nonzero, sparse
+from trainers.engines.compiled.lists import Output
 from trainers.engines.compiled.products import PRODUCTS, Products
 from trainers.engines.pixel_choice import fastest_path
 from trainers.numeric_path import NumericPath
@@ -109,6 +112,26 @@ def profile(data: pictures.Images, memory_batch: int, given: argparse.Namespace)
     return {"memory_batch": memory_batch, "path": str(path), "rows": [row for row in rows if row["us"] > 0]}
 
 
+def row_rates(data: pictures.Images, turns: int) -> dict[str, float]:
+    """Gigabytes of weights a second that the first layer's product reads without zeros, by the rows that it reads.
+
+    Those of a batch's pixels; as many one after another, which is the rate of the cache that holds the weights; as many
+    that stay in the first-level cache, which is the rate of the processor.
+    """
+    pixels, width = SIZES[:2]
+    starts, pixel, value = sparse.without_zeros(data.train.inputs[: BATCH + 256], torch.rand(256).numpy())
+    weight, bias, out = (torch.zeros(shape).numpy() for shape in ((pixels, width), (width,), (BATCH + 256, width)))
+    order = np.arange(len(pixel))
+    read = {"pixels of a batch": pixel, "one after another": order % pixels, "16 of them": order % 16}
+    seconds: dict[str, list[float]] = {name: [] for name in read}
+    for _, (name, rows) in itertools.product(range(100 * turns), read.items()):
+        lists = sparse.Sparse(starts, rows.astype(np.uint16), value)
+        started = time.perf_counter()
+        nonzero.forward(np.arange(len(out)), lists, ((weight, bias),), (out,), (Output.empty(1, width),))
+        seconds[name].append(time.perf_counter() - started)
+    return {name: len(pixel) * width * 4 / statistics.median(all_of) / 1e9 for name, all_of in seconds.items()}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=400)
@@ -122,7 +145,10 @@ def main() -> None:
     for run in runs:
         for row in run["rows"]:
             print(f"reference batch {run['memory_batch']:4}  {row['part']:42} {row['us']:8.0f} µs")
-    machine.save("step_profile", {"turns": given.turns, "steps": given.steps, "runs": runs})
+    rates = row_rates(data, given.turns)
+    for name, rate in rates.items():
+        print(f"rows of weights, {name:20} {rate:8.0f} GB/s")
+    machine.save("step_profile", {"turns": given.turns, "steps": given.steps, "runs": runs, "row_rates": rates})
 
 
 CLOCKS = put_clocks()

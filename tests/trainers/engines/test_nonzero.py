@@ -15,6 +15,7 @@ from numba.core.registry import cpu_target
 from tests.support.numeric_paths import LAZY
 from trainers.engines.compiled import nonzero
 from trainers.engines.compiled.lazy import LazyPasses, _arrays, _outputs
+from trainers.engines.compiled.lists import Output
 from trainers.engines.compiled.vectors import REGISTERS
 from trainers.networks import MLP
 
@@ -91,13 +92,28 @@ def test_a_step_in_parts(shape):
                 np.testing.assert_allclose(found, start - 0.5 * one + 0.25 * other, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("width", WIDTHS)
+def test_what_a_relu_lets_pass_is_listed(width):
+    """NaN, too; in the order of the units, bit for bit, and for its own example alone."""
+    kinds = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5, -1.5, 1e-45], dtype=np.float32)
+    hidden = np.random.default_rng(0).choice(kinds, (9, width))
+    hidden[0], hidden[1] = 2.5, -2.5  # all and none of an example's
+    before, output = hidden.copy(), Output.empty(9, width)
+    nonzero._activate(hidden, output)
+    for i, (begin, end) in enumerate(output.starts):
+        units = np.flatnonzero(~(before[i] <= 0))
+        assert output.unit[begin:end].tolist() == units.tolist()
+        np.testing.assert_array_equal(output.value[begin:end], before[i, units])
+        np.testing.assert_array_equal(hidden[i], np.where(before[i] <= 0, np.float32(0), before[i]))
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(REGISTERS < 256, reason="this processor's vectors are the shorter ones")
 def test_with_the_vectors_of_other_processors():
     """The same tests, and decisions as in float64, without AVX-512."""
     features = cpu_target.target_context.codegen()._tm_features.replace("+avx512", "-avx512")
     here = Path(__file__).parent
-    files = f"{here / 'test_nonzero.py'}::test_a_step_in_parts", str(here / "test_lazy.py")
+    files = str(here / "test_nonzero.py"), str(here / "test_lazy.py")
     done = subprocess.run(
         [
             sys.executable,
@@ -110,7 +126,7 @@ def test_with_the_vectors_of_other_processors():
             "0",
             *files,
             "-k",
-            "parts or two or is_made",
+            "parts or two or is_made or lets_pass",
         ],
         env=os.environ | {"NUMBA_CPU_FEATURES": features},
         capture_output=True,

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from trainers.engines.compiled import nonzero, sparse
 from trainers.engines.compiled.kernels import Floats
 from trainers.engines.compiled.sparse import ByPixel, Sparse
-from trainers.engines.compiled.vectors import TOGETHER
+from trainers.engines.compiled.vectors import LANES
 from trainers.networks.layout import padded
 from trainers.schedule import Indices
 
@@ -23,8 +23,8 @@ class Output(NamedTuple):
 
     @classmethod
     def empty(cls, rows: int, units: int) -> "Output":
-        """For so many rows; `dots` may write a few places beyond a row's."""
-        width = units + TOGETHER
+        """For so many rows; kernels write whole vectors, a few places beyond a row's."""
+        width = units + LANES
         starts = (width * np.arange(rows))[:, None].repeat(2, axis=1)
         value, passed_back = np.zeros((2, rows * width), dtype=np.float32)
         return cls(starts, np.zeros(rows * width, dtype=np.uint16), value, passed_back)

@@ -24,6 +24,7 @@ from trainers.engines.compiled.vectors import (
     add_256,
     dots,
     lowest,
+    passed,
     passing,
 )
 
@@ -58,6 +59,11 @@ def _activate(hidden, output):  # type: ignore[no-untyped-def]
     starts, unit, value, _ = output
     for i in range(hidden.shape[0]):
         at = starts[i, 0]
+        if REGISTERS >= 256:
+            for column in range(0, hidden.shape[1], LANES):
+                at += passed(hidden, i, column, unit, value, at)
+            starts[i, 1] = at
+            continue
         for begin in range(0, hidden.shape[1], WORD):
             bits = 0
             for column in range(begin, min(begin + WORD, hidden.shape[1]), LANES):

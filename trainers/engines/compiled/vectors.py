@@ -9,6 +9,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba import extending, types
+from numba.core import cgutils
 from numba.core.registry import cpu_target
 
 FLOAT, INT, PLACE = ir.FloatType(), ir.IntType(64), ir.IntType(32)
@@ -30,7 +31,7 @@ def _load(b: Builder, pointer: Value) -> Value:
 
 
 def _store(b: Builder, vector: Value, pointer: Value) -> None:
-    b.store(vector, b.bitcast(pointer, vector.type.as_pointer())).align = 4
+    b.store(vector, b.bitcast(pointer, vector.type.as_pointer())).align = 2  # lists of units are of two bytes each
 
 
 def _places(places: list[int]) -> Value:
@@ -183,6 +184,18 @@ def _summed(b: Builder, vectors: list[Value]) -> Value:
     return one
 
 
+def _activated(context: Any, b: Builder, signature: Any, given: Any) -> tuple[Value, Value]:
+    """ReLU of hidden[i, column : column + LANES] in place; returns what it has become, and what passes, NaN too."""
+    hidden = context.make_array(signature.args[0])(context, b, given[0])
+    pointer = b.gep(_row(b, hidden, given[1]), [given[2]])
+    vector = _load(b, pointer)
+    zero = ir.Constant(vector.type, None)
+    passes = b.fcmp_unordered(">", vector, zero)
+    vector = b.select(passes, vector, zero)
+    _store(b, vector, pointer)
+    return vector, passes
+
+
 @intrinsic
 def passing(context, hidden, i, column):  # type: ignore[no-untyped-def]
     """ReLU of hidden[i, column : column + LANES] in place; returns those that pass as bits, NaN among them."""
@@ -190,12 +203,7 @@ def passing(context, hidden, i, column):  # type: ignore[no-untyped-def]
 
 
 def _passing(context: Any, b: Builder, signature: Any, given: Any) -> Value:
-    hidden = context.make_array(signature.args[0])(context, b, given[0])
-    pointer = b.gep(_row(b, hidden, given[1]), [given[2]])
-    vector = _load(b, pointer)
-    zero = ir.Constant(vector.type, None)
-    passes = b.fcmp_unordered(">", vector, zero)
-    _store(b, b.select(passes, vector, zero), pointer)
+    _, passes = _activated(context, b, signature, given)
     return b.zext(b.bitcast(passes, ir.IntType(LANES)), INT)
 
 
@@ -203,3 +211,32 @@ def _passing(context: Any, b: Builder, signature: Any, given: Any) -> Value:
 def lowest(context, bits):  # type: ignore[no-untyped-def]
     """The place of the lowest bit that is set; one is."""
     return types.int64(types.int64), lambda context, b, signature, given: b.cttz(given[0], ir.IntType(1)(1))
+
+
+@intrinsic
+def passed(context, hidden, i, column, unit, value, at):  # type: ignore[no-untyped-def]
+    """`passing`, which writes those that pass to unit[at:] and value[at:], and LANES places in all; returns how many.
+
+    AVX-512 alone.
+    """
+    return types.int64(hidden, types.int64, types.int64, unit, value, types.int64), _passed
+
+
+def _passed(context: Any, b: Builder, signature: Any, given: Any) -> Value:
+    unit, value = (context.make_array(signature.args[k])(context, b, given[k]) for k in (3, 4))
+    vector, passes = _activated(context, b, signature, given)
+    units = ir.Constant(ir.VectorType(PLACE, LANES), list(range(LANES)))
+    first = b.insert_element(ir.Constant(units.type, ir.Undefined), b.trunc(given[2], PLACE), PLACE(0))
+    units = b.add(units, b.shuffle_vector(first, first, _places([0] * LANES)))
+    numbers = ir.VectorType(unit.data.type.pointee, LANES)
+    _store(b, b.trunc(_to_the_front(b, units, passes), numbers), b.gep(unit.data, [given[5]]))
+    _store(b, _to_the_front(b, vector, passes), b.gep(value.data, [given[5]]))
+    return b.zext(b.ctpop(b.bitcast(passes, ir.IntType(LANES))), INT)
+
+
+def _to_the_front(b: Builder, vector: Value, passes: Value) -> Value:
+    """The lanes that pass, one after another; what follows them is zero."""
+    lane = "f32" if vector.type.element == FLOAT else "i32"
+    kind = ir.FunctionType(vector.type, [vector.type, vector.type, passes.type])
+    compress = cgutils.get_or_insert_function(b.module, kind, f"llvm.x86.avx512.mask.compress.v{LANES}{lane}")
+    return b.call(compress, [vector, ir.Constant(vector.type, None), passes])
