@@ -55,7 +55,7 @@ class Job:
     transfer: bool
     """Whether FWT and LCA are measured."""
     weight: float
-    """What a step of one learner takes, in FLOP; see `trainers/cost/flops.py`."""
+    """What a step of one learner takes with its share of the tests, in FLOP; see `trainers/cost/flops.py`."""
     at_once: int
     """Jobs trained at a time."""
     checkpoints: str | None = None

@@ -5,6 +5,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from epsearch.loop.cohorts import Kind, kind_of
+from epsearch.loop.content import measures_transfer
 from epsearch.loop.jobs import Run
 from epsearch.study.description import Study
 from trainers.streams import StreamRequest
@@ -31,20 +32,21 @@ class Work:
         return self._streams[phase]
 
     def a_step(self, run: Run) -> float:
-        """FLOP of one step after the first task."""
-        return 1.0 if run.learner.declared.foreign else self._later_steps(run).each
+        """FLOP of one step after the first task, with its share of the tests."""
+        return 1.0 if run.learner.declared.foreign else self._later_steps(run).each_tested
 
     def _of(self, run: Run) -> float:
         """FLOP of one learner's run; without a first task that it shares. Of a trainer, tasks: it reports no steps."""
         if run.learner.declared.foreign:
             return float(len(self._study.stream_tasks(run.phase)))
         later = self._later_steps(run)
-        return later.steps * later.each + later.first * self._first_alone
+        return later.steps * later.each_tested + later.first * self._first_alone
 
     def _later_steps(self, run: Run) -> "LaterSteps":
         """Those of the run's kind. The first task is left out: it is shared, and without a memory cheap."""
         from trainers.cost.flops import later_steps  # brings torch along
 
         if kind_of(run) not in self._later:
-            self._later[kind_of(run)] = later_steps(run.learner, self.stream(run.phase), self._study.architecture)
+            stream, transfer = self.stream(run.phase), measures_transfer(run.phase)
+            self._later[kind_of(run)] = later_steps(run.learner, stream, self._study.architecture, transfer)
         return self._later[kind_of(run)]

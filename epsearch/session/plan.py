@@ -19,7 +19,7 @@ from epsearch.session.plan_trainer import plan_of_trainer
 from epsearch.study.description import Study
 from results.statistics.paired import student_quantile
 from results.statistics.power import resolution
-from trainers.cost.flops import run_flop
+from trainers.cost.flops import later_steps, run_flop
 from trainers.cost.probe import measure
 from trainers.footprint import bytes_of, free_bytes
 from trainers.forks import steps_of
@@ -46,7 +46,7 @@ def make_plan(loop: Loop, probe: bool = True) -> Plan:
     study, ahead = loop.study, loop.outlook()
     workers = local_slots(study)
     jobs = loop.upcoming(workers)
-    total, training, steps = sum((count * _cost(study, runs) for count, runs in loop.ahead() if count), np.zeros(3))
+    total, steps = sum((count * _cost(study, runs) for count, runs in loop.ahead() if count), np.zeros(2))
     path = NumericPath.parse(str(study.numeric_path))
     needed = max((bytes_of(job.cohort, job.stream.open(), job.architecture, path) for job in jobs), default=0)
     eta, unmeasured, at_once = None, "", min(workers, len(jobs))
@@ -55,9 +55,8 @@ def make_plan(loop: Loop, probe: bool = True) -> Plan:
         unmeasured = UNMEASURED
     elif jobs:
         try:
-            probed = total >= WORTH_A_PROBE
             work = loop.work_of(ahead)
-            speed = _measured_speed(jobs, at_once, total / training) if probed else _usual_speed(total, work[1])
+            speed = _measured_speed(jobs, at_once) if total >= WORTH_A_PROBE else _usual_speed(total, work[1])
             eta = _eta(runner, work, speed)
         except (MemoryError, RuntimeError, ValueError, DataError) as error:
             unmeasured = f"could not be measured: {' '.join(str(error).split())}"
@@ -89,13 +88,13 @@ def _usable(loop: Loop, ahead: Outlook) -> int:
 
 
 def _cost(study: Study, runs: Iterable[Run]) -> NDArray[np.float64]:
-    """What one member takes [3]: all FLOP, those of its training, SGD steps. The mean over the kinds of these runs."""
+    """What one member takes [2]: FLOP, SGD steps. The mean over the kinds of these runs."""
     costs = []
     # One of each kind: neither the seed nor what is per learner changes what a step takes.
     for run in {kind_of(run): run for run in runs}.values():
         stream, learner = study.request(run.phase).open(), run.learner
         flop = run_flop(learner, stream, study.architecture, measures_transfer(run.phase))
-        costs.append((flop.total, sum(flop.training), sum(steps_of(learner, stream))))
+        costs.append((flop.total, sum(steps_of(learner, stream))))
     return np.asarray(np.mean(costs, axis=0))
 
 
@@ -130,17 +129,14 @@ def _usual_speed(total: float, most: float) -> _Speed:
     return _Speed(seconds, seconds)
 
 
-def _measured_speed(jobs: list[Job], workers: int, with_tests: float) -> _Speed:
-    """That of the largest job.
-
-    workers: cohorts at a time, as many as the probe trains. with_tests: by how much tests make more of what training
-    takes; the probe takes steps alone.
-    """
+def _measured_speed(jobs: list[Job], workers: int) -> _Speed:
+    """That of the largest job; workers: cohorts at a time, as many as the probe trains, which takes steps alone."""
     job = max(jobs, key=lambda one: one.weight * len(one.cohort.learners))
     path = NumericPath.parse(job.path)
     training = Training(job.stream.open(), job.architecture, path, job.transfer, bytes_free=bytes_free(path, workers))
     rates = measure(job.cohort, training, PROBE_SECONDS, workers)
-    spent = with_tests / (job.weight * np.asarray(rates.windows))
+    a_step = later_steps(job.cohort.learners[0], training.stream, job.architecture, job.transfer).each
+    spent = 1 / (a_step * np.asarray(rates.windows))
     # The probe's threads wait for each other a little, which processes do not.
     return _Speed(float(np.median(spent)), _half_width(spent), rates.share if rates.share < BUSY else 1.0)
 

@@ -136,17 +136,25 @@ class LaterSteps(NamedTuple):
     """Of one learner."""
     each: float
     """What one takes, in FLOP, on average."""
+    tests: float
+    """What all tests take from the second task on, in FLOP."""
     first: float
-    """What the first task takes, in FLOP; 0 of a single task."""
+    """What the first task takes with its tests, in FLOP; 0 of a single task."""
+
+    @property
+    def each_tested(self) -> float:
+        """What one takes with its share of the tests, in FLOP."""
+        return self.each + self.tests / self.steps
 
 
-def later_steps(learner: Learner, stream: TaskStream, architecture: Architecture) -> LaterSteps:
-    """Of a learner on a stream."""
+def later_steps(learner: Learner, stream: TaskStream, architecture: Architecture, transfer: bool) -> LaterSteps:
+    """Of a learner on a stream; transfer: as for `Training`."""
     works, later = works_of(learner, stream, architecture), slice(min(1, len(stream.tasks) - 1), None)
     steps = sum(steps_of(learner, stream)[later])
     rule, fixed = learner.declared.rule, float(OVERHEAD)
     if isinstance(rule, Penalty):
         fixed += WHOLE + ARRAY * rule.kept
-    flop, besides = training_flop(learner, stream, works), works[0].trained(fixed, 0)
-    first = sum(flop[: later.start]) + besides * sum(steps_of(learner, stream)[: later.start])
-    return LaterSteps(steps, sum(flop[later]) / steps + besides, first)
+    flop, besides = run_flop(learner, stream, architecture, transfer), works[0].trained(fixed, 0)
+    first = sum(flop.training[: later.start]) + sum(flop.tests[: later.start])
+    first += besides * sum(steps_of(learner, stream)[: later.start])
+    return LaterSteps(steps, sum(flop.training[later]) / steps + besides, sum(flop.tests[later]), first)

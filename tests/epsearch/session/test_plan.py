@@ -193,7 +193,8 @@ def test_memory_is_that_of_processes_and_cohorts(small_study, store):
         for runner in ("local", "tune")
     }
     local, tune = (make_plan(loop) for loop in loops.values())
-    assert local.bytes_processes == aside.process_bytes(False, 3) >= aside.OWN + aside.LIBRARIES
+    assert local.bytes_processes >= aside.OWN + aside.LIBRARIES
+    assert local.bytes_processes == pytest.approx(aside.process_bytes(False, 3), abs=2**28)  # of a process that grows
     assert tune.bytes_processes - local.bytes_processes == pytest.approx(aside.RAY + 3 * aside.OWN, abs=2**28)
     cohorts = local.bytes_needed - local.bytes_processes
     assert 0 < cohorts < 2**27 and tune.bytes_needed - tune.bytes_processes == cohorts

@@ -13,7 +13,7 @@ STREAM = toy(range(4))
 def in_examples(method, stream=STREAM, **values):
     """What a step takes, in examples that pass through the network and back."""
     one = few(method, **values)
-    return later_steps(one, stream, SMALL).each / works_of(one, stream, SMALL)[0].trained(1, 0)
+    return later_steps(one, stream, SMALL, True).each / works_of(one, stream, SMALL)[0].trained(1, 0)
 
 
 def test_plain_sgd_is_its_mini_batch_and_a_fixed_part():
@@ -41,8 +41,24 @@ def test_a_network_that_grows_takes_more():
 
 def test_the_first_task_is_left_out_unless_it_is_the_only_one():
     one = few("agem")
-    assert later_steps(one, STREAM, SMALL).steps == sum(steps_of(one, STREAM)[1:])
+    assert later_steps(one, STREAM, SMALL, True).steps == sum(steps_of(one, STREAM)[1:])
     single, alone = toy(range(1)), few("van")
-    found = later_steps(alone, single, SMALL)
+    found = later_steps(alone, single, SMALL, True)
     training = sum(run_flop(alone, single, SMALL, transfer=False).training)
     assert found.steps == steps_of(alone, single)[0] and found.each > training / found.steps
+
+
+@pytest.mark.parametrize("transfer", [True, False])
+@pytest.mark.parametrize("method", ["agem", "mas", "prognn"])
+def test_all_tests_are_in_it(method, transfer):
+    """Those of the first task are where its steps are, so that nothing of a run is left out."""
+    one = few(method)
+    found, whole = later_steps(one, STREAM, SMALL, transfer), run_flop(one, STREAM, SMALL, transfer)
+    assert found.tests == pytest.approx(sum(whole.tests[1:]))
+    besides = sum(steps_of(one, STREAM)) * (found.each - sum(whole.training[1:]) / found.steps)
+    assert found.steps * found.each_tested + found.first == pytest.approx(whole.total + besides)
+
+
+def test_a_single_task_has_its_tests():
+    one, single = few("van"), toy(range(1))
+    assert later_steps(one, single, SMALL, True).tests == sum(run_flop(one, single, SMALL, True).tests) > 0

@@ -301,7 +301,7 @@ class TestEstimates:
             one = learner(method)
             found, known = (run_flop(one, stream, what, True) for what in (Architecture("my:net"), ours))
             assert found == known
-            assert later_steps(one, stream, Architecture("my:net")) == later_steps(one, stream, ours)
+            assert later_steps(one, stream, Architecture("my:net"), True) == later_steps(one, stream, ours, True)
 
     def test_flop_of_convolutions(self):
         net = own(lambda inputs, outputs: TorchResNet((4, 6, 8, 10), False, outputs), (3, 16, 16), 6)

@@ -238,5 +238,6 @@ def _to_the_front(b: Builder, vector: Value, passes: Value) -> Value:
     """The lanes that pass, one after another; what follows them is zero."""
     lane = "f32" if vector.type.element == FLOAT else "i32"
     kind = ir.FunctionType(vector.type, [vector.type, vector.type, passes.type])
-    compress = cgutils.get_or_insert_function(b.module, kind, f"llvm.x86.avx512.mask.compress.v{LANES}{lane}")
-    return b.call(compress, [vector, ir.Constant(vector.type, None), passes])
+    compress = f"llvm.x86.avx512.mask.compress.v{LANES}{lane}"
+    function = cgutils.get_or_insert_function(b.module, kind, compress)  # type: ignore[no-untyped-call]
+    return b.call(function, [vector, ir.Constant(vector.type, None), passes])
