@@ -1,5 +1,6 @@
 """What misleads a search of ε is said where it applies, in plans and reports, and nowhere else."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,8 @@ FEWER, FEW, ZERO = "instead of all 60,000", "on so few tasks (3)", "ε = 0 was c
         ({}, [FEW]),
         ({"examples_per_task": 2000}, ["With 2,000 images", FEW]),
         ({"examples_per_task": 60_000, "cv_tasks": 10}, []),
-        ({"examples_per_task": 500, "cv_tasks": 5}, [FEWER]),
+        ({"examples_per_task": 500, "cv_tasks": 6}, [FEWER]),
+        ({"cv_tasks": 5}, ["on so few tasks (5)"]),
         ({"score_on": "eval"}, []),
         ({"cv_tasks": 3, "tasks": 6}, []),
         ({"search": "epsilon=0..1 lr=log:0.01..0.1", "strategy": "kg"}, [FEW]),
@@ -46,7 +48,34 @@ def test_of_epsilon_zero_once_it_is_chosen():
     assert FEW in cautions(study, {"epsilon": 0.1})[0]
     (zero,) = cautions(study, {"epsilon": 0.0})
     assert ZERO in zero
-    assert cautions(build(Search, {"dataset": "permuted_mnist", "cv_tasks": 5}), {"epsilon": 0.0}) == ()
+    assert cautions(build(Search, {"dataset": "permuted_mnist", "cv_tasks": 6}), {"epsilon": 0.0}) == ()
+
+
+def test_figures_are_those_of_the_page():
+    import parabola_page
+
+    found = json.loads((Path(parabola_page.__file__).parent / "results" / "parabola.json").read_text(encoding="utf-8"))
+    exact = [one for one in parabola_page.parts_of(found) if one.formula == parabola_page.EXACT and one.seeds]
+    full, best = said.FULL_TASKS["permuted_mnist"], lambda one: one.epsilons[one.best]
+    assert found["sizes"]["full"] == full and {len(one.epsilons) for one in exact} == {11}
+
+    sizes = sorted((one for one in exact if (one.phase, one.tasks) == ("cv", 3)), key=lambda one: one.images)
+    told = ", ".join(f"{best(one):g} with {one.images:,}" for one in sizes)
+    assert f"by images: {told} (docs" in said.FEWER_IMAGES and sizes[-1].images == full
+    assert sorted(map(best, sizes), reverse=True) == list(map(best, sizes))
+
+    *searches, evaluation = sorted((one for one in exact if one.images == full), key=lambda one: one.tasks)
+    told = ", ".join(f"{best(one):g} on {one.tasks}" for one in searches)
+    assert f"full tasks: {told}, {best(evaluation):g} on the evaluation's {evaluation.tasks} " in said.FEW_SEARCH_TASKS
+    lost = {one.tasks: evaluation.means[evaluation.best] - evaluation.means[one.best] for one in searches}
+    assert (
+        max(tasks for tasks in lost if lost[tasks] > 1)
+        == said.FEW_TASKS
+        < min(tasks for tasks in lost if lost[tasks] <= 1)
+    )
+    assert all(best(one) == 0 for one in searches if one.tasks <= said.FEW_TASKS)
+    told = f"{lost[3]:.1f} points on {evaluation.tasks} full tasks, against ε = {best(evaluation):g}."
+    assert told in said.ZERO
 
 
 def test_a_comparison_searches_no_epsilon():
