@@ -23,6 +23,7 @@ class Monitor:
     ahead: the time that the whole run takes, as planned, which is believed until there is a speed.
     starting: the stage until workers tell of steps, in words; "" where that takes no time.
     budget: seconds after which no other cohort is to begin; None for as many as it takes.
+    after: seconds from the last result to the end of the run, which are those of the report.
     """
 
     def __init__(
@@ -32,8 +33,9 @@ class Monitor:
         ahead: Eta | None = None,
         starting: str = "",
         budget: float | None = None,
+        after: float = 0.0,
     ) -> None:
-        self._budget = budget
+        self._budget, self._after = budget, after
         self._events, self._lock, self._started = events, threading.Lock(), time.monotonic()
         self._speed, self._stopping, self._ahead, self._starting = Speed(), False, ahead, starting
         self._first: float | None = None  # when workers first told of steps
@@ -140,7 +142,7 @@ class Monitor:
         if fewest is None or most is None:
             ends = None if ahead is None else (ahead.seconds, ahead.low, ahead.high)
             return None if ends is None else _each(ends, -self.seconds)
-        return _each((most, fewest, most), 0.0 if ahead is None else ahead.report)
+        return _each((most, fewest, most), self._after)
 
     def _left(self) -> tuple[float | None, float | None]:
         """Seconds of the fewest and the most members that are to come, at the present speed; None before there is one.

@@ -124,7 +124,8 @@ def _train(study: Study, prepared: Prepared, store: Store, held: Held, extend: b
         loop.looks.add(loop.records.values())  # what was stored before there was the file, or just before a crash
         ahead = _offered(loop, events)
         share = ahead.share if ahead else 1.0
-        monitor = Monitor(loop, events, ahead, _starting(study, ahead), study.time_budget)
+        report = ahead.report if ahead else aside.expected(aside.REPORT)
+        monitor = Monitor(loop, events, ahead, _starting(study, ahead), study.time_budget, report)
         if not loop.done:
             began, begun = at_first(study), time.monotonic()
             with _runner(study) as run:

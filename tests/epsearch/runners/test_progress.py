@@ -4,8 +4,9 @@ from types import SimpleNamespace
 
 from epsearch.loop.ahead import Eta, Outlook
 from epsearch.preparation.build import build
-from epsearch.runners import progress
+from epsearch.runners import aside, eta, progress
 from epsearch.runners.progress import Monitor
+from epsearch.session import session
 from epsearch.study.kinds import Search
 from tests.support.events import Recorded
 
@@ -50,7 +51,7 @@ def test_what_is_told_when(monkeypatch):
 
 def test_until_there_is_a_speed_the_plan_is_believed(monkeypatch):
     clock_, events = Clock(monkeypatch), Recorded()
-    monitor = Monitor(loop(), events, Eta(60.0, 50.0, 70.0, 20.0, 5.0, 1.0), "starting Ray (about 0:20)")
+    monitor = Monitor(loop(), events, Eta(60.0, 50.0, 70.0, 20.0, 5.0, 1.0), "starting Ray (about 0:20)", None, 5.0)
     clock_.now += 22
     monitor.steps(10)
     clock_.now += 5
@@ -62,6 +63,17 @@ def test_until_there_is_a_speed_the_plan_is_believed(monkeypatch):
     assert third.eta == (1000 - 60) / 10 + 5.0, "the report comes behind"
     clock_.now += 3
     assert monitor.at_work == 5.0
+
+
+def test_a_run_without_a_plan_ends_with_its_report(small_study, monkeypatch):
+    """The time to go ends with what reports took here, not with nothing."""
+    monkeypatch.setattr(aside, "expected", {aside.REPORT: 1234.0}.get)
+    monkeypatch.setattr(eta, "LEAST_SECONDS", 1e-6)
+    events = Recorded()
+    events.plan = lambda make: None
+    session.train(small_study(runner="local"), events)
+    told = [one.eta for one in events.seen if one.eta is not None]
+    assert events.seen[0].eta is None and told[-1] == 1234.0 and all(one >= 1234.0 for one in told)
 
 
 def test_members_that_are_trained_once_more_are_a_stage_of_their_own(monkeypatch):
