@@ -67,9 +67,18 @@ class Source:
 
     @property
     def pausing(self) -> bool:
-        """Whether nothing is running or to be begun now, although the loop is not done."""
-        busy = self._threads is not None and self._threads.busy
-        return self.error is None and not busy and not self.ask() and not self._loop.done
+        """Whether Tune has nothing to run or to begin now, although the loop is not done."""
+        return self.error is None and not self.ask() and not self._loop.done
+
+    def wait(self) -> None:
+        """While pausing: a moment, or until a thread has trained what it began. Raises as `Monitor.pause` does.
+
+        Not within Tune, which for ten minutes would ask for something to do, and hear of no thread and no Ctrl-C.
+        """
+        if self._threads is not None and self._threads.busy:
+            self._threads.tell(self._loop)
+        else:
+            self._monitor.pause(self._loop)
 
     @property
     def stopping(self) -> bool:

@@ -146,10 +146,9 @@ def _run(starting: Starting, loop: Loop, monitor: Monitor, threads: Threads | No
                     fit(source, setting)
                 if not source.pausing:
                     break
-                # Not within Tune, which would hear of Ctrl-C only once it has something to do.
                 with _handled(signal.SIGINT, ours):
                     while source.pausing:
-                        monitor.pause(loop)
+                        source.wait()
     except Unavailable:  # an error of the study's own comes first, and is raised below
         if source.error is None:
             raise

@@ -115,7 +115,10 @@ def test_an_error_of_the_start_that_is_not_ray_s_is_told(small_study, soon, monk
 
 
 class Tuned:
-    """In the place of Tune: trains in turn what it is handed, while threads go on."""
+    """In the place of Tune: trains in turn what it is handed, while threads go on.
+
+    As Tune, it looks for news at the beginning of its steps, of which there is none while it has nothing to train.
+    """
 
     def __init__(self, monkeypatch, begun=(1, 2)):
         self.trained, self.beside = [], []
@@ -132,9 +135,9 @@ class Tuned:
 
     def fit(self, source, setting):
         while not source.done:
-            source.collect()
-            self.beside.append(2 - source.room())
-            jobs = source.ask()[: int(source.room())]
+            if jobs := source.ask()[: int(source.room())]:
+                source.collect()
+                self.beside.append(2 - source.room())
             for job in jobs:
                 self.trained.append(job.number)
                 result = local.execute(job)
