@@ -32,7 +32,7 @@ class _Ray:
     def __init__(self, study: Study, stack: ExitStack) -> None:
         self._study, self._stack = study, stack
         self._starting: tune.Starting | None = None
-        self._decided, self._since, self._ready = False, 0.0, 0.0
+        self._decided, self._took = False, 0.0
 
     @property
     def undecided(self) -> bool:
@@ -45,8 +45,9 @@ class _Ray:
             return
         self._decided, needed = True, aside.expected(aside.BESIDE)
         if left > aside.PAYS * needed:
-            self._since = time.monotonic()
+            since = time.monotonic()
             self._starting = self._stack.enter_context(tune.ready(self._study, with_tune=True))
+            self._starting.begun.add_done_callback(lambda _: self._is_ready(time.monotonic() - since))
         else:
             loop.notes.append(
                 f"trained by threads of this process, in about {duration_text(left)} from here: Ray would be ready "
@@ -62,14 +63,15 @@ class _Ray:
         except Unavailable as error:
             loop.notes.append(f"threads of this process go on: {error}")
             self._starting = None
-        else:
-            self._ready = time.monotonic() - self._since
         return self._starting
 
     def remember(self) -> None:
-        """Keeps how long it has taken, workers and all, for the next decision."""
+        """Keeps how long it has taken, workers and all, for the next decision; not how long a thread was waited for."""
         if self._starting is not None and self._starting.workers_took is not None:
-            aside.remember(aside.BESIDE, self._ready + self._starting.workers_took)
+            aside.remember(aside.BESIDE, self._took + self._starting.workers_took)
+
+    def _is_ready(self, seconds: float) -> None:
+        self._took = seconds
 
 
 def _run(ray: _Ray, loop: Loop, monitor: Monitor) -> None:

@@ -1,6 +1,9 @@
 """Threads at first: Ray is started where that pays, and then takes over; results are the same."""
 
 import time
+from concurrent.futures import Future
+from contextlib import ExitStack, nullcontext
+from types import SimpleNamespace
 
 import pytest
 
@@ -196,6 +199,26 @@ def test_what_threads_raise_beside_tune_ends_the_search(small_study, soon, monke
     monkeypatch.setattr(local, "execute", stops)
     with pytest.raises(Interrupted):
         run(small_study(runner="auto", **SIZE))
+
+
+def test_what_ray_took_is_kept_without_the_wait_for_a_thread(small_study, soon, tmp_path, monkeypatch):
+    soon(True)
+    clock, kept = SimpleNamespace(now=100.0), {}
+    starting, loop = tune.Starting(Future(), tmp_path), SimpleNamespace(notes=[])
+    monkeypatch.setattr(auto, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(tune, "ready", lambda *_, **__: nullcontext(starting))
+    monkeypatch.setattr(aside, "remember", kept.__setitem__)
+    with ExitStack() as stack:
+        ray = auto._Ray(small_study(), stack)
+        ray.decide(loop, SimpleNamespace(seconds_left=100.0))
+        assert ray.takes_over(loop) is None
+        clock.now += 7
+        starting.begun.set_result(None)
+        clock.now += 500  # all threads are at work
+        assert ray.takes_over(loop) is starting
+        starting.workers_took = 5.0
+        ray.remember()
+    assert kept == {aside.BESIDE: 12.0}
 
 
 @pytest.mark.cluster
