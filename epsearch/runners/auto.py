@@ -32,23 +32,22 @@ class _Ray:
     def __init__(self, study: Study, stack: ExitStack) -> None:
         self._study, self._stack = study, stack
         self._starting: tune.Starting | None = None
-        self._decided, self._took = False, 0.0
-
-    @property
-    def undecided(self) -> bool:
-        """Whether it may still be started, or starts: soon something may be different."""
-        return not self._decided or self._starting is not None
+        self._refused, self._said, self._took = False, False, 0.0
 
     def decide(self, loop: Loop, monitor: Monitor) -> None:
-        """Starts it where that pays, as soon as the speed is known; else says so."""
-        if self._decided or (left := monitor.seconds_left) is None:
+        """Starts it where that pays, as soon as the speed is known; until then says so, once.
+
+        It is looked at again and again: first tasks, which have no reference batches, make a study seem short.
+        """
+        if self._starting is not None or self._refused or (left := monitor.seconds_left) is None:
             return
-        self._decided, needed = True, aside.expected(aside.BESIDE)
+        needed = aside.expected(aside.BESIDE)
         if left > aside.PAYS * needed:
             since = time.monotonic()
             self._starting = self._stack.enter_context(tune.ready(self._study, with_tune=True))
             self._starting.begun.add_done_callback(lambda _: self._is_ready(time.monotonic() - since))
-        else:
+        elif not self._said:
+            self._said = True
             loop.notes.append(
                 f"trained by threads of this process, in about {duration_text(left)} from here: Ray would be ready "
                 f"after {duration_text(needed)}, which does not pay"
@@ -62,7 +61,7 @@ class _Ray:
             self._starting.begun.result()
         except Unavailable as error:
             loop.notes.append(f"threads of this process go on: {error}")
-            self._starting = None
+            self._starting, self._refused = None, True
         return self._starting
 
     def remember(self) -> None:
@@ -87,4 +86,4 @@ def _run(ray: _Ray, loop: Loop, monitor: Monitor) -> None:
                 ray.remember()
                 return
             threads.begin(jobs)
-            threads.tell(loop, LOOK_SECONDS if ray.undecided else None)
+            threads.tell(loop, LOOK_SECONDS)

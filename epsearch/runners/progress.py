@@ -58,6 +58,11 @@ class Monitor:
         return time.monotonic() - self._started
 
     @property
+    def beginning(self) -> float:
+        """Seconds to the first steps that workers told of."""
+        return 0.0 if self._first is None else self._first - self._started
+
+    @property
     def at_work(self) -> float:
         """Seconds from the first steps that workers told of to the last results."""
         return 0.0 if self._first is None else self._last - self._first

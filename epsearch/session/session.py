@@ -130,7 +130,9 @@ def _train(study: Study, prepared: Prepared, store: Store, held: Held, extend: b
             began, begun = at_first(study), time.monotonic()
             with _runner(study) as run:
                 run(loop, monitor)
-            aside.remember(began, time.monotonic() - begun - monitor.at_work, share)
+            # At the end of "auto" there may be that of a Ray, which is no part of what begins with threads.
+            besides = monitor.beginning if began == "auto" else time.monotonic() - begun - monitor.at_work
+            aside.remember(began, besides, share)
         return loop, Effort(loop.trained, loop.reused, monitor.member_steps, loop.saved, monitor.seconds, share)
 
 

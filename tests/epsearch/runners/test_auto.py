@@ -86,6 +86,32 @@ def test_it_pays_where_four_times_its_start_is_left(small_study, monkeypatch, ne
     assert aside.joined_by_ray("auto", 100.0) == starts
 
 
+def test_a_study_that_turns_out_to_be_long_starts_ray_after_all(small_study, soon, tmp_path, monkeypatch):
+    """First tasks have no reference batches: what is seen of them alone makes a study seem short."""
+    soon(True)
+    starting, loop = tune.Starting(Future(), tmp_path), SimpleNamespace(notes=[])
+    monkeypatch.setattr(tune, "ready", lambda *_, **__: nullcontext(starting))
+    with ExitStack() as stack:
+        ray = auto._Ray(small_study(), stack)
+        for left in (None, 3.0, 2.0):
+            ray.decide(loop, SimpleNamespace(seconds_left=left))
+        assert len(loop.notes) == 1 and "in about 0:03 from here" in loop.notes[0]
+        starting.begun.set_result(None)
+        assert ray.takes_over(loop) is None
+        ray.decide(loop, SimpleNamespace(seconds_left=5.0))
+        assert ray.takes_over(loop) is starting and len(loop.notes) == 1
+
+
+def test_what_has_ended_ray_is_no_part_of_the_start_of_threads(small_study, soon, plain, monkeypatch):
+    soon(True)
+    kept, tuned = {}, Tuned(monkeypatch)
+    monkeypatch.setattr(aside, "remember", lambda part, seconds, share: kept.setdefault(part, seconds))
+    monkeypatch.setattr(auto.Monitor, "beginning", 1234.0)
+    study = small_study(runner="auto", **SIZE)
+    run(study)
+    assert tuned.trained and kept["auto"] == 1234.0 and results(study.out) == plain
+
+
 def test_without_a_speed_nothing_is_decided(small_study, plain, monkeypatch):
     monkeypatch.setattr(auto.Monitor, "seconds_left", None)
     monkeypatch.setattr(tune, "_start", lambda *_: pytest.fail("it was started"))

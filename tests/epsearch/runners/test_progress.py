@@ -62,7 +62,7 @@ def test_until_there_is_a_speed_the_plan_is_believed(monkeypatch):
     assert (second.stage, second.eta) == ("repeat 1 of 5", 60.0 - 22)
     assert third.eta == (1000 - 60) / 10 + 5.0, "the report comes behind"
     clock_.now += 3
-    assert monitor.at_work == 5.0
+    assert monitor.at_work == 5.0 and monitor.beginning == 22.0
 
 
 def test_a_run_without_a_plan_ends_with_its_report(small_study, monkeypatch):
