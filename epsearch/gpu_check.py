@@ -35,13 +35,16 @@ def proving(
     if path.device != "cuda":
         yield ""
         return
-    from trainers.engines.batched.graphs import GraphMismatch, refuse
+    from trainers.engines.batched.graphs import GraphMismatch, refuse, refused
     from trainers.engines.self_check import check
 
     key = json.dumps([gpu_kind(), _subject(learner, stream, architecture), str(path), parts or {}], sort_keys=True)
     if (found := _known().get(key)) is None:
         found = str(check(learner, stream, architecture, path))
-        _keep(key, found)
+        # Where this process records no graphs, for want of memory or by an outcome for another method, nothing was
+        # learnt of them.
+        if found.startswith(WITHOUT) or not refused():
+            _keep(key, found)
     if found.startswith(WITHOUT):
         refuse("the self-check found that they take other steps on this GPU than the code they are recorded from")
     try:

@@ -112,6 +112,17 @@ class TestProving:
             "code they are recorded from"
         ]
 
+    def test_without_graphs_for_another_reason_nothing_is_said_of_them_nor_kept(self, device):
+        """As where memory had no room for those of another method, or theirs disagreed."""
+        told = []
+        with heard_by(told.append):
+            graphs.refuse("no room")
+            assert proved().startswith("steps-")
+        assert told == ["steps are taken without CUDA graphs: no room"]
+        graphs._refused.clear()  # another process
+        assert proved().startswith("graphs-") and device.checks == 2 and proved().startswith("graphs-")
+        assert device.checks == 2
+
     def test_steps_that_disagree_are_not_kept(self, device):
         device.checked = with_fault
         for checks in (1, 2):

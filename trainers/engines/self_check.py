@@ -59,7 +59,7 @@ class Checked:
     projected: float
     """The same of steps that project; 0 where there are none."""
     graphs: bool | None
-    """Whether graphs take the steps that the code takes; None where none are recorded."""
+    """Whether graphs take the steps that the code takes; None where none were recorded."""
 
     def __str__(self) -> str:
         steps = {True: "graphs", False: "nographs", None: "steps"}[self.graphs]
@@ -191,7 +191,7 @@ def _judge(who: str, what: str, far: list[float], allowed: float) -> None:
 
 
 def _recorded_alike(engine: Engine, cohort: Cohort) -> bool | None:
-    """Whether a whole task by graphs ends as it does step by step, bit for bit; None where there are no graphs.
+    """Whether a whole task by graphs ends as it does step by step, bit for bit; None where no graph was recorded.
 
     Where the code does not repeat itself bit for bit, by no more than a few times as much.
     """
@@ -211,8 +211,10 @@ def _recorded_alike(engine: Engine, cohort: Cohort) -> bool | None:
         replayed, stepped = ended(True), ended(False)
     except GraphMismatch:
         return False
+    if not engine.graphs.used:
+        return None
     far = distance(replayed, stepped)
-    return engine.graphs.used and (far == 0 or far <= ROUNDING * distance(stepped, ended(False)))
+    return far == 0 or far <= ROUNDING * distance(stepped, ended(False))
 
 
 def _copied(learners: Learners) -> Learners:

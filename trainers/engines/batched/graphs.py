@@ -45,6 +45,11 @@ def refuse(why: str) -> None:
     _refused.append(why)
 
 
+def refused() -> bool:
+    """Whether steps are taken without graphs in this process, for whatever reason."""
+    return bool(_refused)
+
+
 class Graphs:
     """The graphs of one engine, all in one pool of memory: they are replayed one after another."""
 
