@@ -18,6 +18,7 @@ from trainers.pool import slots
 from trainers.streams.base import ImageStream, TaskStream
 
 FLOAT, INDEX = 4, 8  # bytes
+LISTED = 6  # of a pixel in a list of those that are not zero: its number and its value
 COPIES = 3  # of the parameters and what goes with them, while a graph is compared with the code
 ALONE = (Projection, Columns)  # the kinds of rules whose steps no graph holds
 CGROUP = Path("/sys/fs/cgroup")
@@ -48,15 +49,20 @@ def bytes_at_work(learner: Learner, stream: TaskStream, architecture: Architectu
     return int(count * (batch * _activations(net, stream) + 2 * gradients * FLOAT * net.row))
 
 
-def bytes_of_seed(learner: Learner, stream: TaskStream) -> int:
-    """What learners of a seed share: its memory, the largest task with its schedule, and the tests of all tasks."""
+def bytes_of_seed(learner: Learner, stream: TaskStream, path: NumericPath) -> int:
+    """What learners of a seed share: its memory, the largest task with its schedule, and the tests of all tasks.
+
+    With lists of pixels that are not zero, where these are made beside the images, and in the place of the tests'.
+    """
     method, values, seed = learner.declared, learner.hyperparameters, learner.seed
     stored, largest = slots(stream, seed, method, values), max(stream.size(seed, task) for task in stream.tasks)
     drawn = stored if method.memory == PER_TASK else min(values.get("memory_batch") or stored, stored)
     steps = -(-largest // values.batch_size)
     tests = sum(part.nbytes for part in stream.test(seed, stream.tasks[0])) * len(stream.tasks)
     row = stream.room(1).nbytes + INDEX  # an example and its label
-    return int((stored + largest) * row + steps * drawn * INDEX + largest * INDEX + tests)
+    lists = LISTED * float(getattr(stream, "density", 0.0)) if path.listed else 0.0
+    schedule = steps * drawn * INDEX + largest * INDEX
+    return int((stored + largest) * row * (1 + lists) + schedule + tests * (lists or 1))
 
 
 def bytes_of(cohort: Cohort, stream: TaskStream, architecture: Architecture, path: NumericPath) -> int:
@@ -69,7 +75,7 @@ def bytes_of(cohort: Cohort, stream: TaskStream, architecture: Architecture, pat
     return (
         bytes_of_images(stream, path)
         + kept * count * bytes_of_one(first, stream, architecture)
-        + bytes_of_seed(first, stream) * (1 if path.one_seed_at_a_time else seeds)
+        + bytes_of_seed(first, stream, path) * (1 if path.one_seed_at_a_time else seeds)
         + worked * bytes_at_work(first, stream, architecture, 1 if alone else count)
     )
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 PRODUCTS = ("mkl", "onednn", "torch")
 PRECISIONS = ("float32", "tf32")
+LISTABLE = 2**16  # pixels of an image, and units of a layer, whose numbers fit into lists
 
 
 @dataclass(frozen=True)
@@ -13,7 +14,8 @@ class NumericPath:
     products: "mkl" or "onednn" for the compiled engine; "torch" for the engine of tensors, which GPUs use.
     sparse: whether the compiled engine's first layer leaves out zero pixels.
     lazy: whether it makes only what a step needs: leaves out zero pixels and units that a ReLU has shut in all layers,
-    and g_ref where the method's rule does without. Other engines take the products as if it were not there.
+    and g_ref where the method's rule does without. No matrix products are left then, whatever `products` says. Other
+    engines take these as if it were not there.
     subtracted: whether the cross-entropy's gradient at the label is p − 1 in float32, as in published results, and not
     the sum of the other probabilities. Never chosen by a measurement: see docs/methods.md.
     """
@@ -39,6 +41,11 @@ class NumericPath:
         if not precise or path.products not in PRODUCTS or str(path) != text:
             raise ValueError(f"no numeric path {text!r}; one is cpu-float32-mkl-sparse, another cuda-float32")
         return path
+
+    @property
+    def listed(self) -> bool:
+        """Whether a perceptron's pixels are taken from lists of those that are not zero, at most `LISTABLE` of them."""
+        return self.sparse or self.lazy
 
     @property
     def one_seed_at_a_time(self) -> bool:

@@ -13,6 +13,7 @@ from epsearch.machine import installed, processor
 from epsearch.study.description import Study
 from trainers.kept import sealed
 from trainers.notes import tell
+from trainers.numeric_path import LISTABLE, NumericPath
 from trainers.streams.base import ImageStream, PixelStream, TaskStream
 
 # A residual network's members one after another, or in grouped convolutions; torch has no others than oneDNN's.
@@ -31,12 +32,18 @@ def numeric_path(study: Study, stream: TaskStream, begun_with: str | None = None
     A study that goes on, on this machine or another, keeps the path it began with (`begun_with`), so that its results
     stay its own: paths round differently, and a run's key names its path. Else the fastest here is taken, which may be
     measured first, a matter of seconds. Raises UsageError where a given path does not fit the device or the network, or
-    needs what is not installed here.
+    needs what is not installed here, or has lists for fewer pixels than there are.
     """
     name = _chosen(study, stream, begun_with, events)
     if study.network == "mlp" and name.removesuffix(SUBTRACTED) in COMPILED and find_spec("numba") is None:
         raise UsageError(
             f"numeric-path {name!r} needs Numba, which is not installed here; a study with {IN_TENSORS[0]} needs none"
+        )
+    listed = study.network == "mlp" and NumericPath.parse(name).listed
+    if listed and (inputs := cast(PixelStream, stream).inputs) > LISTABLE:
+        raise UsageError(
+            f"numeric-path {name!r} has lists for images of at most {LISTABLE:,} pixels, got {inputs:,}; {COMPILED[0]} "
+            "takes any number"
         )
     return name
 

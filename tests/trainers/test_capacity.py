@@ -10,13 +10,14 @@ from tests.support.toy_streams import toy
 from trainers import Architecture, Cohort
 from trainers.capacity import in_halves
 from trainers.engines.compiled import engine
-from trainers.footprint import bytes_at_work, bytes_of, bytes_of_one, check_images, free_bytes
+from trainers.footprint import bytes_at_work, bytes_of, bytes_of_one, bytes_of_seed, check_images, free_bytes
 from trainers.methods import METHODS
 from trainers.numeric_path import NumericPath
 from trainers.population import Training, train_cohort
 from trainers.streams.images.split import SplitStream
 
 LEARNERS = [few("soft_agem", epsilon=epsilon) for epsilon in (0.0, 0.2, 0.4, 0.6, 0.8)]
+WAYS = ("", "-lazy", "-sparse")
 
 
 def test_a_cohort_that_runs_out_of_memory_is_trained_in_halves(monkeypatch):
@@ -80,6 +81,16 @@ def test_estimates_grow_with_what_is_trained(method):
     alone, many = (Cohort(tuple(learners[:count])) for count in (1, 3))
     assert bytes_of(many, images, network, path) - bytes_of(alone, images, network, path) == 2 * one
     assert bytes_of(many, images, network, NumericPath()) > bytes_of(many, images, network, path)
+
+
+def test_lists_of_pixels_are_counted():
+    """Six bytes a pixel that is not zero, beside all that can be trained on and in the place of the tests."""
+    one = learner("agem", memory=4, memory_batch=8)
+    plain, lazy, sparse = (bytes_of_seed(one, toy(), NumericPath.parse(f"cpu-float32-mkl{more}")) for more in WAYS)
+    tests = len(toy().tasks) * sum(part.nbytes for part in toy().test(0, toy().tasks[0]))
+    trained = (4 * toy().classes * (len(toy().tasks) - 1) + toy().size(0, toy().tasks[0])) * (toy().room(1).nbytes + 8)
+    lists = 6 * toy().density
+    assert lazy == sparse == pytest.approx(plain + trained * lists + tests * (lists - 1), abs=2)
 
 
 def test_the_estimate_of_a_step_is_near_what_was_measured():

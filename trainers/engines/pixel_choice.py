@@ -16,7 +16,7 @@ from trainers.engines.precision import set_precision
 from trainers.methods.agem import AGEM
 from trainers.methods.rules import Mixing
 from trainers.networks import MLP
-from trainers.numeric_path import NumericPath
+from trainers.numeric_path import LISTABLE, NumericPath
 
 now = time.perf_counter  # a clock in seconds; tests put one of their own here
 ROWS = 266  # a batch of 10 and a reference batch of 256
@@ -37,7 +37,9 @@ def fastest_path(inputs: int, hidden: tuple[int, ...], density: float) -> Numeri
     if find_spec("numba") is None:
         return NumericPath()
     plain = _fastest_first_layer(inputs, hidden[0], density)
-    lazy = NumericPath(products=plain.products, lazy=True)
+    if max(inputs, *hidden) > LISTABLE:
+        return plain
+    lazy = NumericPath(products="mkl", lazy=True)  # one name, as it takes nobody's products
     both = seconds({"whole": _step(plain, inputs, hidden, density), "lazy": _step(lazy, inputs, hidden, density)})
     return lazy if both["lazy"] * CLEARLY < both["whole"] else plain
 
@@ -54,7 +56,7 @@ def _fastest_first_layer(inputs: int, width: int, density: float) -> NumericPath
     # The products first, as without sparse inputs nothing of Numba has to be imported and compiled.
     dense = seconds({name: partial(first_layer, products) for name, products in PRODUCTS.items()})
     best = "onednn" if dense["onednn"] * CLEARLY < dense["mkl"] else "mkl"
-    if inputs < SMALLEST_SPARSE_INPUT or density > LARGEST_SPARSE_DENSITY:
+    if not SMALLEST_SPARSE_INPUT <= inputs <= LISTABLE or density > LARGEST_SPARSE_DENSITY:
         return NumericPath(products=best)
     both = seconds({"dense": partial(first_layer, PRODUCTS[best]), "sparse": _sparse_layer(inputs, width, density)})
     return NumericPath(products=best, sparse=both["sparse"] * CLEARLY < both["dense"])

@@ -1,16 +1,19 @@
 """Which numeric path a study takes, and that it keeps it."""
 
 import json
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from epsearch import api
 from epsearch.failures.errors import UsageError
 from epsearch.findings import listing
 from epsearch.preparation import arithmetic
-from epsearch.preparation.arithmetic import fastest_here
+from epsearch.preparation.arithmetic import fastest_here, numeric_path
 from epsearch.preparation.data import open_evaluation
 from epsearch.session import session
+from trainers.engines.compiled.sparse import without_zeros
 from trainers.kept import sealed
 from trainers.numeric_path import NumericPath
 
@@ -147,10 +150,11 @@ def test_sparse_inputs_that_cannot_be_faster_are_not_measured(timed):
 
 
 def test_steps_that_make_less_are_chosen_where_they_are_clearly_faster_only(timed):
+    """Under one name, whatever products the other steps would take: they take none."""
     from trainers.engines.pixel_choice import fastest_path
 
     timed(mkl=1.0, onednn=0.5, whole=1.2, lazy=1.0)
-    assert fastest_path(64, (24, 16), 0.9) == NumericPath(products="onednn", lazy=True)
+    assert fastest_path(64, (24, 16), 0.9) == NumericPath(products="mkl", lazy=True)
     timed(mkl=1.0, onednn=0.5, whole=1.1, lazy=1.0)
     assert fastest_path(64, (24, 16), 0.9) == NumericPath(products="onednn")
 
@@ -211,6 +215,27 @@ def test_another_path_under_the_same_name_is_refused(small_study):
 def test_a_path_of_another_device_is_refused(small_study, path):
     with pytest.raises(UsageError, match=f"numeric-path '{path}' does not fit device 'cpu' with precision 'float32'"):
         api.run(small_study(numeric_path=path))
+
+
+@pytest.mark.parametrize("kind", ["sparse", "lazy"])
+def test_lists_of_more_pixels_than_they_can_number_are_refused(small_study, kind):
+    name, most = f"cpu-float32-mkl-{kind}", 2**16
+    study = small_study(numeric_path=name)
+    assert numeric_path(study, SimpleNamespace(inputs=most)) == name
+    line = f"{name}' has lists for images of at most 65,536 pixels, got 65,537; cpu-float32-mkl takes any"
+    with pytest.raises(UsageError, match=line):
+        numeric_path(study, SimpleNamespace(inputs=most + 1))
+    with pytest.raises(ValueError, match="at most 65,536 of them, got 65,537"):
+        without_zeros(np.zeros((1, most + 1), dtype=np.uint8), np.zeros(256, dtype=np.float32))
+
+
+def test_lists_that_cannot_be_are_not_measured(timed):
+    from trainers.engines.pixel_choice import fastest_path
+
+    compared = timed(mkl=1.0, onednn=1.0)
+    assert fastest_path(2**16 + 1, (4,), 0.1) == NumericPath(products="mkl")
+    assert fastest_path(64, (2**16 + 1,), 0.1) == NumericPath(products="mkl")
+    assert compared == [["mkl", "onednn"]] * 2
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainers.engines.compiled.kernels import ZERO, Floats, bias_products, compiled, dot, squared_norm, update_bias
+from trainers.numeric_path import LISTABLE
 from trainers.schedule import Indices
 
 PIXEL_BLOCKS = 4  # a quarter of the first layer's weights stays in the second-level cache while all rows pass by
@@ -41,8 +42,10 @@ class ByPixel(NamedTuple):
 def without_zeros(rows: NDArray[np.uint8], scale: Floats) -> Sparse:
     """From bytes [rows, P]; scale[byte] is what a network sees.
 
-    A pixel's number takes two bytes: P is at most 65,536.
+    A pixel's number takes two bytes. Raises ValueError where there are more than these can tell apart.
     """
+    if rows.shape[1] > LISTABLE:
+        raise ValueError(f"lists of pixels are for images of at most {LISTABLE:,} of them, got {rows.shape[1]:,}")
     count = int(np.count_nonzero(rows))
     starts = np.empty((len(rows), PIXEL_BLOCKS + 1), dtype=np.int64)
     lists = Sparse(starts, np.empty(count, dtype=np.uint16), np.empty(count, dtype=np.float32))
