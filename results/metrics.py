@@ -201,7 +201,9 @@ def mean_std(records: Iterable[RunRecord], metrics: Iterable[str] | None = None)
     for name in METRICS if metrics is None else metrics:
         values = [value for record in records if not math.isnan(value := METRICS[name].of(record))]
         mean = _mean(values)
-        spread = math.sqrt(_mean([(value - mean) ** 2 for value in values])) if len(values) > 1 else math.nan
+        differences = [value - mean for value in values]
+        # A product, as a power of what is too large would raise instead of being infinite.
+        spread = math.sqrt(_mean([one * one for one in differences])) if len(values) > 1 else math.nan
         found |= {f"{name}_mean": mean, f"{name}_std": spread}
     return found
 
@@ -231,8 +233,10 @@ def _mean(values: Sequence[float]) -> float:
     """Returns the correctly rounded mean, the same on every processor; NaN of nothing."""
     if not values:
         return math.nan
-    # math.fsum refuses to add infinities, which metrics of others may have.
-    return (math.fsum(values) if all(map(math.isfinite, values)) else sum(values)) / len(values)
+    try:
+        return math.fsum(values) / len(values)
+    except (OverflowError, ValueError):  # it refuses sums that are not finite, which metrics of others may have
+        return sum(values) / len(values)
 
 
 def _tasks(a: Array) -> int:

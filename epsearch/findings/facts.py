@@ -60,7 +60,7 @@ def on_gpus(loop: Loop) -> dict[str, str]:
     told = {"self-check of the GPU": "; ".join(outcomes)}
     kinds = {one.machine for one in runs} - {""}
     if len(kinds) > 1:
-        told["kinds of GPU"] = f"{len(kinds)}, which round differently: their runs differ by more than those of one"
+        told["GPUs, with versions of torch"] = f"{len(kinds)}, which may round differently: their runs differ by more than those of one"
     return told if runs else {}
 
 

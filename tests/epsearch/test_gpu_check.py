@@ -151,7 +151,7 @@ class TestStudies:
         assert "CUDA graphs take the same steps bit for bit" in said["self-check of the GPU"]
         key, one = next(iter(loop.records.items()))
         loop.records[key] = replace(one, cohort="0123.89abcdef.nographs-4e-06")
-        assert on_gpus(loop)["kinds of GPU"].startswith("2, which round differently")
+        assert on_gpus(loop)["GPUs, with versions of torch"].startswith("2, which may round differently")
 
     def test_steps_that_disagree_stop_it_and_nothing_is_stored(self, small_study, store, device):
         device.checked = with_fault

@@ -150,6 +150,13 @@ def test_mean_std_is_the_population_spread_of_the_survivors() -> None:
     assert (none["n"], none["diverged"]) == (0, 0) and math.isnan(none["A_T_mean"]) and math.isnan(none["A_T_std"])
 
 
+@pytest.mark.parametrize(("values", "mean"), [((1e200, 3e200), 2e200), ((1e308, 1.5e308), math.inf)])
+def test_what_is_too_large_for_its_squares_has_an_infinite_spread(values, mean) -> None:
+    with METRICS.with_others({"mine": Metric(lambda one: np.asarray(values[one.seed]), 2)}):
+        found = mean_std([record(seed=seed) for seed in range(2)], ["mine"])
+    assert found["mine_mean"] == mean and found["mine_std"] == math.inf
+
+
 def test_a_mean_is_rounded_once_whatever_the_order_and_infinities_stay() -> None:
     values = {seed: 10.0 ** (seed - 9) for seed in range(18)}
     mine = Metric(lambda one: np.asarray(values.get(one.seed, -np.inf)), 2)

@@ -35,7 +35,7 @@ RESERVOIR = "reservoir"
 SIGN = "sign"
 # All three products in every step, and g_ref itself where b is not 0.
 NORM = "norm"
-# g_ref in every step.
+# Of which nothing is known, so g_ref itself in every step.
 ALL = "all"
 
 
