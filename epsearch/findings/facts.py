@@ -53,14 +53,15 @@ def checked(loop: Loop) -> dict[str, str]:
 
 
 def on_gpus(loop: Loop) -> dict[str, str]:
-    """What the self-checks of the GPUs say that have trained its runs, and whether these were of several kinds."""
+    """What the self-checks of the GPUs say that have trained its runs, and whether these, or their torch, were several."""
     runs = [one for one in loop.records.values() if one.on_gpu]
     said = sorted(Counter((one.method, one.self_check) for one in runs).items())
     outcomes = (f"{name}, {count_text(count, 'run')}: {in_words(found)}" for (name, found), count in said)
     told = {"self-check of the GPU": "; ".join(outcomes)}
     kinds = {one.machine for one in runs} - {""}
     if len(kinds) > 1:
-        told["GPUs, with versions of torch"] = f"{len(kinds)}, which may round differently: their runs differ by more than those of one"
+        more = "which may round differently: their runs differ by more than those of one"
+        told["GPUs, with versions of torch"] = f"{len(kinds)}, {more}"
     return told if runs else {}
 
 
