@@ -53,7 +53,7 @@ def checked(loop: Loop) -> dict[str, str]:
 
 
 def on_gpus(loop: Loop) -> dict[str, str]:
-    """What the self-checks of the GPUs say that have trained its runs, and whether these, or their torch, were several."""
+    """What the self-checks of the GPUs say that have trained its runs, and whether these or their torch differed."""
     runs = [one for one in loop.records.values() if one.on_gpu]
     said = sorted(Counter((one.method, one.self_check) for one in runs).items())
     outcomes = (f"{name}, {count_text(count, 'run')}: {in_words(found)}" for (name, found), count in said)
