@@ -1,6 +1,7 @@
 """The protocol of a run of a cohort: tasks, measurements, divergence. An engine does the arithmetic."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from trainers.methods.penalty import State
 from trainers.numeric_path import NumericPath
 from trainers.streams.base import TaskStream
 
-Progress = Callable[[int], None]
+Progress = Callable[[Mapping[int, int]], None]  # is told of member-steps by task, those since it was told last
 """Called a few times a second with the steps of one learner done since the last call, 0 while it tests; may raise to
 stop the training.
 """
@@ -131,8 +132,7 @@ def _in_lockstep(cohort: Cohort, done: Mapping[Learner, int], one_seed: bool) ->
 
 def next_stride(stride: int, seconds: float) -> int:
     """Returns how many steps are to be taken before the next look, where so many took so long."""
-    # Not a constant: with that, progress of slow networks was not seen for minutes. Below half the time between two
-    # reports twice the steps still take less than that.
+    # No constant, with which slow networks told nothing for minutes. Twice the steps still fit between two reports.
     return min(2 * stride, CHECK_EVERY) if seconds < REPORT_SECONDS / 2 else max(stride // 2, 1)
 
 
@@ -239,7 +239,7 @@ class _Run:
             engine.train(learners, done, last)
             bad = learners.first_bad.cpu().numpy() >= 0
             self._stride = next_stride(self._stride, time.monotonic() - started)
-            self._ticker.add((last - done) * len(learners.params))
+            self._ticker.add(task, (last - done) * len(learners.params))
             done = last
             if curve:
                 result.within[:, task, done] = np.where(bad, np.nan, engine.accuracy(learners, task))
@@ -270,7 +270,7 @@ class _Run:
     def _tested(self, learners: Learners, task: int) -> NDArray[np.float64]:
         """The engine's accuracies; many tests in a row must not keep who asks for progress from stopping them."""
         accuracies = self._engine.accuracy(learners, task)
-        self._ticker.add(0)
+        self._ticker.add(task, 0)
         return accuracies
 
     def _note_divergence(self, learners: Learners, result: CohortResult, task: int, last: int) -> None:
@@ -287,14 +287,14 @@ class _Ticker:
     """Adds up steps and passes them on a few times a second."""
 
     def __init__(self, progress: Progress | None) -> None:
-        self._progress, self._steps, self._last = progress, 0, time.monotonic()
+        self._progress, self._steps, self._last = progress, Counter[int](), time.monotonic()
 
-    def add(self, steps: int) -> None:
-        self._steps += steps
+    def add(self, task: int, steps: int) -> None:
+        self._steps[task] += steps
         if time.monotonic() - self._last >= REPORT_SECONDS:
             self.flush()
 
     def flush(self) -> None:
         if self._progress is not None:
             self._progress(self._steps)
-        self._steps, self._last = 0, time.monotonic()
+        self._steps, self._last = Counter(), time.monotonic()

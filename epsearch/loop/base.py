@@ -287,7 +287,7 @@ class Loop(ABC):
             stream=self._request(first.phase),
             path=str(study.numeric_path),
             transfer=measures_transfer(first.phase),
-            weight=self._counted.a_step(first),
+            weights=self._counted.weights(first),
             at_once=workers,
             checkpoints=study.checkpoints,
             plugins=of_workers(study.plugged(), self.images),

@@ -3,7 +3,7 @@
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -54,8 +54,8 @@ class Job:
     """Name of the numeric path."""
     transfer: bool
     """Whether FWT and LCA are measured."""
-    weight: float
-    """What a step of one learner takes with its share of the tests, in FLOP; see `trainers/cost/flops.py`."""
+    weights: tuple[float, ...]
+    """What a step of one learner takes in each task, with its share of the tests, in FLOP; none of a trainer."""
     at_once: int
     """Jobs trained at a time."""
     checkpoints: str | None = None
@@ -71,6 +71,10 @@ class Job:
     def runs(self) -> list[Run]:
         """One run a learner, in the cohort's order."""
         return [Run(self.phase, one) for one in self.cohort.learners]
+
+
+Progress = Callable[[int, float], None]
+"""Is told of member-steps, or of a trainer's tasks, and of their work: FLOP with those of tests, or tasks."""
 
 
 class Place(NamedTuple):
@@ -123,12 +127,12 @@ class JobResult:
     """The kind of machine that has trained it, see `machine.rounding`; "" where it is not known."""
 
 
-def execute(job: Job, progress: Callable[[int], None] | None = None, place: Place = HERE) -> JobResult:
+def execute(job: Job, progress: Progress | None = None, place: Place = HERE) -> JobResult:
     """Trains the job's cohort in this process, on one thread: the thread count may change a sum's rounding.
 
     What is told meanwhile becomes part of the result's note: a worker's standard error is seen by nobody.
 
-    progress: is called with member-steps that were taken since its last call; what it raises ends the training.
+    progress: is told of what was done since it was told last; what it raises ends the training.
     place: where that is. Raises what goes wrong, as it is: the runners make lines of that.
     """
     told: list[str] = []
@@ -141,7 +145,7 @@ def execute(job: Job, progress: Callable[[int], None] | None = None, place: Plac
     return replace(result, value=replace(result.value, note=note), machine=machine)
 
 
-def _trained(job: Job, progress: Callable[[int], None] | None, place: Place) -> JobResult:
+def _trained(job: Job, progress: Progress | None, place: Place) -> JobResult:
     """The job's cohort; or, of a certificate, its one learner alone, with the difference to that among its mates."""
     import torch  # late, as are the others: who only describes, encodes and hands out jobs needs none of it
 
@@ -153,32 +157,36 @@ def _trained(job: Job, progress: Callable[[int], None] | None, place: Place) -> 
         return replace(_timed(job, training, progress, place), self_check=outcome)
 
 
-def _timed(job: Job, training: "Training", progress: Callable[[int], None] | None, place: Place) -> JobResult:
+def _timed(job: Job, training: "Training", progress: Progress | None, place: Place) -> JobResult:
     """What `_trained` gives, where the arithmetic is known to be right."""
     from trainers.engines.moved import make_moved
     from trainers.population import train_cohort, train_rest
 
-    started = time.perf_counter()
+    def by_task(steps: Mapping[int, int]) -> None:
+        assert progress is not None
+        progress(sum(steps.values()), sum(count * job.weights[task] for task, count in steps.items()))
+
+    told, started = None if progress is None else by_task, time.perf_counter()
     if job.certify is None:
         fitting = replace(training, bytes_free=bytes_free(training.chosen, job.at_once, place.share))
-        return JobResult(job.number, train_cohort(job.cohort, fitting, progress), time.perf_counter() - started)
+        return JobResult(job.number, train_cohort(job.cohort, fitting, told), time.perf_counter() - started)
     # A certificate is trained without the folder: nothing of it may come from what others have kept there.
     if job.certify.moved:
-        value = train_rest(job.cohort, training, training.checkpoints(job.cohort), {}, progress, make_moved)
+        value = train_rest(job.cohort, training, training.checkpoints(job.cohort), {}, told, make_moved)
     else:
-        value = train_cohort(job.cohort, training, progress)
+        value = train_cohort(job.cohort, training, told)
     difference = 0.0
     # No ledger keeps parameters, so where they differ the cohort is trained again to see by how much.
     if value.fingerprints[0] != job.certify.fingerprint and not job.certify.mates:
         difference = math.inf
     elif value.fingerprints[0] != job.certify.fingerprint:
-        together = train_cohort(Cohort(job.certify.mates), training, progress)
+        together = train_cohort(Cohort(job.certify.mates), training, told)
         row = job.certify.mates.index(job.cohort.learners[0])
         difference = float(np.abs(value.params[0] - together.params[row]).max())
     return JobResult(job.number, value, time.perf_counter() - started, parameter_difference=difference)
 
 
-def _by_trainer(job: Job, progress: Callable[[int], None] | None, place: Place) -> JobResult:
+def _by_trainer(job: Job, progress: Progress | None, place: Place) -> JobResult:
     """The job's one learner, by somebody else's trainer in a process of its own."""
     from trainers.foreign.measuring import SELF_REPORTED
     from trainers.foreign.running import Request, train
@@ -195,7 +203,8 @@ def _by_trainer(job: Job, progress: Callable[[int], None] | None, place: Place) 
     given = Given(vars(learner.hyperparameters), learner.seed, job.stream.open(place.images), job.transfer)
     started = time.perf_counter()
     # As of ours, a certificate takes nothing of what others have kept.
-    value = train(request, given, progress, None if job.certify else cache_folder() / "trainers")
+    told = None if progress is None else lambda tasks: progress(tasks, float(tasks))
+    value = train(request, given, told, None if job.certify else cache_folder() / "trainers")
     if SELF_REPORTED in value.note:
         value = replace(value, fingerprints=np.array([said(one) for one in value.fingerprints]), note="")
     repeats = job.certify is None or job.certify.fingerprint == value.fingerprints[0]

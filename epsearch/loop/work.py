@@ -31,16 +31,16 @@ class Work:
             self._streams[phase] = self._request(phase).open()
         return self._streams[phase]
 
-    def a_step(self, run: Run) -> float:
-        """FLOP of one step after the first task, with its share of the tests."""
-        return 1.0 if run.learner.declared.foreign else self._later_steps(run).each_tested
+    def weights(self, run: Run) -> tuple[float, ...]:
+        """FLOP of one step of each task, with its share of the task's tests. None of a trainer: it reports no steps."""
+        return () if run.learner.declared.foreign else self._later_steps(run).weights
 
     def _of(self, run: Run) -> float:
         """FLOP of one learner's run; without a first task that it shares. Of a trainer, tasks: it reports no steps."""
         if run.learner.declared.foreign:
             return float(len(self._study.stream_tasks(run.phase)))
         later = self._later_steps(run)
-        return later.steps * later.each_tested + later.first * self._first_alone
+        return later.work + later.first * self._first_alone
 
     def _later_steps(self, run: Run) -> "LaterSteps":
         """Those of the run's kind. The first task is left out: it is shared, and without a memory cheap."""

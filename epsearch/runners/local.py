@@ -6,7 +6,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from functools import partial
 from threading import Event
 from typing import Self
 
@@ -66,7 +65,7 @@ class Threads:
     def begin(self, jobs: Sequence[Job]) -> None:
         """Begins as many of them as there are threads free."""
         for job in self.waiting(jobs)[: self.free]:
-            self._running[self._pool.submit(execute, job, partial(self._progress, job.weight))] = job.number
+            self._running[self._pool.submit(execute, job, self._progress)] = job.number
 
     def tell(self, loop: Loop, seconds: float | None = None) -> None:
         """Tells the loop what has been trained; waits for that, at most so long where that is given.
@@ -79,10 +78,10 @@ class Threads:
             loop.tell([_result(future, self._running.pop(future))])
             self._monitor.update(loop)
 
-    def _progress(self, weight: float, steps: int) -> None:
+    def _progress(self, steps: int, work: float) -> None:
         if self._stop.is_set() or self._monitor.stopping:
             raise Interrupted
-        self._monitor.steps(steps, weight)
+        self._monitor.steps(steps, work)
 
 
 def at_first(study: Study) -> str:

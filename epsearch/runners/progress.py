@@ -99,13 +99,10 @@ class Monitor:
             self._events.progress(self._now()._replace(stage=f"waiting for {text}", eta=None))
         time.sleep(PAUSE_SECONDS)
 
-    def steps(self, count: int, weight: float = 1.0) -> None:
-        """Adds member-steps, and what one of them takes beside other jobs' steps; called from any thread.
-
-        count: SGD steps of all members of a cohort since its last report. weight: FLOP of one of them (`Job.weight`).
-        """
+    def steps(self, count: int, work: float) -> None:
+        """Adds what a cohort has done since its last report, as `jobs.Progress` is told; called from any thread."""
         with self._lock:
-            self._speed.add(self._heard(), count, count * weight)
+            self._speed.add(self._heard(), count, work)
             now = self._now()
         self._events.progress(now)  # outside the lock, as a listener may take its time
 

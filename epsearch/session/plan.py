@@ -131,7 +131,7 @@ def _usual_speed(total: float, most: float) -> _Speed:
 
 def _measured_speed(jobs: list[Job], workers: int) -> _Speed:
     """That of the largest job; workers: cohorts at a time, as many as the probe trains, which takes steps alone."""
-    job = max(jobs, key=lambda one: one.weight * len(one.cohort.learners))
+    job = max(jobs, key=lambda one: sum(one.weights) * len(one.cohort.learners))
     path = NumericPath.parse(job.path)
     training = Training(job.stream.open(), job.architecture, path, job.transfer, bytes_free=bytes_free(path, workers))
     rates = measure(job.cohort, training, PROBE_SECONDS, workers)

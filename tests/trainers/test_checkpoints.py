@@ -1,6 +1,7 @@
 """First tasks that are shared, and runs that are killed and go on: neither changes a bit."""
 
 import math
+from collections import Counter
 
 import pytest
 
@@ -117,13 +118,13 @@ class TestResume:
         whole = train(learners, toy(range(4)), path)
         for after in (1, 2):
             self.kill(monkeypatch, learners, path, tmp_path, after)
-            counted = []
-            resumed = train(learners, toy(range(4)), path, progress=counted.append, folder=tmp_path)
+            counted = Counter()
+            resumed = train(learners, toy(range(4)), path, progress=counted.update, folder=tmp_path)
             for row in range(3):
                 assert rows_equal(whole, row, resumed, row)
             killed = 2 if path.one_seed_at_a_time else 3
-            assert sum(counted) <= 3 * 24 - killed * 6 * (after + 1)  # at least what was kept is not trained again
-            assert sum(counted) + resumed.saved == 3 * 24
+            assert counted.total() <= 3 * 24 - killed * 6 * (after + 1)  # at least what was kept is not trained again
+            assert counted.total() + resumed.saved == 3 * 24
 
     def test_in_another_cohort_too(self, tmp_path, monkeypatch):
         """Learners are kept one by one: those that are lost, those that got further and new ones fit together."""
@@ -151,9 +152,9 @@ class TestResume:
             patch.setattr(trainers.checkpoints.Checkpoints, "save", save)
             with pytest.raises(Killed):
                 train(learners, toy(range(4)), MKL, folder=tmp_path)
-        counted = []
-        resumed = train(learners, toy(range(4)), MKL, progress=counted.append, folder=tmp_path)
-        assert sum(counted) == 2 * 6  # the other seed's last two tasks
+        counted = Counter()
+        resumed = train(learners, toy(range(4)), MKL, progress=counted.update, folder=tmp_path)
+        assert counted.total() == 2 * 6  # the other seed's last two tasks
         assert all(rows_equal(whole, row, resumed, row) for row in range(2))
         assert not list(tmp_path.iterdir())
 

@@ -1,6 +1,7 @@
 """Runs that go on from a task of another run: with the same values nothing changes, with others what is meant to."""
 
 import re
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -119,10 +120,10 @@ def test_with_other_values_it_agrees_with_a_plain_loop(method, tmp_path):
 def test_a_batch_size_counts_from_where_it_changed(tmp_path):
     one = learner("van")
     train_all([one], tmp_path)
-    counted = []
-    result = train([fork(one, 1, batch_size=4)], STREAM, MKL, store=tmp_path, progress=counted.append)
+    counted = Counter()
+    result = train([fork(one, 1, batch_size=4)], STREAM, MKL, store=tmp_path, progress=counted.update)
     assert steps_of(fork(one, 1, batch_size=4), STREAM) == [7, 7, 16, 16]
-    assert (result.steps[0], result.saved, sum(counted)) == (46, 14, 32)
+    assert (result.steps[0], result.saved, counted.total()) == (46, 14, 32)
 
 
 def test_forks_of_one_cohort_may_come_from_different_runs_and_tasks(tmp_path):

@@ -140,11 +140,13 @@ class LaterSteps(NamedTuple):
     """What all tests take from the second task on, in FLOP."""
     first: float
     """What the first task takes with its tests, in FLOP; 0 of a single task."""
+    weights: tuple[float, ...]
+    """What one step of each of the stream's tasks takes with its share of the task's tests, in FLOP."""
 
     @property
-    def each_tested(self) -> float:
-        """What one takes with its share of the tests, in FLOP."""
-        return self.each + self.tests / self.steps
+    def work(self) -> float:
+        """What all of them take with the tests, in FLOP."""
+        return self.steps * self.each + self.tests
 
 
 def later_steps(learner: Learner, stream: TaskStream, architecture: Architecture, transfer: bool) -> LaterSteps:
@@ -155,6 +157,7 @@ def later_steps(learner: Learner, stream: TaskStream, architecture: Architecture
     if isinstance(rule, Penalty):
         fixed += WHOLE + ARRAY * rule.kept
     flop, besides = run_flop(learner, stream, architecture, transfer), works[0].trained(fixed, 0)
-    first = sum(flop.training[: later.start]) + sum(flop.tests[: later.start])
-    first += besides * sum(steps_of(learner, stream)[: later.start])
-    return LaterSteps(steps, sum(flop.training[later]) / steps + besides, sum(flop.tests[later]), first)
+    of_tasks = zip(flop.training, flop.tests, steps_of(learner, stream), strict=True)
+    weights = tuple((trained + tested) / count + besides for trained, tested, count in of_tasks)
+    first = sum(w * count for w, count in zip(weights[: later.start], steps_of(learner, stream), strict=False))
+    return LaterSteps(steps, sum(flop.training[later]) / steps + besides, sum(flop.tests[later]), first, weights)

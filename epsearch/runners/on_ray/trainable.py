@@ -17,17 +17,18 @@ def train(config: dict[str, Any], carried: Carried | None = None) -> None:
     """The trainable: trains one cohort in a worker process and reports its steps on the way.
 
     config: what `trials.fit` makes of a job. carried: what this machine need not have itself; None where it is the
-    driver's. Every report has `steps`, the member-steps since the one before. The last also has either `value` (the
-    encoded result), `seconds`, `parameter_difference`, `machine` and `self_check`, or the fields of CohortFailure.
+    driver's. Every report has `steps` and `work`, as `jobs.Progress` is told, since the one before. The last also has
+    either `value` (the encoded result), `seconds`, `parameter_difference`, `machine` and `self_check`, or the fields of
+    CohortFailure.
     """
-    waiting, last = 0, time.monotonic()
+    waiting, last = {"steps": 0, "work": 0.0}, time.monotonic()
 
-    def progress(steps: int) -> None:
+    def progress(steps: int, work: float) -> None:
         nonlocal waiting, last
-        waiting += steps
+        waiting = {"steps": waiting["steps"] + steps, "work": waiting["work"] + work}
         if time.monotonic() - last >= REPORT_SECONDS:
-            tune.report({"steps": waiting})
-            waiting, last = 0, time.monotonic()
+            tune.report(waiting)
+            waiting, last = {"steps": 0, "work": 0.0}, time.monotonic()
 
     try:
         job, images = config["job"], None
@@ -37,12 +38,12 @@ def train(config: dict[str, Any], carried: Carried | None = None) -> None:
         result = execute(job, progress, Place(images, config.get("of_gpu", 1.0)))
     except Exception as error:  # noqa: BLE001  told by the driver, with the job
         # It would come again: reported instead of raised, which Tune would answer by trying again.
-        tune.report({"steps": waiting, **of_a_cohort(error)._asdict()})
+        tune.report(waiting | of_a_cohort(error)._asdict())
         return
     assert result.value is not None
     tune.report(
-        {
-            "steps": waiting,
+        waiting
+        | {
             "value": encode(result.value),
             "seconds": result.seconds,
             "parameter_difference": result.parameter_difference,

@@ -104,11 +104,11 @@ class Source:
             with self.no_escape():
                 self._threads.tell(self._loop, 0)
 
-    def steps(self, count: int, weight: float) -> None:
-        """Tells the monitor of steps."""
+    def steps(self, count: int, work: float) -> None:
+        """Tells the monitor of steps, as `jobs.Progress` is told."""
         self.first_steps()
         with self.no_escape():
-            self._monitor.steps(count, weight)
+            self._monitor.steps(count, work)
 
     @contextmanager
     def no_escape(self) -> Iterator[None]:
@@ -161,9 +161,9 @@ class Relay(tune.Callback, Stopper):
         self._source = source
 
     def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: Any, **info: Any) -> None:
-        """Passes on the steps of one report, with the weight of the trial's job in FLOP a step."""
+        """Passes on the steps of one report, and their work."""
         self._source.silence.heard(trial.trial_id)
-        self._source.steps(int(result.get("steps", 0)), trial.config["job"].weight)
+        self._source.steps(int(result.get("steps", 0)), float(result.get("work", 0)))
 
     def on_step_begin(self, iteration: int, trials: list[Any], **info: Any) -> None:
         """Looks for results of threads and for silent workers, between two of Tune's steps."""

@@ -19,6 +19,7 @@ from search_spaces.published.definition import load_definition, method_grids
 from tests.epsearch.conftest import TINY
 from tests.support.drive import make
 from trainers.cohort import Cohort, CohortResult, Learner
+from trainers.forks import steps_of
 
 METHODS = {"van", "ewc", "pi", "mas", "rwalk", "er", "gem", "agem", "a_agem", "soft_agem", "prognn"}
 OLD_KEYS = [
@@ -233,9 +234,23 @@ class TestLoop:
 
     def test_the_longest_work_comes_first(self, tmp_path, store):
         loop = make(small(Comparison, tmp_path, seeds=1, memory=25, examples_per_task=400), store)
-        weights = [job.weight * len(job.cohort.learners) for job in loop.ask()]
+        weights = [sum(job.weights[1:]) * len(job.cohort.learners) for job in loop.ask()]
         assert weights == sorted(weights, reverse=True) and weights[0] > 3 * weights[-1]
         assert loop.ask()[0].cohort.method == "gem" and loop.ask()[-1].cohort.method == "van"
+
+    def test_what_is_told_on_the_way_is_what_was_left(self, tmp_path, store):
+        """Steps of each task with their own weight: those of the first, without a memory, are none of what was left."""
+        loop, told = make(small(Comparison, tmp_path, methods="agem,mas", seeds=2), store), []
+        left = loop.work_of(loop.outlook())[1]
+        firsts = count = 0
+        while not loop.done:
+            job = loop.ask()[0]
+            for one in job.cohort.learners:  # of other seeds
+                firsts += job.weights[0] * steps_of(one, job.stream.open())[0]
+                count += sum(steps_of(one, job.stream.open()))
+            loop.tell([execute(job, lambda *taken: told.append(taken))])
+        steps, work = map(sum, zip(*told, strict=True))
+        assert steps == count and work == pytest.approx(left + firsts, rel=1e-9)
 
     def test_what_is_left_falls_to_zero(self, tmp_path, store):
         loop = make(small(Comparison, tmp_path, seeds=1), store)

@@ -38,10 +38,10 @@ def test_what_is_told_when(monkeypatch):
     assert events.headings == [("mine", "5 repeats × 11 ε")]
     assert events.seen == [("repeat 1 of 5", 0, 10, "best ε –", 0, None, None, 0.0, None, None)]
     clock_.now += 40  # the workers start
-    monitor.steps(10)
+    monitor.steps(10, 10.0)
     clock_.now += 5
     assert monitor.seconds_left is None, "before there is a speed"
-    monitor.steps(25, 2.0)
+    monitor.steps(25, 50.0)
     assert events.seen[-1] == ("repeat 1 of 5", 0, 10, "best ε –", 35, 5.0, 94.0, 45.0, 44.0, 94.0)
     assert monitor.seconds_left == 94.0, "with every round that may come"
     monitor.update(loop("evaluation", 3, 4, 900, "best ε 0.07185"))
@@ -53,9 +53,9 @@ def test_until_there_is_a_speed_the_plan_is_believed(monkeypatch):
     clock_, events = Clock(monkeypatch), Recorded()
     monitor = Monitor(loop(), events, Eta(60.0, 50.0, 70.0, 20.0, 5.0, 1.0), "starting Ray (about 0:20)", None, 5.0)
     clock_.now += 22
-    monitor.steps(10)
+    monitor.steps(10, 10.0)
     clock_.now += 5
-    monitor.steps(25, 2.0)
+    monitor.steps(25, 50.0)
     first, second, third = events.seen
     assert (first.stage, first.eta) == ("starting Ray (about 0:20)", 60.0)
     assert (second.eta_low, second.eta_high) == (50.0 - 22, 70.0 - 22)
@@ -80,7 +80,7 @@ def test_members_that_are_trained_once_more_are_a_stage_of_their_own(monkeypatch
     Clock(monkeypatch)
     events = Recorded()
     monitor = Monitor(loop("evaluation", 3, 4, certified=2), events)
-    monitor.steps(10)
+    monitor.steps(10, 10.0)
     monitor.update(loop("evaluation", 4, 4, certified=2))
     assert [one.stage for one in events.seen] == ["evaluation", "evaluation", "2 members once more, alone"]
 

@@ -56,7 +56,10 @@ def test_all_tests_are_in_it(method, transfer):
     found, whole = later_steps(one, STREAM, SMALL, transfer), run_flop(one, STREAM, SMALL, transfer)
     assert found.tests == pytest.approx(sum(whole.tests[1:]))
     besides = sum(steps_of(one, STREAM)) * (found.each - sum(whole.training[1:]) / found.steps)
-    assert found.steps * found.each_tested + found.first == pytest.approx(whole.total + besides)
+    assert found.work + found.first == pytest.approx(whole.total + besides)
+    tasks = zip(whole.training, whole.tests, found.weights, steps_of(one, STREAM), strict=True)
+    own = besides / sum(steps_of(one, STREAM))
+    assert all(weight * count == pytest.approx(a + b + own * count) for a, b, weight, count in tasks)
 
 
 def test_a_single_task_has_its_tests():

@@ -96,11 +96,10 @@ def test_a_worker_that_is_silent_for_too_long_is_ended_and_its_job_is_open(monke
     )
     source.silence = Silence(50, clock=lambda: now[0])
     relay, (hangs, works) = trials.Relay(source), map(Worker, source.ask())
-    works.config["job"].weight = 1.0
     for seconds in range(0, 60, 10):
         now[0] = seconds
         relay.on_step_begin(seconds, [hangs, works])
-        relay.on_trial_result(seconds, [hangs, works], works, {"steps": 1})
+        relay.on_trial_result(seconds, [hangs, works], works, {"steps": 1, "work": 1.0})
         assert ended == []
     now[0] = 60
     relay.on_step_begin(60, [hangs, works])
