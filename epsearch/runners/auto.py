@@ -37,7 +37,7 @@ class _Ray:
     def decide(self, loop: Loop, monitor: Monitor) -> None:
         """Starts it where that pays, as soon as the speed is known; until then says so, once.
 
-        It is looked at again and again: first tasks, which have no reference batches, make a study seem short.
+        It is looked at again and again, as the first seconds may make a study seem short.
         """
         if self._starting is not None or self._refused or (left := monitor.seconds_left) is None:
             return

@@ -87,7 +87,7 @@ def test_it_pays_where_four_times_its_start_is_left(small_study, monkeypatch, ne
 
 
 def test_a_study_that_turns_out_to_be_long_starts_ray_after_all(small_study, soon, tmp_path, monkeypatch):
-    """First tasks have no reference batches: what is seen of them alone makes a study seem short."""
+    """The first seconds may make it seem short."""
     soon(True)
     starting, loop = tune.Starting(Future(), tmp_path), SimpleNamespace(notes=[])
     monkeypatch.setattr(tune, "ready", lambda *_, **__: nullcontext(starting))
