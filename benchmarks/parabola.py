@@ -127,7 +127,7 @@ def trained(piece: Piece, sizes: Sizes, data_dir: str, path: str, at_once: int =
         stream=request,
         path=str(study.numeric_path),
         transfer=transfer,
-        weight=1.0,  # for runners that weigh jobs against each other
+        weights=(),  # nobody is told how far it is
         at_once=at_once,
     )
     result = execute(job)
