@@ -16,6 +16,10 @@ MARK, AGAIN = "self-checks of GPUs", "the GPU is checked again"
 FOREIGN = "own"  # in the place of a result: a trainer's arithmetic is its own
 WITHOUT = "nographs"  # begins what is found where graphs disagree
 
+# Outcomes, by key, of a process that records no graphs, as they had no room or disagreed for another method: of graphs
+# nothing was learnt, and another process checks again.
+_of_this_process: dict[str, str] = {}
+
 
 @contextmanager
 def proving(
@@ -39,12 +43,12 @@ def proving(
     from trainers.engines.self_check import check
 
     key = json.dumps([gpu_kind(), _subject(learner, stream, architecture), str(path), parts or {}], sort_keys=True)
-    if (found := _known().get(key)) is None:
+    if (found := _known().get(key) or _of_this_process.get(key)) is None:
         found = str(check(learner, stream, architecture, path))
-        # Where this process records no graphs, for want of memory or by an outcome for another method, nothing was
-        # learnt of them.
         if found.startswith(WITHOUT) or not refused():
             _keep(key, found)
+        else:
+            _of_this_process[key] = found
     if found.startswith(WITHOUT):
         refuse("the self-check found that they take other steps on this GPU than the code they are recorded from")
     try:

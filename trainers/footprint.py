@@ -60,7 +60,8 @@ def bytes_of_seed(learner: Learner, stream: TaskStream, path: NumericPath) -> in
     steps = -(-largest // values.batch_size)
     tests = sum(part.nbytes for part in stream.test(seed, stream.tasks[0])) * len(stream.tasks)
     row = stream.room(1).nbytes + INDEX  # an example and its label
-    lists = LISTED * float(getattr(stream, "density", 0.0)) if path.listed else 0.0
+    listed = path.listed and not isinstance(method.rule, Columns)
+    lists = LISTED * float(getattr(stream, "density", 0.0)) if listed else 0.0
     schedule = steps * drawn * INDEX + largest * INDEX
     return int((stored + largest) * row * (1 + lists) + schedule + tests * (lists or 1))
 

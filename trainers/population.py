@@ -23,9 +23,9 @@ from trainers.methods.penalty import State
 from trainers.numeric_path import NumericPath
 from trainers.streams.base import TaskStream
 
-Progress = Callable[[Mapping[int, int]], None]  # is told of member-steps by task, those since it was told last
-"""Called a few times a second with the steps of one learner done since the last call, 0 while it tests; may raise to
-stop the training.
+Progress = Callable[[Mapping[int, int]], None]
+"""Called a few times a second with the member-steps since the last call, by task, none while it tests; what it raises
+stops the training.
 """
 
 EngineOf = Callable[[Cohort, tuple[int, ...], TaskStream, Architecture, NumericPath], Engine]

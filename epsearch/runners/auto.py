@@ -33,6 +33,7 @@ class _Ray:
         self._study, self._stack = study, stack
         self._starting: tune.Starting | None = None
         self._refused, self._said, self._took = False, False, 0.0
+        self._needed = aside.expected(aside.BESIDE)
 
     def decide(self, loop: Loop, monitor: Monitor) -> None:
         """Starts it where that pays, as soon as the speed is known; until then says so, once.
@@ -41,8 +42,7 @@ class _Ray:
         """
         if self._starting is not None or self._refused or (left := monitor.seconds_left) is None:
             return
-        needed = aside.expected(aside.BESIDE)
-        if left > aside.PAYS * needed:
+        if left > aside.PAYS * self._needed:
             since = time.monotonic()
             self._starting = self._stack.enter_context(tune.ready(self._study, with_tune=True))
             self._starting.begun.add_done_callback(lambda _: self._is_ready(time.monotonic() - since))
@@ -50,7 +50,7 @@ class _Ray:
             self._said = True
             loop.notes.append(
                 f"trained by threads of this process, in about {duration_text(left)} from here: Ray would be ready "
-                f"after {duration_text(needed)}, which does not pay"
+                f"after {duration_text(self._needed)}, which does not pay"
             )
 
     def takes_over(self, loop: Loop) -> "tune.Starting | None":

@@ -2,6 +2,8 @@
 
 import logging
 import math
+import signal
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -210,8 +212,8 @@ class Setting(NamedTuple):
     """A `Carried` in the object store, for workers that cannot read what this machine reads."""
 
 
-def fit(source: Source, setting: Setting) -> None:
-    """Runs Tune until the source is done or stopping, or the user interrupts.
+def fit(source: Source, setting: Setting) -> bool:
+    """Runs Tune until the source is done or stopping, or the user interrupts; returns whether that was it.
 
     Tune breaks off when Ray itself ends a worker because the memory runs out, an error it does not expect. Every job
     that was running has then lost an attempt, and a new Tune goes on.
@@ -223,12 +225,15 @@ def fit(source: Source, setting: Setting) -> None:
     )
     while not source.done:
         try:
+            # Tune has a handler of its own, and gives back what there was only when it is interrupted.
+            handler = signal.getsignal(signal.SIGINT)
             _tuner(searcher, source, setting).fit()
-            return
+            return threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) == handler
         except RuntimeError as error:
             if not isinstance(error.__cause__, RayError):
                 raise
             searcher.fail_running()
+    return False
 
 
 def _tuner(searcher: Searcher, source: Source, setting: Setting) -> tune.Tuner:

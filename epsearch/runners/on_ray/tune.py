@@ -133,22 +133,21 @@ def _run(starting: Starting, loop: Loop, monitor: Monitor, threads: Threads | No
 
     ours = signal.getsignal(signal.SIGINT)
     starting.begun.result()
-    if threading.current_thread() is threading.main_thread():
-        # As Ctrl-C, for which Tune has a handler; without one of its own Ray prints a stack trace.
-        signal.signal(signal.SIGTERM, lambda number, frame: os.kill(os.getpid(), signal.SIGINT))
+    # As Ctrl-C, for which Tune has a handler; without one of its own Ray prints a stack trace.
+    _handle(signal.SIGTERM, lambda number, frame: os.kill(os.getpid(), signal.SIGINT))
     study, source = loop.study, Source(loop, monitor, loop.study.task_timeout, threads)
     source.first_steps = partial(_note, starting, time.monotonic())
     try:
         with lost.watching(private=study.address == "local"):
             setting = _setting(loop, starting.folder)
-            while True:
+            interrupted = False
+            # Tune may end with something left: what threads or other studies trained, and others no longer claim.
+            while not (interrupted or source.error or source.stopping or loop.done):
                 with _ray_is_to_blame("was lost"):
-                    fit(source, setting)
-                if not source.pausing:
-                    break
-                with _handled(signal.SIGINT, ours):
-                    while source.pausing:
-                        source.wait()
+                    interrupted = fit(source, setting)
+                _handle(signal.SIGINT, ours)  # Tune leaves its own behind, which would swallow a Ctrl-C
+                while not interrupted and source.pausing:
+                    source.wait()
     except Unavailable:  # an error of the study's own comes first, and is raised below
         if source.error is None:
             raise
@@ -176,17 +175,10 @@ def _setting(loop: Loop, folder: Path) -> "Setting":
     return Setting(loop.workers, share, folder, ray.put(carried(loop.study)))
 
 
-@contextmanager
-def _handled(number: int, handler: Any) -> Iterator[None]:
-    """Within it, the signal has this handler; only the first thread may set one."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(number, handler)
-    try:
-        yield
-    finally:
-        signal.signal(number, before)
+def _handle(number: int, handler: Any) -> None:
+    """Gives the signal this handler; only the first thread may."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(number, handler)
 
 
 @contextmanager

@@ -136,3 +136,9 @@ def test_with_the_vectors_of_other_processors():
         cwd=here.parents[2],
     )
     assert done.returncode == 0, done.stdout
+
+
+def test_units_whose_numbers_take_more_than_two_bytes_are_refused():
+    assert len(Output.empty(1, 2**16).unit) > 2**16
+    with pytest.raises(ValueError, match="layers of at most 65,536 of them, got 65,537"):
+        Output.empty(1, 2**16 + 1)

@@ -10,6 +10,7 @@ from trainers.engines.compiled.kernels import Floats
 from trainers.engines.compiled.sparse import ByPixel, Sparse
 from trainers.engines.compiled.vectors import LANES
 from trainers.networks.layout import padded
+from trainers.numeric_path import LISTABLE
 from trainers.schedule import Indices
 
 
@@ -24,6 +25,8 @@ class Output(NamedTuple):
     @classmethod
     def empty(cls, rows: int, units: int) -> "Output":
         """For so many rows; kernels write whole vectors, a few places beyond a row's."""
+        if units > LISTABLE:  # their numbers take two bytes
+            raise ValueError(f"lists of units are for layers of at most {LISTABLE:,} of them, got {units:,}")
         width = units + LANES
         starts = (width * np.arange(rows))[:, None].repeat(2, axis=1)
         value, passed_back = np.zeros((2, rows * width), dtype=np.float32)

@@ -1,5 +1,8 @@
 """How attempts at a job are counted when its worker dies, without a Ray that runs."""
 
+import signal
+from concurrent.futures import Future
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -8,7 +11,7 @@ pytest.importorskip("ray.tune")
 
 from ray.exceptions import OutOfMemoryError
 
-from epsearch.failures.errors import TrainingFailed
+from epsearch.failures.errors import Interrupted, TrainingFailed
 from epsearch.loop.claims import Claims
 from epsearch.runners.on_ray import resources, trials, tune
 from epsearch.runners.on_ray.lost import Silence
@@ -161,6 +164,65 @@ def test_a_ray_that_is_lost(epsearch, small_options, monkeypatch, ours):
     answer = epsearch("run", *small_options, "--runner", "tune", "--workers", 1, "--quiet")
     said = "Ray was lost (Failed to connect to GCS); try --runner local;" if ours is None else "broken pipe"
     assert answer.status == 1 and said in answer.err and answer.err.strip().count("\n") == 0
+
+
+class Ends:
+    """A Tuner that ends without a trial, as Tune does when it is interrupted, or was told that nothing is left."""
+
+    def __init__(self, interrupted):
+        self._interrupted = interrupted
+
+    def fit(self):
+        before = signal.signal(signal.SIGINT, lambda *_: None)
+        if self._interrupted:
+            signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("interrupted", [True, False])
+def test_an_interruption_of_tune_is_told_from_its_end(source, monkeypatch, interrupted):
+    """By what Tune does with the handler of Ctrl-C: it says neither."""
+    monkeypatch.setattr(trials, "_tuner", lambda *_: Ends(interrupted))
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        assert fit(source, Setting(2, Share({"cpu": 1.0}), None)) is interrupted
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("busy", [True, False])
+def test_what_is_left_when_tune_ends_is_trained_unless_it_was_interrupted(monkeypatch, tmp_path, busy):
+    """Others may have dropped their claims meanwhile; threads may still train what they began."""
+    monkeypatch.setattr(trials, "decode", str)
+    monkeypatch.setattr(tune, "_setting", lambda *_: None)
+    monkeypatch.setattr(tune, "import_tune", lambda: None)
+    monkeypatch.setattr(tune.lost, "watching", lambda private: nullcontext())
+    loop, ends = Loop(), []
+    loop.study = SimpleNamespace(task_timeout=None, address="local")
+    threads = SimpleNamespace(busy=busy, waiting=lambda jobs: [] if busy and len(ends) == 1 else jobs, free=2)
+    threads.tell = lambda loop, *_: setattr(threads, "busy", False) or ends.append("a thread has ended")
+    monitor = SimpleNamespace(update=lambda loop: None, jobs=Loop.ask, stopping=False, steps=None)
+    starting = tune.Starting(Future(), tmp_path)
+    starting.begun.set_result(None)
+
+    def fit(source, setting):
+        ends.append(signal.getsignal(signal.SIGINT))
+        signal.signal(signal.SIGINT, lambda *_: None)  # what Tune leaves behind
+        if len(ends) > 1:
+            source.tell([Attempt(job, ANSWER) for job in list(loop.jobs.values())])
+        return False
+
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    monkeypatch.setattr(trials, "fit", fit)
+    try:
+        tune._run(starting, loop, monitor, threads)
+        assert loop.done and ends == [handlers[signal.SIGINT], *["a thread has ended"] * busy, handlers[signal.SIGINT]]
+        loop.jobs = Loop().jobs
+        monkeypatch.setattr(trials, "fit", lambda source, setting: True)
+        with pytest.raises(Interrupted):
+            tune._run(starting, loop, monitor, threads)
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 class BreaksOff:
