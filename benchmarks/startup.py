@@ -1,6 +1,6 @@
 """What passes before the first step, and commands that only read: seconds by the shell's clock, part by part.
 
-    python benchmarks/startup.py FOLDER [--turns 5]
+    python benchmarks/startup.py FOLDER [--turns 5] [--before]
 
 Every turn starts each command anew, in an order that changes: the default study with each runner, up to its first steps
 and to its end, and commands that only read. FOLDER: for ledgers and the cache. A turn before them, which does not
@@ -75,11 +75,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--before", action="store_true", help="of a revision that had Ray Tune alone: startup_before")
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
         child(given.child[0], given.child[1], float(given.child[2]))
         return
+    runners = RUNNERS[-1:] if given.before else RUNNERS
     cache, known = given.folder / "cache", given.folder / "known"
     command = [sys.executable, "-m", "epsearch"]
     shutil.rmtree(known, ignore_errors=True)
@@ -87,7 +89,8 @@ def main() -> None:
     runs: dict[str, list[Any]] = defaultdict(list)
     reading: dict[str, list[float]] = defaultdict(list)
     for number in range(-1, given.turns):
-        order = RUNNERS[number % 3 :] + RUNNERS[: number % 3]
+        turn = number % len(runners)
+        order = runners[turn:] + runners[:turn]
         for runner in order:
             shutil.rmtree(cache / "learners", ignore_errors=True)
             folder = given.folder / f"{runner}-{time.time_ns()}"
@@ -100,8 +103,9 @@ def main() -> None:
             out = [] if words[0] == "--help" else ["--out", str(known)]
             reading[" ".join(words)].append(shell([*command, *words, *out], cache)[0])
         print({one: seconds[-1] for one, seconds in reading.items()}, flush=True)
-    counted = {runner: runs[runner][1:] for runner in RUNNERS}
-    machine.save("startup", {"runs": counted, "reading": {one: seconds[1:] for one, seconds in reading.items()}})
+    counted = {runner: runs[runner][1:] for runner in runners}
+    name = "startup_before" if given.before else "startup"
+    machine.save(name, {"runs": counted, "reading": {one: seconds[1:] for one, seconds in reading.items()}})
 
 
 if __name__ == "__main__":

@@ -51,11 +51,6 @@ def _truth(found: Found) -> str:
 def startup(found: Found) -> tuple[str, dict[str, str]]:
     """Parts of a start by runner, whole runs beside the time that their members train, and commands that read."""
     runs = found["runs"]
-    names = [name for name, _ in next(iter(runs.values()))[0]["marks"]]
-    rows = [("seconds by the shell, until", *(f"`--runner {runner}`" for runner in runs))]
-    for place, name in enumerate(names):
-        rows.append((name, *(_median([one["marks"][place][1] for one in runs[runner]]) for runner in runs)))
-    rows.append(("the command has ended", *(_median([one["shell"] for one in runs[runner]]) for runner in runs)))
     cores = found["facts"]["cores"]
     trained = [(one["shell"], one["members"] / cores) for one in runs["auto"]]
     ratio = _median([whole / members for whole, members in trained])
@@ -65,7 +60,22 @@ def startup(found: Found) -> tuple[str, dict[str, str]]:
         f"The members of that study train for {members} s on {cores} cores; by the shell it takes {ratio} times as "
         f"long with `--runner auto`. Commands that only read: {reading}."
     )
-    return f"{table(rows[0], rows[1:])}\n\n{text}", {}
+    return f"{_parts(runs)}\n\n{text}", {}
+
+
+def startup_before(found: Found) -> tuple[str, dict[str, str]]:
+    """The same parts at a revision that had Ray Tune alone."""
+    return _parts(found["runs"]), {}
+
+
+def _parts(runs: Found) -> str:
+    """A row for each part of a start, a column for each runner."""
+    names = [name for name, _ in next(iter(runs.values()))[0]["marks"]]
+    rows = [("seconds by the shell, until", *(f"`--runner {runner}`" for runner in runs))]
+    for place, name in enumerate(names):
+        rows.append((name, *(_median([one["marks"][place][1] for one in runs[runner]]) for runner in runs)))
+    rows.append(("the command has ended", *(_median([one["shell"] for one in runs[runner]]) for runner in runs)))
+    return table(rows[0], rows[1:])
 
 
 def _median(values: Sequence[float | None]) -> str:

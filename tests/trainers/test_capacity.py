@@ -91,6 +91,8 @@ def test_lists_of_pixels_are_counted():
     trained = (4 * toy().classes * (len(toy().tasks) - 1) + toy().size(0, toy().tasks[0])) * (toy().room(1).nbytes + 8)
     lists = 6 * toy().density
     assert lazy == sparse == pytest.approx(plain + trained * lists + tests * (lists - 1), abs=2)
+    grows = learner("prognn")  # in tensors, whatever the path
+    assert len({bytes_of_seed(grows, toy(), NumericPath.parse(f"cpu-float32-mkl{more}")) for more in WAYS}) == 1
 
 
 def test_the_estimate_of_a_step_is_near_what_was_measured():
