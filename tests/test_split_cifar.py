@@ -1,0 +1,105 @@
+"""benchmarks/split_cifar.py trains each member once, and replays its searches from the file alone."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import split_cifar
+from split_cifar import METHODS, SEEDS, Member, Sizes, Studies, Waiting, missing, record_of, replay, write
+
+SIZES = Sizes(examples_per_task=20, tasks=5, points=5, repeats=2, seeds=2)
+
+
+def entry(member, accuracy=None, status="ok"):
+    """A stored member whose accuracy falls with the distance of ε from 0.5."""
+    value = 0.9 - abs((member.epsilon or 0) - 0.5) + member.seed / 100 if accuracy is None else accuracy
+    rest = {"status": status, "steps": 6, "seconds": 1.0, "fingerprint": "0", "commit": "none"}
+    return {**member._asdict(), **rest, "accuracies": [[0.5, None, None], [0.5, 0.5, None], [value] * 3]}
+
+
+@pytest.fixture
+def studies(tmp_path):
+    return Studies(str(tmp_path), SIZES)
+
+
+def all_members(studies):
+    """Every member, in the order in which one worker trains them."""
+    stored = []
+    while (following := next(missing(studies, stored), None)) is not None:
+        stored.append(entry(following))
+    return stored
+
+
+def test_the_first_round_comes_first_and_each_member_once(studies):
+    first = list(missing(studies, []))
+    values = (0.0, 0.25, 0.5, 0.75, 1.0)
+    assert first[:10] == [Member("cv", "soft_agem", value, seed) for value in values for seed in (0, 1)]
+    assert len(first) == len(set(first))
+    members = [split_cifar.member_of(one) for one in all_members(studies)]
+    assert len(members) == len(set(members))
+    assert {one.method for one in members if one.phase == "eval"} == set(METHODS)
+    assert all(sum(one.method == name for one in members) >= len(SEEDS) for name in METHODS)
+
+
+def test_the_value_that_a_search_names_is_evaluated(studies):
+    stored = all_members(studies)
+    known = {split_cifar.member_of(one): record_of(one) for one in stored}
+    for study in studies.searches:
+        open_members, named = replay(study, known)
+        assert open_members == []
+        assert 0.3 < named < 0.7
+        assert Member("eval", "soft_agem", named, 0) in known
+
+
+def test_a_diverged_member_has_no_score(studies):
+    lost = Member("cv", "soft_agem", 0.25, 1)
+    first = list(missing(studies, []))[:10]
+    known = {one: record_of(entry(one, status="diverged" if one == lost else "ok")) for one in first}
+    open_members, _ = replay(studies.searches[0], known)
+    fresh = [one.epsilon for one in open_members if one not in known]
+    assert fresh
+    assert max(fresh) > 0.75  # around the best two that did not diverge, 0.5 and 0.75
+
+
+def test_results_open_further_members_of_the_same_iterator(studies):
+    members = []
+    waiting = Waiting(studies, members)
+    first = list(waiting)
+    assert next(waiting, None) is None
+    members += [entry(one) for one in first]
+    assert next(waiting) not in first
+
+
+def test_a_second_run_trains_what_the_first_has_not(monkeypatch, tmp_path, studies):
+    trained = []
+
+    class Train:
+        def __init__(self, *arguments):
+            pass
+
+        def __call__(self, member):
+            trained.append(member)
+            return entry(member)
+
+    monkeypatch.setattr(split_cifar, "Train", Train)
+    monkeypatch.setattr(split_cifar, "ProcessPoolExecutor", lambda workers, **_: ThreadPoolExecutor(workers))
+    monkeypatch.setattr(split_cifar.Study, "request", lambda *_: type("Request", (), {"open": lambda self: None})())
+    file = tmp_path / "file.json"
+    stored = [entry(one) for one in list(missing(studies, []))[:4]]
+    fresh = {"sizes": SIZES._asdict(), "seeds": list(SEEDS), "numeric_path": split_cifar.PATH}
+    write(file, {**fresh, "members": stored})
+    split_cifar.make(file, str(tmp_path), SIZES, 2, float("inf"))
+    assert not set(trained) & {split_cifar.member_of(one) for one in stored}
+    assert len(trained) == len(set(trained))
+    again = json.loads(file.read_text(encoding="utf-8"))
+    assert len(again["members"]) == len(trained) + 4
+    trained.clear()
+    split_cifar.make(file, str(tmp_path), SIZES, 2, float("inf"))
+    assert not trained
+    with pytest.raises(ValueError, match="other sizes"):
+        split_cifar.make(file, str(tmp_path), Sizes(), 2, 0)
+
+
+def test_matrices_keep_six_decimals_and_null(studies):
+    assert split_cifar.plain(np.array([[0.5, np.nan], [1 / 3, 0.25]])) == [[0.5, None], [0.333333, 0.25]]
