@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -40,23 +40,19 @@ class Removal:
 def delete(name: str, storage: LedgerUrl, out: Path, sure: Callable[[Removal], bool]) -> Removal:
     """Deletes a study from the ledger, with its members that no other study uses; its folder of reports stays.
 
-    sure: is asked before anything is deleted. Raises UsageError where the study is not there or is being trained;
-    Interrupted where nobody is sure.
+    sure: asked before anything is deleted; what another study uses by then stays. Raises UsageError where the study is
+    not there or is being trained; Interrupted where the answer is no.
     """
     with changing(name, storage) as store:
         acquire(store, name, SILENT, resume=True)
         try:
-            rows = store.studies()
-            used, unreadable = _used(store, [row for row in rows if row.name != name], storage, out)
-            own, _ = _used(store, [row for row in rows if row.name == name], storage, out)
-            runs = frozenset() if unreadable else own - used
-            removal = Removal((name,), runs, len(own & used), unreadable)
+            removal = _of_study(name, store, storage, out)
             if not sure(removal):
                 raise Interrupted
-            store.delete_study(name, removal.runs)
+            dropped = store.delete_study(name, lambda: removal.runs & _of_study(name, store, storage, out).runs)
         finally:
             store.release()
-        return removal
+        return replace(removal, runs=dropped, shared=removal.shared + len(removal.runs) - len(dropped))
 
 
 def clean(storage: LedgerUrl, out: Path, older_than: float, sure: Callable[[Removal], bool]) -> Removal:
@@ -65,20 +61,33 @@ def clean(storage: LedgerUrl, out: Path, older_than: float, sure: Callable[[Remo
     Studies are never removed. Members that are being trained now are new, and stay. sure: as of `delete`.
     """
     with changing(None, storage) as store:
-        before = datetime.now(UTC) - timedelta(seconds=older_than)
-        used, unreadable = _used(store, store.studies(), storage, out)
-        old = set() if unreadable else store.runs_before(before.isoformat())
+        before = (datetime.now(UTC) - timedelta(seconds=older_than)).isoformat()
+        runs, unreadable = _unused(before, store, storage, out)
         limit = time.time() - older_than
         files = tuple(file for file in _kept() if file.stat().st_mtime < limit)
-        removal = Removal((), frozenset(old - used), 0, unreadable, store.count_events(older_than), files)
+        removal = Removal((), runs, 0, unreadable, store.count_events(older_than), files)
         if not (removal.runs or removal.events or removal.files):
             return removal
         if not sure(removal):
             raise Interrupted
-        store.forget(removal.runs, older_than)
+        dropped = store.forget(lambda: runs & _unused(before, store, storage, out)[0], older_than)
         for file in files:
             file.unlink(missing_ok=True)
-        return removal
+        return replace(removal, runs=dropped)
+
+
+def _of_study(name: str, store: Store, storage: LedgerUrl, out: Path) -> Removal:
+    """What deleting a study would remove, as the ledger is now."""
+    rows = store.studies()
+    used, unreadable = _used(store, [row for row in rows if row.name != name], storage, out)
+    own, _ = _used(store, [row for row in rows if row.name == name], storage, out)
+    return Removal((name,), frozenset() if unreadable else own - used, len(own & used), unreadable)
+
+
+def _unused(before: str, store: Store, storage: LedgerUrl, out: Path) -> tuple[frozenset[str], tuple[str, ...]]:
+    """(keys of members from before a time that no study has, studies that cannot be read)."""
+    used, unreadable = _used(store, store.studies(), storage, out)
+    return frozenset() if unreadable else frozenset(store.runs_before(before) - used), unreadable
 
 
 def _kept() -> list[Path]:

@@ -41,6 +41,7 @@ def answered(run: Callable[[], object], telling: Callable[[], None] = lambda: No
     it returns a number, anything else is success; telling: called before that line is printed.
     """
     stopping.TRAINS.clear()  # another command of this process may have been one
+    stopping.CONFIRMED.clear()
     try:
         _print_anything()
         status = run()

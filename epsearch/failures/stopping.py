@@ -13,16 +13,19 @@ if TYPE_CHECKING:
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 AS_PYTHON_HAS_THEM = (signal.default_int_handler, signal.SIG_DFL)
 SHOW_CURSOR = "\033[?25h"
+RESUMES = "the same command resumes from what is stored"
 KEPT = "what was trained is stored, and the same command resumes from there"
 WORDS, STATUS = "stopped", 130  # 128 + SIGINT
 STOPPING = "stopping in good order; the same signal again ends at once"
 TRAINS = Event()
 """Set when the command is one that trains: only its last words say what is kept."""
+CONFIRMED = Event()
+"""Set once the ledger was read back at the end, and has all that was trained."""
 
 
 def with_kept(words: str) -> str:
     """Returns last words; of a command that trains, with what is kept and how to go on."""
-    return f"{words}; {KEPT}" if TRAINS.is_set() else words
+    return f"{words}; {KEPT if CONFIRMED.is_set() else RESUMES}" if TRAINS.is_set() else words
 
 
 class Stop:

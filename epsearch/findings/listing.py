@@ -123,7 +123,8 @@ def upgrade(storage: LedgerUrl, out: Path, tell: Callable[[str], None]) -> Upgra
     A study without a summary is gone through again, which takes seconds where a strategy fits processes; what has been
     done to the tables is told before.
     """
-    from epsearch.session.session import stored_loop, sum_up
+    from epsearch.session.confirmation import sum_up
+    from epsearch.session.session import stored_loop
 
     with opened(storage, upgrade=True) as store:
         if store.told:

@@ -1,8 +1,7 @@
 """members -> cohorts -> jobs -> records: what all loops share. The ledger is asked first, and told before all else.
 
 A loop is an ask/tell source: `ask()` returns the open jobs of the stage, `tell()` takes results in any order. All it
-knows is derived from the ledger, so opening it anew resumes the work. Making one reads nothing: `open_search` and
-`open_table` make one and let it catch up.
+knows is derived from the ledger, so opening it anew resumes the work. Making one reads nothing: see `open_search`.
 """
 
 import itertools
@@ -21,7 +20,7 @@ from epsearch.loop.jobs import Job, JobResult, Run, forget
 from epsearch.loop.work import Work
 from epsearch.plugins.loading import of_workers
 from epsearch.study.description import Disjointness, Study
-from results.ledger.record import RunRecord, Summary
+from results.ledger.record import Certificate, RunRecord, Summary
 from search_spaces.space import Value
 from search_spaces.strategy import Best
 from trainers.cohort import Cohort
@@ -51,6 +50,7 @@ class Loop(ABC):
         self.records: dict[str, RunRecord] = dict(known.records)
         self.reused = len(self.records)  # members that were known, or found in the ledger
         self.stored: list[RunRecord] = []  # members trained since
+        self.certificates: dict[str, Certificate] = {}
         self.saved = 0  # member-steps not taken since, as members share their first task
         self.notes: list[str] = []  # lines that workers have for the user
         self.damaged: dict[str, str] = dict(known.damaged)  # records that could not be used; some trained again since

@@ -15,7 +15,7 @@ from epsearch.loop.strategist.strategist import Strategist
 from epsearch.study.kinds import Search
 from results.inert import all_equal
 from results.labels import count_text
-from results.ledger.record import Certificate, RunRecord
+from results.ledger.record import RunRecord
 from results.points import group, point_text
 from search_spaces.space import Point, Value
 from search_spaces.strategies import strategy
@@ -57,7 +57,6 @@ class SearchLoop(Loop):
         before = {point: seeds for loop in self.earlier for point, seeds in loop.strategist.given().items()}
         self.strategist: Strategist = Strategist(study, self._record, before)
         self.strategy = self.strategist.strategy
-        self.certificates: dict[str, Certificate] = {}
         self._scores = lru_cache(1)(lambda known, stage: self.strategist.scores())  # the same while these two are
         self._run = cache(self._make_run)  # asked for again and again, and a learner checks what it is given
 

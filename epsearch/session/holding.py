@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from epsearch.events import Events
 from epsearch.failures.errors import Cancelled, Interrupted, TimeSpent, UsageError
 from epsearch.failures.lines import failure
-from epsearch.failures.stopping import KEPT
+from epsearch.failures.stopping import KEPT, RESUMES
 from epsearch.session.recording import Recorder
 from results.ledger.retry import Patience
 from results.ledger.store import Store, StoreError
@@ -84,7 +84,7 @@ class Held:
 
 def _reason(error: BaseException) -> str:
     """Why a study failed, in one line; how to go on is said by whoever shows it."""
-    return " ".join(failure(error).message.removesuffix(f"; {KEPT}").split())
+    return " ".join(failure(error).message.removesuffix(f"; {KEPT}").removesuffix(f"; {RESUMES}").split())
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from epsearch.preparation.reach import check_checkpoints
 from epsearch.runners import aside
 from epsearch.runners.local import at_first
 from epsearch.runners.progress import Monitor
+from epsearch.session.confirmation import confirming, sum_up
 from epsearch.session.holding import Held, holding
 from epsearch.study.description import Study
 from epsearch.study.kinds import Comparison, MemoryStudy, Search
@@ -115,9 +116,15 @@ def _train(study: Study, prepared: Prepared, store: Store, held: Held, extend: b
         loop = make_loop(study, prepared.images, store, earlier)
         if not loop.done:
             refuse_inert(study, prepared.images)
+        row = store.study(study.name)
         growth.keep(store, *described)  # only now, as a study that cannot begin must not stand in the ledger
+        if store.study(study.name) != row:
+            # Until now no row said that the study needs its members: another command may have deleted some since.
+            loop = make_loop(study, prepared.images, store, earlier)
         held.runs()
-        sum_up(loop, store.study(study.name))
+        row = store.study(study.name)
+        assert row is not None
+        sum_up(loop, row)
         # What is damaged is told before the training, and behind it what was met on the way.
         stack.callback(_tell_damage, loop, events, told=_tell_damage(loop, events))
         loop.proof, loop.looks = prepared.proof, user_looks()
@@ -128,7 +135,7 @@ def _train(study: Study, prepared: Prepared, store: Store, held: Held, extend: b
         monitor = Monitor(loop, events, ahead, _starting(study, ahead), study.time_budget, report)
         if not loop.done:
             began, begun = at_first(study), time.monotonic()
-            with _runner(study) as run:
+            with confirming(loop, store, row.config, events), _runner(study) as run:
                 run(loop, monitor)
             # At the end of "auto" there may be that of a Ray, which is no part of what begins with threads.
             besides = monitor.beginning if began == "auto" else time.monotonic() - begun - monitor.at_work
@@ -240,12 +247,6 @@ def stored_loop(row: StudyRow, store: Store, storage: LedgerUrl, out: Path) -> L
         loop = make_loop(known.study, known.images, store, known.earlier)
         loop.proof = known.proof
         return loop
-
-
-def sum_up(loop: Loop, row: StudyRow | None) -> None:
-    """Writes the summary of a study that stands in the ledger; from now on its loop keeps that up to date."""
-    loop.row = row.checksum if row is not None else ""
-    loop.sum_up()
 
 
 def open_store(storage: LedgerUrl, open_it: Callable[[LedgerUrl], Store] = Store.open) -> Store:

@@ -14,7 +14,8 @@ from epsearch.failures.errors import UsageError, refused
 from epsearch.findings.listing import load, opened
 from epsearch.ledger.damage import Unreadable
 from epsearch.preparation import growth
-from epsearch.session.session import make_folder, open_store, stored_loop, sum_up
+from epsearch.session.confirmation import sum_up
+from epsearch.session.session import make_folder, open_store, stored_loop
 from epsearch.study.kinds import ASKED
 from epsearch.study.parsers import study_name
 from results.archive import PARTS, Archive, ArchiveError, write

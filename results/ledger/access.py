@@ -1,7 +1,8 @@
 """An open ledger: its database and tables, transactions, and rows that are not damaged."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any, Generic, Self, TypeVar
 
@@ -9,6 +10,7 @@ from sqlalchemy import Column, Connection, Engine, Row, Table, select
 
 from results.ledger import layout, schema
 from results.ledger.database import connect, in_groups, one_line_errors
+from results.ledger.dialects.sqlite import identity_of_log, remove_log
 from results.ledger.retry import Patience, tried_again
 from results.ledger.url import LedgerUrl
 from results.ledger.writers import leases
@@ -32,14 +34,17 @@ class Found(dict[str, One], Generic[One]):
 class Access(AbstractContextManager["Access"]):
     """What all of a `Store` stands on; also a context manager."""
 
-    def __init__(self, engine: Engine, url: LedgerUrl, prepare: Prepare) -> None:
-        self._engine, self._url = engine, url
+    def __init__(self, make: Callable[[], Engine], url: LedgerUrl, prepare: Prepare, writes: bool = True) -> None:
+        self._make, self._url, self._prepare = make, url, prepare
         self.patience = Patience()  # none; a run has some
         self.lease: Lease | None = None
         """The lease under which it writes, from `acquire`; without one it writes whoever else does."""
+        # One transaction at a time in a file, so that no connection to a replaced file is left when it is noticed.
+        self._alone = threading.RLock() if writes and url.file is not None else nullcontext()
+        self._writes = writes
+        self._engine = make()
         try:
-            with self._transaction("open") as connection:
-                self._tables, self.told = prepare(connection)
+            self.told = self._look()
         except BaseException:
             self.close()
             raise
@@ -52,17 +57,17 @@ class Access(AbstractContextManager["Access"]):
         Raises StoreError for a wrong or damaged URL, driver, folder or file, for a ledger of a newer program, and for
         one of an older program on another database than SQLite.
         """
-        return cls(connect(url), LedgerUrl.of(url), layout.prepare)
+        return cls(partial(connect, url), LedgerUrl.of(url), layout.prepare)
 
     @classmethod
     def upgrade(cls, url: LedgerUrl | str) -> Self:
         """Opens a ledger as `open`, and brings an older one up to date on any database; also StoreError without one."""
-        return cls(connect(url), LedgerUrl.of(url), partial(layout.prepare, upgrade=True))
+        return cls(partial(connect, url), LedgerUrl.of(url), partial(layout.prepare, upgrade=True))
 
     @classmethod
     def read(cls, url: LedgerUrl | str) -> Self:
         """Opens a ledger for reading and writes nothing: an older ledger is not changed, a missing one is empty."""
-        return cls(connect(url, read_only=True), LedgerUrl.of(url), layout.look)
+        return cls(partial(connect, url, read_only=True), LedgerUrl.of(url), layout.look, writes=False)
 
     def regain(self, lost: LeaseLost) -> None:
         """Raises the error: `Leased` knows what to do."""
@@ -82,6 +87,15 @@ class Access(AbstractContextManager["Access"]):
     def _find(self, table: Table, make: Callable[[Row[Any]], One], keys: Sequence[str]) -> Found[One]:
         with self._transaction("read") as connection:
             return self._known(connection, table, make, keys)
+
+    @tried_again
+    def lacking(self, keys: Collection[str], table: Table = schema.runs) -> set[str]:
+        """Returns those of the keys under which a table has no row."""
+        lacking = set(keys)
+        with self._transaction("read") as connection:
+            for group in in_groups(sorted(keys)):
+                lacking -= set(connection.execute(select(table.c.key).where(table.c.key.in_(group))).scalars())
+        return lacking
 
     def _known(
         self, connection: Connection, table: Table, make: Callable[[Row[Any]], One], keys: Sequence[str]
@@ -123,5 +137,27 @@ class Access(AbstractContextManager["Access"]):
 
     @contextmanager
     def _transaction(self, action: str) -> Iterator[Connection]:
-        with one_line_errors(self._url, action), self._engine.begin() as connection:
-            yield connection
+        with self._alone, one_line_errors(self._url, action):
+            self._follow_file()
+            with self._engine.begin() as connection:
+                yield connection
+
+    def _follow_file(self) -> None:
+        """Opens the SQLite file again where its name belongs to another one now, which may be empty or a copy."""
+        log = identity_of_log(self._url)
+        if self._url.identity == self._identity:
+            self._log = log
+            return
+        self._engine.dispose()
+        if self._writes and log is not None and log == self._log:
+            remove_log(self._url)  # SQLite would take the log of the old file for one of the new file, and damage that
+        self._engine = self._make()
+        self._look()
+        self.patience.tell(f"the ledger {self._url} is not the file that it was; what it lacks is stored in it again")
+
+    def _look(self) -> str:
+        """Looks at the tables, or makes them; returns what there is to say of it."""
+        with one_line_errors(self._url, "open"), self._engine.begin() as connection:
+            self._tables, told = self._prepare(connection)
+        self._identity, self._log = self._url.identity, identity_of_log(self._url)
+        return told

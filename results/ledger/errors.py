@@ -20,6 +20,10 @@ class StoreGone(StoreUnavailable):
     """The database does not answer but may answer later: it is being restarted, or the network is down."""
 
 
+class StoreLocked(StoreGone):
+    """The SQLite file is locked by another program, for as long as that is in the middle of a transaction."""
+
+
 class StudyConflict(StoreError):
     """A study with this name exists and has another configuration."""
 

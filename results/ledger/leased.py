@@ -1,7 +1,7 @@
 """A ledger that one process writes to, study by study: leases, claims, states and events as calls of a store."""
 
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Engine
@@ -29,8 +29,8 @@ class Leased(Access):
     `acquire` returned, where that was lost and regained meanwhile. They raise RuntimeError where it never had one.
     """
 
-    def __init__(self, engine: Engine, url: LedgerUrl, prepare: Prepare) -> None:
-        super().__init__(engine, url, prepare)
+    def __init__(self, make: Callable[[], Engine], url: LedgerUrl, prepare: Prepare, writes: bool = True) -> None:
+        super().__init__(make, url, prepare, writes)
         self._regaining = threading.Lock()
         self._given_back = False
 

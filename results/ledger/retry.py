@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
-from results.ledger.errors import StoreGone
+from results.ledger.errors import StoreGone, StoreLocked
 from results.ledger.writers.errors import LeaseLost
 
 T = TypeVar("T")
@@ -32,13 +32,16 @@ class Patience:
     def again(self, work: Callable[[], T]) -> T:
         """Returns what `work` returns, which may be called several times and must allow that.
 
-        Raises its StoreGone when the time is over, and anything else that it raises at once.
+        Raises its StoreGone when the time is over, and anything else that it raises at once. A locked file is waited
+        for as long as it takes, unless there is no patience at all: its program may be stopped, and will go on.
         """
         deadline, pause = self.clock() + self.seconds, FIRST_PAUSE
         while True:
             try:
                 return work()
             except StoreGone as error:
+                if isinstance(error, StoreLocked) and self.seconds:
+                    deadline = self.clock() + self.seconds
                 if self.clock() + pause > deadline:
                     raise
                 if pause == FIRST_PAUSE:  # told once: the pauses after the first are longer

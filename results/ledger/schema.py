@@ -121,6 +121,11 @@ def to_certificate(row: Sealed, kind: str = ALONE) -> Certificate:
     return Certificate(**unseal(CERTIFICATES[kind], row), kind=kind)
 
 
+def certificate_to_row(certificate: Certificate) -> dict[str, Any]:
+    """Returns a certificate as a row of its kind's table with its checksum."""
+    return seal({name: value for name, value in asdict(certificate).items() if name != "kind"})
+
+
 def study_to_row(name: str, config: Mapping[str, Any], created: str) -> dict[str, Any]:
     """Returns a study as a row of `studies` with its checksum. ValueError or TypeError for what JSON lacks."""
     return seal({"name": name, "config": mapping_to_json(config), "created": created})

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,6 +19,7 @@ from results.ledger.retry import tried_again
 from results.ledger.writers import claims, leases
 from results.ledger.writers.errors import LeaseHeld
 from results.ledger.writers.leases import now
+from results.ledger.writers.removal import Unused, drop_unused
 
 __all__ = ["Found", "Store", "StoreError", "StudyConflict", "StudyRow"]
 
@@ -71,7 +71,7 @@ class Store(Leased):
         """
         given, added = list(certificates), 0
         for kind in KINDS:
-            rows = [_plain(one) for one in given if one.kind == kind]
+            rows = [schema.certificate_to_row(one) for one in given if one.kind == kind]
             make = partial(schema.to_certificate, kind=kind)
             added += self._insert(schema.CERTIFICATES[kind], make, rows, summary, replace=kind == RERUN)
         return added
@@ -146,17 +146,19 @@ class Store(Leased):
         return {summary.name: summary for summary in known if now.get(summary.name) == summary.study}
 
     @tried_again
-    def delete_study(self, name: str, keys: Collection[str]) -> None:
-        """Deletes a study that is ours, with all that is said of it, and those members with what was said of them.
+    def delete_study(self, name: str, unused: Unused) -> frozenset[str]:
+        """Deletes a study that is ours, its events, and unused members; returns the keys of these members.
 
+        unused: called within the transaction, while no other study can begin, grow or store results.
         The row of its lease stays: whoever trained it before must not write to a new study of that name.
         """
         with self._writing(name) as connection:
-            self._drop_runs(connection, keys)
+            dropped = drop_unused(connection, unused)
             for table in (schema.events, schema.queue):
                 connection.execute(table.delete().where(table.c.study == name))
             for table in (schema.summaries, schema.studies):
                 connection.execute(table.delete().where(table.c.name == name))
+            return dropped
 
     @tried_again
     def runs_before(self, created: str) -> set[str]:
@@ -172,16 +174,15 @@ class Store(Leased):
             return int(connection.execute(query).scalar_one())
 
     @tried_again
-    def forget(self, keys: Collection[str], older_than: float) -> None:
-        """Deletes records with what was said of them, and events that are older than so many seconds."""
-        with self._writing() as connection:
-            self._drop_runs(connection, keys)
-            connection.execute(schema.events.delete().where(_older(connection, older_than)))
+    def forget(self, unused: Unused, older_than: float) -> frozenset[str]:
+        """Deletes unused members, and events that are older than so many seconds; returns the keys of the members.
 
-    def _drop_runs(self, connection: Connection, keys: Collection[str]) -> None:
-        for group in in_groups(sorted({*keys, *map(schema.moved_key, keys)})):
-            for table in (schema.runs, schema.certificates, schema.reruns):
-                connection.execute(table.delete().where(table.c.key.in_(group)))
+        unused: as of `delete_study`.
+        """
+        with self._writing() as connection:
+            dropped = drop_unused(connection, unused)
+            connection.execute(schema.events.delete().where(_older(connection, older_than)))
+            return dropped
 
     @tried_again
     def _insert(
@@ -271,10 +272,6 @@ class Store(Leased):
             if old != given:
                 raise conflict(name, old, given)
         return new
-
-
-def _plain(certificate: Certificate) -> Values:
-    return schema.seal({name: value for name, value in asdict(certificate).items() if name != "kind"})
 
 
 def _newer(row: Values, there: Certificate | None) -> bool:

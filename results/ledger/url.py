@@ -1,5 +1,6 @@
 """The URL of a ledger; only the database's driver sees the password in it."""
 
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -101,6 +102,15 @@ class LedgerUrl:
             if name in ("", ":memory:") or name.startswith("file:")
             else Path(unquote(name, errors="surrogateescape"))
         )
+
+    @property
+    def identity(self) -> tuple[int, int] | None:
+        """Device and inode of the SQLite file; None where there is none, and of other databases."""
+        try:
+            there = None if self.file is None else os.stat(self.file)
+        except OSError:
+            return None
+        return None if there is None else (there.st_dev, there.st_ino)
 
     @property
     def secrets(self) -> set[str]:

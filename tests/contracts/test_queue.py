@@ -191,7 +191,7 @@ def test_a_study_is_deleted_with_its_submission(store: Store, other: Store) -> N
         store.submit(name, GIVEN)
         store.audit("ann", "submit", name, {})
     other.acquire("demo", here())
-    other.delete_study("demo", [])
+    other.delete_study("demo", list)
     other.release()
     assert [*store.submissions()] == ["another"] and store.events("demo") == []
     assert {one.study for one in store.audited(9)} == {"demo", "another"}, "who asked for what is never deleted"

@@ -150,7 +150,7 @@ def study(
 def process(url: str, *lines: str) -> subprocess.Popen[str]:
     """Another Python process with `store` open and `record` at hand; it waits for locks as long as it must."""
     start = ["import sys", "from tests.support.synthetic import record"]
-    patient = ["from results.ledger import database", f"database.BUSY_SECONDS = {HANGS}"]
+    patient = ["from results.ledger.dialects import sqlite", f"sqlite.BUSY_SECONDS = {HANGS}"]
     opened = ["from results.ledger.store import Store", f"store = Store.open({url!r})"]
     code = "\n".join([*start, *patient, *opened, *lines])
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)

@@ -38,7 +38,7 @@ def test_beside_a_study_that_cannot_be_read_no_run_is_cleaned_away(store, storag
     store.save_study("unknown", {})
     removal = clean(storage, tmp_path, AN_HOUR, yes)
     assert removal.unreadable == ("unknown",) and not removal.runs and len(store.all_runs()) == 1
-    store.delete_study("unknown", ())
+    store.delete_study("unknown", tuple)
     assert clean(storage, tmp_path, AN_HOUR, yes).runs == {record().key} and store.all_runs() == []
 
 

@@ -7,8 +7,10 @@ import pytest
 from epsearch import Interrupted, UsageError, run
 from epsearch.cache import cache_folder
 from epsearch.control.removing import LEARNERS, clean, delete
+from epsearch.preparation import growth
 from results.ledger.store import Store
 from results.ledger.writers.holder import here
+from tests.support.events import Recorded
 from tests.support.ledgers import execute
 
 OPTIONS = {"repeats": 1, "points": 3, "certify": 1, "runner": "local"}
@@ -45,6 +47,72 @@ def test_a_deleted_study_leaves_what_another_one_uses(two, epsearch):
     with Store.read(first.storage) as store:
         assert store.events("first") == [] and set(store.summaries()) == {"second"}
     assert run(first).effort.trained == len(removal.runs), "what was deleted is trained again"
+
+
+def test_a_study_that_begins_while_the_question_is_asked_keeps_its_members(small_study):
+    first, second = (small_study(**OPTIONS, name=name, seeds="0,1") for name in ("first", "second"))
+    run(first)
+    before = keys(first)
+
+    def meanwhile(removal):
+        assert removal.runs == before
+        assert run(second).effort.trained == 0
+        return True
+
+    removal = delete("first", first.storage, first.out, meanwhile)
+    assert removal.runs == frozenset()
+    assert removal.shared == len(before)
+    assert keys(first) == before
+    time.sleep(1.1)  # times of creation are whole seconds
+    execute(first.out, "DELETE FROM epsearch_studies")
+
+    def again(removal):
+        assert removal.runs == before
+        run(first)
+        return True
+
+    assert clean(first.storage, first.out, 1.0, again).runs == frozenset()
+    assert keys(first) == before
+
+
+def test_a_study_is_stored_before_it_takes_members(small_study, monkeypatch):
+    """Members that another command deletes while the study begins are trained again."""
+    first, second = (small_study(**OPTIONS, name=name, seeds="0,1") for name in ("first", "second"))
+    run(first)
+    before, keep = keys(first), growth.keep
+
+    def keep_late(store, study, *rest, write=True):
+        if write and study.name == "second":
+            delete("first", first.storage, first.out, yes)
+        return keep(store, study, *rest, write=write)
+
+    monkeypatch.setattr(growth, "keep", keep_late)
+    assert run(second).effort.trained == len(before)
+    assert keys(second) == before
+
+
+def test_members_that_are_claimed_stay(small_study):
+    first = small_study(**OPTIONS, name="first")
+    run(first)
+    one, *_ = sorted(keys(first))
+    with Store.open(first.storage) as store:
+        lease = store.acquire("other", here())
+        claim = f"INSERT INTO epsearch_claims VALUES ('{one}', 'other', {lease.token})"
+        execute(first.out, claim)
+        assert one not in delete("first", first.storage, first.out, yes).runs
+        assert keys(first) == {one}
+
+
+def test_members_of_a_search_with_an_evaluation_ahead_stay(small_study):
+    """The baseline may be trained before the search ends; it is used from then on."""
+    first = small_study(**OPTIONS, name="first")
+    run(first)
+    second = small_study(**OPTIONS | {"points": 5}, name="second")
+    with pytest.raises(Interrupted):
+        run(second, Recorded(stop_after=1))
+    removal = delete("first", first.storage, first.out, yes)
+    assert removal.shared >= 2, "the baseline on the evaluation stream, and points of the first round"
+    assert run(second).effort.trained == len(keys(second)) - removal.shared - 1
 
 
 def test_nothing_is_deleted_unless_somebody_is_sure(two, epsearch):

@@ -17,6 +17,7 @@ from epsearch.ledger import location
 from epsearch.ledger.location import VARIABLE, kept_within
 from epsearch.session import session
 from results.ledger import database
+from results.ledger.dialects import engine, postgresql
 from results.ledger.store import Store, StoreError
 from tests.support.ledgers import ARGUMENTS
 
@@ -35,18 +36,27 @@ class Connection(sqlite3.Connection):
 
     info = SimpleNamespace(parameter_status={"server_encoding": "UTF8"}.get)
 
+    def execute(self, statement, *values):
+        return super().execute("SELECT 1" if statement.startswith("SET ") else statement, *values)
+
 
 @pytest.fixture(autouse=True)
 def server(monkeypatch, tmp_path):
     """A PostgreSQL server that is an SQLite file, and lets in whoever knows the password."""
 
+    file = tmp_path / "server.sqlite"
+
     def connected(url, **options):
         if url.drivername != "postgresql+psycopg":
             return create_engine(url, **options)
         assert PASSWORD in (url.password, url.query.get("password"))
-        return create_engine(f"sqlite:///{tmp_path / 'server.sqlite'}", connect_args={"factory": Connection})
+        return create_engine(f"sqlite:///{file}", connect_args={"factory": Connection})
 
-    monkeypatch.setattr(database, "create_engine", connected)
+    def opened(*_, **options):
+        return sqlite3.connect(file, factory=Connection, check_same_thread=False)
+
+    monkeypatch.setattr(engine, "create_engine", connected)
+    monkeypatch.setattr(postgresql, "_bounded", lambda: SimpleNamespace(connect=opened))
 
 
 def everything(folder):
@@ -187,9 +197,7 @@ def test_what_the_driver_says_does_not_show_it(epsearch, monkeypatch):
     def refuse(*_):
         raise sqlite3.OperationalError(f"no connection to 'host=db.example password={PASSWORD}' nor with {ENCODED}")
 
-    monkeypatch.setattr(
-        database, "create_engine", lambda *_, **__: create_engine("sqlite://", creator=refuse, hide_parameters=True)
-    )
+    monkeypatch.setattr(postgresql, "_bounded", lambda: SimpleNamespace(connect=lambda *_, **__: refuse()))
     answer = epsearch("list", "--storage", URLS["login"])
     assert answer.status == 2 and "no connection to 'host=db.example" in answer.err
     nothing_has_the_password(answer.err)

@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, inspect, text
 
-from results.ledger import database, layout, migrations, schema
+from results.ledger import layout, migrations, schema
 from results.ledger.database import connect
+from results.ledger.dialects import sqlite
 from results.ledger.errors import StoreUnavailable
 from results.ledger.migrations import MIGRATIONS
 from results.ledger.record import Certificate, Summary, same_result
@@ -362,7 +363,7 @@ def test_a_migration_that_does_not_do_its_work_is_undone(url: str, monkeypatch: 
 
 @pytest.mark.parametrize("old", [True, False], ids=["version 6", "new"])
 def test_many_threads_open_it_at_once(url: str, old: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "BUSY_SECONDS", HANGS)
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", HANGS)
     if old:
         make_older(url)
     together, problems, counts, told = threading.Barrier(8), [], [], []

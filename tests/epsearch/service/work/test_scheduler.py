@@ -197,7 +197,7 @@ def test_a_cancelled_study_whose_process_was_killed_is_cancelled(worker, store, 
 def test_one_that_was_deleted_is_forgotten(worker, store, holder):
     submit(store, "a")
     holder.acquire("a", here())
-    holder.delete_study("a", [])
+    holder.delete_study("a", list)
     holder.release()
     worker.step()
     assert started() == []

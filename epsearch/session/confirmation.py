@@ -1,0 +1,89 @@
+"""The end of a training: the ledger is read back, and what it lacks is stored again, or saved beside it."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any
+
+from sqlalchemy import Table
+
+from epsearch.events import Events
+from epsearch.failures.stopping import CONFIRMED
+from epsearch.loop.base import Loop
+from results.archive import PARTS, write
+from results.labels import count_text, on_one_line
+from results.ledger import schema
+from results.ledger.record import ALONE
+from results.ledger.retry import Patience
+from results.ledger.store import Store, StoreError, StudyRow
+
+SAVED = "unsaved-results.zip"
+
+
+@contextmanager
+def confirming(loop: Loop, store: Store, config: Mapping[str, Any], events: Events) -> Iterator[None]:
+    """Within it a study is trained; behind it, its results are in the ledger, or after a failure in a file."""
+    try:
+        yield
+        confirm(loop, store, config, events)
+    except BaseException:
+        save(loop, store, config, events)
+        raise
+
+
+def confirm(loop: Loop, store: Store, config: Mapping[str, Any], events: Events) -> None:
+    """Reads back what the ledger has of a study, and stores again what it lacks.
+
+    config: the study as the ledger keeps it. Raises StoreError where the database fails.
+    """
+    name, lacking = loop.study.name, store.lacking(loop.records)
+    certificates = store.lacking(loop.certificates, schema.certificates)
+    if lacking or certificates or store.study(name) is None:
+        store.save_study(name, config)
+        store.add(loop.records[key] for key in lacking)
+        store.certify(loop.certificates[key] for key in certificates)
+        sum_up(loop, store.study(name))
+        count = count_text(len(lacking), "result")
+        events.warning(f"the ledger lacked {count} of study {name!r} at the end; they are stored again")
+    CONFIRMED.set()
+
+
+def save(loop: Loop, store: Store, config: Mapping[str, Any], events: Events) -> None:
+    """After a failure: confirms without waiting; what cannot be confirmed is written to a file, for `epsearch import`.
+
+    Arguments as of `confirm`.
+    """
+    store.patience = Patience()  # it has been waited for
+    with suppress(StoreError):
+        confirm(loop, store, config, events)
+    if CONFIRMED.is_set() or len(loop.records) <= loop.reused:
+        return
+    for folder in (loop.study.out / loop.study.name, Path(gettempdir())):
+        file = folder / SAVED
+        with suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            write(file, _rows(loop, config), version("epsearch"))
+            count = count_text(len(loop.records), "result")
+            events.warning(
+                f"{count} could not be stored and are in {on_one_line(file)}; `epsearch import` takes them over"
+            )
+            return
+
+
+def sum_up(loop: Loop, row: StudyRow | None) -> None:
+    """Writes the summary of a study that stands in the ledger; from now on its loop keeps that up to date."""
+    loop.row = row.checksum if row is not None else ""
+    loop.sum_up()
+
+
+def _rows(loop: Loop, config: Mapping[str, Any]) -> dict[Table, Iterable[list[Mapping[str, Any]]]]:
+    """Everything that is known of a study, as sealed rows of each table of an archive."""
+    rows: dict[Table, list[Mapping[str, Any]]] = {table: [] for table in PARTS}
+    created = min(record.created for record in loop.records.values())
+    rows[schema.studies] = [schema.study_to_row(loop.study.name, config, created)]
+    rows[schema.runs] = [schema.to_row(loop.records[key]) for key in sorted(loop.records)]
+    known = loop.certificates
+    rows[schema.CERTIFICATES[ALONE]] = [schema.certificate_to_row(known[key]) for key in sorted(known)]
+    return {table: [found] for table, found in rows.items()}
