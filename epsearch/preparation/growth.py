@@ -80,9 +80,17 @@ def read(row: StudyRow, storage: LedgerUrl, out: Path) -> Stored:
         return Stored(
             one(row.config["study"]),
             tuple(cast(Search, one(identity)) for identity in row.config.get("earlier", ())),  # no others grow
-            Disjointness(**row.config["seal"]),
+            _proof(row.config["seal"]),
             row.config["stream"],
         )
+
+
+def _proof(stored: Mapping[str, Any]) -> Disjointness:
+    """Returns the proof as a row has it. Raises TypeError for fields that there are not, or of other types."""
+    proof = Disjointness(**stored)
+    if not (isinstance(proof.sound, bool) and isinstance(proof.sentence, str) and isinstance(proof.warning, str)):
+        raise TypeError(f"no proof of disjointness: {dict(stored)!r:.80}")
+    return proof
 
 
 @refused(StoreError, but=StoreUnavailable)

@@ -24,6 +24,9 @@ KINDS = (ALONE, RERUN)
 """The kinds of certificates: made by the study itself, of members that it trained in cohorts; made by `epsearch verify`
 of any stored run, the last time."""
 
+SCALARS = (str, int, float, bool, type(None))
+"""Types of one value of a hyperparameter, as JSON has them."""
+
 DIFFERENCES = ("accuracy_difference", "parameter_difference")
 """The fields that are differences."""
 
@@ -158,6 +161,20 @@ class Summary:
     """Mean A_T of the best point, fraction in [0, 1]; None without one."""
     inert: bool
     """Whether all values score the same bit for bit, so that none is the best."""
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a field of another type, as a row from elsewhere may have with a right checksum."""
+        score = self.score
+        right = {
+            "status": isinstance(self.status, str),
+            "chosen": self.chosen is None
+            or (isinstance(self.chosen, Mapping) and all(isinstance(one, SCALARS) for one in self.chosen.values())),
+            "score": score is None or (type(score) in (int, float) and math.isfinite(score)),
+            "inert": isinstance(self.inert, bool),
+        }
+        for name, fits in right.items():
+            if not fits:
+                raise ValueError(f"{name} of a summary must not be {str(getattr(self, name))[:40]!r}")
 
 
 def array_to_json(array: "NDArray[np.float64]") -> str:

@@ -112,6 +112,8 @@ def from_row(row: Sealed) -> RunRecord:
 
     values = unseal(runs, row)
     values["content"] = json_object("content", values["content"])
+    if not isinstance(values["content"].get("config", {}), dict):
+        raise Damaged("config of its content is no JSON object")
     return RunRecord(**values | {name: np.array(json.loads(values[name]), dtype=np.float64) for name in ARRAYS})
 
 
