@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from epsearch.failures import crash_report, lines
+from epsearch.failures import crash_report, lines, stopping
 from epsearch.failures.errors import Interrupted, TrainingFailed, Unavailable, UsageError
 from epsearch.runners import local
 from epsearch.session import session
@@ -24,7 +24,7 @@ from results.ledger.url import LedgerUrl
 from tests.support.ledgers import ARGUMENTS, NAME, finished
 from trainers.streams import DataError
 
-GO_ON = "what was trained is stored, and the same command resumes from there"
+GO_ON = stopping.RESUMES
 
 
 def os_error(code, name=None):
@@ -222,9 +222,13 @@ def test_a_crash_report_lies_elsewhere_where_the_cache_takes_none(listing, monke
 @pytest.mark.parametrize(
     ("error", "status", "parts"),
     [
-        (os_error(errno.ENOSPC, "kept.npz"), 1, ["cohorts could not be trained: cannot write", "No space left", GO_ON]),
-        (MemoryError("no room"), 1, ["out of memory (no room)", GO_ON]),
-        (DataError("t10k is not an IDX file"), 1, ["DataError: t10k is not an IDX file", GO_ON]),
+        (
+            os_error(errno.ENOSPC, "kept.npz"),
+            1,
+            ["cohorts could not be trained: cannot write", "No space left", stopping.KEPT],
+        ),
+        (MemoryError("no room"), 1, ["out of memory (no room)", stopping.KEPT]),
+        (DataError("t10k is not an IDX file"), 1, ["DataError: t10k is not an IDX file", stopping.KEPT]),
         (UsageError("your stream raised"), 2, ["your stream raised"]),
         (IndexError("off by one"), 70, ["IndexError: off by one", "crash report"]),
     ],

