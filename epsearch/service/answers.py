@@ -112,7 +112,9 @@ class Answer(Line):
     progress: Progress | None
 
 
-FINISHED: dict[int | str, dict[str, Any]] = {200: {"model": Answer, "description": "It is finished: nothing to train."}}
+THERE: dict[int | str, dict[str, Any]] = {
+    200: {"model": Answer, "description": "It is finished, or in the queue: nothing was changed."}
+}
 
 
 class Study(Answer):

@@ -206,11 +206,11 @@ def _changing(api: APIRouter, service: Service) -> None:
         """What a study would take, as `epsearch plan` says; nothing is trained but for a probe of a few seconds."""
         return plan(studies.build(given), environment(service.settings))
 
-    @api.post("/studies", status_code=201, responses=answers.FINISHED)
+    @api.post("/studies", status_code=201, responses=answers.THERE)
     def submit(
         request: Request, response: Response, given: Given, priority_: Annotated[Priority, Query(alias="priority")] = 0
     ) -> Answer:
-        """Puts a study into the queue; one that is finished with the same options is answered as it is, with a note."""
+        """Puts a study into the queue; the same one once more is answered as it is, with a note."""
         done = studies.submit(studies.build(given), who(request).name, priority(priority_))
         response.status_code = 200 if done.note else 201
         return answers.answer(studies.described(done.name), done.note)
@@ -228,16 +228,16 @@ def _changing(api: APIRouter, service: Service) -> None:
     @api.post("/studies/{name}/resume")
     def resume(request: Request, name: Name, priority_: Annotated[Priority, Query(alias="priority")] = 0) -> Answer:
         """Puts a study into the queue again that was cancelled, has failed or was left."""
-        studies.resume(name, who(request).name, priority(priority_))
-        return answers.answer(studies.described(name))
+        done = studies.resume(name, who(request).name, priority(priority_))
+        return answers.answer(studies.described(name), done.note)
 
     @api.post("/studies/{name}/extend")
     def extend(
         request: Request, name: Name, given: Given, priority_: Annotated[Priority, Query(alias="priority")] = 0
     ) -> Answer:
         """Lets a search grow: more seeds, points, repeats, another interval or strategy."""
-        studies.extend(name, given, who(request).name, priority(priority_))
-        return answers.answer(studies.described(name))
+        done = studies.extend(name, given, who(request).name, priority(priority_))
+        return answers.answer(studies.described(name), done.note)
 
     @api.delete("/studies/{name}")
     def delete(

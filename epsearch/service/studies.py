@@ -182,7 +182,7 @@ class Studies:
         return described(given, self.settings)
 
     def submit(self, study: Study, who: str, priority: int = 0, extend: bool = False, action: str = "submit") -> Done:
-        """Puts a study into the queue, unless nothing is to be trained. Raises UsageError, Busy while it is trained."""
+        """Puts a study into the queue, unless nothing is to be trained, or it is there. Raises UsageError, Busy."""
         name = study.name
         if not extend:
             self._check_name(study)
@@ -192,14 +192,29 @@ class Studies:
         shown = {name: value for name, value in study.shown().items() if name not in OURS}
         given = {"kind": study.kind, "options": shown, "extend": extend}
         try:
-            self.store.submit(name, given, priority, who)
+            before = self.store.submit(name, given, priority, who)
         except LeaseHeld as error:
-            there = self.store.submissions().get(name)
-            if there is not None and there.open and there.given == given:
-                return Done(name)  # the same once more: it is being trained
             raise Busy(f"{error}; cancel it, or wait for its end") from error
-        self._changed(who, action, name, given | {"priority": priority})
-        return Done(name)
+        if before is None:
+            self._changed(who, action, name, given | {"priority": priority})
+            return Done(name)
+        there = self.store.standing(name)
+        if action != "resume" and not self._equal(before, study, extend):
+            if there is not None and there.held:
+                held = LeaseHeld(name, there.holder, max(0.0, there.seconds))
+                raise Busy(f"{held}; cancel it, or wait for its end")
+            by = f" by {before.submitter!r}" if before.submitter else ""
+            raise Busy(
+                f"study {name!r} was submitted{by} with other options, and waits; choose another name, or cancel it"
+            )
+        trained = there is not None and there.held
+        return Done(name, f"study {name!r} {'is being trained' if trained else 'waits'} already; nothing was changed")
+
+    def _equal(self, before: Submission, study: Study, extend: bool) -> bool:
+        """Whether a study is what was submitted before, also by a version with fewer options."""
+        with suppress(UsageError):
+            return bool(before.given.get("extend")) == extend and of_submission(before, self.settings) == study
+        return False
 
     def _is_finished(self, study: Study) -> bool:
         """Whether a study that is there has all that it asks for."""

@@ -192,14 +192,17 @@ class Leased(Access):
             return claims.claimed(connection, sorted(set(keys)))
 
     @tried_again
-    def submit(self, name: str, given: Mapping[str, Any], priority: int = 0, submitter: str = "") -> None:
-        """Puts a study into the queue, whatever has become of it before. Raises LeaseHeld while somebody trains it.
+    def submit(self, name: str, given: Mapping[str, Any], priority: int = 0, submitter: str = "") -> Submission | None:
+        """Puts a study into the queue, unless one of its name is there; returns that, which stays as it is, else None.
 
-        given: what is to be trained, as JSON; submitter: the name of who wants it.
+        given: what is to be trained, as JSON; submitter: the name of who wants it. Raises LeaseHeld while somebody
+        trains a study that is not in the queue.
         """
         with self._transaction("write to") as connection:
-            queue.submit(connection, name, given, priority, submitter)
-            _tell(connection, name, QUEUED)
+            before = queue.submit(connection, name, given, priority, submitter)
+            if before is None:
+                _tell(connection, name, QUEUED)
+            return before
 
     @tried_again
     def submissions(self) -> dict[str, Submission]:

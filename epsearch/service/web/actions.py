@@ -14,7 +14,7 @@ from epsearch.failures.errors import Unavailable, UsageError
 from epsearch.service.given import priority
 from epsearch.service.routes import Name, Service, who
 from epsearch.service.safety import Forbidden, writing
-from epsearch.service.studies import NoStudy
+from epsearch.service.studies import Busy, NoStudy
 from epsearch.service.tokens import COOKIE, SESSION_SECONDS
 from epsearch.service.web import forms
 from epsearch.service.web.rendering import rendered
@@ -23,7 +23,6 @@ from epsearch.service.work.processes import environment
 from epsearch.session.plan_text import in_words
 from epsearch.study.kinds import KINDS, Search
 from epsearch.study.parsers import one_of
-from results.ledger.writers.states import FINISHED
 
 Typed = Annotated[dict[str, str], Depends(forms.typed)]
 
@@ -44,7 +43,8 @@ def new_page(request: Request, kind: str, values: dict[str, str], code: int = 20
 
 def _status(error: Exception) -> int:
     """Of a form that comes back with a line about it."""
-    return 503 if isinstance(error, Unavailable) else 403 if isinstance(error, Forbidden) else 422
+    statuses = {Unavailable: 503, Forbidden: 403, Busy: 409}
+    return next((status for kind, status in statuses.items() if isinstance(error, kind)), 422)
 
 
 def _new(pages: APIRouter, service: Service) -> None:
@@ -61,7 +61,7 @@ def _new(pages: APIRouter, service: Service) -> None:
             done = service.studies.submit(study, who(request).name, priority(typed.get("priority")))
         except (UsageError, Unavailable) as error:
             return new_page(request, kind, typed, _status(error), error=str(error))
-        return _back(done.name, FINISHED if done.note else "")
+        return _back(done.name, already=bool(done.note))
 
 
 def planned(service: Service, study: Any) -> Any:
@@ -166,9 +166,9 @@ def _sessions(pages: APIRouter, service: Service) -> None:
         return answer
 
 
-def _back(name: str, already: str = "") -> Response:
-    """To the page of a study; already: the state in which it was, so that nothing had to be done."""
-    return RedirectResponse(f"/studies/{quote(name)}{f'?already={already}' * bool(already)}", status_code=303)
+def _back(name: str, already: bool = False) -> Response:
+    """To the page of a study; already: nothing had to be done, which the page says."""
+    return RedirectResponse(f"/studies/{quote(name)}{'?already=1' * already}", status_code=303)
 
 
 def _own(path: str) -> str:

@@ -42,7 +42,12 @@ ENDED = (CANCELLED, FAILED, FINISHED, INTERRUPTED)
 MOST_CHANGES = 200
 OF_FORMS = ("kind", "switch", "do")
 """What a form sends besides options."""
-ALREADY = "This study is finished already; nothing to train."
+ALREADY = {
+    FINISHED: "This study is finished already; nothing to train.",
+    QUEUED: "This study waits already; nothing was changed.",
+    RUNNING: "This study is being trained already; nothing was changed.",
+}
+"""State of a study that is submitted once more -> what its page says then."""
 
 
 def routes(service: Service) -> APIRouter:
@@ -119,7 +124,7 @@ def _study(pages: APIRouter, service: Service) -> None:
             standing=described.standing,
             progress=None if described.progress is None else _known(described.progress, described.told),
             place=studies.place(name),
-            note=ALREADY if already == state == FINISHED else "",
+            note=ALREADY.get(state, "") if already else "",
             again=again if who(request).writes else None,
             trained=bool(shown and shown.members),
             as_of=answers.when(found.made) if found is not None and state in (RUNNING, CANCELLING) else "",

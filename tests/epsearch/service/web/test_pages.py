@@ -249,7 +249,7 @@ def test_the_form_speaks_no_command_line_and_has_numbers_for_defaults(web, kind)
 
 def test_a_finished_study_that_is_submitted_again_leads_to_its_page(trained, web):
     answer = post(web, "/new", do="submit", **{n: str(v) for n, v in ledgers.STUDY.items()}, name=trained, kind="run")
-    assert answer.headers["location"] == f"/studies/{trained}?already=finished", answer.text
+    assert answer.headers["location"] == f"/studies/{trained}?already=1", answer.text
     page = web.get(answer.headers["location"]).text
     assert "This study is finished already; nothing to train." in page and ">finished</span>" in page
     assert "nothing to train" not in web.get(f"/studies/{trained}").text
