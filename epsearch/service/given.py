@@ -108,6 +108,13 @@ def of_submission(submission: Submission, settings: Settings) -> Study:
     return grown(placed | {"data_dir": None}) if given.get("extend") else build(kind, placed)
 
 
+def is_of(submission: Submission, study: Study, extend: bool, settings: Settings) -> bool:
+    """Whether a study is that of a submission, also of one to a version with fewer options."""
+    with suppress(UsageError):
+        return bool(submission.given.get("extend")) == extend and of_submission(submission, settings) == study
+    return False
+
+
 def places(settings: Settings) -> dict[str, Any]:
     """Values of OURS."""
     return {name: getattr(settings, name) for name in OURS}

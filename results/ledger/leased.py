@@ -193,11 +193,7 @@ class Leased(Access):
 
     @tried_again
     def submit(self, name: str, given: Mapping[str, Any], priority: int = 0, submitter: str = "") -> Submission | None:
-        """Puts a study into the queue, unless one of its name is there; returns that, which stays as it is, else None.
-
-        given: what is to be trained, as JSON; submitter: the name of who wants it. Raises LeaseHeld while somebody
-        trains a study that is not in the queue.
-        """
+        """Puts a study (given, as JSON) into the queue, as `queue.submit`: None, or what stays there instead of it."""
         with self._transaction("write to") as connection:
             before = queue.submit(connection, name, given, priority, submitter)
             if before is None:

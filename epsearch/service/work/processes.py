@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 
 from epsearch.ledger import looks
-from epsearch.ledger.location import VARIABLE
+from epsearch.ledger.location import FILE, VARIABLE
 from epsearch.service.settings import Settings
 from epsearch.service.tokens import VARIABLE as TOKENS
 
@@ -57,9 +57,10 @@ class Process:
 
 
 def _command(name: str, settings: Settings) -> list[str]:
-    command = [sys.executable, "-m", "epsearch.service.work.job", name]
+    command = [sys.executable, "-m", "epsearch.service.work.job"]
     command += ["--out", str(settings.out), "--data-dir", str(settings.data_dir), "--address", settings.address]
-    return command + (["--checkpoints", settings.checkpoints] if settings.checkpoints else [])
+    command += ["--checkpoints", settings.checkpoints] if settings.checkpoints else []
+    return [*command, "--", name]  # whatever the name, it is no option
 
 
 def environment(settings: Settings) -> dict[str, str]:
@@ -69,7 +70,7 @@ def environment(settings: Settings) -> dict[str, str]:
     """
     environment = {name: value for name, value in os.environ.items() if name not in (TOKENS, VARIABLE)}
     environment[looks.VARIABLE] = looks.NONE
-    in_folder = (settings.out / "epsearch.sqlite").absolute()
+    in_folder = (settings.out / FILE).absolute()
     if settings.storage.file != in_folder:
         environment[VARIABLE] = settings.storage.revealed
     return environment

@@ -6,7 +6,8 @@ is started again, finds what is running by the leases, and goes on; and several 
 
 import threading
 
-from epsearch.failures.errors import Unavailable
+from epsearch.failures.errors import Unavailable, UsageError
+from epsearch.preparation.build import check_name
 from epsearch.service.settings import Settings
 from epsearch.service.work.processes import Process
 from results.labels import count_text
@@ -77,6 +78,11 @@ class Scheduler:
     def _begin(self, one: Submission) -> None:
         if one.tries >= MOST_TRIES:
             self._store.fail(one.study, f"its process ended {count_text(one.tries, 'time')} without a word")
+            return
+        try:
+            check_name(one.study, self._settings.out, self._settings.storage)
+        except UsageError as error:  # submitted to an earlier version: its folder must not be made
+            self._store.fail(one.study, str(error))
             return
         self._store.started(one.study, one.tries + 1)
         try:

@@ -36,7 +36,9 @@ def test_the_same_study_once_more_is_the_one_that_is_being_trained(tmp_path):
         before = store.submissions()["mine"]
         assert studies.submit(study, "ben") == ("mine", "study 'mine' is being trained already; nothing was changed")
         assert store.submissions()["mine"] == before and store.standing("mine").state == RUNNING
-        with pytest.raises(Busy, match=r"^study 'mine' is being trained by .*; cancel it, or wait for its end$"):
+        with pytest.raises(
+            Busy, match=r"^study 'mine' was submitted by 'ann' with other options, and is being trained; "
+        ):
             studies.submit(studies.build(STUDY | {"points": 7}), "ben")
 
 
@@ -74,7 +76,7 @@ def test_another_study_does_not_take_a_name_of_the_queue(client, change):
         assert answer.status_code == 409, answer.text
         assert (
             answer.json()["detail"]
-            == "study 'mine' was submitted with other options, and waits; choose another name, or cancel it"
+            == "study 'mine' was submitted with other options, and waits; cancel it, or choose another name"
         )
     assert client.get(f"{API}/mine").json() == before
     form = {name: str(value) for name, value in (given | {"kind": given["kind"], "do": "submit"}).items()}
@@ -87,7 +89,7 @@ def test_who_submitted_it_is_named(tmp_path):
     with Store.open(own.storage) as store:
         studies = Studies(own, store)
         studies.submit(studies.build(STUDY), "ann")
-        with pytest.raises(Busy, match=r"^study 'mine' was submitted by 'ann' with other options, and waits; choose "):
+        with pytest.raises(Busy, match=r"^study 'mine' was submitted by 'ann' with other options, and waits; cancel "):
             studies.submit(studies.build(STUDY | {"points": 7}), "ben")
 
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 import pytest
 
 from epsearch.failures.errors import Unavailable
-from epsearch.service.work import scheduler
+from epsearch.service.work import job, processes, scheduler
 from epsearch.service.work.scheduler import MOST_TRIES, Scheduler
 from epsearch.service.work.telling import Telling
 from results.ledger.store import Store, StoreError
@@ -295,3 +295,19 @@ def test_a_job_has_its_plan_made_as_a_terminal_has():
     made = []
     Telling(lambda: None).plan(lambda: made.append("plan"))
     assert made == ["plan"]
+
+
+@pytest.mark.parametrize("name", ["epsearch.sqlite-journal", "epsearch.sqlite-wal", "--help", "-rf", "CON", "é" * 120])
+def test_a_name_that_an_earlier_version_took_fails_and_no_folder_is_made(worker, store, own, name):
+    submit(store, name, "fine")
+    worker.step()
+    assert started() == ["fine"] and state(store, name)[0] == FAILED and "name " in state(store, name)[1]
+    assert not (own.out / name).is_dir() and not store.submissions()[name].open
+
+
+@pytest.mark.parametrize("name", ["--help", "-rf", "--out", "plain"])
+def test_whatever_a_name_is_it_is_no_option_of_its_process(own, name, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["job", *processes._command(name, own)[3:]])
+    with pytest.raises(SystemExit) as stop:
+        job.main()
+    assert stop.value.code == 2 and f"no study {name!r} was submitted" in capsys.readouterr().err
