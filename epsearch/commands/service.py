@@ -37,7 +37,7 @@ def serve(  # noqa: PLR0913  one each for what may be said
     ] = None,
 ) -> None:
     """Serve studies over HTTP: pages for people, an API for programs, a queue that survives everything."""
-    from epsearch.service import tokens as of_tokens
+    from epsearch.service.access import tokens as of_tokens
     from epsearch.service.app import serve
     from epsearch.service.settings import Settings
 
@@ -65,7 +65,7 @@ def token(
     as_json: Json = False,
 ) -> None:
     """Make a token for a service; it is printed once, and only its hash is kept."""
-    from epsearch.service.tokens import make
+    from epsearch.service.access.tokens import make
 
     secret = make(name, role, tokens)
     printed(Text(secret), {"name": name, "role": role, "token": secret}, as_json, soft_wrap=True)

@@ -26,6 +26,7 @@ REFUSALS = {
     413: "The body is too large.",
     421: "The service has another name.",
     422: "Bad input: one line with the condition, the value, what is allowed.",
+    429: "This token has as many plans or streams as it may have; Retry-After says when to try again.",
     503: "The ledger, or a process, cannot be had now.",
 }
 # Not as models: of a route that answers with a page, FastAPI would say that its refusals are pages, too.

@@ -16,8 +16,8 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from epsearch.failures.errors import UsageError, brief, unknown
+from epsearch.service.access.tokens import COOKIE, EVERYBODY, Token
 from epsearch.service.settings import LARGEST_BODY, Settings
-from epsearch.service.tokens import COOKIE, EVERYBODY, Token
 
 AGAIN = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>epsearch</title>'
@@ -125,7 +125,12 @@ def writing(request: Request) -> None:
         raise Forbidden(token)
 
 
-def only_known(request: Request) -> None:
+async def writers_only(request: Request) -> None:
+    """The same, as a dependency of a route: a plain function would wait for a thread."""
+    writing(request)
+
+
+async def only_known(request: Request) -> None:
     """Raises UsageError for a parameter in the query that the route does not have: a misspelt one would be no word."""
     known = [one.alias for one in request.scope["route"].dependant.query_params]
     for name in request.query_params:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from epsearch.failures.errors import UsageError
-from epsearch.service.tokens import Tokens
+from epsearch.service.access.tokens import Tokens
 from results.ledger.url import LedgerUrl
 
 LARGEST_BODY = 2**20  # bytes: as of a study's file

@@ -24,9 +24,9 @@ from fastapi.testclient import TestClient
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp
 
+from epsearch.service.access.tokens import READ, WRITE, Token, Tokens, digest
 from epsearch.service.app import application
 from epsearch.service.settings import Settings
-from epsearch.service.tokens import READ, WRITE, Token, Tokens, digest
 from results.ledger.store import Store
 from results.ledger.url import LedgerUrl
 from tests.support import ledgers

@@ -1,7 +1,7 @@
 """The pages that are read: each route reads what the API reads, and renders a template."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, cast
 from urllib.parse import urlencode
 
@@ -13,6 +13,7 @@ from epsearch.failures.errors import UsageError
 from epsearch.findings.listing import detail, fitting
 from epsearch.plugins.adding import maximising
 from epsearch.service import answers
+from epsearch.service.access.shares import READERS, REPORTERS, WRITERS, Threads
 from epsearch.service.given import OURS
 from epsearch.service.routes import Name, Service, who
 from epsearch.service.studies import STATES, Described
@@ -50,12 +51,17 @@ ALREADY = {
 """State of a study that is submitted once more -> what its page says then."""
 
 
-def routes(service: Service) -> APIRouter:
+def routes(service: Service) -> Iterator[APIRouter]:
     """All pages."""
-    pages = APIRouter(include_in_schema=False)
-    for add in (_lists, _study, _ledger, actions.routes, help.routes):
-        add(pages, service)
-    return pages
+    for threads, *parts in (
+        (READERS, _lists, _ledger, help.routes),
+        (REPORTERS, _study),
+        (WRITERS, actions.routes),
+    ):
+        router = Threads(threads, include_in_schema=False)
+        for add in parts:
+            add(router, service)
+        yield router
 
 
 def _lists(pages: APIRouter, service: Service) -> None:

@@ -8,8 +8,8 @@ from contextlib import suppress
 
 from epsearch.ledger import looks
 from epsearch.ledger.location import FILE, VARIABLE
+from epsearch.service.access.tokens import VARIABLE as TOKENS
 from epsearch.service.settings import Settings
-from epsearch.service.tokens import VARIABLE as TOKENS
 
 LOG = "service.log"
 LAST_BYTES = 4096

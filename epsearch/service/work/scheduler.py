@@ -17,6 +17,7 @@ from results.ledger.writers.queue import Submission, ended, waits
 from results.ledger.writers.states import CANCELLING, QUEUED, RUNNING, Standing
 
 POLL_SECONDS = 1.0
+LAST_SECONDS = 2.0  # that its last step has
 MOST_TRIES = 5  # processes in a row that end without a word, and without a member that was stored
 REFUSED = 2  # exit status of a study that cannot be trained as it is
 
@@ -40,8 +41,8 @@ class Scheduler:
         """Starts nothing more, and interrupts what it has started: that queues itself again when it ends."""
         self._over.set()
         if self._thread.is_alive():
-            self._thread.join()
-        for process in self._processes.values():
+            self._thread.join(LAST_SECONDS)  # it may wait for the ledger
+        for process in list(self._processes.values()):
             process.interrupt()
 
     @property
@@ -72,7 +73,7 @@ class Scheduler:
                 self._store.cancel(one.study)
             elif waits(there.state, there.held) and one.study not in self._processes:
                 waiting.append(one)
-        for one in waiting[: max(0, self._settings.parallel - len(busy))]:
+        for one in [] if self._over.is_set() else waiting[: max(0, self._settings.parallel - len(busy))]:
             self._begin(one)
 
     def _begin(self, one: Submission) -> None:

@@ -11,10 +11,10 @@ from fastapi.routing import iter_route_contexts
 from fastapi.testclient import TestClient
 
 from epsearch.plugins import loading
+from epsearch.service.access.tokens import COOKIE, READ, WRITE
 from epsearch.service.app import application
 from epsearch.service.safety import HEADERS
 from epsearch.service.settings import LARGEST_BODY, NOBODY, Settings
-from epsearch.service.tokens import COOKIE, READ, WRITE
 from results.ledger.store import Store
 from results.ledger.url import LedgerUrl
 from tests.support.service import SECRETS, STUDY, TOKENS, asked, called, settings

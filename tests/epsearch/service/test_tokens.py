@@ -6,8 +6,8 @@ import stat
 import pytest
 
 from epsearch.failures.errors import UsageError
+from epsearch.service.access.tokens import READ, SESSION_SECONDS, WRITE, Token, Tokens, digest, make, read
 from epsearch.service.settings import Settings, check
-from epsearch.service.tokens import READ, SESSION_SECONDS, WRITE, Token, Tokens, digest, make, read
 from results.ledger.url import LedgerUrl
 from tests.support.service import SECRETS, TOKENS, settings
 
