@@ -104,7 +104,7 @@ def _serve(settings: Settings, tell: Callable[[str], None]) -> None:
         store.hurry(LEDGER_SECONDS)
         host, port = listening.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
-        who = f"{len(settings.tokens.known)} tokens" if settings.tokens.known else "without tokens, from here alone"
+        who = f"{len(settings.tokens.known)} tokens" if settings.tokens.needed else "without tokens, from here alone"
         tell(f"epsearch serves http://{shown}:{port}/ ({who}), ledger {settings.storage}")
         config = uvicorn.Config(
             application(settings, store),

@@ -102,7 +102,7 @@ class Guard:
     def _token(self, headers: Headers) -> tuple[Token | None, bool]:
         """(whose request it is, whether a browser's cookie says so)."""
         tokens = self._settings.tokens
-        if not tokens.known:
+        if not tokens.needed:
             return EVERYBODY, False
         kind, _, secret = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer":

@@ -4,22 +4,26 @@ import hashlib
 import hmac
 import os
 import secrets
-import stat
+import sys
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from epsearch.failures.crash_report import TOKENS
-from epsearch.failures.errors import UsageError
+from epsearch.failures.errors import UsageError, unknown
+from epsearch.service.access.private import read_private, stamp, write_private
+from epsearch.service.access.sessions import SESSION_SECONDS as SESSION_SECONDS
+from epsearch.service.access.sessions import Sessions
 
 VARIABLE = TOKENS
 READ, WRITE = "read", "write"
 ROLES = (READ, WRITE)
 SHORTEST = 16  # characters of a token that somebody has thought of
-SESSION_SECONDS = 12 * 3600.0
 COOKIE = "epsearch_session"
+UNTIL = "until="
+FORM = "NAME ROLE sha256:HASH"
 
 
 class Token(NamedTuple):
@@ -31,49 +35,76 @@ class Token(NamedTuple):
     """READ, or WRITE, which may do both."""
     digest: str
     """SHA-256 of the secret, hexadecimal. Secrets are long and random, so that a slow hash would gain nothing."""
+    until: float | None = None
+    """When it expires, in seconds since 1970; None for one that does not."""
 
     @property
     def writes(self) -> bool:
         """Whether it may change anything."""
         return self.role == WRITE
 
+    @property
+    def expires(self) -> str:
+        """When it expires: ISO-8601, UTC; "" for one that does not."""
+        return "" if self.until is None else datetime.fromtimestamp(self.until, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    @property
+    def line(self) -> str:
+        """Its line in a file."""
+        return f"{self.name} {self.role} sha256:{self.digest}" + (f" {UNTIL}{self.expires}" if self.until else "")
+
 
 EVERYBODY = Token("", WRITE, "")
 """Where there are no tokens."""
 
 
-@dataclass(frozen=True)
 class Tokens:
-    """Those that a service accepts."""
+    """Those that a service accepts: fixed ones, and those of a file, which is read again whenever it changes."""
 
-    known: tuple[Token, ...] = ()
+    def __init__(self, fixed: tuple[Token, ...] = (), file: Path | None = None) -> None:
+        self._fixed, self._file, self._sessions = fixed, file, Sessions(file)
+        self._known, self._seen = fixed, (0, 0, 0)
+        self.needed = bool(fixed) or file is not None
+        """Whether somebody without a token is refused; also while a file has none any more."""
+
+    @property
+    def known(self) -> tuple[Token, ...]:
+        """Those that have not expired; where the file cannot be read any more, none of it."""
+        if self._file is not None and (seen := stamp(self._file)) != self._seen:
+            self._seen = seen
+            try:
+                self._known = (*self._fixed, *of_file(self._file))
+                _check_names(self._known)
+            except UsageError as error:
+                self._known = self._fixed
+                print(f"epsearch: {error}; its tokens are refused until then", file=sys.stderr, flush=True)
+        now = time.time()
+        return tuple(one for one in self._known if one.until is None or one.until > now)
 
     def of_secret(self, secret: str) -> Token | None:
         """The token of a secret; all are compared, in the same time whichever it is."""
-        return self._of_digest(digest(secret))
-
-    def session(self, token: Token, now: float | None = None) -> str:
-        """What a browser's cookie says: whose it is and until when, which nobody else can write."""
-        text = f"{token.digest[:16]}.{int((time.time() if now is None else now) + SESSION_SECONDS)}"
-        return f"{text}.{_signature(token, text)}"
-
-    def of_session(self, cookie: str, now: float | None = None) -> Token | None:
-        """The token of a cookie that `session` has made and that is not over."""
-        text, _, signature = cookie.rpartition(".")
-        found = None
+        wanted, found = digest(secret), None
         for token in self.known:
-            if hmac.compare_digest(_signature(token, text).encode(), signature.encode(errors="replace")):
-                found = token
-        end = text.rpartition(".")[2]
-        over = not end.isascii() or not end.isdigit() or int(end[:20]) < (time.time() if now is None else now)
-        return None if over else found
-
-    def _of_digest(self, digest: str) -> Token | None:
-        found = None
-        for token in self.known:
-            if hmac.compare_digest(token.digest, digest):
+            if hmac.compare_digest(token.digest, wanted):
                 found = token
         return found
+
+    def session(self, token: Token, now: float | None = None) -> str:
+        """The cookie of a new session of a token."""
+        return self._sessions.made(token.digest, now)
+
+    def of_session(self, cookie: str, now: float | None = None) -> Token | None:
+        """The token of a cookie that `session` has made, until the session ends."""
+        try:
+            return next((one for one in self.known if self._sessions.holds(cookie, one.digest, now)), None)
+        except UsageError as error:  # somebody has changed the file
+            print(f"epsearch: {error}", file=sys.stderr, flush=True)
+            return None
+
+    def end_session(self, cookie: str) -> None:
+        """Ends the session of a cookie, if it is one. Raises UsageError where that cannot be stored."""
+        if self.of_session(cookie) is not None:
+            self._sessions.end(cookie)
 
 
 def read(file: Path | None, environment: Mapping[str, str] = os.environ) -> Tokens:
@@ -81,7 +112,7 @@ def read(file: Path | None, environment: Mapping[str, str] = os.environ) -> Toke
 
     Raises UsageError; what a secret is, it never says.
     """
-    tokens = [] if file is None else [_of_line(file, number, line) for number, line in _lines(file)]
+    fixed = []
     for number, word in enumerate(environment.get(VARIABLE, "").split(), 1):
         name, _, rest = word.partition(":")
         role, _, secret = rest.partition(":")
@@ -90,69 +121,73 @@ def read(file: Path | None, environment: Mapping[str, str] = os.environ) -> Toke
             raise UsageError(f"{where} must be NAME:ROLE:SECRET, with the role {' or '.join(ROLES)}")
         if len(secret) < SHORTEST:
             raise UsageError(f"the secret in {where} has {len(secret)} characters, allowed are {SHORTEST} or more")
-        tokens.append(Token(name, role, digest(secret)))
-    if twice := _twice(token.name for token in tokens):
-        raise UsageError(f"there are two tokens of the name {twice!r}; each has a name of its own")
-    return Tokens(tuple(tokens))
+        fixed.append(Token(name, role, digest(secret)))
+    _check_names([*fixed, *(() if file is None else of_file(file))])
+    return Tokens(tuple(fixed), file)
 
 
-def make(name: str, role: str, file: Path) -> str:
+def of_file(file: Path) -> list[Token]:
+    """The tokens of a file, those that have expired, too. Raises UsageError, also where others may read it."""
+    lines = enumerate(read_private(file, "file of tokens").splitlines(), 1)
+    return [_of_line(file, number, line) for number, line in lines if _says(line)]
+
+
+def make(name: str, role: str, file: Path, seconds: float | None = None) -> str:
     """Adds a token to a file that only its owner can read, and returns the secret, which is kept nowhere.
 
-    Raises UsageError.
+    seconds: until it expires, None for one that does not. Raises UsageError.
     """
     if not name.isidentifier() and not name.replace("-", "_").replace(".", "_").isidentifier():
         raise UsageError(f"the name of a token must be of letters, digits, -, _ and ., got {name!r}")
     if role not in ROLES:
         raise UsageError(f"role must be {' or '.join(ROLES)}, got {role!r}")
-    known = [_of_line(file, number, line).name for number, line in _lines(file)] if file.exists() else []
-    if name in known:
-        raise UsageError(f"{file} has a token of the name {name!r}; take its line out, or choose another name")
+    if file.exists() and name in [one.name for one in of_file(file)]:
+        raise UsageError(f"{file} has a token of the name {name!r}; --revoke it, or choose another name")
     secret = secrets.token_urlsafe(32)
-    try:
-        handle = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        with os.fdopen(handle, "a", encoding="utf-8") as stream:
-            stream.write(f"{name} {role} sha256:{digest(secret)}\n")
-    except OSError as error:
-        raise UsageError(f"cannot write to the file of tokens {file}: {error.strerror}") from error
+    token = Token(name, role, digest(secret), None if seconds is None else float(int(time.time() + seconds)))
+    before = read_private(file, "file of tokens") if file.exists() else ""
+    write_private(file, before + "\n" * bool(before and before[-1] != "\n") + token.line + "\n")
     return secret
 
 
-def _lines(file: Path) -> list[tuple[int, str]]:
-    """Number and text of the lines that say something. Raises UsageError, also where others could write to it."""
-    try:
-        mode, text = file.stat().st_mode, file.read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "it is no text"
-        raise UsageError(f"cannot read the file of tokens {file}: {why}") from error
-    if mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise UsageError(f"others may write to the file of tokens {file}; `chmod go-w` it")
-    return [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip() and line[0] != "#"]
+def revoke(name: str, file: Path) -> None:
+    """Takes a token out of a file; services that have it refuse it from their next request on. Raises UsageError."""
+    names = [one.name for one in of_file(file)]
+    if name not in names:
+        raise UsageError(unknown("token", name, names))
+    lines = read_private(file, "file of tokens").splitlines(keepends=True)
+    write_private(file, "".join(line for line in lines if not (_says(line) and line.split()[0] == name)))
+
+
+def _says(line: str) -> bool:
+    return bool(line.strip()) and line[0] != "#"
 
 
 def _of_line(file: Path, number: int, line: str) -> Token:
-    name, role, digest, *more = [*line.split(), "", "", ""]
+    name, role, digest, until, *more = [*line.split(), "", "", "", ""]
     kind, _, value = digest.partition(":")
     hexadecimal = len(value) == 64 and {*value} <= {*"0123456789abcdef"}
+    wrong = UsageError(f"line {number} of {file} must be {FORM}; `epsearch token` writes such lines")
     if role not in ROLES or kind != "sha256" or not hexadecimal or any(more):
-        raise UsageError(f"line {number} of {file} must be NAME ROLE sha256:HASH; `epsearch token` writes such lines")
-    return Token(name, role, value)
+        raise wrong
+    try:
+        moment = datetime.fromisoformat(until.removeprefix(UNTIL)) if until.startswith(UNTIL) else None
+    except ValueError:
+        raise wrong from None
+    if (until and moment is None) or (moment is not None and moment.tzinfo is None):
+        raise wrong
+    return Token(name, role, value, None if moment is None else moment.timestamp())
 
 
-def _twice(names: Iterable[str]) -> str | None:
+def _check_names(tokens: Iterable[Token]) -> None:
+    """Raises UsageError where two have one name."""
     seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            return name
-        seen.add(name)
-    return None
+    for token in tokens:
+        if token.name in seen:
+            raise UsageError(f"there are two tokens of the name {token.name!r}; each has a name of its own")
+        seen.add(token.name)
 
 
 def digest(secret: str) -> str:
     """What is kept of a secret."""
     return hashlib.sha256(secret.encode(errors="surrogateescape")).hexdigest()
-
-
-def _signature(token: Token, text: str) -> str:
-    """Nobody can write it who does not know the hash; it ends with the token."""
-    return hmac.new(token.digest.encode(), f"session {text}".encode(errors="replace"), hashlib.sha256).hexdigest()

@@ -162,7 +162,8 @@ def _sessions(pages: Threads, service: Service) -> None:
         return answer
 
     @pages.post("/sign-out")
-    def sign_out() -> Response:
+    def sign_out(request: Request) -> Response:
+        service.settings.tokens.end_session(request.cookies.get(COOKIE, ""))
         answer = RedirectResponse("/sign-in", status_code=303)
         answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return answer

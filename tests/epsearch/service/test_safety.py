@@ -193,6 +193,8 @@ def test_the_secret_signs_in_and_out(tmp_path):
         out = client.post("/sign-out", headers={"origin": "http://localhost"}, follow_redirects=False)
         assert out.status_code == 303
         assert client.get("/api/v1/studies").status_code == 401
+        client.cookies.set(COOKIE, cookie.partition("=")[2].partition(";")[0])
+        assert client.get("/api/v1/studies").status_code == 401, "the session has ended, not only the cookie"
 
 
 @pytest.mark.parametrize("place", ["https://evil.example", "//evil.example", "/\\evil.example", "x", "/a\nb", "/\x00"])
