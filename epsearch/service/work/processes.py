@@ -4,7 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from contextlib import suppress
+from pathlib import Path
 
 from epsearch.ledger import looks
 from epsearch.ledger.location import FILE, VARIABLE
@@ -13,6 +15,7 @@ from epsearch.service.settings import Settings
 
 LOG = "service.log"
 LAST_BYTES = 4096
+PROBE_BYTES = 4096
 
 
 class Process:
@@ -54,6 +57,13 @@ class Process:
             said = [line.removeprefix("epsearch: ") for line in lines if line.startswith("epsearch: ")]
             return said[-1] if said else ""
         return ""
+
+
+def probe(folder: Path) -> None:
+    """Writes some bytes into a folder that is there, and leaves nothing. Raises OSError where it cannot."""
+    with tempfile.TemporaryFile(dir=folder) as file:
+        file.write(bytes(PROBE_BYTES))
+        file.flush()
 
 
 def _command(name: str, settings: Settings) -> list[str]:

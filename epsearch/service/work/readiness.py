@@ -1,18 +1,17 @@
 """Whether a service can work: its queue, and what it has to write to."""
 
 import asyncio
-import tempfile
 
 from anyio import CapacityLimiter, to_thread
 
 from epsearch.failures.errors import Unavailable
 from epsearch.service.settings import Settings
+from epsearch.service.work.processes import probe
 from epsearch.service.work.scheduler import Scheduler
 from results.labels import on_one_line
 from results.ledger.store import Store
 
 SECONDS = 5.0  # that a look may take; another one's transaction may be in the way for some of them
-BYTES = 4096  # that are written to the out folder
 
 
 class Readiness:
@@ -41,9 +40,7 @@ class Readiness:
 
     def _write(self) -> None:
         try:
-            with tempfile.TemporaryFile(dir=self._settings.out) as file:
-                file.write(bytes(BYTES))
-                file.flush()
+            probe(self._settings.out)
         except OSError as error:
             where = on_one_line(self._settings.out)
             raise Unavailable(f"cannot write to the out folder {where}: {error.strerror}") from error

@@ -206,16 +206,16 @@ def test_ready_says_when_the_out_folder_takes_no_write(tmp_path, monkeypatch):
     own = settings(tmp_path / "runs")
     with asked(own, works=True) as client:
         assert client.get("/ready").status_code == 200
-        real = readiness.tempfile.TemporaryFile
+        real = readiness.probe
 
-        def full(**given):
+        def full(folder):
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(readiness.tempfile, "TemporaryFile", full)
+        monkeypatch.setattr(readiness, "probe", full)
         answer = client.get("/ready")
         assert answer.status_code == 503 and answer.headers["retry-after"]
         assert answer.json()["detail"] == f"cannot write to the out folder {own.out}: No space left on device"
-        monkeypatch.setattr(readiness.tempfile, "TemporaryFile", real)
+        monkeypatch.setattr(readiness, "probe", real)
         assert client.get("/ready").status_code == 200
 
 
