@@ -21,6 +21,7 @@ from epsearch.failures.lines import one_line
 from epsearch.failures.stopping import end
 from epsearch.ledger.location import kept_within
 from epsearch.service import monitoring
+from epsearch.service.access.heads import Heads
 from epsearch.service.access.shares import TooMany, in_thread
 from epsearch.service.found import Findings
 from epsearch.service.metrics import Metrics
@@ -78,7 +79,9 @@ def application(settings: Settings, store: Store, works: bool = True) -> FastAPI
     rendering.mount(app)
     bug = _answer_errors(app, settings)
     app.add_middleware(metrics.counting)
-    app.add_middleware(Guard, settings=settings, bug=bug)  # the last that is added is the first that is asked
+    app.add_middleware(
+        Guard, settings=settings, bug=bug, refused=metrics.refused
+    )  # the last that is added is the first that is asked
     return app
 
 
@@ -114,6 +117,8 @@ def _serve(settings: Settings, tell: Callable[[str], None]) -> None:
             limit_concurrency=MOST_CONNECTIONS,
             timeout_keep_alive=IDLE_SECONDS,
             server_header=False,
+            http=Heads,
+            ws="none",
             proxy_headers=False,
         )
         _Server(config).run(sockets=[listening])
