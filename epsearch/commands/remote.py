@@ -94,7 +94,7 @@ def _follow(client: "Client", answer: Mapping[str, Any], folder: Path, quiet: bo
             raise Interrupted
         return printing.followed(name, seen, as_json)
     page = download(client, [name], folder)
-    _outcome(client, f"/studies/{quoted(name)}/outcome", as_json, path=str(page), run=not answer["note"])
+    _outcome(client, f"/studies/{quoted(name)}/outcome", as_json, path=str(page), run=answer["state"] != FINISHED)
     return 0
 
 

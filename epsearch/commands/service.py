@@ -9,9 +9,15 @@ from rich.text import Text
 
 from epsearch.arguments import DATA, OUT, Commands, DataDir, Json, Out, Storage
 from epsearch.commands.printing import err, printed, url_of
+from epsearch.failures.errors import UsageError
 from epsearch.study.options import options
+from epsearch.study.parsers import duration
 
 File = Annotated[Path | None, typer.Option("--tokens", metavar="FILE", help="File of tokens, see `epsearch token`.")]
+
+
+def _expires(value: str) -> float:
+    return duration(value, "expires")
 
 
 def serve(  # noqa: PLR0913  one each for what may be said
@@ -37,7 +43,7 @@ def serve(  # noqa: PLR0913  one each for what may be said
     ] = None,
 ) -> None:
     """Serve studies over HTTP: pages for people, an API for programs, a queue that survives everything."""
-    from epsearch.service import tokens as of_tokens
+    from epsearch.service.access import tokens as of_tokens
     from epsearch.service.app import serve
     from epsearch.service.settings import Settings
 
@@ -59,16 +65,36 @@ def serve(  # noqa: PLR0913  one each for what may be said
 
 
 def token(
-    name: Annotated[str, typer.Argument(help="Whose it is: stands on the studies that are submitted with it.")],
-    tokens: Annotated[Path, typer.Option("--tokens", metavar="FILE", help="File to which its hash is added.")],
+    tokens: Annotated[Path, typer.Option("--tokens", metavar="FILE", help="File of their hashes.")],
+    name: Annotated[
+        str | None, typer.Argument(help="Whose it is: stands on the studies that are submitted with it.")
+    ] = None,
     role: Annotated[str, typer.Option(metavar="read|write", help="What it may do.")] = "write",
+    expires: Annotated[
+        float | None, typer.Option(parser=_expires, metavar="TIME", help="Time until it expires, like 30d.")
+    ] = None,
+    listed: Annotated[bool, typer.Option("--list", help="List the tokens of the file, and make none.")] = False,
+    revoke: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Remove a token: services refuse it from then on.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make a token for a service; it is printed once, and only its hash is kept."""
-    from epsearch.service.tokens import make
+    """Make a token for a service; it is printed once, and only its hash is kept. Or list or revoke them."""
+    from epsearch.service.access import tokens as of_tokens
 
-    secret = make(name, role, tokens)
-    printed(Text(secret), {"name": name, "role": role, "token": secret}, as_json, soft_wrap=True)
+    if sum((name is not None, listed, revoke is not None)) != 1:
+        raise UsageError("token takes one of NAME, --list and --revoke NAME")
+    if name is not None:
+        secret = of_tokens.make(name, role, tokens, expires)
+        printed(Text(secret), {"name": name, "role": role, "token": secret}, as_json, soft_wrap=True)
+    elif revoke is not None:
+        of_tokens.revoke(revoke, tokens)
+        printed(Text(f"revoked the token {revoke}"), {"name": revoke}, as_json, soft_wrap=True)
+    else:
+        known = of_tokens.of_file(tokens)
+        lines = [f"{one.name}  {one.role}" + (f"  expires {one.expires}" if one.expires else "") for one in known]
+        data = [{"name": one.name, "role": one.role, "expires": one.expires or None} for one in known]
+        printed(Text("\n".join(lines) or "no tokens"), data, as_json, soft_wrap=True)
 
 
 def add_to(app: Commands) -> None:

@@ -2,16 +2,19 @@
 
 import ctypes
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from epsearch.failures.errors import UsageError
+from epsearch.failures.errors import UsageError, brief
 from results.ledger.url import HIDDEN, LedgerUrl
 
 VARIABLE = "EPSEARCH_STORAGE"
+FILE = "epsearch.sqlite"
+BESIDE = r"(\.v\d+(\.part)?)?(-(wal|shm|journal))?"  # of SQLite, and of the copies of older ledgers
 ARG_START = 45  # the field of /proc/self/stat, counted behind the process's name
 # The URL while the variable is gone from the environment.
 _held: ContextVar[str | None] = ContextVar("_held", default=None)
@@ -19,7 +22,20 @@ _held: ContextVar[str | None] = ContextVar("_held", default=None)
 
 def ledger_url(out: Path, storage: LedgerUrl | None = None) -> LedgerUrl:
     """The URL of the ledger: as given, else that of EPSEARCH_STORAGE, else of a file in the out folder."""
-    return storage or _from_environment() or LedgerUrl.of_file((out / "epsearch.sqlite").absolute())
+    return storage or _from_environment() or LedgerUrl.of_file((out / FILE).absolute())
+
+
+def check_no_file_of(storage: LedgerUrl, out: Path, name: str) -> None:
+    """Raises UsageError where the folder of a study, OUT/NAME, would be a file of a ledger there.
+
+    SQLite takes what has the name of its journal for that, and then no study of the ledger can be read.
+    """
+    files = [FILE]  # also where this study's ledger is elsewhere: others have theirs here
+    if storage.file is not None and storage.file.parent.resolve() == out.resolve():
+        files.append(storage.file.name)
+    for file in files:
+        if re.fullmatch(re.escape(file.casefold()) + BESIDE, name.casefold()):
+            raise UsageError(f"name {brief(name)} is a file of the ledger {file}; choose another name")
 
 
 def storage(value: Any, name: str = "storage") -> LedgerUrl:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from epsearch.failures.errors import UsageError, refused, unknown
-from epsearch.ledger.location import ledger_url
+from epsearch.ledger.location import check_no_file_of, ledger_url
 from epsearch.machine import cuda_present
 from epsearch.preparation.trainers import declare, of_trainer
 from epsearch.study import file, limits
@@ -16,7 +16,7 @@ from epsearch.study.kinds import ASKED, KINDS, OF_RACES, OF_TRAINERS, Search
 from epsearch.study.limits import check_product
 from epsearch.study.names import stands_in, trainer
 from epsearch.study.options import options
-from epsearch.study.parsers import one_of
+from epsearch.study.parsers import one_of, study_name
 from epsearch.study.published import of_methods, published
 from results.ledger.url import LedgerUrl
 from search_spaces.published.definition import load_definition
@@ -46,7 +46,16 @@ def build(kind: type[AnyStudy], given: Mapping[str, Any], config: Path | None = 
     # Only now is the identity known: the hash has the device, and all that the definition gave.
     prefix, end = f"{study.kind}-" if study.names_its_kind else "", f"-{study.digest()}"
     room = limits.NAME - len(prefix) - len(end)
-    return replace(study, name=f"{prefix}{_name(study.dataset)[:room]}{end}")
+    within = _name(study.dataset)[:room].encode()[: limits.NAME_BYTES - len(prefix) - len(end)].decode(errors="ignore")
+    try:
+        return replace(study, name=study_name(f"{prefix}{within}{end}", "name"))
+    except UsageError:  # that of a folder of images, which may have any
+        return replace(study, name=f"data{within if within[0] in '.-' else f'-{within}'}{end}")
+
+
+def check_name(name: str, out: Path, storage: LedgerUrl) -> None:
+    """Raises UsageError for what cannot be the name of a new study; those that are stored may have any."""
+    check_no_file_of(storage, out, study_name(name, "name"))
 
 
 def unsearched(given: Mapping[str, Any]) -> Search:
@@ -231,6 +240,8 @@ def _check_idle(study: Study, parsed: Mapping[str, Any], usual: Mapping[str, Any
 def _check(study: Study) -> None:
     """Conditions between options. Raises UsageError with the first line that is true."""
     _check_stream(study)
+    if study.name is not None:
+        check_name(study.name, study.out, study.storage)
     # Late: a study that a ledger has is read without checks, and so without the loop and the streams that they need.
     from epsearch.preparation.checks import CHECKS
 

@@ -98,7 +98,7 @@ class Client:
         if answer.status_code == 401:
             wrong = f"{self.url} does not know the token in {TOKEN}; `epsearch token` makes one"
             why = wrong if self._known else f"{self.url} wants a token; set {TOKEN} to yours"
-        if answer.status_code >= 500:
+        if answer.status_code == 429 or answer.status_code >= 500:
             raise Unavailable(f"the service {self.url} could not do it: {why}")
         raise UsageError(why)
 

@@ -26,6 +26,7 @@ REFUSALS = {
     413: "The body is too large.",
     421: "The service has another name.",
     422: "Bad input: one line with the condition, the value, what is allowed.",
+    429: "This token has as many plans or streams as it may have; Retry-After says when to try again.",
     503: "The ledger, or a process, cannot be had now.",
 }
 # Not as models: of a route that answers with a page, FastAPI would say that its refusals are pages, too.
@@ -112,7 +113,9 @@ class Answer(Line):
     progress: Progress | None
 
 
-FINISHED: dict[int | str, dict[str, Any]] = {200: {"model": Answer, "description": "It is finished: nothing to train."}}
+THERE: dict[int | str, dict[str, Any]] = {
+    200: {"model": Answer, "description": "It is finished, or in the queue: nothing was changed."}
+}
 
 
 class Study(Answer):

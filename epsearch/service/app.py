@@ -2,22 +2,27 @@
 
 import asyncio
 import socket
+import threading
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
 
 import uvicorn
+from anyio import CapacityLimiter
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from epsearch.failures.crash_report import write
 from epsearch.failures.errors import Unavailable, UsageError, brief
 from epsearch.failures.lines import one_line
+from epsearch.failures.stopping import end
 from epsearch.ledger.location import kept_within
+from epsearch.service import monitoring
+from epsearch.service.access.heads import Heads
+from epsearch.service.access.shares import TooMany, in_thread
 from epsearch.service.found import Findings
 from epsearch.service.metrics import Metrics
 from epsearch.service.reporting import Reporter
@@ -27,6 +32,9 @@ from epsearch.service.settings import IDLE_SECONDS, MOST_CONNECTIONS, Settings, 
 from epsearch.service.streams import Streams
 from epsearch.service.studies import Busy, NoStudy, Studies
 from epsearch.service.web import pages, rendering
+from epsearch.service.work.planning import Planner
+from epsearch.service.work.processes import environment
+from epsearch.service.work.readiness import Readiness
 from epsearch.service.work.scheduler import Scheduler
 from epsearch.session.session import make_folder, open_store
 from results.ledger.errors import StoreError
@@ -34,13 +42,18 @@ from results.ledger.store import Store
 from results.ledger.url import without_passwords
 
 LAST_SECONDS = 2  # that answers on their way have when the service ends
+RETRY_SECONDS = 5  # after which a client may try again what the service cannot do now
+LEDGER_SECONDS = 5.0  # that a change waits for another one; the client is then told to try again
 
 
 def application(settings: Settings, store: Store, works: bool = True) -> FastAPI:
     """The whole service over an open ledger; works: whether it trains what is in the queue."""
     studies, scheduler, streams = Studies(settings, store), Scheduler(settings, store), Streams(store)
     findings, metrics = Findings(settings, store), Metrics(studies, streams, scheduler)
-    service = Service(settings, studies, findings, Reporter(studies, findings), streams, scheduler, metrics)
+    planner, readiness = Planner(environment(settings)), Readiness(settings, store, scheduler)
+    service = Service(
+        settings, studies, findings, Reporter(studies, findings), streams, scheduler, metrics, planner, readiness
+    )
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
@@ -48,8 +61,8 @@ def application(settings: Settings, store: Store, works: bool = True) -> FastAPI
         if works:
             scheduler.start()
         yield
-        streams.stop()
-        await run_in_threadpool(scheduler.stop)
+        service.stop()
+        await in_thread(scheduler.stop, CapacityLimiter(1))()
 
     app = FastAPI(
         title="epsearch",
@@ -61,13 +74,14 @@ def application(settings: Settings, store: Store, works: bool = True) -> FastAPI
         openapi_url="/api/v1/openapi.json",
     )
     app.state.service = service
-    api, beside = routes(service)
-    for router in (api, beside, pages.routes(service)):
+    for router in (*routes(service), *monitoring.routes(service), *pages.routes(service)):
         app.include_router(router)
     rendering.mount(app)
     bug = _answer_errors(app, settings)
     app.add_middleware(metrics.counting)
-    app.add_middleware(Guard, settings=settings, bug=bug)  # the last that is added is the first that is asked
+    app.add_middleware(
+        Guard, settings=settings, bug=bug, refused=metrics.refused
+    )  # the last that is added is the first that is asked
     return app
 
 
@@ -78,12 +92,22 @@ def serve(settings: Settings, tell: Callable[[str], None]) -> None:
     """
     check(settings)
     make_folder(settings.out)
+    try:
+        _serve(settings, tell)
+    finally:
+        # A thread that waits for the ledger, or computes what nobody awaits any more, would be waited for.
+        if any(thread is not threading.main_thread() and not thread.daemon for thread in threading.enumerate()):
+            end()
+
+
+def _serve(settings: Settings, tell: Callable[[str], None]) -> None:
     with kept_within(), open_store(settings.storage) as store, _listening(settings) as listening:
         if store.told:
             tell(store.told)
+        store.hurry(LEDGER_SECONDS)
         host, port = listening.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
-        who = f"{len(settings.tokens.known)} tokens" if settings.tokens.known else "without tokens, from here alone"
+        who = f"{len(settings.tokens.known)} tokens" if settings.tokens.needed else "without tokens, from here alone"
         tell(f"epsearch serves http://{shown}:{port}/ ({who}), ledger {settings.storage}")
         config = uvicorn.Config(
             application(settings, store),
@@ -93,21 +117,23 @@ def serve(settings: Settings, tell: Callable[[str], None]) -> None:
             limit_concurrency=MOST_CONNECTIONS,
             timeout_keep_alive=IDLE_SECONDS,
             server_header=False,
+            http=Heads,
+            ws="none",
             proxy_headers=False,
         )
         _Server(config).run(sockets=[listening])
 
 
 class _Server(uvicorn.Server):
-    """Ends streams as soon as it is told to stop: they would be waited for otherwise."""
+    """Ends streams and plans as soon as it is told to stop: they would be waited for otherwise."""
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stops streams first."""
+        """Stops streams and plans first."""
         app = self.config.loaded_app
         while hasattr(app, "app") and not isinstance(app, FastAPI):
             app = app.app
         if isinstance(app, FastAPI):
-            app.state.service.streams.stop()
+            app.state.service.stop()
         await asyncio.sleep(0)
         await super().shutdown(sockets)
 
@@ -133,14 +159,18 @@ def _answer_errors(app: FastAPI, settings: Settings) -> Callable[[Exception], Re
         Forbidden: 403,
         NoStudy: 404,
         Busy: 409,
+        TooMany: 429,
         UsageError: 422,
         Unavailable: 503,
         StoreError: 503,
     }
 
-    def answer(request: Request, error: Exception) -> Response:
+    async def answer(request: Request, error: Exception) -> Response:  # a plain function would wait for a thread
         status = next((number for kind, number in statuses.items() if isinstance(error, kind)), 500)
-        return _refusal(request, status, said(str(error)))
+        refusal = _refusal(request, status, said(str(error)))
+        if status in (429, 503):
+            refusal.headers["Retry-After"] = str(error.seconds if isinstance(error, TooMany) else RETRY_SECONDS)
+        return refusal
 
     def said(words: str) -> str:
         return one_line(without_passwords(words, [settings.storage]))

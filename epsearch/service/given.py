@@ -97,8 +97,8 @@ def check_data(study: Study) -> None:
 
 def of_submission(submission: Submission, settings: Settings) -> Study:
     """The study of a submission, with this service's places. Raises UsageError."""
-    given = submission.given
-    if not isinstance(options := given.get("options"), dict):
+    given, options = submission.given, submission.given.get("options")
+    if not submission.readable or options is None:
         raise UsageError(f"what was submitted as {submission.study!r} cannot be read; submit it again")
     if options.get("search") is not None:  # which goes over the interval; a client could not have given both
         options = {name: value for name, value in options.items() if name != "interval"}
@@ -106,6 +106,13 @@ def of_submission(submission: Submission, settings: Settings) -> Study:
     placed = {**options, **places(settings)}
     # A search that grows keeps its folder of datasets.
     return grown(placed | {"data_dir": None}) if given.get("extend") else build(kind, placed)
+
+
+def is_of(submission: Submission, study: Study, extend: bool, settings: Settings) -> bool:
+    """Whether a study is that of a submission, also of one to a version with fewer options."""
+    with suppress(UsageError):
+        return bool(submission.given.get("extend")) == extend and of_submission(submission, settings) == study
+    return False
 
 
 def places(settings: Settings) -> dict[str, Any]:

@@ -4,10 +4,11 @@ import time
 
 import psutil
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from epsearch.service.access.heads import refused as heads_refused
 from epsearch.service.streams import Streams
 from epsearch.service.studies import Studies
 from epsearch.service.work.scheduler import Scheduler
@@ -28,17 +29,24 @@ class Metrics(Collector):
         self._seconds = Histogram(
             "epsearch_request_seconds", "Until the answer began.", labels[:2], registry=self._registry
         )
+        self._refusals = Counter(
+            "epsearch_refusals", "Requests refused before a route has them.", ["reason"], registry=self._registry
+        )
         self._registry.register(self)
+
+    def refused(self, reason: str) -> None:
+        """Counts a request that was refused before a route has had it; reason: the status, or a word."""
+        self._refusals.labels(reason).inc()
 
     def text(self) -> bytes:
         """All of it, as Prometheus reads it."""
         return generate_latest(self._registry)
 
-    def describe(self) -> list[GaugeMetricFamily]:
+    def describe(self) -> list[Metric]:
         """Nothing beforehand."""
         return []
 
-    def collect(self) -> list[GaugeMetricFamily]:
+    def collect(self) -> list[Metric]:
         """What is looked at now."""
         store, counts = self._studies.store, dict.fromkeys(STATES, 0)
         there, submissions = {row.name for row in store.studies()}, store.submissions()
@@ -48,9 +56,15 @@ class Metrics(Collector):
         studies = GaugeMetricFamily("epsearch_studies", "Studies of the ledger by their state.", labels=["state"])
         for state, count in counts.items():
             studies.add_metric([state], count)
+        heads = CounterMetricFamily(
+            "epsearch_heads_refused", "Heads of requests that were too slow or too large.", labels=["status"]
+        )
+        for status, count in heads_refused.items():
+            heads.add_metric([status.partition(" ")[0]], count)
         times = self._process.cpu_times()
         return [
             studies,
+            heads,
             _one(
                 "epsearch_queue_open",
                 "Submitted studies that have not ended.",

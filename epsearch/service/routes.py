@@ -1,16 +1,18 @@
-"""/api/v1, /health, /ready and /metrics: each route parses, calls one function of a room below, and answers."""
+"""/api/v1: each route parses, calls one function of a room below, and answers."""
 
 import io
 import json
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal, NamedTuple
 
-from fastapi import APIRouter, Body, Depends, Header, Path, Query, Request
-from fastapi.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
+from fastapi import APIRouter, Body, Depends, Path, Query, Request
+from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 
 from epsearch.plugins.adding import added
 from epsearch.service import answers
+from epsearch.service.access.shares import READERS, REPORTERS, WRITERS, Threads, in_thread
+from epsearch.service.access.tokens import EVERYBODY, Token
 from epsearch.service.answers import Answer
 from epsearch.service.found import Findings
 from epsearch.service.given import priority
@@ -18,11 +20,10 @@ from epsearch.service.metrics import Metrics
 from epsearch.service.reporting import Reporter
 from epsearch.service.safety import only_known
 from epsearch.service.settings import Settings
-from epsearch.service.streams import Streams, last_known, sent
+from epsearch.service.streams import Streams
 from epsearch.service.studies import STATES, NoStudy, Studies
-from epsearch.service.tokens import EVERYBODY, Token
-from epsearch.service.work.planning import plan
-from epsearch.service.work.processes import environment
+from epsearch.service.work.planning import Planner
+from epsearch.service.work.readiness import Readiness
 from epsearch.service.work.scheduler import Scheduler
 from epsearch.study.kinds import KINDS
 from epsearch.study.parsers import one_of
@@ -52,16 +53,31 @@ class Service(NamedTuple):
     streams: Streams
     scheduler: Scheduler
     metrics: Metrics
+    planner: Planner
+    readiness: Readiness
+
+    def stop(self) -> None:
+        """Ends streams and plans, for which the service would wait otherwise."""
+        self.streams.stop()
+        self.planner.stop()
 
 
-def routes(service: Service) -> tuple[APIRouter, APIRouter]:
-    """(those below /api/v1, those beside it)."""
-    api = APIRouter(prefix="/api/v1", responses=answers.REFUSED, dependencies=[Depends(only_known)])
-    for add in (_reading, _results, _reports, _changing, _events):
-        add(api, service)
-    beside = APIRouter()
-    _health(beside, service)
-    return api, beside
+def below_api(threads: int) -> Threads:
+    """A router for routes below /api/v1."""
+    return Threads(threads, prefix="/api/v1", responses=answers.REFUSED, dependencies=[Depends(only_known)])
+
+
+def routes(service: Service) -> Iterator[APIRouter]:
+    """Those that read and change studies."""
+    for threads, *parts in (
+        (READERS, _reading),
+        (REPORTERS, _shown, _results, _reports),
+        (WRITERS, _changing),
+    ):
+        router = below_api(threads)
+        for add in parts:
+            add(router, service)
+        yield router
 
 
 def who(request: Request) -> Token:
@@ -89,12 +105,6 @@ def _reading(api: APIRouter, service: Service) -> None:
                 one_of(value, name, known)
         return lists.of(studies.recent(), (state, dataset, kind, search), page, per_page)
 
-    @api.get("/studies/{name}")
-    def show(name: Name) -> answers.Study:
-        """One study: how it stands, what it has found, its options."""
-        known = studies.described(name), studies.study(name), service.findings.get(name)
-        return answers.study(*known, studies.place(name))
-
     @api.get("/studies/{name}/standing")
     def standing(name: Name) -> answers.Standing:
         """How a study stands, in few words: for whoever follows it by asking again and again."""
@@ -119,6 +129,16 @@ def _reading(api: APIRouter, service: Service) -> None:
     def audit(most: Annotated[int, Query(ge=1, le=10_000)] = 100) -> list[answers.Change]:
         """Who has asked for which change, the newest first."""
         return [answers.change(one) for one in studies.store.audited(most)]
+
+
+def _shown(api: APIRouter, service: Service) -> None:
+    studies = service.studies
+
+    @api.get("/studies/{name}")
+    def show(name: Name) -> answers.Study:
+        """One study: how it stands, what it has found, its options."""
+        known = studies.described(name), studies.study(name), service.findings.get(name)
+        return answers.study(*known, studies.place(name))
 
 
 def _results(api: APIRouter, service: Service) -> None:
@@ -202,15 +222,15 @@ def _changing(api: APIRouter, service: Service) -> None:
     studies = service.studies
 
     @api.post("/plan")
-    def make_plan(given: Given) -> dict[str, Any]:
+    async def make_plan(request: Request, given: Given) -> dict[str, Any]:
         """What a study would take, as `epsearch plan` says; nothing is trained but for a probe of a few seconds."""
-        return plan(studies.build(given), environment(service.settings))
+        return await service.planner.plan(await in_thread(studies.build)(given), who(request).name)
 
-    @api.post("/studies", status_code=201, responses=answers.FINISHED)
+    @api.post("/studies", status_code=201, responses=answers.THERE)
     def submit(
         request: Request, response: Response, given: Given, priority_: Annotated[Priority, Query(alias="priority")] = 0
     ) -> Answer:
-        """Puts a study into the queue; one that is finished with the same options is answered as it is, with a note."""
+        """Puts a study into the queue; the same one once more is answered as it is, with a note."""
         done = studies.submit(studies.build(given), who(request).name, priority(priority_))
         response.status_code = 200 if done.note else 201
         return answers.answer(studies.described(done.name), done.note)
@@ -228,16 +248,16 @@ def _changing(api: APIRouter, service: Service) -> None:
     @api.post("/studies/{name}/resume")
     def resume(request: Request, name: Name, priority_: Annotated[Priority, Query(alias="priority")] = 0) -> Answer:
         """Puts a study into the queue again that was cancelled, has failed or was left."""
-        studies.resume(name, who(request).name, priority(priority_))
-        return answers.answer(studies.described(name))
+        done = studies.resume(name, who(request).name, priority(priority_))
+        return answers.answer(studies.described(name), done.note)
 
     @api.post("/studies/{name}/extend")
     def extend(
         request: Request, name: Name, given: Given, priority_: Annotated[Priority, Query(alias="priority")] = 0
     ) -> Answer:
         """Lets a search grow: more seeds, points, repeats, another interval or strategy."""
-        studies.extend(name, given, who(request).name, priority(priority_))
-        return answers.answer(studies.described(name))
+        done = studies.extend(name, given, who(request).name, priority(priority_))
+        return answers.answer(studies.described(name), done.note)
 
     @api.delete("/studies/{name}")
     def delete(
@@ -246,53 +266,6 @@ def _changing(api: APIRouter, service: Service) -> None:
         """Deletes a study with the members that no other study uses; its files stay."""
         removal = studies.delete(name, confirm, who(request).name)
         return answers.Removed(name=name, members=len(removal.runs), shared=removal.shared)
-
-
-def _events(api: APIRouter, service: Service) -> None:
-    after_ = Annotated[int | None, Query(ge=0, le=2**62, description="Number of the last event that is known.")]
-    last_ = Annotated[str | None, Header(max_length=30)]
-
-    async def told(study: str | None, last: int | None) -> AsyncIterator[bytes]:
-        async for one in service.streams.of(study, last):
-            yield sent(one)
-
-    # Not FastAPI's own way to stream events: it makes each of them anew for every listener.
-    streamed: dict[str, Any] = {"response_class": StreamingResponse, "responses": answers.STREAMED}
-
-    def stream(study: str | None, last: int | None) -> Response:
-        return StreamingResponse(told(study, last), media_type="text/event-stream")
-
-    @api.get("/events", **streamed)
-    async def events(after: after_ = None, last_event_id: last_ = None) -> Response:
-        """Events of all studies as they happen."""
-        return stream(None, last_known(last_event_id, after))
-
-    def known(name: Name) -> None:
-        service.studies.described(name)
-
-    @api.get("/studies/{name}/events", dependencies=[Depends(known)], **streamed)
-    async def events_of(name: Name, after: after_ = None, last_event_id: last_ = None) -> Response:
-        """Events of one study as they happen; the number of each is that of the change of the ledger."""
-        return stream(name, last_known(last_event_id, after))
-
-
-def _health(beside: APIRouter, service: Service) -> None:
-    @beside.get("/health")
-    def health() -> Mapping[str, str]:
-        """That the service answers."""
-        return {"status": "ok"}
-
-    @beside.get("/ready", responses={503: {"model": answers.Refusal}})
-    def ready() -> Mapping[str, str]:
-        """That its ledger answers, and its queue works."""
-        service.studies.store.last_event()
-        service.scheduler.check()
-        return {"status": "ok"}
-
-    @beside.get("/metrics", response_class=PlainTextResponse)
-    def metrics() -> Response:
-        """What Prometheus reads."""
-        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 def _json(data: Any) -> Response:

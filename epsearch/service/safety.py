@@ -4,6 +4,7 @@ In this order: a name that is not ours means a page of somebody else's that has 
 and loopback is no defence against that. An origin that is not ours means a page elsewhere that sends its visitors.
 """
 
+import asyncio
 import http.cookies
 from collections.abc import Callable
 from html import escape
@@ -16,8 +17,9 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from epsearch.failures.errors import UsageError, brief, unknown
+from epsearch.service.access.attempts import Attempts
+from epsearch.service.access.tokens import COOKIE, EVERYBODY, Token
 from epsearch.service.settings import LARGEST_BODY, Settings
-from epsearch.service.tokens import COOKIE, EVERYBODY, Token
 
 AGAIN = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>epsearch</title>'
@@ -51,12 +53,15 @@ TOO_LARGE = f"a body may have at most {LARGEST_BODY:,} bytes"
 class Guard:
     """The outermost layer of the application.
 
-    bug: the answer to what nobody has expected; it is given here, so that it has HEADERS, too, and that no server
-    prints where it happened, with whatever stands there.
+    refused: is told why a request is refused. bug: the answer to what nobody has expected; it is given here, so that it
+    has HEADERS, too, and that no server prints where it happened, with whatever stands there.
     """
 
-    def __init__(self, app: ASGIApp, settings: Settings, bug: Callable[[Exception], Response]) -> None:
+    def __init__(
+        self, app: ASGIApp, settings: Settings, bug: Callable[[Exception], Response], refused: Callable[[str], None]
+    ) -> None:
         self._app, self._settings, self._hosts, self._bug = app, settings, settings.hosts, bug
+        self._refused, self._attempts = refused, Attempts()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request, as ASGI has it."""
@@ -68,16 +73,27 @@ class Guard:
 
         async def sent(message: Message) -> None:
             nonlocal begun
+            if not begun and message["status"] == 401:
+                await self._slow(scope, headers)
             begun = True
             await send(_with_headers(message))
 
         try:
-            answer: ASGIApp = self._refusal(scope, headers) or self._app
+            refusal = self._refusal(scope, headers)
+            if refusal is not None:
+                self._refused(str(refusal.status_code))
+            answer: ASGIApp = refusal or self._app
             await answer(scope, _limited(receive), sent)
         except Exception as error:  # noqa: BLE001  of whatever kind: somebody waits for an answer
             answer = self._bug(error)
             if not begun:
                 await answer(scope, receive, sent)
+
+    async def _slow(self, scope: Scope, headers: Headers) -> None:
+        """Counts a wrong token, and waits where its address has sent many."""
+        if scope["path"] == "/sign-in" or "authorization" in headers or COOKIE in _cookies(headers):
+            self._refused("wrong token")
+            await asyncio.sleep(self._attempts.wrong((scope.get("client") or ("an unknown address",))[0]))
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         """The answer to what is not allowed; of what is, `scope["state"]` says whose it is."""
@@ -102,7 +118,7 @@ class Guard:
     def _token(self, headers: Headers) -> tuple[Token | None, bool]:
         """(whose request it is, whether a browser's cookie says so)."""
         tokens = self._settings.tokens
-        if not tokens.known:
+        if not tokens.needed:
             return EVERYBODY, False
         kind, _, secret = headers.get("authorization", "").partition(" ")
         if kind.lower() == "bearer":
@@ -125,7 +141,12 @@ def writing(request: Request) -> None:
         raise Forbidden(token)
 
 
-def only_known(request: Request) -> None:
+async def writers_only(request: Request) -> None:
+    """The same, as a dependency of a route: a plain function would wait for a thread."""
+    writing(request)
+
+
+async def only_known(request: Request) -> None:
     """Raises UsageError for a parameter in the query that the route does not have: a misspelt one would be no word."""
     known = [one.alias for one in request.scope["route"].dependant.query_params]
     for name in request.query_params:

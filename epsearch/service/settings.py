@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from epsearch.failures.errors import UsageError
-from epsearch.service.tokens import Tokens
+from epsearch.service.access.tokens import Tokens
 from results.ledger.url import LedgerUrl
 
 LARGEST_BODY = 2**20  # bytes: as of a study's file
@@ -55,7 +55,7 @@ class Settings:
 
 def check(settings: Settings) -> None:
     """Raises UsageError for a service that everybody could use, or that could not work."""
-    if not _loopback(settings.host) and not settings.tokens.known:
+    if not _loopback(settings.host) and not settings.tokens.needed:
         raise UsageError(
             f"host is {settings.host!r}, which others can reach, and there are no tokens; allowed without: 127.0.0.1; "
             "`epsearch token NAME --tokens FILE` makes one, and --tokens FILE names the file"

@@ -19,7 +19,8 @@ from epsearch.failures.errors import Unavailable, UsageError, brief, unknown
 from epsearch.findings.listing import UNKNOWN, Listed, listed
 from epsearch.ledger.damage import Unreadable
 from epsearch.preparation import growth
-from epsearch.service.given import OURS, check_data, checked, described, of_submission, places
+from epsearch.preparation.build import check_name
+from epsearch.service.given import OURS, check_data, checked, described, is_of, of_submission, places
 from epsearch.service.settings import Settings
 from epsearch.session.session import stored_loop
 from epsearch.study.description import Study
@@ -182,24 +183,31 @@ class Studies:
         return described(given, self.settings)
 
     def submit(self, study: Study, who: str, priority: int = 0, extend: bool = False, action: str = "submit") -> Done:
-        """Puts a study into the queue, unless nothing is to be trained. Raises UsageError, Busy while it is trained."""
+        """Puts a study into the queue, unless nothing is to be trained, or it is there. Raises UsageError, Busy."""
         name = study.name
+        check_name(name, self.settings.out, self.settings.storage)
         if not extend:
-            self._check_name(study)
+            self._check_new(study)
         if action == "submit" and self._is_finished(study):
             return Done(name, f"study {name!r} is finished already; nothing to train")
         check_data(study)
         shown = {name: value for name, value in study.shown().items() if name not in OURS}
         given = {"kind": study.kind, "options": shown, "extend": extend}
         try:
-            self.store.submit(name, given, priority, who)
+            before = self.store.submit(name, given, priority, who)
         except LeaseHeld as error:
-            there = self.store.submissions().get(name)
-            if there is not None and there.open and there.given == given:
-                return Done(name)  # the same once more: it is being trained
             raise Busy(f"{error}; cancel it, or wait for its end") from error
-        self._changed(who, action, name, given | {"priority": priority})
-        return Done(name)
+        if before is None:
+            self._changed(who, action, name, given | {"priority": priority})
+            return Done(name)
+        there = self.store.standing(name)
+        stands = "is being trained" if there is not None and there.held else "waits"
+        if action == "resume" or is_of(before, study, extend, self.settings):
+            return Done(name, f"study {name!r} {stands} already; nothing was changed")
+        by = f" by {before.submitter!r}" if before.submitter else ""
+        raise Busy(
+            f"study {name!r} was submitted{by} with other options, and {stands}; cancel it, or choose another name"
+        )
 
     def _is_finished(self, study: Study) -> bool:
         """Whether a study that is there has all that it asks for."""
@@ -270,7 +278,7 @@ class Studies:
         self._changed(who, "delete", name, {"members": len(removal.runs)})
         return removal
 
-    def _check_name(self, study: Study) -> None:
+    def _check_new(self, study: Study) -> None:
         """Raises UsageError where the ledger has another study of that name, which only the data could tell else."""
         row = growth.find(self.store, study.name)
         if row is None:

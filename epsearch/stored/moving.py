@@ -13,6 +13,7 @@ from sqlalchemy import Table
 from epsearch.failures.errors import UsageError, refused
 from epsearch.findings.listing import load, opened
 from epsearch.ledger.damage import Unreadable
+from epsearch.ledger.location import check_no_file_of
 from epsearch.preparation import growth
 from epsearch.session.confirmation import sum_up
 from epsearch.session.session import make_folder, open_store, stored_loop
@@ -102,8 +103,9 @@ def import_file(file: Path, storage: LedgerUrl, out: Path, name: str | None = No
         if name is not None and len(studies) != 1:
             raise UsageError(f"--name is for a file of one study, {on_one_line(file)} has {len(studies)}")
         names = [row.name if name is None else name for row in studies]
-        for row in studies:
-            study_name(row.name, f"{on_one_line(file)}: a study's name")  # becomes that of a folder
+        for row, own in zip(studies, names, strict=True):
+            study_name(own, f"{on_one_line(file)}: a study's name")  # becomes that of a folder
+            check_no_file_of(storage, out, own)
             growth.read(row, storage, out)
         if storage.file is not None:
             make_folder(out)

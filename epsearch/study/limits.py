@@ -26,6 +26,8 @@ WORKERS = 4_096
 SECONDS = 366 * 86_400  # of a time budget, or a wait
 NICENESS = 19  # the system's
 NAME = 100  # characters of a study's, which is a folder's with files in it, a part of a URL, and a line of tables
+# In UTF-8, of the 255 that file systems take: a table may be called NAME.parquet, and has 15 more while it is written.
+NAME_BYTES = 255 - len(".parquet") - len("..01234567.part")
 STRATEGY_SEED = 2**32 - 1  # of Optuna's generators
 
 

@@ -215,14 +215,30 @@ def numeric_path(value: Any, name: str) -> str:
     return str(NumericPath.parse(str(value)))
 
 
+DEVICES = frozenset(
+    {"con", "prn", "aux", "nul", *(kind + digit for kind in ("com", "lpt") for digit in "0123456789¹²³")}
+)
+"""Names that are a device to Windows, in any case and with any extension."""
+OWN_FOLDERS = ("artifacts", "strategies")
+"""Folders of epsearch in the out folder, beside those of studies."""
+
+
 def study_name(value: Any, name: str) -> str:
     """A study's name, which must do as the name of a folder on every system: OUT/NAME is that of its report."""
     text = str(value)
-    # A leading dot would hide the folder, or be the one above.
-    if not text or text.startswith(".") or not all(letter.isalnum() or letter in "._-" for letter in text):
+    if not text or not all(letter.isalnum() or letter in "._-" for letter in text):
         raise UsageError(f"{name} must consist of letters, digits, '.', '_' and '-', got {brief(value)}")
+    # A hidden folder, or the one above; an option of whatever command takes the name; Windows drops a dot at the end.
+    if text[0] in ".-" or text[-1] == ".":
+        raise UsageError(f"{name} must not begin with '.' or '-', nor end with '.', got {brief(text)}")
     if len(text) > limits.NAME:
         raise UsageError(f"{name} must have at most {limits.NAME} characters, got {len(text)}: {brief(text)}")
+    if (count := len(text.encode())) > limits.NAME_BYTES:
+        raise UsageError(f"{name} must have at most {limits.NAME_BYTES} bytes in UTF-8, got {count}: {brief(text)}")
+    if text.partition(".")[0].casefold() in DEVICES:
+        raise UsageError(f"{name} {brief(text)} is a device of Windows; choose another name")
+    if text.casefold() in OWN_FOLDERS:
+        raise UsageError(f"{name} {brief(text)} is a folder of epsearch itself; choose another name")
     return text
 
 

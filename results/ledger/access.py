@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from functools import partial
 from typing import Any, Generic, Self, TypeVar
 
-from sqlalchemy import Column, Connection, Engine, Row, Table, select
+from sqlalchemy import Column, Connection, Engine, Row, Table, event, select
 
 from results.ledger import layout, schema
 from results.ledger.database import connect, in_groups, one_line_errors
@@ -68,6 +68,22 @@ class Access(AbstractContextManager["Access"]):
     def read(cls, url: LedgerUrl | str) -> Self:
         """Opens a ledger for reading and writes nothing: an older ledger is not changed, a missing one is empty."""
         return cls(partial(connect, url, read_only=True), LedgerUrl.of(url), layout.look, writes=False)
+
+    def hurry(self, seconds: float) -> None:
+        """Lets new connections wait no longer than so many seconds for what other transactions hold."""
+        statement = {"sqlite": "PRAGMA busy_timeout={}", "postgresql": "SET lock_timeout={}"}[self._engine.dialect.name]
+
+        @event.listens_for(self._engine, "connect")
+        def prepare(connection: Any, _record: Any) -> None:
+            connection.cursor().execute(statement.format(round(seconds * 1000)))
+            connection.commit()
+
+        self._engine.dispose()  # those that are there wait longer
+
+    def check_writing(self) -> None:
+        """Writes what is there already. Raises StoreError where nothing can be written."""
+        with self._transaction("write to") as connection:
+            connection.execute(schema.versions.update().values(version=schema.versions.c.version))
 
     def regain(self, lost: LeaseLost) -> None:
         """Raises the error: `Leased` knows what to do."""

@@ -192,14 +192,13 @@ class Leased(Access):
             return claims.claimed(connection, sorted(set(keys)))
 
     @tried_again
-    def submit(self, name: str, given: Mapping[str, Any], priority: int = 0, submitter: str = "") -> None:
-        """Puts a study into the queue, whatever has become of it before. Raises LeaseHeld while somebody trains it.
-
-        given: what is to be trained, as JSON; submitter: the name of who wants it.
-        """
+    def submit(self, name: str, given: Mapping[str, Any], priority: int = 0, submitter: str = "") -> Submission | None:
+        """Puts a study (given, as JSON) into the queue, as `queue.submit`: None, or what stays there instead of it."""
         with self._transaction("write to") as connection:
-            queue.submit(connection, name, given, priority, submitter)
-            _tell(connection, name, QUEUED)
+            before = queue.submit(connection, name, given, priority, submitter)
+            if before is None:
+                _tell(connection, name, QUEUED)
+            return before
 
     @tried_again
     def submissions(self) -> dict[str, Submission]:

@@ -59,16 +59,52 @@ def test_the_last_submission_counts(store: Store, other: Store) -> None:
     store.submit("demo", GIVEN, 3, "ann")
     store.started("demo", 4)
     before = submission(store)
-    other.submit("demo", {"kind": "compare"}, -1, "bob")
+    store.cancel("demo")
+    assert other.submit("demo", {"kind": "compare"}, -1, "bob") is None
     after = submission(store)
     assert (after.given, after.priority, after.submitter, after.tries) == ({"kind": "compare"}, -1, "bob", 0)
     assert after.submitted >= before.submitted and [*store.submissions()] == ["demo"]
-    assert now(store) == (QUEUED, 1, False)
+    assert now(store) == (QUEUED, 2, False)
+
+
+@pytest.mark.parametrize("left", [QUEUED, RUNNING])
+@pytest.mark.parametrize("given", [GIVEN, {"kind": "compare", "options": {}}])
+def test_one_that_is_in_the_queue_stays_as_it_is(
+    store: Store, other: Store, left: str, given: dict[str, object]
+) -> None:
+    """Whoever submits another one, or the same once more, whatever the priority."""
+    put(store, left)
+    change(store, "UPDATE epsearch_queue SET submitter = 'ann', priority = 3, tries = 2")
+    rows, before = content(store), submission(store)
+    assert other.submit("demo", given, 9, "eve") == before and content(store) == rows
+
+
+def test_what_cannot_be_read_is_submitted_again(store: Store, other: Store) -> None:
+    store.submit("demo", GIVEN, 3, "ann")
+    for damaged in ("[", '{"options": 3}', "{}"):
+        change(store, f"UPDATE epsearch_queue SET given = '{damaged}'")
+        assert other.submit("demo", GIVEN, 1, "bob") is None and submission(store).given == GIVEN
+
+
+def test_of_many_who_submit_different_studies_at_once_one_is_in_the_queue(store: Store, other: Store) -> None:
+    answers: list[Submission | None] = []
+    ready = threading.Barrier(8)
+
+    def work(one: Store, number: int) -> None:
+        ready.wait()
+        answers.append(one.submit("demo", GIVEN | {"number": number}, number, f"person {number}"))
+
+    threads = [threading.Thread(target=work, args=(one, n)) for n, one in enumerate([store, other] * 4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers.count(None) == 1 and all(one == submission(store) for one in answers if one)
+    assert states(store) == [(QUEUED, "")]
 
 
 @pytest.mark.parametrize("state", [state for state in FOLLOWS if state != QUEUED])
 def test_nothing_is_submitted_while_somebody_trains_it(store: Store, other: Store, state: str) -> None:
-    store.submit("demo", GIVEN)
     store.acquire("demo", FAR)
     change(store, f"UPDATE epsearch_leases SET state = '{state}'")
     rows = content(store)
@@ -83,7 +119,8 @@ def test_what_has_ended_or_was_left_is_submitted_again_and_its_stopped_holder_wr
     store: Store, other: Store, state: str
 ) -> None:
     put(store, state)
-    other.submit("demo", GIVEN)
+    store.close_submission("demo")
+    assert other.submit("demo", GIVEN) is None
     assert now(other) == (QUEUED, 2, False) and states(other)[-1] == (QUEUED, "") and submission(other).open
     before = content(other)
     for work in (lambda: store.add([record()]), lambda: store.enter(RUNNING), lambda: store.note([("note", {})])):
@@ -92,13 +129,13 @@ def test_what_has_ended_or_was_left_is_submitted_again_and_its_stopped_holder_wr
     assert not store.renew() and content(other) == before
 
 
-def test_one_that_holds_it_but_has_not_begun_is_stopped_by_another_submission(store: Store, other: Store) -> None:
+def test_one_that_holds_it_but_has_not_begun_goes_on(store: Store, other: Store) -> None:
     store.submit("demo", GIVEN)
+    before = submission(store)
     store.acquire("demo", FAR, begin=False)
-    other.submit("demo", GIVEN)
-    with pytest.raises(LeaseLost):
-        store.begin()
-    assert now(other) == (QUEUED, 2, False)
+    assert other.submit("demo", GIVEN) == before
+    store.begin()
+    assert now(other) == (RUNNING, 1, True)
 
 
 @needs_proc
@@ -217,8 +254,7 @@ def test_events_have_numbers_over_all_studies(store: Store, other: Store) -> Non
     assert store.newest_event("another", "progress") == seen[5]
     assert store.newest_event("another", "progress", "state") == seen[5]
     assert store.newest_event("another", "note") is None and store.newest_event("nothing", "state") is None
-    with pytest.raises(LeaseHeld):
-        store.submit("another", GIVEN)
+    assert store.submit("another", GIVEN) is not None
     assert store.last_event() == seen[-1].id
 
 

@@ -24,9 +24,10 @@ from fastapi.testclient import TestClient
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp
 
+from epsearch.service.access.heads import Heads
+from epsearch.service.access.tokens import READ, WRITE, Token, Tokens, digest
 from epsearch.service.app import application
 from epsearch.service.settings import Settings
-from epsearch.service.tokens import READ, WRITE, Token, Tokens, digest
 from results.ledger.store import Store
 from results.ledger.url import LedgerUrl
 from tests.support import ledgers
@@ -66,7 +67,9 @@ def listening(own: Settings, works: bool = False) -> Iterator[tuple[str, FastAPI
     with Store.open(own.storage) as store, socket.socket() as listens:
         listens.bind(("127.0.0.1", 0))
         app = application(own, store, works)
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1))
+        server = uvicorn.Server(
+            uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1, http=Heads, ws="none")
+        )
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listens]})
         thread.start()
         try:

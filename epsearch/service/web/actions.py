@@ -7,28 +7,27 @@ from contextlib import suppress
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, Form, Request
+from fastapi import Depends, Form, Request
 from fastapi.responses import RedirectResponse, Response
 
 from epsearch.failures.errors import Unavailable, UsageError
+from epsearch.service.access.shares import Threads, TooMany, in_thread
+from epsearch.service.access.tokens import COOKIE, SESSION_SECONDS
 from epsearch.service.given import priority
 from epsearch.service.routes import Name, Service, who
-from epsearch.service.safety import Forbidden, writing
-from epsearch.service.studies import NoStudy
-from epsearch.service.tokens import COOKIE, SESSION_SECONDS
+from epsearch.service.safety import Forbidden, writers_only, writing
+from epsearch.service.studies import Busy, NoStudy
 from epsearch.service.web import forms
 from epsearch.service.web.rendering import rendered
-from epsearch.service.work.planning import plan
-from epsearch.service.work.processes import environment
 from epsearch.session.plan_text import in_words
+from epsearch.study.description import Study
 from epsearch.study.kinds import KINDS, Search
 from epsearch.study.parsers import one_of
-from results.ledger.writers.states import FINISHED
 
 Typed = Annotated[dict[str, str], Depends(forms.typed)]
 
 
-def routes(pages: APIRouter, service: Service) -> None:
+def routes(pages: Threads, service: Service) -> None:
     """Adds all of them."""
     for add in (_new, _states, _growth, _sessions):
         add(pages, service)
@@ -44,42 +43,45 @@ def new_page(request: Request, kind: str, values: dict[str, str], code: int = 20
 
 def _status(error: Exception) -> int:
     """Of a form that comes back with a line about it."""
-    return 503 if isinstance(error, Unavailable) else 403 if isinstance(error, Forbidden) else 422
+    statuses = {TooMany: 429, Unavailable: 503, Forbidden: 403, Busy: 409}
+    return next((status for kind, status in statuses.items() if isinstance(error, kind)), 422)
 
 
-def _new(pages: APIRouter, service: Service) -> None:
-    @pages.post("/new")
-    def new(request: Request, typed: Typed) -> Response:
+def _new(pages: Threads, service: Service) -> None:
+    def built(typed: Typed) -> Study:
         values = {name: value for name, value in typed.items() if name not in ("do", "kind", "priority")}
+        return service.studies.build({**values, "kind": typed.get("kind", Search.kind)})
+
+    def submitted(request: Request, typed: Typed) -> Response:
+        done = service.studies.submit(built(typed), who(request).name, priority(typed.get("priority")))
+        return _back(done.name, already=bool(done.note))
+
+    async def planned(request: Request, typed: Typed) -> Response:
+        from epsearch.loop.ahead import Plan
+
+        study = await in_thread(built)(typed)
+        words = in_words(Plan.from_json(study, await service.planner.plan(study, who(request).name)))
+        return await in_thread(new_page)(request, study.kind, typed, plan=words, planned=study.name)
+
+    @pages.post("/new")
+    async def new(request: Request, typed: Typed) -> Response:
         kind = one_of(typed.get("kind", Search.kind), "kind", KINDS)
         try:
             writing(request)
-            study = service.studies.build({**values, "kind": kind})
-            if typed.get("do") == "plan":
-                words = in_words(planned(service, study))
-                return new_page(request, kind, typed, plan=words, planned=study.name)
-            done = service.studies.submit(study, who(request).name, priority(typed.get("priority")))
+            return await (planned if typed.get("do") == "plan" else in_thread(submitted, pages.limiter))(request, typed)
         except (UsageError, Unavailable) as error:
-            return new_page(request, kind, typed, _status(error), error=str(error))
-        return _back(done.name, FINISHED if done.note else "")
+            return await in_thread(new_page)(request, kind, typed, _status(error), error=str(error))
 
 
-def planned(service: Service, study: Any) -> Any:
-    """The plan of a study. Raises UsageError, Unavailable."""
-    from epsearch.loop.ahead import Plan
-
-    return Plan.from_json(study, plan(study, environment(service.settings)))
-
-
-def _states(pages: APIRouter, service: Service) -> None:
+def _states(pages: Threads, service: Service) -> None:
     studies = service.studies
 
-    @pages.post("/studies/{name}/cancel", dependencies=[Depends(writing)])
+    @pages.post("/studies/{name}/cancel", dependencies=[Depends(writers_only)])
     def cancel(request: Request, name: Name) -> Response:
         studies.cancel(name, who(request).name)
         return _back(name)
 
-    @pages.post("/studies/{name}/resume", dependencies=[Depends(writing)])
+    @pages.post("/studies/{name}/resume", dependencies=[Depends(writers_only)])
     def resume(request: Request, name: Name) -> Response:
         studies.resume(name, who(request).name)
         return _back(name)
@@ -89,7 +91,7 @@ def _states(pages: APIRouter, service: Service) -> None:
     def asked_for(name: Name) -> Response:
         return _back(name)
 
-    @pages.post("/studies/{name}/delete", dependencies=[Depends(writing)])
+    @pages.post("/studies/{name}/delete", dependencies=[Depends(writers_only)])
     def delete(request: Request, name: Name, confirm: Annotated[str, Form()] = "") -> Response:
         try:
             studies.delete(name, confirm.strip(), who(request).name)
@@ -113,7 +115,7 @@ def change_page(request: Request, service: Service, name: str, typed: dict[str, 
     return rendered(request, "change.html", code, name=name, **own)
 
 
-def _growth(pages: APIRouter, service: Service) -> None:
+def _growth(pages: Threads, service: Service) -> None:
     @pages.get("/studies/{name}/change")
     def change(request: Request, name: Name) -> Response:
         return change_page(request, service, name, {})
@@ -138,7 +140,7 @@ def _growth(pages: APIRouter, service: Service) -> None:
         return RedirectResponse(f"/studies/{quote(name)}/change", status_code=303)
 
 
-def _sessions(pages: APIRouter, service: Service) -> None:
+def _sessions(pages: Threads, service: Service) -> None:
     @pages.get("/sign-in")
     def sign_in(request: Request, next: str = "/") -> Response:
         return rendered(request, "sign-in.html", next=_own(next), wrong=False)
@@ -160,15 +162,16 @@ def _sessions(pages: APIRouter, service: Service) -> None:
         return answer
 
     @pages.post("/sign-out")
-    def sign_out() -> Response:
+    def sign_out(request: Request) -> Response:
+        service.settings.tokens.end_session(request.cookies.get(COOKIE, ""))
         answer = RedirectResponse("/sign-in", status_code=303)
         answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return answer
 
 
-def _back(name: str, already: str = "") -> Response:
-    """To the page of a study; already: the state in which it was, so that nothing had to be done."""
-    return RedirectResponse(f"/studies/{quote(name)}{f'?already={already}' * bool(already)}", status_code=303)
+def _back(name: str, already: bool = False) -> Response:
+    """To the page of a study; already: nothing had to be done, which the page says."""
+    return RedirectResponse(f"/studies/{quote(name)}{'?already=1' * already}", status_code=303)
 
 
 def _own(path: str) -> str:

@@ -28,13 +28,13 @@ def routes(pages: APIRouter, service: Service) -> None:
 
     @pages.get("/help")
     def help(request: Request) -> Response:
-        return rendered(request, "help.html", states=STATES, tokens=bool(service.settings.tokens.known))
+        return rendered(request, "help.html", states=STATES, tokens=service.settings.tokens.needed)
 
     @pages.get(API_PAGE)
     def api(request: Request) -> Response:
         known = described(request.app.openapi())
         here, study = str(request.base_url).rstrip("/"), json.dumps({"kind": "run", "name": "first"})
-        secured = ' -H "Authorization: Bearer $EPSEARCH_TOKEN"' if service.settings.tokens.known else ""
+        secured = ' -H "Authorization: Bearer $EPSEARCH_TOKEN"' if service.settings.tokens.needed else ""
         return rendered(request, "api.html", known=known, here=here, secured=secured, study=study)
 
 

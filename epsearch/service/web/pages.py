@@ -1,7 +1,7 @@
 """The pages that are read: each route reads what the API reads, and renders a template."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, cast
 from urllib.parse import urlencode
 
@@ -13,6 +13,7 @@ from epsearch.failures.errors import UsageError
 from epsearch.findings.listing import detail, fitting
 from epsearch.plugins.adding import maximising
 from epsearch.service import answers
+from epsearch.service.access.shares import READERS, REPORTERS, WRITERS, Threads
 from epsearch.service.given import OURS
 from epsearch.service.routes import Name, Service, who
 from epsearch.service.studies import STATES, Described
@@ -42,15 +43,25 @@ ENDED = (CANCELLED, FAILED, FINISHED, INTERRUPTED)
 MOST_CHANGES = 200
 OF_FORMS = ("kind", "switch", "do")
 """What a form sends besides options."""
-ALREADY = "This study is finished already; nothing to train."
+ALREADY = {
+    FINISHED: "This study is finished already; nothing to train.",
+    QUEUED: "This study waits already; nothing was changed.",
+    RUNNING: "This study is being trained already; nothing was changed.",
+}
+"""State of a study that is submitted once more -> what its page says then."""
 
 
-def routes(service: Service) -> APIRouter:
+def routes(service: Service) -> Iterator[APIRouter]:
     """All pages."""
-    pages = APIRouter(include_in_schema=False)
-    for add in (_lists, _study, _ledger, actions.routes, help.routes):
-        add(pages, service)
-    return pages
+    for threads, *parts in (
+        (READERS, _lists, _ledger, help.routes),
+        (REPORTERS, _study),
+        (WRITERS, actions.routes),
+    ):
+        router = Threads(threads, include_in_schema=False)
+        for add in parts:
+            add(router, service)
+        yield router
 
 
 def _lists(pages: APIRouter, service: Service) -> None:
@@ -119,7 +130,7 @@ def _study(pages: APIRouter, service: Service) -> None:
             standing=described.standing,
             progress=None if described.progress is None else _known(described.progress, described.told),
             place=studies.place(name),
-            note=ALREADY if already == state == FINISHED else "",
+            note=ALREADY.get(state, "") if already else "",
             again=again if who(request).writes else None,
             trained=bool(shown and shown.members),
             as_of=answers.when(found.made) if found is not None and state in (RUNNING, CANCELLING) else "",

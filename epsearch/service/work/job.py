@@ -1,4 +1,4 @@
-"""One study of the queue, trained by a process of its own: `python -m epsearch.service.work.job NAME --out FOLDER`.
+"""One study of the queue, trained by a process of its own: `python -m epsearch.service.work.job --out FOLDER -- NAME`.
 
 The ledger's URL comes from the environment where it is not the file in the folder, as a password must not stand among
 arguments. What is printed goes into a file beside the report.

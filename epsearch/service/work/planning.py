@@ -2,42 +2,96 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import yaml
+from anyio import CapacityLimiter, to_thread
 
 from epsearch.failures.errors import Unavailable, UsageError
+from epsearch.service.access.shares import Shares
 from epsearch.study.description import Study
 from epsearch.study.kinds import Search
 
 SECONDS = 300.0  # that a plan may take
-_ONE_AT_A_TIME = threading.Lock()  # a second one would measure the first
+MOST_OF_ONE = 3  # plans that one token may have under way, waiting or made
+MOST = 12
+USUAL_SECONDS = 5.0  # of a plan, before one was made
 
 
-def plan(study: Study, environment: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """What `epsearch plan --json` says of a study. Raises UsageError, and Unavailable where it takes too long."""
-    with tempfile.TemporaryDirectory(prefix="epsearch-") as folder, _ONE_AT_A_TIME:
-        options = {name: value for name, value in study.shown().items() if value is not None}
-        file = Path(folder) / "study.yaml"
-        file.write_text(yaml.safe_dump(options, allow_unicode=True), encoding="utf-8")
-        of_kind = [] if study.kind == Search.kind else [study.kind]
-        command = [sys.executable, "-m", "epsearch", "plan", *of_kind, "--config", str(file), "--json"]
-        try:
-            answer = subprocess.run(
-                command, capture_output=True, text=True, timeout=SECONDS, check=False, env=dict(environment)
-            )
-        except subprocess.TimeoutExpired as error:
-            raise Unavailable(f"the plan was not made within {SECONDS:.0f} s") from error
-    if answer.returncode == 0:
-        return dict(json.loads(answer.stdout))
-    lines = [line for line in answer.stderr.splitlines() if line.startswith("epsearch: ")] or ["epsearch: no plan"]
-    words = lines[-1].removeprefix("epsearch: ")
-    if answer.returncode == 2:
-        raise UsageError(words)
-    raise Unavailable(words)
+class Planner:
+    """Makes plans one after another, as a second one would measure the first."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = dict(environment)
+        self._shares, self._one = Shares("plans", MOST_OF_ONE, MOST), CapacityLimiter(1)
+        self._lock, self._over = threading.Lock(), False
+        self._process: subprocess.Popen[str] | None = None
+        self._seconds = USUAL_SECONDS
+
+    async def plan(self, study: Study, token: str) -> dict[str, Any]:
+        """What `epsearch plan --json` says of a study; token: the name of whoever asks.
+
+        Raises UsageError; TooMany while the token has MOST_OF_ONE under way; Unavailable while there are MOST, where it
+        takes too long, and at the end of the service.
+        """
+        with self._shares.taken(token, self._seconds * (1 + self._shares.total)):
+            return await to_thread.run_sync(self._made, study, limiter=self._one, abandon_on_cancel=True)
+
+    def stop(self) -> None:
+        """Ends the plan that is being made, and makes no other."""
+        with self._lock:
+            self._over = True
+            if self._process is not None:
+                _kill(self._process)
+
+    def _made(self, study: Study) -> dict[str, Any]:
+        begun = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="epsearch-") as folder:
+            options = {name: value for name, value in study.shown().items() if value is not None}
+            file = Path(folder) / "study.yaml"
+            file.write_text(yaml.safe_dump(options, allow_unicode=True), encoding="utf-8")
+            of_kind = [] if study.kind == Search.kind else [study.kind]
+            command = [sys.executable, "-m", "epsearch", "plan", *of_kind, "--config", str(file), "--json"]
+            with self._lock:
+                if self._over:
+                    raise Unavailable("the service ends")
+                self._process = process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    env=self._environment,
+                    start_new_session=True,
+                )
+            try:
+                out, err = process.communicate(timeout=SECONDS)
+            except subprocess.TimeoutExpired as error:
+                _kill(process)
+                process.communicate()
+                raise Unavailable(f"the plan was not made within {SECONDS:.0f} s") from error
+            finally:
+                self._process = None
+        if process.returncode == 0:
+            self._seconds = time.monotonic() - begun
+            return dict(json.loads(out))
+        lines = [line for line in err.splitlines() if line.startswith("epsearch: ")] or ["epsearch: no plan"]
+        words = lines[-1].removeprefix("epsearch: ")
+        if process.returncode == 2:
+            raise UsageError(words)
+        raise Unavailable(words)
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    """Kills a plan's process with what it has started, which would keep its output open."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)

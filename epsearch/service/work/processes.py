@@ -4,15 +4,18 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from contextlib import suppress
+from pathlib import Path
 
 from epsearch.ledger import looks
-from epsearch.ledger.location import VARIABLE
+from epsearch.ledger.location import FILE, VARIABLE
+from epsearch.service.access.tokens import VARIABLE as TOKENS
 from epsearch.service.settings import Settings
-from epsearch.service.tokens import VARIABLE as TOKENS
 
 LOG = "service.log"
 LAST_BYTES = 4096
+PROBE_BYTES = 4096
 
 
 class Process:
@@ -56,10 +59,18 @@ class Process:
         return ""
 
 
+def probe(folder: Path) -> None:
+    """Writes some bytes into a folder that is there, and leaves nothing. Raises OSError where it cannot."""
+    with tempfile.TemporaryFile(dir=folder) as file:
+        file.write(bytes(PROBE_BYTES))
+        file.flush()
+
+
 def _command(name: str, settings: Settings) -> list[str]:
-    command = [sys.executable, "-m", "epsearch.service.work.job", name]
+    command = [sys.executable, "-m", "epsearch.service.work.job"]
     command += ["--out", str(settings.out), "--data-dir", str(settings.data_dir), "--address", settings.address]
-    return command + (["--checkpoints", settings.checkpoints] if settings.checkpoints else [])
+    command += ["--checkpoints", settings.checkpoints] if settings.checkpoints else []
+    return [*command, "--", name]  # whatever the name, it is no option
 
 
 def environment(settings: Settings) -> dict[str, str]:
@@ -69,7 +80,7 @@ def environment(settings: Settings) -> dict[str, str]:
     """
     environment = {name: value for name, value in os.environ.items() if name not in (TOKENS, VARIABLE)}
     environment[looks.VARIABLE] = looks.NONE
-    in_folder = (settings.out / "epsearch.sqlite").absolute()
+    in_folder = (settings.out / FILE).absolute()
     if settings.storage.file != in_folder:
         environment[VARIABLE] = settings.storage.revealed
     return environment

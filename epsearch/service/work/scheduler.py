@@ -4,11 +4,16 @@ All that it knows is in the ledger, but for the processes that it has started it
 is started again, finds what is running by the leases, and goes on; and several may work on one queue.
 """
 
+import errno
+import os
+import sys
 import threading
+from time import monotonic
 
-from epsearch.failures.errors import Unavailable
+from epsearch.failures.errors import Unavailable, UsageError
+from epsearch.preparation.build import check_name
 from epsearch.service.settings import Settings
-from epsearch.service.work.processes import Process
+from epsearch.service.work.processes import Process, probe
 from results.labels import count_text
 from results.ledger.errors import StoreError
 from results.ledger.store import Store
@@ -16,7 +21,15 @@ from results.ledger.writers.queue import Submission, ended, waits
 from results.ledger.writers.states import CANCELLING, QUEUED, RUNNING, Standing
 
 POLL_SECONDS = 1.0
+LAST_SECONDS = 2.0  # that its last step has
 MOST_TRIES = 5  # processes in a row that end without a word, and without a member that was stored
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 5.0  # seconds; of two that follow each other the second is twice the first
+PASSING = frozenset(
+    getattr(errno, name)
+    for name in ("ENOSPC", "EDQUOT", "EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "EIO", "EROFS", "ESTALE")
+    if hasattr(errno, name)
+)
+"""Errors of the machine, which other studies would meet, too: it is waited until they are over."""
 REFUSED = 2  # exit status of a study that cannot be trained as it is
 
 
@@ -29,7 +42,9 @@ class Scheduler:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._keep, name="queue", daemon=True)
         self.problem = ""
-        """Why the last step failed; "" where it did not."""
+        """Why the last step failed, or for which trouble of the machine studies wait; "" where neither is so."""
+        self._trouble = ""
+        self._pause, self._until = FIRST_PAUSE, 0.0  # monotonic time before which nothing is begun
 
     def start(self) -> None:
         """Works in a thread of its own, until `stop`."""
@@ -39,8 +54,8 @@ class Scheduler:
         """Starts nothing more, and interrupts what it has started: that queues itself again when it ends."""
         self._over.set()
         if self._thread.is_alive():
-            self._thread.join()
-        for process in self._processes.values():
+            self._thread.join(LAST_SECONDS)  # it may wait for the ledger
+        for process in list(self._processes.values()):
             process.interrupt()
 
     @property
@@ -71,18 +86,44 @@ class Scheduler:
                 self._store.cancel(one.study)
             elif waits(there.state, there.held) and one.study not in self._processes:
                 waiting.append(one)
+        if not waiting or self._over.is_set() or monotonic() < self._until:
+            return
         for one in waiting[: max(0, self._settings.parallel - len(busy))]:
-            self._begin(one)
+            if not self._begin(one):
+                return
+        self._troubled("")
 
-    def _begin(self, one: Submission) -> None:
+    def _troubled(self, trouble: str) -> None:
+        """Lets studies wait for the end of a trouble of the machine, which is said once; "" where there is none."""
+        if trouble and trouble != self._trouble:
+            print(f"epsearch: studies of the queue wait: {trouble}", file=sys.stderr, flush=True)
+        self._trouble = trouble
+        self._until = monotonic() + self._pause if trouble else 0.0
+        self._pause = min(2 * self._pause, LONGEST_PAUSE) if trouble else FIRST_PAUSE
+
+    def _begin(self, one: Submission) -> bool:
+        """Starts the process of a study, and returns False where a trouble of the machine is in the way."""
         if one.tries >= MOST_TRIES:
             self._store.fail(one.study, f"its process ended {count_text(one.tries, 'time')} without a word")
-            return
-        self._store.started(one.study, one.tries + 1)
+            return True
         try:
-            self._processes[one.study] = Process(one.study, self._settings)
+            check_name(one.study, self._settings.out, self._settings.storage)
+        except UsageError as error:  # submitted to an earlier version: its folder must not be made
+            self._store.fail(one.study, str(error))
+            return True
+        try:
+            probe(self._settings.out)
+            process = Process(one.study, self._settings)
         except OSError as error:
-            self._store.fail(one.study, f"no process could be started for it: {error.strerror}")
+            why = f"no process could be started for {one.study}: {error.strerror}"
+            if error.errno in PASSING:
+                self._troubled(why)
+                return False
+            self._store.fail(one.study, why)
+            return True
+        self._processes[one.study] = process
+        self._store.started(one.study, one.tries + 1)
+        return True
 
     def _reap(self, standings: dict[str, Standing], open_ones: dict[str, Submission]) -> None:
         """Forgets processes that have ended; a study that was refused before it began has failed."""
@@ -95,16 +136,28 @@ class Scheduler:
             there = self._store.standing(name)
             if there is None or there.held or name not in open_ones or there.state not in (QUEUED, RUNNING):
                 continue
-            if status == REFUSED:
+            if status > 0 and (trouble := self._met(process)):
+                self._store.started(name, max(0, open_ones[name].tries - 1))  # it is none of the study's own
+                self._troubled(f"{name}: {trouble}")
+            elif status == REFUSED:
                 self._store.fail(name, process.last_words() or "it was refused")
             elif status > 0 and open_ones[name].tries >= MOST_TRIES:
                 self._store.fail(name, process.last_words() or f"its process ended with status {status}")
+
+    def _met(self, process: Process) -> str:
+        """The trouble of the machine that a process has met; "" where it has met none."""
+        try:
+            probe(self._settings.out)
+        except OSError as error:
+            return str(error.strerror) if error.errno in PASSING else ""
+        words = process.last_words()
+        return words if any(os.strerror(number) in words for number in PASSING) else ""
 
     def _keep(self) -> None:
         while not self._over.wait(POLL_SECONDS):
             try:
                 self.step()
-                self.problem = ""
+                self.problem = self._trouble and f"studies of the queue wait: {self._trouble}"
             except StoreError as error:  # the next step finds the database again, or does not
                 self.problem = str(error)
             except Exception as error:  # noqa: BLE001  a queue that stopped would say nothing to those who wait

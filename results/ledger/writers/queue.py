@@ -40,6 +40,11 @@ class Submission(NamedTuple):
     tries: int
     """How often a process was started for it that ended without a word."""
 
+    @property
+    def readable(self) -> bool:
+        """Whether it says what is to be trained."""
+        return isinstance(self.given.get("options"), dict)
+
 
 class Audited(NamedTuple):
     """One change that somebody has asked for."""
@@ -58,23 +63,42 @@ class Audited(NamedTuple):
     """More about it, as JSON."""
 
 
-def submit(connection: Connection, name: str, given: Mapping[str, Any], priority: int, submitter: str) -> None:
-    """Puts a study into the queue, whatever has become of it before. Raises LeaseHeld while somebody trains it."""
+def submit(
+    connection: Connection, name: str, given: Mapping[str, Any], priority: int, submitter: str
+) -> Submission | None:
+    """Puts a study into the queue, unless one of its name is there; returns that, which stays as it is, else None.
+
+    A study that has ended, and one whose submission cannot be read, enters again. Raises LeaseHeld while somebody
+    trains a study that is not in the queue.
+    """
     clock = now(connection)
     values = {
         **{"open": 1, "priority": priority, "submitted": clock, "submitter": submitter, "tries": 0},
         "given": json.dumps(dict(given), allow_nan=False),
     }
     put = insertion(connection, queue).values(study=name, **values)  # first, as it locks an SQLite file
-    connection.execute(put.on_conflict_do_update(index_elements=[queue.c.study], set_=values))
-    # Nobody acquires the lease meanwhile; whoever was stopped, and goes on, must not write to the study any more.
-    entered = {"token": leases.c.token + 1, "state": QUEUED, "reason": "", "changed": clock, "expires": 0.0}
+    put = put.on_conflict_do_nothing(index_elements=[queue.c.study])
+    new = connection.execute(put.returning(queue.c.study)).scalar_one_or_none() is not None
+    # The rows are locked: of two who submit at once the second sees what the first has done.
+    connection.execute(queue.update().where(queue.c.study == name).values(open=queue.c.open))
     connection.execute(leases.update().where(leases.c.name == name).values(token=leases.c.token))
     there = standing(connection, name)
+    before = None if new else _submission(connection.execute(select(queue).where(queue.c.study == name)).one())
+    if (
+        before is not None
+        and before.open
+        and before.readable
+        and there is not None
+        and there.state in (QUEUED, RUNNING)
+    ):
+        return before
     if there is not None and there.held and there.state != QUEUED:
         raise LeaseHeld(name, there.holder, max(0.0, there.seconds))
+    connection.execute(queue.update().where(queue.c.study == name).values(values))
+    entered = {"token": leases.c.token + 1, "state": QUEUED, "reason": "", "changed": clock, "expires": 0.0}
     fresh = insertion(connection, leases).values(name=name, holder=UNKNOWN.to_json(), **entered | {"token": 0})
     connection.execute(fresh.on_conflict_do_update(index_elements=[leases.c.name], set_=entered))
+    return None
 
 
 def submissions(connection: Connection) -> dict[str, Submission]:

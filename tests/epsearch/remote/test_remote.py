@@ -225,15 +225,15 @@ def test_a_study_is_deleted_there_by_somebody_who_is_sure(served, epsearch):
 
 
 def test_a_study_is_planned_there(served, epsearch, monkeypatch):
-    from epsearch.service import routes
+    from epsearch.service.work.planning import Planner
 
     asked = []
 
-    def planned(study, environment):
+    def planned(planner, study):
         asked.append(study)
         return {"study": study.name, "words": {"members": "12 to train"}}
 
-    monkeypatch.setattr(routes, "plan", planned)
+    monkeypatch.setattr(Planner, "_made", planned)
     answer = epsearch("plan", *ledgers.ARGUMENTS, "--name", "mine")
     assert answer.status == 0 and "12 to train" in answer.out and asked[0].name == "mine"
     assert epsearch("plan", "--name", "mine", "--json").json["study"] == "mine"

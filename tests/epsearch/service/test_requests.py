@@ -81,7 +81,7 @@ def test_any_study_that_was_submitted_is_built_again_as_the_same(client):
     service = client.app.state.service
     accepted = set()
 
-    @settings(max_examples=150, derandomize=True)
+    @settings(max_examples=250, derandomize=True)
     @given(described())
     def same(options):
         own = PLAIN | options
@@ -100,6 +100,8 @@ def test_any_study_that_was_submitted_is_built_again_as_the_same(client):
             name: value for name, value in wanted.shown().items() if name not in OURS
         }
         accepted.add((kind, *sorted(options)))
+        # Two that differ in how they are run alone have one name, which is another study's while that waits.
+        assert client.delete(f"{API}/studies/{wanted.name}", params={"confirm": wanted.name}).status_code == 200
 
     same()
     assert {kind for kind, *_ in accepted} == {*KINDS} and len(accepted) > 20
@@ -170,9 +172,9 @@ def test_odd_values_of_each_option_are_refused_in_one_line(client, value):
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError):
         odd = text = value
     for option in ("dataset", "seeds", "search", "settings", "name", "kind", "pretrained", "runner"):
-        body = json.dumps({"kind": "run", option: odd})
+        body = json.dumps({"kind": "run", "name": f"{option}-{VALUES.index(value)}", option: odd})
         answer = client.post(f"{API}/studies", content=body, headers={"content-type": "application/json"})
-        assert answer.status_code in (201, 422), (option, text, answer.text)
+        assert answer.status_code in (200, 201, 422), (option, text, answer.text)
 
 
 def curl_lines():

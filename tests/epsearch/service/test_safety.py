@@ -11,10 +11,10 @@ from fastapi.routing import iter_route_contexts
 from fastapi.testclient import TestClient
 
 from epsearch.plugins import loading
+from epsearch.service.access.tokens import COOKIE, READ, WRITE
 from epsearch.service.app import application
 from epsearch.service.safety import HEADERS
 from epsearch.service.settings import LARGEST_BODY, NOBODY, Settings
-from epsearch.service.tokens import COOKIE, READ, WRITE
 from results.ledger.store import Store
 from results.ledger.url import LedgerUrl
 from tests.support.service import SECRETS, STUDY, TOKENS, asked, called, settings
@@ -193,6 +193,8 @@ def test_the_secret_signs_in_and_out(tmp_path):
         out = client.post("/sign-out", headers={"origin": "http://localhost"}, follow_redirects=False)
         assert out.status_code == 303
         assert client.get("/api/v1/studies").status_code == 401
+        client.cookies.set(COOKIE, cookie.partition("=")[2].partition(";")[0])
+        assert client.get("/api/v1/studies").status_code == 401, "the session has ended, not only the cookie"
 
 
 @pytest.mark.parametrize("place", ["https://evil.example", "//evil.example", "/\\evil.example", "x", "/a\nb", "/\x00"])
@@ -313,7 +315,7 @@ def test_folders_of_images_lie_below_those_of_the_service(tmp_path):
     with asked(settings(tmp_path / "runs", roots=(inside,)), raises=False) as client:
         for name in ("birds", str(inside / "birds"), "mine", "./birds", "x/../birds"):
             answer = client.post("/api/v1/studies", json=plain | {"dataset": f"folder:{name}"})
-            assert answer.status_code == 201, answer.text
+            assert answer.status_code == (201 if name == "birds" else 200), answer.text  # it is one study
             assert answer.json()["dataset"] == f"folder:{(inside / 'birds').resolve()}"
         wrong = ["..", "../outside/cats", "link", "link/cats", "circle", "nothing", str(outside), "/etc", "~", "\x00"]
         for name in [*wrong, "x" * 5000, "a/" * 3000, "\ud800"]:

@@ -1,6 +1,8 @@
-"""What is submitted while a study is being trained."""
+"""What is submitted while a study is in the queue, or is being trained."""
 
 from __future__ import annotations
+
+import threading
 
 import pytest
 
@@ -10,17 +12,135 @@ from results.ledger.writers.states import QUEUED, RUNNING
 from tests.support import service
 from tests.support.leases import FAR
 
+STUDY = service.STUDY | {"name": "mine"}
+API = "/api/v1/studies"
+
+
+@pytest.fixture
+def client(tmp_path):
+    """Of a service that trains nothing; "mine" waits behind "first"."""
+    with service.asked(service.settings(tmp_path / "runs")) as made:
+        for name in ("first", "mine"):
+            assert made.post(f"{API}?priority=3", json=STUDY | {"name": name}).status_code == 201
+        yield made
+
 
 def test_the_same_study_once_more_is_the_one_that_is_being_trained(tmp_path):
     """Another of its name is refused, whatever it differs in."""
     own = service.settings(tmp_path / "runs")
     with Store.open(own.storage) as store, Store.open(own.storage) as far:
         studies = Studies(own, store)
-        study = studies.build(service.STUDY | {"name": "mine"})
+        study = studies.build(STUDY)
         assert studies.submit(study, "ann") == ("mine", "") and store.standing("mine").state == QUEUED
         far.acquire("mine", FAR)
         before = store.submissions()["mine"]
-        assert studies.submit(study, "ben") == ("mine", "")
+        assert studies.submit(study, "ben") == ("mine", "study 'mine' is being trained already; nothing was changed")
         assert store.submissions()["mine"] == before and store.standing("mine").state == RUNNING
-        with pytest.raises(Busy, match=r"^study 'mine' is being trained by .*; cancel it, or wait for its end$"):
-            studies.submit(studies.build(service.STUDY | {"name": "mine", "points": 7}), "ben")
+        with pytest.raises(
+            Busy, match=r"^study 'mine' was submitted by 'ann' with other options, and is being trained; "
+        ):
+            studies.submit(studies.build(STUDY | {"points": 7}), "ben")
+
+
+@pytest.mark.parametrize("priority", ["", "?priority=1000", "?priority=-5"])
+def test_the_same_study_once_more_keeps_its_place(client, priority):
+    before = client.get(f"{API}/mine").json()
+    answer = client.post(f"{API}{priority}", json=STUDY)
+    assert answer.status_code == 200 and answer.json()["note"] == "study 'mine' waits already; nothing was changed"
+    assert client.get(f"{API}/mine").json() == before and before["place"] == 2
+    assert [one["action"] for one in client.get("/api/v1/audit").json()] == ["submit", "submit"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(
+            {"points": 7},
+            {"points": "3.5"},
+            {"seeds": 3},
+            {"certify": 1},
+            {"method": "agem", "search": "lr=log:0.01..0.1", "strategy": "grid"},
+        ),
+        *({"niceness": 3}, {"workers": 2}, {"kind": "compare", "methods": "van,agem"}, {"time_budget": "2h"}),
+    ],
+)
+def test_another_study_does_not_take_a_name_of_the_queue(client, change):
+    before = client.get(f"{API}/mine").json()
+    given = STUDY | change
+    if "methods" in change:
+        given = {"kind": "compare", "methods": "van,agem", "name": "mine", "dataset": "permuted_digits"}
+    answer = client.post(f"{API}?priority=1000", json=given)
+    if change == {"points": "3.5"}:
+        assert answer.status_code == 422
+    else:
+        assert answer.status_code == 409, answer.text
+        assert (
+            answer.json()["detail"]
+            == "study 'mine' was submitted with other options, and waits; cancel it, or choose another name"
+        )
+    assert client.get(f"{API}/mine").json() == before
+    form = {name: str(value) for name, value in (given | {"kind": given["kind"], "do": "submit"}).items()}
+    page = client.post("/new", data=form, headers={"origin": "http://localhost", "accept": "text/html"})
+    assert page.status_code == answer.status_code and client.get(f"{API}/mine").json() == before
+
+
+def test_who_submitted_it_is_named(tmp_path):
+    own = service.settings(tmp_path / "runs", tokens=service.TOKENS)
+    with Store.open(own.storage) as store:
+        studies = Studies(own, store)
+        studies.submit(studies.build(STUDY), "ann")
+        with pytest.raises(Busy, match=r"^study 'mine' was submitted by 'ann' with other options, and waits; cancel "):
+            studies.submit(studies.build(STUDY | {"points": 7}), "ben")
+
+
+def test_resuming_what_waits_changes_nothing(client):
+    before = client.get(f"{API}/mine").json()
+    answer = client.post(f"{API}/mine/resume?priority=1000")
+    assert answer.status_code == 200 and answer.json()["note"].endswith("waits already; nothing was changed")
+    assert client.get(f"{API}/mine").json() == before
+
+
+def test_what_has_ended_is_submitted_again_by_anybody_and_resumed(client):
+    assert client.post(f"{API}/mine/cancel").status_code == 200
+    answer = client.post(f"{API}?priority=5", json=STUDY | {"points": 7})
+    assert (answer.status_code, answer.json()["priority"], answer.json()["note"]) == (201, 5, "")
+    assert client.get(f"{API}/mine").json()["config"]["points"] == 7
+    client.post(f"{API}/mine/cancel")
+    answer = client.post(f"{API}/mine/resume?priority=2").json()
+    assert (answer["state"], answer["priority"], answer["note"]) == ("queued", 2, "")
+
+
+def test_an_extension_that_waits_is_not_replaced(tmp_path):
+    own = service.with_a_finished_study(tmp_path / "runs")
+    with service.asked(own) as client:
+        name = service.ledgers.NAME
+        first = client.post(f"{API}/{name}/extend?priority=2", json={"seeds": 3})
+        assert (first.status_code, first.json()["note"], first.json()["state"]) == (200, "", "queued")
+        again = client.post(f"{API}/{name}/extend?priority=9", json={"seeds": 3})
+        assert again.status_code == 200 and again.json()["note"].endswith("nothing was changed")
+        other = client.post(f"{API}/{name}/extend", json={"seeds": 4})
+        assert other.status_code == 409 and "cancel it" in other.json()["detail"]
+        assert client.get(f"{API}/{name}").json()["priority"] == 2
+
+
+def test_of_two_who_submit_at_once_one_is_told_that_the_other_was_first(tmp_path):
+    own = service.settings(tmp_path / "runs")
+    with Store.open(own.storage) as store:
+        studies, told, ready = Studies(own, store), list[str](), threading.Barrier(6)
+        wanted = [studies.build(STUDY | {"points": 3 + 2 * number}) for number in range(6)]
+
+        def submit(number):
+            ready.wait()
+            try:
+                told.append(studies.submit(wanted[number], f"person {number}").note or f"person {number}")
+            except Busy as error:
+                told.append(f"busy: {error}")
+
+        threads = [threading.Thread(target=submit, args=(number,)) for number in range(6)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+        (first,) = (one for one in told if not one.startswith("busy: "))
+        assert store.submissions()["mine"].submitter == first and len(told) == 6
+        assert [one.who for one in store.audited(10)] == [first]

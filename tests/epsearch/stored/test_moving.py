@@ -102,7 +102,7 @@ def test_a_study_that_cannot_be_read_is_not_taken_over(epsearch, runs):
                 connection.execute(table.insert().values(schema.study_to_row(name, config, row.created)))
                 assert connection.execute(select(table.c.name)).scalars().all() == [name]
             assert epsearch("export", "--all", f"{name}.zip").status == 0
-    for name, words in (("bad", "needs another version of epsearch"), ("..", "a study's name must consist of")):
+    for name, words in (("bad", "needs another version of epsearch"), ("..", "a study's name must not begin with")):
         answer = epsearch("import", f"{name}.zip", "--out", "new")
         assert answer.status == 2 and words in answer.err and answer.err.count("\n") == 1
     assert not (runs.parent / "new").exists()

@@ -9,7 +9,7 @@ import httpx
 import pytest
 import uvicorn
 
-from epsearch.service import tokens
+from epsearch.service.access import tokens
 from epsearch.service.app import application
 from epsearch.service.settings import Settings
 from epsearch.session.session import open_store

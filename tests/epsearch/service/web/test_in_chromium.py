@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from epsearch.service.access.tokens import Token, Tokens, digest
 from epsearch.service.settings import Settings
-from epsearch.service.tokens import Token, Tokens, digest
 from results.ledger.url import LedgerUrl
 from tests.epsearch.conftest import SMALL
 from tests.epsearch.service.web.conftest import serving

@@ -1,11 +1,14 @@
 """The queue's worker: how many at a time, in which order, and what becomes of what fails, is killed, or is refused."""
 
+import errno
+import os
+from itertools import pairwise
 from typing import ClassVar
 
 import pytest
 
 from epsearch.failures.errors import Unavailable
-from epsearch.service.work import scheduler
+from epsearch.service.work import job, processes, scheduler
 from epsearch.service.work.scheduler import MOST_TRIES, Scheduler
 from epsearch.service.work.telling import Telling
 from results.ledger.store import Store, StoreError
@@ -203,14 +206,88 @@ def test_one_that_was_deleted_is_forgotten(worker, store, holder):
     assert started() == []
 
 
-def test_one_whose_process_cannot_be_started_fails(worker, store, monkeypatch):
-    def none_left(name, settings):
-        raise OSError(11, "Resource temporarily unavailable")
+TROUBLES = ["ENOSPC", "EMFILE", "ENFILE", "ENOMEM", "EAGAIN", "EIO", "EROFS", "EDQUOT"]
 
-    monkeypatch.setattr(scheduler, "Process", none_left)
-    submit(store, "a")
+
+@pytest.mark.parametrize("where", ["Process", "probe"])
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_a_trouble_of_the_machine_is_waited_for_and_said_once(worker, store, monkeypatch, capfd, trouble, where):
+    number, clock, tries = getattr(errno, trouble), [1000.0], []
+    real = getattr(scheduler, where)
+
+    def fails(*given):
+        tries.append(clock[0])
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(scheduler, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(scheduler, where, fails)
+    submit(store, *(f"s{n}" for n in range(8)))
+    for _ in range(100):
+        worker.step()
+        clock[0] += 1
+    words = f"no process could be started for s0: {os.strerror(number)}"
+    assert [later - before for before, later in pairwise(tries)][:5] == [1, 2, 4, 5, 5]
+    assert capfd.readouterr().err == f"epsearch: studies of the queue wait: {words}\n"
+    assert all(one.open and one.tries == 0 for one in store.submissions().values()) and started() == []
+    assert {there.state for there in store.standings().values()} == {QUEUED}
+    monkeypatch.setattr(scheduler, where, real)
+    clock[0] += 5
     worker.step()
-    assert state(store) == (FAILED, "no process could be started for it: Resource temporarily unavailable")
+    assert started() == ["s0", "s1"] and worker._trouble == ""
+
+
+def test_what_is_wrong_with_one_study_alone_fails_it_alone(worker, store, monkeypatch):
+    def taken(name, settings):
+        if name == "a":
+            raise FileExistsError(17, "File exists")
+        return Fake(name, settings)
+
+    monkeypatch.setattr(scheduler, "Process", taken)
+    submit(store, "a", "b")
+    worker.step()
+    assert state(store) == (FAILED, "no process could be started for a: File exists") and started() == ["b"]
+
+
+@pytest.mark.parametrize("status", [1, 2, 70])
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_a_process_that_meets_a_trouble_of_the_machine_is_tried_again(worker, store, monkeypatch, trouble, status):
+    clock, words = [1000.0], f"cannot write to runs/a: {os.strerror(getattr(errno, trouble))}"
+    monkeypatch.setattr(scheduler, "monotonic", lambda: clock[0])
+    submit(store, "a")
+    for number in range(4 * MOST_TRIES):
+        worker.step()
+        assert len(Fake.made) == number + 1
+        Fake.made[-1].ended, Fake.made[-1].words = status, words
+        worker.step()
+        assert state(store)[0] == QUEUED and words in worker._trouble
+        clock[0] += 5
+    worker.step()
+    Fake.made[-1].ended, Fake.made[-1].words = 2, "cv-tasks must be at least 1"
+    worker.step()
+    assert state(store) == (FAILED, "cv-tasks must be at least 1")
+
+
+def test_ready_says_for_what_studies_wait(worker, store, monkeypatch):
+    monkeypatch.setattr(scheduler, "POLL_SECONDS", 0.01)
+    full = [OSError(errno.ENOSPC, "No space left on device")]
+
+    def probe(folder):
+        if full:
+            raise full[0]
+
+    monkeypatch.setattr(scheduler, "probe", probe)
+    submit(store, "a")
+    worker.start()
+    try:
+        until(lambda: worker.problem)
+        with pytest.raises(Unavailable, match=r"^studies of the queue wait: no process .* for a: No space left on"):
+            worker.check()
+        full.clear()
+        until(started)
+        until(lambda: not worker.problem)
+        worker.check()
+    finally:
+        worker.stop()
 
 
 def test_a_service_that_ends_starts_nothing_more_and_interrupts_what_it_has_started(worker, store, monkeypatch):
@@ -295,3 +372,19 @@ def test_a_job_has_its_plan_made_as_a_terminal_has():
     made = []
     Telling(lambda: None).plan(lambda: made.append("plan"))
     assert made == ["plan"]
+
+
+@pytest.mark.parametrize("name", ["epsearch.sqlite-journal", "epsearch.sqlite-wal", "--help", "-rf", "CON", "é" * 120])
+def test_a_name_that_an_earlier_version_took_fails_and_no_folder_is_made(worker, store, own, name):
+    submit(store, name, "fine")
+    worker.step()
+    assert started() == ["fine"] and state(store, name)[0] == FAILED and "name " in state(store, name)[1]
+    assert not (own.out / name).is_dir() and not store.submissions()[name].open
+
+
+@pytest.mark.parametrize("name", ["--help", "-rf", "--out", "plain"])
+def test_whatever_a_name_is_it_is_no_option_of_its_process(own, name, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["job", *processes._command(name, own)[3:]])
+    with pytest.raises(SystemExit) as stop:
+        job.main()
+    assert stop.value.code == 2 and f"no study {name!r} was submitted" in capsys.readouterr().err
