@@ -96,13 +96,13 @@ def make(
             "EPSEARCH_CACHE names another folder"
         )
     if os.path.lexists(folder):
-        tell(f"{folder} is damaged or of an older version: its images are decoded again")
+        tell(f"{folder} is damaged or lacks images that can be decoded now: all are decoded again")
     unfinished = Path(tempfile.mkdtemp(prefix=_beside(folder), dir=folder.parent))
     unfinished.chmod(0o755)  # others may share the cache
     try:
         facts = _write(unfinished, source, size, found, progress)
         sealed.write(unfinished / FACTS, folder.name, json.dumps(facts).encode())
-        return _publish(unfinished, folder)
+        return _publish(unfinished, folder, facts["images"])
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
@@ -139,12 +139,16 @@ def _write(
     }
 
 
-def _publish(unfinished: Path, folder: Path) -> Cached:
-    """Gives the folder its name, unless another process has been first. Raises OSError and DataError."""
+def _publish(unfinished: Path, folder: Path, images: int) -> Cached:
+    """Gives the folder its name, unless another process has been first with as many images.
+
+    Raises OSError and DataError.
+    """
     try:
         os.rename(unfinished, folder)
     except OSError:
-        if other := reopen(folder):  # made by a process that could not be waited for
+        other = reopen(folder)
+        if other and other.facts["images"] >= images:  # made by a process that could not be waited for
             return other
         if folder.is_dir() and not folder.is_symlink():
             shutil.rmtree(folder)

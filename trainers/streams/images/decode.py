@@ -6,12 +6,12 @@ import numpy as np
 
 from trainers.streams.base import DataError
 from trainers.streams.images.cache import Cached, Progress, alone, make, reopen
-from trainers.streams.images.decoder import chunks, told
+from trainers.streams.images.decoder import chunks, readable, told
 from trainers.streams.images.image_set import ImageSet
 from trainers.streams.images.sources.base import TEST, UNUSED, Source
 
 HASHES = "hashes"  # beside the pixels, once someone has asked for them
-VERSION = 1  # raise it when the same files would give other pixels
+VERSION = 2  # raise it when the same files would give other pixels
 
 
 def decode(
@@ -54,14 +54,23 @@ def prepare(
     if size < 1:
         raise DataError(f"images cannot be {size} pixels wide; at least 1 is needed")
     folder = cache / f"{source.key}-{size}-v{VERSION}"
-    if cached := reopen(folder):  # without the lock: a cache may be shared with those who cannot write to it
+    if cached := _whole(folder, source, size):  # no lock: a cache may be shared with those who cannot write to it
         return cached
     try:
         cache.mkdir(parents=True, exist_ok=True)
         with alone(folder):
-            return reopen(folder) or make(folder, source, size, chunks(source, size, workers), progress)
+            return _whole(folder, source, size) or make(folder, source, size, chunks(source, size, workers), progress)
     except OSError as error:
         raise DataError(
             f"cannot write the decoded images to {cache}: {error.strerror or error}; "
             "EPSEARCH_CACHE names another folder"
         ) from error
+
+
+def _whole(folder: Path, source: Source, size: int) -> Cached | None:
+    """A finished folder that has every image which can be decoded now, else None. Raises DataError.
+
+    Images that could not be decoded are tried again: files may be had again, and other versions of libraries read more.
+    """
+    cached = reopen(folder)
+    return None if cached is None or any(readable(source, name, size) for name in cached.facts["corrupt"]) else cached

@@ -18,6 +18,7 @@ from trainers.streams.images.sources.base import MOST_NAMED, Damaged, Source, pr
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "PPM", "TIFF")  # of SUFFIXES; others may start programs (PostScript)
 MOST_PIXELS = 89_478_485  # of one image; from here on Pillow, too, suspects a decompression bomb
+DECODED = "it can be decoded now"  # in the place of a reason
 CHUNK = 64  # images of one piece of work
 SMALL_FILE = 16_384  # bytes; below, Python's part of decoding outweighs Pillow's, and threads take turns in it
 
@@ -64,6 +65,11 @@ def reasons(source: Source, names: Sequence[str], size: int) -> dict[str, str]:
     Raises DataError where one cannot be read for another reason than that it is damaged.
     """
     return {name: _reason(source, name, size) for name in names}
+
+
+def readable(source: Source, name: str, size: int) -> bool:
+    """Whether an image can be decoded. Raises DataError as `reasons`."""
+    return _reason(source, name, size) == DECODED
 
 
 def told(source: Source, names: Sequence[str], size: int) -> str:
@@ -129,7 +135,7 @@ def _reason(source: Source, name: str, size: int) -> str:
             _decoded(source, name, size)
         except Damaged as error:
             return str(error)
-    return "it can be decoded by now"
+    return DECODED
 
 
 def _decoded(source: Source, name: str, size: int) -> Pixels:
