@@ -47,6 +47,10 @@ def _plain(value: Any) -> str:
     """An option's value as it is typed."""
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, dict):
+        return " ".join(
+            f"{name}={','.join(map(str, one)) if isinstance(one, list) else one}" for name, one in value.items()
+        )
     return " ".join(map(_plain, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
