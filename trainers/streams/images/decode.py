@@ -8,10 +8,11 @@ from trainers.streams.base import DataError
 from trainers.streams.images.cache import Cached, Progress, alone, make, reopen
 from trainers.streams.images.decoder import chunks, readable, told
 from trainers.streams.images.image_set import ImageSet
+from trainers.streams.images.levels import unclear
 from trainers.streams.images.sources.base import TEST, UNUSED, Source
 
 HASHES = "hashes"  # beside the pixels, once someone has asked for them
-VERSION = 2  # raise it when the same files would give other pixels
+VERSION = 3  # raise it when the same files would give other pixels
 
 
 def decode(
@@ -29,6 +30,8 @@ def decode(
             f"{len(corrupt):,} of {len(source.names):,} images cannot be decoded: {told(source, corrupt, size)}; "
             "--skip-corrupt leaves them out"
         )
+    if why := unclear(cached.levels):
+        raise DataError(f"{source.where}: {why}")
     if not cached.facts["images"]:
         raise DataError(f"none of the {len(source.names):,} images in {source.where} can be decoded")
     left_out = set(corrupt)
