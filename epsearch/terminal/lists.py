@@ -136,6 +136,7 @@ def inspected(found: "Inspection") -> RenderableType:
             "images": f"{sum(found.counts.values()):,} of {found.classes} classes, in {found.where}",
             **{part: f"{count:,}; {spans[part]} a class" for part, count in found.counts.items()},
             **({} if found.attributes is None else {"attributes": f"{found.attributes} of each class"}),
+            **({"left out": found.left_out} if found.left_out else {}),
             "levels": "; ".join(found.levels) or "none",
             "corrupt": f"{len(corrupt)}: {', '.join(corrupt)}" if corrupt else "none",
             **({"differences": "; ".join(found.differences)} if found.differences else {}),

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
+from trainers.notes import tell
 from trainers.streams.base import DataError
 from trainers.streams.images.cache import Cached, Progress, alone, make, reopen
 from trainers.streams.images.decoder import chunks, readable, told
@@ -23,6 +24,8 @@ def decode(
     Decodes only where `cache` does not have them yet; progress(done, total) is called as it does. Raises DataError
     where images cannot be decoded, unless skip_corrupt leaves them out, and where the cache cannot be written.
     """
+    if source.left_out:
+        tell(f"{source.where}: left out are {source.left_out}")
     cached = prepare(source, size, cache, progress)
     corrupt = cached.facts["corrupt"]
     if corrupt and not skip_corrupt:

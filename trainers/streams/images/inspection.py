@@ -37,6 +37,8 @@ class Inspection(NamedTuple):
     """One line for each count that is not the official one, and for images whose depth is unknown."""
     attributes: int | None
     """Their columns; None without."""
+    left_out: str
+    """What lies beside the images and is not read, with counts; "" for nothing."""
     levels: list[str]
     """One line for each kind of image: how many have which mode and depth, and their levels."""
 
@@ -63,6 +65,7 @@ def inspect(source: Source, size: int, cache: Path, progress: Progress | None = 
         reasons=reasons(source, corrupt, size),
         differences=[*differences(counts, classes, source.official), *([unknown] if unknown else [])],
         attributes=None if source.attributes is None else source.attributes.shape[1],
+        left_out=source.left_out,
         levels=[str(one) for one in cached.levels],
     )
 

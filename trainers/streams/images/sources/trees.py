@@ -102,13 +102,15 @@ class FolderTree(Tree):
         except Unfit as error:
             raise Damaged(error.strerror) from error
         except OSError as error:
+            if _leads_nowhere(path):
+                raise Damaged("it is a link that leads nowhere") from error
             raise DataError(f"cannot read {path}: {error.strerror}") from error
 
     def stamp(self, name: str) -> Stamp:
         """Returns the file's stamp; raises DataError."""
         path = self._path / self._full(name)
         try:
-            return stamp(os.stat(path))
+            return stamp(os.lstat(path) if _leads_nowhere(path) else os.stat(path))
         except OSError as error:
             raise DataError(f"cannot read {path}: {error.strerror}") from error
 
@@ -213,6 +215,11 @@ def _visible(name: str) -> list[str]:
 def _hidden(name: str) -> bool:
     """Whether a file or folder of this name is nobody's images, wherever it lies."""
     return name.startswith(".") or name in OF_SYSTEMS
+
+
+def _leads_nowhere(path: Path) -> bool:
+    """Whether a path is a link to what is not there, or to itself."""
+    return not os.path.exists(path) and os.path.islink(path)
 
 
 def _raise(error: OSError) -> None:
