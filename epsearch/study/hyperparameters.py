@@ -152,7 +152,9 @@ def any_value(value: Any, name: str, truths: bool = True) -> Given:
 
 def check_column(name: str) -> None:
     """Raises UsageError for a name that tables have for something else."""
-    if name in COLUMNS:
+    from results.metrics import METRICS, mean_and_std  # late, too: most studies have no names but ours
+
+    if name in COLUMNS or any(name in (one, *mean_and_std(one).values()) for one in METRICS):
         raise UsageError(f"{name!r} is a column of every table of runs; give the hyperparameter another name")
 
 

@@ -277,3 +277,28 @@ def test_truth_values_and_none_reach_one_that_declares_nothing(mine, study, epse
     again = epsearch("run", *options, "--search", "augment=True,False", "--set", "clip=None", "on=on", "--name", "one")
     assert again.status == 0 and len(seen) == 2
     assert "0 members trained" in epsearch("run", "--config", "runs/one/study.yaml").out.replace("\n", " ")
+
+
+def test_modules_with_the_name_of_a_package_of_ours_are_refused(mine, study, epsearch, tmp_path):
+    for name in ("trainers", "results", "search_spaces", "epsearch"):
+        (tmp_path / name).mkdir()
+        mine(f"from {name}.losses import scale\n{SHOWS}")
+        (tmp_path / name / "losses.py").write_text("def scale(x): return x\n", encoding="utf-8")
+        line = f"'{name}' is a package of epsearch, not {tmp_path / name}; give yours another name"
+        for command in ("run", "check"):
+            given = ["mine:train"] if command == "check" else ["--trainer", "mine:train"]
+            one_line(epsearch(command, *given, "--search", "augment=1,2"), line)
+        (tmp_path / name / "losses.py").unlink()
+    (tmp_path / "results" / "report.html").touch()  # a folder of other things hides nothing
+    mine(f"from results.labels import A_T\n{SHOWS}")
+    study("train", search="augment=1,2", strategy="grid")
+
+
+def test_none_is_no_accuracy(mine, epsearch):
+    mine(SHOWS.replace("* (task + 1)", "* task + [None]"))
+    options = [*OPTIONS, "--trainer", "mine:train", "--search", "augment=1,2", "--strategy", "grid", "--points", "2"]
+    answer = epsearch("run", *options, "--certify", "0", "--quiet")
+    assert (
+        answer.status != 0
+        and "report() takes a row of numbers in [0, 1] as accuracies; got None among them" in answer.err
+    )

@@ -127,6 +127,12 @@ def test_words_of_an_older_ledger_stay_words(tmp_path):
         ("set", "opt=", "opt must be a number or a word, got ''"),
         ("set", {"hidden": [64, 64]}, r"hidden must be a number, a word, true, false or null, got \[64, 64\]"),
         ("set", {"when": {"a": 1}}, "when must be a number, a word"),
+        *(
+            (one, f"{name}=1,2", f"^'{name}' is a column")
+            for name in ("A_T", "F_T", "BWT", "a_1")
+            for one in ("search", "set")
+        ),
+        ("search", "LCA_10_std=1,2", "^'LCA_10_std' is a column of every table of runs"),
     ],
 )
 def test_what_is_no_value_is_refused(name, given, message):
@@ -165,3 +171,34 @@ def test_other_values_of_numpy():
     given = {"points": np.int32(5), "lr": np.float32(0.5), "interval": np.array([0, 0.5]), "race": np.bool_(True)}
     study = build(Search, given)
     assert [study.value(name) for name in given] == [5, 0.5, (0.0, 0.5), True]
+
+
+WORDS = {"trainer": ANY, "search": "opt=sgd,adam", "strategy": "grid", "repeats": 1, "device": "cpu"}
+
+
+@pytest.fixture
+def declared(monkeypatch):
+    """No process is asked what the trainer declares."""
+    monkeypatch.setattr("epsearch.preparation.build.declare", lambda reference: None)
+    monkeypatch.setattr("epsearch.preparation.build.of_trainer", lambda values, parsed: {"method": ANY})
+
+
+@pytest.mark.parametrize("strategy", ["grid", "random", "qmc", "tpe"])
+def test_a_round_of_words_may_be_as_small_as_their_number(declared, tmp_path, strategy):
+    assert build(Search, WORDS | {"points": 2, "strategy": strategy}).points == 2
+    path = written(tmp_path, json.dumps(WORDS | {"points": 2, "strategy": strategy}))
+    assert build(Search, {}, path).points == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"points": 2, "search": "opt=sgd,adam lr=0.1..1"}, "points must be >= 3, got 2"),
+        ({"points": 1}, "strategy grid must have room for 2 points"),
+        ({"points": 0}, "points must be >= 1, got 0"),
+        ({"add_metrics": "own:opt"}, "metric 'own:opt' has the name of a hyperparameter"),
+    ],
+)
+def test_rounds_that_cannot_be(declared, given, message):
+    with pytest.raises(UsageError, match=message):
+        build(Search, WORDS | given)
