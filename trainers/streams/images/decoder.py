@@ -14,7 +14,7 @@ import numpy as np
 
 from trainers.notes import first_line
 from trainers.streams.base import DataError, Pixels
-from trainers.streams.images.levels import Levels, depth, eight_bits, merged, orientation, turned
+from trainers.streams.images.levels import Levels, depth, eight_bits, orientation, turned
 from trainers.streams.images.sources.base import MOST_NAMED, Damaged, Source, printable
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "PPM", "TIFF")  # of SUFFIXES; others may start programs (PostScript)
@@ -43,8 +43,8 @@ class Decoded(NamedTuple):
 
     pixels: Pixels
     """RGB bytes [size, size, 3]."""
-    levels: Levels
-    """Its kind in the file, and the levels of `pixels`."""
+    kind: str
+    """As of `Levels`."""
 
 
 def decode_image(encoded: bytes | Pixels, size: int) -> Decoded:
@@ -57,7 +57,7 @@ def decode_image(encoded: bytes | Pixels, size: int) -> Decoded:
     try:
         if isinstance(encoded, np.ndarray):
             same = encoded.shape[:2] == (size, size)
-            return _of_kind("RGB, 8 bits", encoded if same else _resized(Image.fromarray(encoded), size))
+            return Decoded(encoded if same else _resized(Image.fromarray(encoded), size), "RGB, 8 bits")
         with Image.open(io.BytesIO(encoded), formats=FORMATS) as image:
             if image.width * image.height > MOST_PIXELS:  # seen before they are unpacked
                 raise Image.DecompressionBombError
@@ -65,7 +65,7 @@ def decode_image(encoded: bytes | Pixels, size: int) -> Decoded:
             image.load()
             levels = eight_bits(image, bits)
             plain = turned(_rgb(image if levels is None else Image.fromarray(levels)), orientation(image))
-            return _of_kind(f"{mode}, {bits} bits", _resized(plain, size))
+            return Decoded(_resized(plain, size), f"{mode}, {bits} bits")
     except (MemoryError, Damaged):
         raise
     except Image.DecompressionBombError as error:  # Pillow's own limit is twice as high
@@ -138,15 +138,19 @@ def _chunk(source: Source, size: int, start: int) -> Chunk:
     names = source.names[start : start + CHUNK]
     pixels = np.empty((len(names), size, size, 3), np.uint8)
     readable: list[bool] = []
-    levels: list[Levels] = []
+    kinds: list[str] = []
     for name in names:
         try:
-            pixels[sum(readable)], of_one = _decoded(source, name, size)
-            levels.append(of_one)
+            pixels[sum(readable)], kind = _decoded(source, name, size)
+            kinds.append(kind)
             readable.append(True)
         except Damaged:
             readable.append(False)
-    return Chunk(start, readable, pixels[: sum(readable)], merged(levels))
+    pixels, levels = pixels[: len(kinds)], []
+    for kind in sorted(set(kinds)):
+        of_kind = pixels[[one == kind for one in kinds]]
+        levels.append(Levels(kind, len(of_kind), int(of_kind.min()), int(of_kind.max())))
+    return Chunk(start, readable, pixels, tuple(levels))
 
 
 def _reason(source: Source, name: str, size: int) -> str:
@@ -165,10 +169,6 @@ def _decoded(source: Source, name: str, size: int) -> Decoded:
         return decode_image(source.read(name), size)
     except MemoryError as error:
         raise DataError(f"there is too little memory to decode {name} in {source.where}") from error
-
-
-def _of_kind(kind: str, pixels: Pixels) -> Decoded:
-    return Decoded(pixels, Levels(kind, 1, int(pixels.min()), int(pixels.max())))
 
 
 def _rgb(image: Any) -> Any:

@@ -14,6 +14,7 @@ SHALLOW = 15  # of 255: the brightest level of DEEP bits of which only the lower
 BITS, PHOTOMETRIC, LARGEST, FORMAT = 258, 262, 281, 339  # tags of TIFF
 FROM_WHITE, UNSIGNED = 0, 1  # their values
 ORIENTATION = 0x0112  # tag of EXIF
+WITH_EXIF = {"exif", "Raw profile type exif", "xmp", "XML:com.adobe.xmp"}  # of an image's info
 TRANSPOSITIONS = {2: 0, 3: 3, 4: 1, 5: 5, 6: 4, 7: 6, 8: 2}  # its values -> PIL.Image.Transpose, which they call for
 
 
@@ -68,6 +69,8 @@ def unclear(levels: Iterable[Levels]) -> str:
 
 def orientation(image: Any) -> int:
     """How EXIF says that a loaded image is to be turned, in 1…8; 1 where it says nothing, or is damaged."""
+    if not WITH_EXIF & image.info.keys():  # nor a TIFF, which Pillow turns as it loads it
+        return 1
     try:
         return int(image.getexif().get(ORIENTATION, 1))
     except Exception:  # noqa: BLE001  # whatever Pillow stumbles over there, the pixels are whole

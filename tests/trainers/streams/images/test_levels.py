@@ -83,10 +83,10 @@ READ = {
 
 @pytest.mark.parametrize("name", READ)
 def test_every_depth_gives_the_same_levels(name):
-    pixels, levels = decode_image(READ[name], 8)
+    pixels, kind = decode_image(READ[name], 8)
     difference = pixels.astype(int) - GREY[..., None]
     assert np.abs(difference).max() <= 1, name
-    assert (levels.images, levels.low, levels.high) == (1, pixels.min(), pixels.max())
+    assert kind.endswith(" bits")
 
 
 def numbers(low, high):

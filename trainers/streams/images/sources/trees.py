@@ -102,7 +102,7 @@ class FolderTree(Tree):
         except Unfit as error:
             raise Damaged(error.strerror) from error
         except OSError as error:
-            if _leads_nowhere(path):
+            if os.path.islink(path) and not os.path.exists(path):
                 raise Damaged("it is a link that leads nowhere") from error
             raise DataError(f"cannot read {path}: {error.strerror}") from error
 
@@ -110,8 +110,10 @@ class FolderTree(Tree):
         """Returns the file's stamp; raises DataError."""
         path = self._path / self._full(name)
         try:
-            return stamp(os.lstat(path) if _leads_nowhere(path) else os.stat(path))
+            return stamp(os.stat(path))
         except OSError as error:
+            if os.path.islink(path):  # one that leads nowhere, a corrupt image until it leads somewhere
+                return stamp(os.lstat(path))
             raise DataError(f"cannot read {path}: {error.strerror}") from error
 
     def _list(self, folder: str) -> tuple[list[str], list[str]]:
@@ -215,11 +217,6 @@ def _visible(name: str) -> list[str]:
 def _hidden(name: str) -> bool:
     """Whether a file or folder of this name is nobody's images, wherever it lies."""
     return name.startswith(".") or name in OF_SYSTEMS
-
-
-def _leads_nowhere(path: Path) -> bool:
-    """Whether a path is a link to what is not there, or to itself."""
-    return not os.path.exists(path) and os.path.islink(path)
 
 
 def _raise(error: OSError) -> None:
