@@ -1,8 +1,11 @@
 """The program `epsearch`, as `python -m epsearch`, too: signals first, as importing the rest takes a second."""
 
+import os
 import sys
 
 from epsearch.failures.stopping import end, listen
+
+NARROWEST = 20  # columns in which a table still has letters
 
 
 def main() -> None:
@@ -20,6 +23,9 @@ def main() -> None:
 
 def _command_line() -> object:
     """Imports the rest and runs it: what goes wrong while it is imported is one line, too."""
+    for name, least in (("COLUMNS", NARROWEST), ("LINES", 1)):
+        if (given := os.environ.get(name, "")[:9]).isdecimal() and int(given) < least:
+            del os.environ[name]  # 0 where no terminal is; rich would print nothing
     from epsearch.cli import run
 
     return run()

@@ -1,6 +1,7 @@
 """The command line: every command parses, calls one function of a room below, and prints."""
 
 import sys
+from contextlib import nullcontext
 from functools import partial
 from importlib.metadata import version
 from typing import Annotated
@@ -26,7 +27,7 @@ from epsearch.arguments import (
     joined,
 )
 from epsearch.commands import checking, publishing, remote, service, stored, studies, training
-from epsearch.commands.printing import err, listener, out, printed, url_of
+from epsearch.commands.printing import err, json_alone, listener, out, printed, url_of
 from epsearch.failures.lines import answered
 from epsearch.ledger.location import kept_within
 from epsearch.study.limits import SIDE
@@ -66,7 +67,8 @@ def run() -> object:
     command = get_command(app)
     try:
         # Not through its `main`, which takes Ctrl-C and a closed pipe for the end, without a word.
-        with kept_within(sys.argv), command.make_context("epsearch", joined(sys.argv[1:])) as context:
+        alone = json_alone() if "--json" in sys.argv else nullcontext()
+        with alone, kept_within(sys.argv), command.make_context("epsearch", joined(sys.argv[1:])) as context:
             return command.invoke(context)
     except typer.Exit as end:
         return end.exit_code

@@ -3,8 +3,10 @@
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -21,6 +23,31 @@ if TYPE_CHECKING:
 
 out, err = PlainConsole(), PlainConsole(stderr=True)
 WIDE = 1000  # columns of a table that no terminal shows
+_DOCUMENT: list[TextIO] = []  # where JSON goes within `json_alone`
+
+
+@contextmanager
+def json_alone() -> Iterator[None]:
+    """Within it standard output has the JSON of `printed` alone; what plug-ins print goes to standard error.
+
+    So does what their child processes and compiled code write, where standard output is a file of the system.
+    """
+    ours, kept = sys.stdout, -1
+    with suppress(OSError, ValueError, AttributeError):  # what tests put in its place, and none where it is closed
+        if ours.fileno() == 1 and sys.stderr.fileno() == 2:
+            ours.flush()
+            kept = os.dup(1)
+            os.dup2(2, 1)
+    document = ours if kept < 0 else os.fdopen(kept, "w", encoding=ours.encoding, errors=ours.errors, closefd=False)
+    _DOCUMENT.append(document)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _DOCUMENT.pop()
+        if kept >= 0:
+            os.dup2(kept, 1)
+            os.close(kept)
 
 
 def listener(quiet: bool) -> "Terminal":
@@ -39,7 +66,9 @@ def printed(shown: RenderableType, data: Any, as_json: bool, soft_wrap: bool = F
     """Prints a result for people, or as JSON; wide: a table, which has room where there is no terminal."""
     if as_json:
         # Not through rich, which would wrap long lines. Letters stay as they are, and paths become text.
-        sys.stdout.write(json.dumps(data, indent=2, ensure_ascii=False, default=str) + "\n")
+        document = _DOCUMENT[-1] if _DOCUMENT else sys.stdout
+        document.write(json.dumps(data, indent=2, ensure_ascii=False, default=str) + "\n")
+        document.flush()
     else:
         # Nobody's lines are cut where there is no terminal: a name that is read by a program must be whole.
         wide = wide and not out.is_terminal and "COLUMNS" not in os.environ

@@ -17,6 +17,7 @@ from epsearch.failures.stopping import with_kept
 from results.ledger.errors import StoreError, StudyConflict
 from results.ledger.url import without_passwords
 
+HINTS = {"--certify": "; of stored members `epsearch verify NAME` trains some once more"}  # of commands without it
 SURROUNDINGS, USAGE, OURS = 1, 2, 70  # the last is EX_SOFTWARE of sysexits.h
 LONGEST_LINE = 1000  # characters: a value of the user's may be of any length
 OF_THE_DEVICE = ("PrecisionError", "SelfCheckFailed", "GraphMismatch")  # of trainers: one line each
@@ -86,7 +87,8 @@ def failure(error: BaseException) -> Failure:
     if isinstance(error, (Interrupted, KeyboardInterrupt)) or _is(error, "Abort", "typer", "click"):
         return Failure(with_kept(stopping.WORDS), stopping.STATUS)
     if _is(error, "TyperException", "typer") or _is(error, "ClickException", "click"):
-        return Failure(getattr(error, "format_message", error.__str__)(), USAGE)
+        hint = HINTS.get(getattr(error, "option_name", ""), "")
+        return Failure(getattr(error, "format_message", error.__str__)() + hint, USAGE)
     if isinstance(error, TrainingFailed) and error.traceback:  # workers send one only where the fault is ours
         return Failure(with_kept(f"{error}, which is a bug in epsearch"), OURS, error.traceback)
     words = str(error) if isinstance(error, (TrainingFailed, StoreError, Unavailable)) else surroundings(error)

@@ -12,6 +12,7 @@ from epsearch.machine import cuda_present
 from epsearch.preparation.trainers import declare, of_trainer
 from epsearch.study import file, limits
 from epsearch.study.description import Study
+from epsearch.study.hyperparameters import space_stored
 from epsearch.study.kinds import ASKED, KINDS, OF_RACES, OF_TRAINERS, Search
 from epsearch.study.limits import check_product
 from epsearch.study.names import stands_in, trainer
@@ -132,10 +133,13 @@ def restore(stored: Mapping[str, Any], name: str, out: Path, storage: LedgerUrl)
     Raises UsageError where it names what is not known, or whatever the text it was made from raises.
     """
     kind = KINDS[one_of(stored.get("kind", Search.kind), "command", KINDS)]
-    if (named := stored["study"].get("trainer")) is not None:
+    written = dict(stored["study"])
+    if (named := written.get("trainer")) is not None:
         stands_in(named)  # which takes whatever values the study has: it may declare others now
+        if written.get("search"):
+            written["search"] = space_stored(written["search"])
     before = {name: one.before for name, one in kind.options().items() if one.before is not None}
-    known = _values(kind, before | stored["study"] | {name: stored[name] for name in ASKED if name in stored})
+    known = _values(kind, before | written | {name: stored[name] for name in ASKED if name in stored})
     if known.get("trainer") is not None:
         known["method"] = known["trainer"]
     places = {"name": name, "out": out, "storage": storage, "numeric_path": stored["numeric_path"]}

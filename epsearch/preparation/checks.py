@@ -10,6 +10,7 @@ from epsearch.loop.table import table_rows
 from epsearch.preparation import acting
 from epsearch.study import limits
 from epsearch.study.description import Study
+from epsearch.study.hyperparameters import check_column
 from epsearch.study.kinds import Comparison, MemoryStudy, Search, Table
 from epsearch.study.limits import check_product
 from search_spaces.published.definition import load_definition
@@ -17,6 +18,8 @@ from trainers import methods
 from trainers.cohort import Learner
 from trainers.methods import PLUGGED
 from trainers.streams.base import TaskStream
+
+FEWEST_POINTS = 3  # of a round over an interval: its ends, and one between them
 
 
 class Checks(NamedTuple):
@@ -35,6 +38,13 @@ def _check_search(study: Search) -> None:
     tried = {"points": study.points, "repeats": study.repeats}
     if study.foreign and study.search is None:
         raise UsageError("search must name what is searched of a trainer, like lr=log:0.001..0.1 memory=10,50,200")
+    names = (*study.space.names, *dict(study.set))
+    for name in names:
+        check_column(name)
+    if taken := [one for one in study.add_metrics if one.partition(":")[2] in names]:
+        raise UsageError(f"metric {taken[0]!r} has the name of a hyperparameter; give yours another name")
+    if study.points < FEWEST_POINTS and any(not one.choices for one in study.space.parameters):
+        raise UsageError(f"points must be >= {FEWEST_POINTS}, got {study.points}")
     # First: a grid makes all of its points when the strategy is made below.
     check_product("values", limits.VALUES, **tried)
     _check_race(study)

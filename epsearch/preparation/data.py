@@ -14,7 +14,7 @@ from epsearch.study.limits import LARGE
 from trainers.cohort import IMAGE_NETWORKS, SMALLEST_IMAGE
 from trainers.plugins.calls import ForeignError
 from trainers.plugins.source import digest
-from trainers.streams import DataError
+from trainers.streams import DataError, forget
 from trainers.streams.base import ImageStream, TaskStream, TooFewClasses
 from trainers.streams.disjoint import PERMUTATIONS, overlap
 
@@ -41,6 +41,7 @@ def prepare(study: Study, events: Events) -> Prepared:
     Downloads, and decodes images, where that has not been done. Raises UsageError, one line, where the data cannot be
     had, or does not fit the study; Interrupted where the listener wants it to stop.
     """
+    forget()  # what this process has read for another study may have changed on the disk
     look_for(study)  # first, as weights would be downloaded for nothing
     network = described_network(study)  # weights that cannot be had are told before images are decoded
     say_size(study, events)
@@ -183,6 +184,7 @@ def described_network(study: Study) -> dict[str, Any]:
         return {"network": study.network, "network_parts": digest(loaded("network", study.network).parts)}
     if study.pretrained is None:
         return {"network": study.network}
-    from trainers.networks.weights import check
+    from trainers.networks.weights import check, forget
 
+    forget()
     return {"network": study.network, "pretrained": check(study.pretrained)}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from trainers.foreign.declaration import Declaration
 
 
-@refused(ForeignError, by=CodeOfOthers)
+@refused(ForeignError, SourceError, by=CodeOfOthers)
 def declare(reference: str) -> "Declaration":
     """What a trainer declares, found in a process of its own; makes it known to this one as a method of that name.
 

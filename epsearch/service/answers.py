@@ -61,7 +61,7 @@ class Line(BaseModel):
     )
     detail: str = Field(description="How far it is, or why it failed, in words; empty where the state says it all.")
     status: str = Field(description="State and detail in one, as `epsearch list` has it.")
-    chosen: dict[str, float | int | str] | None = Field(description="The best point so far of a search.")
+    chosen: dict[str, bool | float | int | str] | None = Field(description="The best point so far of a search.")
     score: float | None = Field(description="Mean of the objective that chose it; of A_T in [0, 1].")
     objective: str = Field(description="What the score is of.")
     inert: bool = Field(description="Whether all values score the same bit for bit.")

@@ -1,8 +1,13 @@
-"""A YAML file of options, read with limits: what it should not hold is refused in one line, not worked on for hours."""
+"""A YAML file of options, read with limits: what it should not hold is refused in one line, not worked on for hours.
 
+Only `null` and truth values are resolved, as in the core schema of YAML 1.2. A number remains the text that is written
+there, which the option reads as it reads the command line: `name: 1.10` is no 1.1, and `seeds: 010` no octal number.
+"""
+
+import re
 from collections.abc import Hashable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -15,8 +20,45 @@ MOST_VALUES = 20_000  # where every alias counts as all that it stands for
 LONGEST_VALUE = 3500  # characters: a whole number of more digits is one that Python cannot write as a decimal
 
 
+class _Loader(yaml.SafeLoader):
+    """PyYAML's with the words of YAML 1.2: no octal numbers, no times, no `yes`; a key twice is an error."""
+
+    yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012  # as in PyYAML
+    yaml_constructors: ClassVar[dict[Any, Any]] = {None: yaml.SafeLoader.construct_undefined}
+
+    def _mapping(self, node: yaml.MappingNode) -> dict[str, Any]:
+        """A mapping with the keys as texts. Raises UsageError for keys that differ in `-` and `_` alone."""
+        found: dict[str, Any] = {}
+        lines: dict[str, tuple[str, int]] = {}
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarNode):
+                raise UsageError(f"line {line}: a key must be a word")
+            name, (before, first) = key.value, lines.get(key.value.replace("-", "_"), ("", 0))
+            if first:
+                raise UsageError(f"line {line}: {name} is given twice, first as {before} in line {first}; give it once")
+            lines[name.replace("-", "_")], found[name] = (name, line), self.construct_object(value, deep=True)
+        return found
+
+
+for _tag, _text_of, _first in (
+    ("null", "~|null|Null|NULL|", "~nN"),
+    ("bool", "true|True|TRUE|false|False|FALSE", "tTfF"),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"(?:{_text_of})$"), [*_first, ""])
+_CONSTRUCT: dict[str, Any] = {
+    "null": _Loader.construct_yaml_null,
+    "bool": _Loader.construct_yaml_bool,
+    **dict.fromkeys(("str", "int", "float"), _Loader.construct_yaml_str),
+    "seq": _Loader.construct_yaml_seq,
+    "map": _Loader._mapping,
+}
+for _tag in _CONSTRUCT:
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _CONSTRUCT[_tag])
+
+
 def read(path: Path) -> dict[str, Any]:
-    """Returns the options of the file, under their names with underscores, as YAML has their values.
+    """Returns the options of the file, under their names with underscores: texts, truth values, None, lists, mappings.
 
     The limits are checked while the file is read as events, before anything is composed of it: a few lines of nested
     aliases, composed, are more values than a machine has memory for. Raises UsageError, one line, where the file
@@ -25,16 +67,18 @@ def read(path: Path) -> dict[str, Any]:
     text = _text(path)
     try:
         for problem in _problems(text):
-            raise UsageError(f"{path} {problem}; a study's file takes none of this: give `option: value` lines")
-        content = yaml.safe_load(text)
+            raise UsageError(f"it {problem}; a study's file takes none of this: give `option: value` lines")
+        content = yaml.load(text, _Loader)  # a SafeLoader
+    except UsageError as error:
+        raise UsageError(f"{path}, {error}") from None
     except (yaml.YAMLError, ValueError, TypeError, AttributeError, KeyError) as error:
-        # PyYAML lets escape what Python says to a value that its tag does not fit, such as the date 2001-99-99.
+        # PyYAML lets escape what Python says to a value that its tag does not fit, such as !!bool maybe.
         raise UsageError(f"{path} is not YAML: {' '.join(str(error).split()) or type(error).__name__}") from error
     if content is None:
         return {}
     if not isinstance(content, dict):
         raise UsageError(f"{path} must hold `option: value` lines, got a {type(content).__name__}")
-    return {str(key).replace("-", "_"): value for key, value in content.items()}
+    return {key.replace("-", "_"): value for key, value in content.items()}
 
 
 def _text(path: Path) -> str:
@@ -56,7 +100,7 @@ def _problems(text: str) -> Iterator[str]:
     """
     values, sizes = 0, dict[Hashable, int]()  # of all; of what each anchor names
     inside: list[tuple[str | None, int]] = []  # anchor and values before, of every list or mapping that is open
-    for event in yaml.parse(text, yaml.SafeLoader):
+    for event in yaml.parse(text, _Loader):
         if isinstance(event, yaml.CollectionEndEvent):
             anchor, before = inside.pop()
             sizes[anchor] = values - before

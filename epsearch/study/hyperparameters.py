@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,12 @@ from trainers.methods import method as declaration
 
 EPSILON = "epsilon"
 FORMS = "LOW..HIGH, log:LOW..HIGH or A,B,…"
+# As the core schema of YAML 1.2 and Python write them; what has declared values says itself which words it takes.
+TRUTHS: dict[str, bool | None] = {
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys(("null", "Null", "NULL", "None"), None),
+}
 MOST = 32  # hyperparameters that a study gives values to: far more than anybody searches
 
 
@@ -45,7 +52,7 @@ def _allowed(one: Hyperparameter) -> str:
 
 @refused(ValueError)
 def space(value: Any, name: str, method: str | None = None) -> Space:
-    """What is searched, from `lr=log:0.003..0.3 memory=10,25` or a list of such.
+    """What is searched, from `lr=log:0.003..0.3 memory=10,25`, a list of such, or a mapping of names to values.
 
     name: as messages call the option; method: the study's. Raises UsageError for a part that is not NAME=VALUES, a
     hyperparameter that is unknown or stands there twice, and a value that it cannot have.
@@ -53,15 +60,28 @@ def space(value: Any, name: str, method: str | None = None) -> Space:
     >>> str(space("epsilon=0..0.5", "search").parameters[0])
     'epsilon=0..0.5'
     """
-    parts = listed(value, separator=None)
+    parts = [{one: value[one]} for one in value] if isinstance(value, dict) else listed(value, separator=None)
     if len(parts) > MOST:
         raise UsageError(f"{name} takes at most {MOST} hyperparameters once, got {len(parts)} parts")
-    return Space(tuple(_parameter(str(part), method) for part in parts))
+    return Space(tuple(_parameter(part, method) for part in parts))
 
 
-def space_shown(value: Space) -> list[str]:
-    """The inverse of `space`."""
-    return [str(parameter) for parameter in value.parameters]
+def space_shown(value: Space) -> list[str | dict[str, list[Value]]]:
+    """The inverse of `space`: texts, but mappings for choices with truth values, which texts have for words."""
+    return [
+        {one.name: list(one.choices)} if any(isinstance(choice, bool) for choice in one.choices) else str(one)
+        for one in value.parameters
+    ]
+
+
+def space_stored(parts: Iterable[Any]) -> list[Any]:
+    """What `space` takes of a ledger, whose texts have words alone: before there were truth values, True was a word."""
+    found = []
+    for part in parts:
+        name, _, values = part.partition("=") if isinstance(part, str) else ("", "", "")
+        choices = values.split(",")
+        found.append({name: choices} if TRUTHS.keys() & choices else part)
+    return found
 
 
 @refused(ValueError)
@@ -71,7 +91,7 @@ def own_values(value: Any, name: str, method: str | None = None) -> tuple[tuple[
     name: as messages call the option; method: the study's. Raises UsageError for what is not NAME=VALUE, unknown, given
     twice or cannot be.
     """
-    pairs = value.items() if isinstance(value, dict) else [str(one).split("=", 1) for one in listed(value, None)]
+    pairs = list(value.items()) if isinstance(value, dict) else [str(one).split("=", 1) for one in listed(value, None)]
     own, found = {} if method is None else own_hyperparameters(method), dict[str, Given]()
     declared = None if method is None else declaration(method)
     for pair in pairs:
@@ -87,9 +107,11 @@ def own_values(value: Any, name: str, method: str | None = None) -> tuple[tuple[
             raise UsageError(f"{name}: {unknown('hyperparameter', one, own) if own else none}, got {one}")
         if one in found:
             raise UsageError(f"{name} gives {one} twice")
-        found[one] = (
-            any_value(str(pair[1])) if declared and declared.takes_any else hyperparameter(pair[1], one, own[one])
-        )
+        if declared and declared.takes_any:
+            # What is a text within a mapping was typed by YAML, JSON or Python: only numbers are read of it.
+            found[one] = any_value(pair[1], one, truths=not isinstance(value, dict))
+        else:
+            found[one] = hyperparameter(pair[1], one, own[one])
     return tuple(found.items())
 
 
@@ -101,12 +123,23 @@ def identifier(name: str) -> str:
     return name
 
 
-def any_value(text: str) -> Value:
-    """A whole number, another finite number, or a word.
+def any_value(value: Any, name: str, truths: bool = True) -> Given:
+    """A value of what nobody has declared: a whole number, another finite number, True, False, None, or a word.
 
-    >>> any_value("10"), any_value("1e-3"), any_value("adam"), any_value("nan")
-    (10, 0.001, 'adam', 'nan')
+    truths: whether a text can be one of TRUTHS. Raises UsageError for a list, a mapping, and a text with an empty part.
+
+    >>> [any_value(one, "x") for one in ("10", "1e-3", "adam", "nan", "False", "null", True)]
+    [10, 0.001, 'adam', 'nan', False, None, True]
     """
+    if value is None or isinstance(value, bool):
+        return value
+    if not isinstance(value, (str, int, float)):
+        raise UsageError(f"{name} must be a number, a word, true, false or null, got {brief(value)}")
+    text = str(value).strip()
+    if truths and text in TRUTHS:
+        return TRUTHS[text]
+    if not all(part.strip() for part in text.split(",")):
+        raise UsageError(f"{name} must be a number or a word, got {brief(value)}, which has an empty part")
     for kind in (int, float):
         try:
             number = kind(text)
@@ -119,7 +152,9 @@ def any_value(text: str) -> Value:
 
 def check_column(name: str) -> None:
     """Raises UsageError for a name that tables have for something else."""
-    if name in COLUMNS:
+    from results.metrics import METRICS, mean_and_std  # late, too: most studies have no names but ours
+
+    if name in COLUMNS or any(name in (one, *mean_and_std(one).values()) for one in METRICS):
         raise UsageError(f"{name!r} is a column of every table of runs; give the hyperparameter another name")
 
 
@@ -128,31 +163,48 @@ def own_shown(value: tuple[tuple[str, Given], ...]) -> dict[str, Given]:
     return dict(value)
 
 
-def _parameter(text: str, method: str | None) -> Parameter:
-    """One part of a space, NAME=VALUES. Raises UsageError; ValueError where the ends or choices do not make a space."""
-    name, _, values = text.partition("=")
-    name = name.strip().replace("-", "_")
-    if not values:
-        raise UsageError(f"search takes NAME={FORMS}, got {brief(text)}")
+def _parameter(part: Any, method: str | None) -> Parameter:
+    """One part of a space, NAME=VALUES or a mapping of a name to a text or a list of choices.
+
+    Raises UsageError; ValueError where the ends or choices do not make a space.
+    """
+    pairs = list(part.items()) if isinstance(part, dict) else [str(part).partition("=")[::2]]
+    name, values = pairs[0] if len(pairs) == 1 else ("", "")
+    name = str(name).strip().replace("-", "_")
+    if values is None or not (values or isinstance(values, (bool, int, float))):
+        raise UsageError(f"search takes NAME={FORMS}, got {brief(part)}")
     one = searched(name, method)
+    if isinstance(values, list):
+        return _choices(one, values, method, truths=False)
+    values = str(values)
     # Of words there is no interval.
     if (ends := re.fullmatch(r"(log:)?(.+)\.\.(.+)", values)) and not one.choices:
         low, high = (_value(one, part) for part in ends.groups()[1:])
         return Parameter(name, float(low), float(high), log=bool(ends[1]), whole=one.whole)
-    choices = [part.strip() for part in values.split(",")]
+    return _choices(one, values.split(","), method, truths=True)
+
+
+def _choices(one: Hyperparameter, given: Sequence[Any], method: str | None, truths: bool) -> Parameter:
+    """A parameter of choices; truths: as of `any_value`. Raises UsageError; ValueError where two are the same."""
+    name, choices = one.name, [part.strip() if isinstance(part, str) else part for part in given]
     if len(choices) > limits.CHOICES:
         raise UsageError(f"choices of {name} must be <= {limits.CHOICES} in number, got {len(choices)}")
+    if "" in choices:
+        raise UsageError(f"choices of {name} must be values with commas between, got {brief(given)}; one is empty")
     if method is not None and declaration(method).takes_any:
-        return Parameter(name, choices=tuple(map(any_value, choices)))
-    return Parameter(name, choices=tuple(_value(one, part) for part in choices))
+        tried = [any_value(choice, name, truths) for choice in choices]
+        if None in tried:
+            raise UsageError(f"search cannot try null as {name}, which means not used; give a word for it, like off")
+        return Parameter(name, choices=tuple(choice for choice in tried if choice is not None))
+    return Parameter(name, choices=tuple(_value(one, choice) for choice in choices))
 
 
-def _value(one: Hyperparameter, text: str) -> Value:
+def _value(one: Hyperparameter, text: Any) -> Value:
     """One value of a hyperparameter that a search may try. Raises UsageError."""
     if one.choices:
         return word(text, f"{one.name} (search)", one)
     try:
-        value = float(text) + 0.0  # −0 is 0
+        value = float(str(text)) + 0.0  # −0 is 0; as a text True is no number
     except ValueError:
         raise UsageError(f"search takes {one.name}={FORMS} with numbers, got {brief(text)}") from None
     if not one.fits(value):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from epsearch.failures.errors import UsageError, brief
+from epsearch.study.parsers import plain
 
 
 def _as_it_is(value: Any) -> Any:
@@ -50,11 +51,11 @@ class Option:
         return "--" + self.name.replace("_", "-")
 
     def parse(self, value: Any, method: str | None = None) -> Any:
-        """Returns the field's value of a text or a YAML value. Raises UsageError, one line.
+        """Returns the field's value of a text, or of a value of YAML, JSON or Python. Raises UsageError, one line.
 
         method: the study's, None where there is none or it is not known.
         """
-        name = self.flag.removeprefix("--")
+        name, value = self.flag.removeprefix("--"), plain(value)
         try:
             return self.convert(value, name, method) if self.of_method else self.convert(value, name)
         except (ValueError, OverflowError):  # a file's number of more digits than Python turns into a text

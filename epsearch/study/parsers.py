@@ -22,6 +22,23 @@ SIZE = re.compile(rf"([0-9]{{1,9}}(?:[.][0-9]+)?) ?({'|'.join(SIZES)})")
 DURATION = re.compile("".join(rf"(?:(?P<{unit}>[0-9]{{1,9}}){unit})?" for unit in UNITS))
 
 
+def plain(value: Any) -> Any:
+    """Python's own values in the place of NumPy's, and lists in the place of arrays, ranges and tuples.
+
+    A range of more numbers than any option takes remains one.
+
+    >>> plain({"sizes": range(2, 5), "flags": (True, None)})
+    {'sizes': [2, 3, 4], 'flags': [True, None]}
+    """
+    if callable(getattr(value, "tolist", None)):
+        value = value.tolist()
+    if isinstance(value, range) and not value[limits.SEEDS :]:
+        return list(value)
+    if isinstance(value, (list, tuple)):
+        return [plain(one) for one in value]
+    return {name: plain(one) for name, one in value.items()} if isinstance(value, dict) else value
+
+
 def whole(value: Any, name: str, low: int, high: int = limits.COUNT, hint: str = "") -> int:
     """A whole number from `low` to `high`, both allowed.
 
@@ -133,7 +150,7 @@ def hyperparameter(value: Any, name: str, one: Hyperparameter) -> Value:
     if one.whole:
         return (whole_or_all if one.all_for_none else whole)(value, name, int(one.low), int(one.high))
     try:
-        number = float(value) + 0.0  # −0 is 0
+        number = math.nan if isinstance(value, bool) else float(value) + 0.0  # −0 is 0
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not one.fits(number):
@@ -155,8 +172,7 @@ def seeds(value: Any, name: str) -> tuple[int, ...]:
         numbers = _seeds(value)
     except ValueError:
         raise wrong from None
-    # A range is counted by its ends: `len` of one beyond 64 bits is an error.
-    if (numbers.stop - numbers.start if isinstance(numbers, range) else len(numbers)) > limits.SEEDS:
+    if numbers[limits.SEEDS :]:  # `len` of a range beyond 64 bits is an error
         raise UsageError(f"{name} must be <= {limits.SEEDS} in number, got {brief(value)}")
     if not numbers or min(numbers) < 0 or len(set(numbers)) < len(numbers):
         raise wrong
@@ -167,20 +183,24 @@ def seeds(value: Any, name: str) -> tuple[int, ...]:
 
 def _seeds(value: Any) -> range | list[int]:
     """As written; a range is not made yet. Raises ValueError."""
+    if isinstance(value, range):
+        return value
     if isinstance(value, (list, tuple)):
         return [int(str(seed)) for seed in value]
     text = str(value)
     if ".." in text:
         first, last = text.split("..")
         return range(int(first), int(last) + 1)
-    return [int(part) for part in text.split(",") if part.strip()] if "," in text else range(int(text))
+    parts = text.split(",")
+    # A comma at the end makes a list of a single seed.
+    return [int(part) for part in parts[: -1 if not parts[-1].strip() else None]] if parts[1:] else range(int(text))
 
 
 def interval(value: Any, name: str) -> tuple[float, float]:
     """Two numbers, 0 <= low < high <= 1: a text or a YAML list."""
     try:
         parts = value.replace(",", " ").split() if isinstance(value, str) else value
-        low, high = (float(part) + 0.0 for part in parts)  # −0 is 0
+        low, high = (float(part) + 0.0 for part in map(str, parts))  # −0 is 0; as a text True is no number
     except (TypeError, ValueError, OverflowError):
         raise UsageError(f"{name} must be two numbers LOW HIGH, got {brief(value)}") from None
     if not 0.0 <= low < high <= 1.0:

@@ -47,6 +47,10 @@ def _plain(value: Any) -> str:
     """An option's value as it is typed."""
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, dict):
+        return " ".join(
+            f"{name}={','.join(map(str, one)) if isinstance(one, list) else one}" for name, one in value.items()
+        )
     return " ".join(map(_plain, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
@@ -132,6 +136,8 @@ def inspected(found: "Inspection") -> RenderableType:
             "images": f"{sum(found.counts.values()):,} of {found.classes} classes, in {found.where}",
             **{part: f"{count:,}; {spans[part]} a class" for part, count in found.counts.items()},
             **({} if found.attributes is None else {"attributes": f"{found.attributes} of each class"}),
+            **({"left out": found.left_out} if found.left_out else {}),
+            "levels": "; ".join(found.levels) or "none",
             "corrupt": f"{len(corrupt)}: {', '.join(corrupt)}" if corrupt else "none",
             **({"differences": "; ".join(found.differences)} if found.differences else {}),
         }

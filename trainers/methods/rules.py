@@ -202,8 +202,10 @@ class Method:
             values.check(self.hyperparameters)
             return
         for name, value in vars(values).items():
-            if not isinstance(value, str) and not (isinstance(value, (int, float)) and math.isfinite(value)):
-                raise ValueError(f"{name} must be a finite number or a word, got {value!r}")
+            if not (
+                value is None or isinstance(value, str) or (isinstance(value, (int, float)) and math.isfinite(value))
+            ):
+                raise ValueError(f"{name} must be a finite number, a word, True, False or None, got {value!r}")
 
     def of(self, given: Mapping[str, Value]) -> Hyperparameters:
         """Values as given; of a method of ours, or like ours, else the declared ones. Raises ValueError as `check`."""

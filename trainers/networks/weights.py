@@ -92,6 +92,12 @@ def load(pretrained: str) -> dict[str, Tensor]:
     return _LOADED[pretrained]
 
 
+def forget() -> None:
+    """Reads files of weights again at the next `load` or `check`: they may have changed since."""
+    _LOADED.clear()
+    check.cache_clear()
+
+
 def keep(pretrained: str, weights: dict[str, Tensor]) -> None:
     """From now on `load` returns these: what it has returned on another machine, where the file is."""
     _LOADED.clear()

@@ -139,10 +139,23 @@ def _files(place: Path) -> Iterator[Path]:
 
 
 def _neighbours(folder: Path, content: bytes) -> list[Path]:
-    """What a source imports of what lies in the folder."""
+    """What a source imports of what lies in the folder. Raises SourceError for what has the name of one of OURS."""
     names = sorted(name for name in _imported(content) if not (name in OURS and folder.resolve() == HERE))
-    places = [folder / f"{name}{suffix}" for name in names for suffix in ("", *SUFFIXES)]
-    return [place for place in places if place.exists()]
+    places = [(name, folder / f"{name}{suffix}") for name in names for suffix in ("", *SUFFIXES)]
+    for name, place in places:
+        if name in OURS and _hidden(name, place):
+            raise SourceError(f"{name!r} is a package of epsearch, not {place}; give yours another name")
+    return [place for _, place in places if place.exists()]
+
+
+def _hidden(name: str, place: Path) -> bool:
+    """Whether a place has modules that cannot be imported, as a package of ours has the name, and is no copy of it."""
+    if not place.is_dir():
+        return place.is_file()
+    begins = place / "__init__.py"
+    if begins.is_file():
+        return begins.read_bytes() != (HERE / name / begins.name).read_bytes()
+    return any(name.endswith(".py") for name in os.listdir(place))  # else it is a folder of other things
 
 
 def _imported(content: bytes) -> set[str]:

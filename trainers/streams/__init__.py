@@ -91,6 +91,12 @@ def downloaded(dataset: str) -> bool:
     return known.downloaded if known else bool(sources.DATASETS[dataset].family.downloaded_as)
 
 
+def forget() -> None:
+    """Drops the images that this process holds, so that those that are opened next are what lies on the disk now."""
+    registry.forget()
+    mnist.load.cache_clear()
+
+
 def open_stream(dataset: str, data_dir: Path, tasks: range, examples_per_task: int | None) -> TaskStream:
     """The given tasks of a dataset's stream, as `StreamRequest` says."""
     return StreamRequest(dataset, data_dir, tasks, examples_per_task).open()
@@ -114,6 +120,7 @@ __all__ = [
     "StreamRequest",
     "TaskStream",
     "downloaded",
+    "forget",
     "open_stream",
     "present",
     "streams",

@@ -17,6 +17,10 @@ KINDS = {
 }
 
 
+Stamp = tuple[int, int, int, int]
+"""Size in bytes, times of change of content and of the file in nanoseconds, inode."""
+
+
 class Unfit(OSError):
     """What lies there is not to be read: no regular file, or too large a one. strerror says which."""
 
@@ -32,6 +36,14 @@ def odd_kind(path: Path) -> str | None:
     except (OSError, ValueError):  # ValueError: a zero byte in a name
         return None
     return None if stat.S_ISDIR(mode) or stat.S_ISREG(mode) else KINDS.get(stat.S_IFMT(mode), "something else")
+
+
+def stamp(status: os.stat_result) -> Stamp:
+    """What changes when the content of a file does, known without reading it.
+
+    A file can be written again with its size and `st_mtime` as before, as rsync does; `st_ctime` cannot be set.
+    """
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
 @contextmanager

@@ -205,7 +205,11 @@ def _allowed(option: Option) -> Collection[str]:
 def _text(value: Any) -> str:
     """A value as the command line would have it."""
     if isinstance(value, Mapping):
-        return ",".join(f"{name}={one}" for name, one in value.items())
+        # Settings are METHOD.NAME with commas between; others have blanks.
+        separator = "," if any("." in name for name in value) else " "
+        return separator.join(
+            f"{name}={','.join(map(str, one)) if isinstance(one, list) else one}" for name, one in value.items()
+        )
     if isinstance(value, (list, tuple)):
         separator = "," if all(isinstance(one, int) or str(one).isidentifier() for one in value) else " "
         return separator.join(map(_text, value))

@@ -252,3 +252,53 @@ def test_a_service_shows_a_study_of_one(study, tmp_path):
         assert 'value="mine:softmax"' in form and "lr=log:0.01..1" in form and "memory=5" in form
         assert client.get("/api/v1/studies/one").json()["chosen"].keys() == {"lr"}
         assert client.get("/studies/one/report").status_code == 200
+
+
+SHOWS = """
+def train(values, stream, seed, report):
+    with open("seen.txt", "a") as file:
+        file.write(repr(sorted(values.items())) + "\\n")
+    for task in range(len(stream)):
+        stream.train(task)
+        report(task, accuracies=[0.5 + 0.1 * values["augment"] + 0.01 * seed] * (task + 1))
+"""
+
+
+def test_truth_values_and_none_reach_one_that_declares_nothing(mine, study, epsearch, tmp_path):
+    mine(SHOWS)
+    text = "set: {clip: null, on: on}\nsearch: [{augment: [true, false]}]\n"
+    (tmp_path / "study.yaml").write_text(text, encoding="utf-8")
+    options = [*OPTIONS, "--strategy", "grid", "--trainer", "mine:train", "--certify", "1", "--quiet"]
+    assert epsearch("run", "--config", "study.yaml", *options, "--name", "one").status == 0
+    seen = set((tmp_path / "seen.txt").read_text(encoding="utf-8").splitlines())
+    assert seen == {repr([("augment", one), ("clip", None), ("on", "on")]) for one in (True, False)}
+    shown = epsearch("show", "one", "--json").json
+    assert shown["chosen"] == {"augment": True} and shown["config"]["set"] == {"clip": None, "on": "on"}
+    again = epsearch("run", *options, "--search", "augment=True,False", "--set", "clip=None", "on=on", "--name", "one")
+    assert again.status == 0 and len(seen) == 2
+    assert "0 members trained" in epsearch("run", "--config", "runs/one/study.yaml").out.replace("\n", " ")
+
+
+def test_modules_with_the_name_of_a_package_of_ours_are_refused(mine, study, epsearch, tmp_path):
+    for name in ("trainers", "results", "search_spaces", "epsearch"):
+        (tmp_path / name).mkdir()
+        mine(f"from {name}.losses import scale\n{SHOWS}")
+        (tmp_path / name / "losses.py").write_text("def scale(x): return x\n", encoding="utf-8")
+        line = f"'{name}' is a package of epsearch, not {tmp_path / name}; give yours another name"
+        for command in ("run", "check"):
+            given = ["mine:train"] if command == "check" else ["--trainer", "mine:train"]
+            one_line(epsearch(command, *given, "--search", "augment=1,2"), line)
+        (tmp_path / name / "losses.py").unlink()
+    (tmp_path / "results" / "report.html").touch()  # a folder of other things hides nothing
+    mine(f"from results.labels import A_T\n{SHOWS}")
+    study("train", search="augment=1,2", strategy="grid")
+
+
+def test_none_is_no_accuracy(mine, epsearch):
+    mine(SHOWS.replace("* (task + 1)", "* task + [None]"))
+    options = [*OPTIONS, "--trainer", "mine:train", "--search", "augment=1,2", "--strategy", "grid", "--points", "2"]
+    answer = epsearch("run", *options, "--certify", "0", "--quiet")
+    assert (
+        answer.status != 0
+        and "report() takes a row of numbers in [0, 1] as accuracies; got None among them" in answer.err
+    )

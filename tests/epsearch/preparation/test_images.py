@@ -4,11 +4,15 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 
 from epsearch.failures.errors import UsageError
 from epsearch.preparation import images
+from epsearch.preparation.build import build
+from epsearch.preparation.data import prepare
+from epsearch.study.kinds import Search
 from search_spaces.published.definition import definitions, load_definition
 from tests.epsearch.test_cli import one_line
 from tests.support import image_folders as made
@@ -203,6 +207,29 @@ def test_datasets_are_prepared_and_checked_for_the_command_line(tmp_path, monkey
     assert images.check(f"folder:{root}", tmp_path).differences == []
     with pytest.raises(UsageError, match=r"'mnist' has no images to decode; allowed: .*folder:PATH"):
         images.prepare("mnist", tmp_path, None, False)
+
+
+def test_a_python_session_trains_on_the_files_as_they_are_now(data, epsearch, tmp_path, monkeypatch):
+    """The second study begins in the process of the first, which has the images and the weights in memory."""
+    monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path / "cache"))
+    net, found = ResNet(WIDTHS, True, Linear(2, random_bias=False)), []
+    for seed in (0, 1):
+        rows = torch.from_numpy(net.init(np.random.default_rng(seed)))[None]
+        torch.save({name: view[0].clone() for name, view in net.layout.views(rows).items()}, tmp_path / "weights.pt")
+        (data / "mine" / "train" / "bat" / "0.png").write_bytes(made.encoded(made.noise(7 + seed, 20, 20)))
+        study = build(
+            Search,
+            {"dataset": f"folder:{data / 'mine'}", "tasks": 4, "cv_tasks": 2, "classes_per_task": 2, "seeds": 1}
+            | {
+                "memory": 2,
+                "memory_batch": 6,
+                "image_size": 64,
+                "network": "resnet18",
+                "pretrained": str(tmp_path / "weights.pt"),
+            },
+        )
+        found.append(prepare(study, Recorded()).images)
+    assert all(found[0][name] != found[1][name] for name in ("pretrained", "images")), found
 
 
 class TestDatasets:

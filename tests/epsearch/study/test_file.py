@@ -18,7 +18,7 @@ LAUGHS = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] *
         (LAUGHS + "seeds: *a29", ["more than 20,000 values, aliases written out"]),
         ("name: " + "a" * 4000, ["a value of 4,000 characters, allowed are 3,500"]),
         ("repeats: 3\n" * 100_000, ["at most 1 MiB"]),
-        ("repeats: 2001-99-99", ["is not YAML: month must be in 1..12"]),
+        ("repeats: 2001-99-99", ["repeats must be a whole number >= 1, got '2001-99-99'"]),
         ("repeats: !!bool maybe", ["is not YAML", "maybe"]),
         ("repeats: !!timestamp soon", ["is not YAML"]),
         ("repeats: *unknown", ["is not YAML", "undefined alias"]),
@@ -42,7 +42,7 @@ def test_what_is_too_much_or_no_option(epsearch, tmp_path, text, parts):
 def test_aliases_that_stay_small_are_read(tmp_path):
     path = tmp_path / "study.yaml"
     path.write_text("seeds: &some [0, 1]\neval-seeds: *some\n", encoding="utf-8")
-    assert file.read(path) == {"seeds": [0, 1], "eval_seeds": [0, 1]}
+    assert file.read(path) == {"seeds": ["0", "1"], "eval_seeds": ["0", "1"]}
 
 
 def test_every_value_counts_as_often_as_it_stands_there(tmp_path, monkeypatch):

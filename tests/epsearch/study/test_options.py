@@ -69,7 +69,7 @@ def test_dataset_names_may_be_written_in_many_ways(name):
         ({"interval": (0.5, 0.2)}, "interval must satisfy 0 <= low < high <= 1, got 0.5 0.2"),
         ({"interval": "0"}, "interval must be two numbers LOW HIGH, got '0'"),
         ({"points": 2}, "points must be >= 3, got 2"),
-        ({"points": "many"}, "points must be a whole number >= 3, got 'many'"),
+        ({"points": "many"}, "points must be a whole number >= 1, got 'many'"),
         ({"repeats": 0}, "repeats must be >= 1, got 0"),
         ({"repeats": 2.5}, "repeats must be a whole number >= 1, got 2.5"),
         ({"cv_tasks": 20}, "cv-tasks must be < tasks, .* got 20 and 20"),

@@ -91,11 +91,30 @@ def test_what_is_installed_beside_an_installed_module_is_not_its_own(write, monk
 
 
 def test_the_package_itself_is_not_what_comes_from_outside(write, monkeypatch):
-    """As in a clone: it lies beside the user's module. Another folder of the name `results` does belong to it."""
-    root = write({"main_f.py": "import results.mine, trainers.schedule", "results/mine.py": "", "trainers/x.py": ""})
-    assert names("main_f") == ["main_f.py", "results/mine.py", "trainers/x.py"]
+    """As in a clone: it lies beside the user's module. Modules in another folder of such a name cannot be imported."""
+    root = write({"main_f.py": "import results.mine, trainers.schedule", "results/mine.py": "", "trainers/x.txt": ""})
+    with pytest.raises(SourceError, match=r"^'results' is a package of epsearch, not .*results; give yours another"):
+        names("main_f")
     monkeypatch.setattr(source, "HERE", root.resolve())
     assert names("main_f") == ["main_f.py"]
+
+
+@pytest.mark.parametrize("name", source.OURS)
+def test_a_file_or_package_of_the_users_with_the_name_of_a_package_of_ours(write, name):
+    late = f"def late():\n    from {name}.mine import x"
+    root = write({"main_k.py": late, f"{name}/notes.txt": "", f"{name}/a/b.npy": ""})
+    assert names("main_k") == ["main_k.py"]  # a folder of other things hides nothing
+    ours = (source.HERE / name / "__init__.py").read_text(encoding="utf-8")
+    write({f"{name}/__init__.py": ours})
+    assert f"{name}/__init__.py" in names("main_k")  # a clone
+    write({f"{name}/__init__.py": "x = 1"})
+    with pytest.raises(SourceError, match=f"^'{name}' is a package of epsearch, not {root / name}; "):
+        names("main_k")
+    for path in (root / name / "__init__.py", root / name / "notes.txt", root / name / "a" / "b.npy"):
+        path.unlink()
+    write({f"{name}.py": "x = 1"})
+    with pytest.raises(SourceError, match=f"^'{name}' is a package of epsearch, not {root / name}.py; "):
+        names("main_k")
 
 
 def test_a_module_in_a_zip_is_the_zip(tmp_path, monkeypatch):

@@ -165,7 +165,7 @@ class Report:
     def _report(self, task: int, batches: int | None, predict: Predict | None, accuracies: ArrayLike | None) -> None:
         header = {"kind": "report", "task": task, "batches": batches, "how": "diverged"}
         if accuracies is not None:
-            self._channel.ask(header | {"how": "accuracies"}, np.asarray(_on_cpu(accuracies), np.float64).reshape(-1))
+            self._channel.ask(header | {"how": "accuracies"}, _numbers(accuracies))
         elif predict is not None:
             answer = self._channel.ask(header | {"how": "predict"})
             with self._seeds.kept():
@@ -209,6 +209,15 @@ def _labels(predicted: ArrayLike) -> NDArray[Any]:
         more = "; of scores [n, outputs] it is argmax(axis=1)" if labels.ndim == 2 else ""
         raise ValueError(f"predict() must return one label for each input, [n]; got {list(labels.shape)}{more}")
     return labels.astype(np.int64)
+
+
+def _numbers(accuracies: ArrayLike) -> NDArray[np.float64]:
+    """Accuracies that were reported. Raises ValueError for None, which NumPy takes for a NaN, and for words."""
+    row = np.asarray(_on_cpu(accuracies)).reshape(-1)
+    wrong = [one for one in row.tolist() if one is None or isinstance(one, (str, bytes))]
+    if wrong:
+        raise ValueError(f"report() takes a row of numbers in [0, 1] as accuracies; got {wrong[0]!r} among them")
+    return row.astype(np.float64)
 
 
 def _on_cpu(values: Any) -> Any:

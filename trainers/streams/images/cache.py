@@ -23,6 +23,7 @@ from trainers.kept import sealed
 from trainers.notes import tell
 from trainers.streams.base import DataError, Pixels
 from trainers.streams.images.decoder import Chunk
+from trainers.streams.images.levels import Levels, merged
 from trainers.streams.images.sources.base import TRAIN, Source
 
 PIXELS, MEAN, FACTS = "pixels", "mean", "facts"
@@ -38,9 +39,14 @@ class Cached(NamedTuple):
     folder: Path
     """Where it lies."""
     facts: dict[str, Any]
-    """images, size, corrupt (names that were left out), fingerprint, and the pixels' checksum."""
+    """images, size, corrupt (names that were left out), levels (of `Levels`), fingerprint, and the pixels' checksum."""
     mean: NDArray[np.float32]
     """[size, size, 3], of the training images' pixels / 255."""
+
+    @property
+    def levels(self) -> tuple[Levels, ...]:
+        """Of all images, by kind."""
+        return tuple(Levels(*one) for one in self.facts["levels"])
 
     def pixels(self) -> Pixels:
         """[images, size, size, 3], mapped from the file, read-only."""
@@ -96,13 +102,13 @@ def make(
             "EPSEARCH_CACHE names another folder"
         )
     if os.path.lexists(folder):
-        tell(f"{folder} is damaged or of an older version: its images are decoded again")
+        tell(f"{folder} is damaged or lacks images that can be decoded now: all are decoded again")
     unfinished = Path(tempfile.mkdtemp(prefix=_beside(folder), dir=folder.parent))
     unfinished.chmod(0o755)  # others may share the cache
     try:
         facts = _write(unfinished, source, size, found, progress)
         sealed.write(unfinished / FACTS, folder.name, json.dumps(facts).encode())
-        return _publish(unfinished, folder)
+        return _publish(unfinished, folder, facts["images"])
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
@@ -114,8 +120,10 @@ def _write(
     digest = _digest(size)
     total = np.zeros((size, size, 3), np.int64)  # whole numbers: the mean does not depend on the order of sums
     kept = np.zeros(len(source.names), np.bool_)
+    levels: tuple[Levels, ...] = ()
     with closing(found), open(folder / PIXELS, "wb") as file:
-        for start, readable, pixels in found:
+        for start, readable, pixels, of_chunk in found:
+            levels = merged((*levels, *of_chunk))
             members = slice(start, start + len(readable))
             kept[members] = readable
             total += pixels[source.parts[members][readable] == TRAIN].sum(axis=0, dtype=np.int64)
@@ -134,17 +142,22 @@ def _write(
         "images": int(kept.sum()),
         "size": size,
         "corrupt": [name for name, good in zip(source.names, kept, strict=True) if not good],
+        "levels": levels,
         "checksum": checksum,
         "fingerprint": digest.hexdigest()[:16],
     }
 
 
-def _publish(unfinished: Path, folder: Path) -> Cached:
-    """Gives the folder its name, unless another process has been first. Raises OSError and DataError."""
+def _publish(unfinished: Path, folder: Path, images: int) -> Cached:
+    """Gives the folder its name, unless another process has been first with as many images.
+
+    Raises OSError and DataError.
+    """
     try:
         os.rename(unfinished, folder)
     except OSError:
-        if other := reopen(folder):  # made by a process that could not be waited for
+        other = reopen(folder)
+        if other and other.facts["images"] >= images:  # made by a process that could not be waited for
             return other
         if folder.is_dir() and not folder.is_symlink():
             shutil.rmtree(folder)

@@ -14,10 +14,13 @@ import numpy as np
 
 from trainers.notes import first_line
 from trainers.streams.base import DataError, Pixels
+from trainers.streams.images.levels import Levels, depth, eight_bits, orientation, turned
 from trainers.streams.images.sources.base import MOST_NAMED, Damaged, Source, printable
 
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "PPM", "TIFF")  # of SUFFIXES; others may start programs (PostScript)
 MOST_PIXELS = 89_478_485  # of one image; from here on Pillow, too, suspects a decompression bomb
+TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")  # begin its files
+DECODED = "it can be decoded now"  # in the place of a reason
 CHUNK = 64  # images of one piece of work
 SMALL_FILE = 16_384  # bytes; below, Python's part of decoding outweighs Pillow's, and threads take turns in it
 
@@ -31,10 +34,21 @@ class Chunk(NamedTuple):
     """Of each, whether it can be decoded."""
     pixels: Pixels
     """[k, size, size, 3], of the readable ones, in order."""
+    levels: tuple[Levels, ...]
+    """Of the readable ones, by kind."""
 
 
-def decode_image(encoded: bytes | Pixels, size: int) -> Pixels:
-    """RGB bytes [size, size, 3] of a file's bytes or of pixels [H, W, 3]; bilinear, the aspect ratio is not kept.
+class Decoded(NamedTuple):
+    """One image."""
+
+    pixels: Pixels
+    """RGB bytes [size, size, 3]."""
+    kind: str
+    """As of `Levels`."""
+
+
+def decode_image(encoded: bytes | Pixels, size: int) -> Decoded:
+    """An image from a file's bytes or pixels [H, W, 3]; bilinear, turned by its EXIF, the aspect ratio is not kept.
 
     Raises Damaged where the file is no whole image, or one of more than MOST_PIXELS.
     """
@@ -42,17 +56,23 @@ def decode_image(encoded: bytes | Pixels, size: int) -> Pixels:
 
     try:
         if isinstance(encoded, np.ndarray):
-            return _resized(Image.fromarray(encoded), size) if encoded.shape[:2] != (size, size) else encoded
+            same = encoded.shape[:2] == (size, size)
+            return Decoded(encoded if same else _resized(Image.fromarray(encoded), size), "RGB, 8 bits")
         with Image.open(io.BytesIO(encoded), formats=FORMATS) as image:
             if image.width * image.height > MOST_PIXELS:  # seen before they are unpacked
                 raise Image.DecompressionBombError
+            mode, bits = image.mode, depth(image)
             image.load()
-            return _resized(image, size)
+            levels = eight_bits(image, bits)
+            plain = turned(_rgb(image if levels is None else Image.fromarray(levels)), orientation(image))
+            return Decoded(_resized(plain, size), f"{mode}, {bits} bits")
     except (MemoryError, Damaged):
         raise
     except Image.DecompressionBombError as error:  # Pillow's own limit is twice as high
         raise Damaged(f"it has more than {MOST_PIXELS:,} pixels") from error
     except UnidentifiedImageError as error:
+        if isinstance(encoded, bytes) and encoded.startswith(TIFF):
+            raise Damaged("it is a TIFF of a kind that Pillow does not read") from error
         raise Damaged(f"it is no {', '.join(FORMATS[:-1])} or {FORMATS[-1]}") from error
     except Exception as error:  # Pillow's plugins raise whatever a damaged file makes them stumble over
         raise Damaged(first_line(error)) from error
@@ -64,6 +84,11 @@ def reasons(source: Source, names: Sequence[str], size: int) -> dict[str, str]:
     Raises DataError where one cannot be read for another reason than that it is damaged.
     """
     return {name: _reason(source, name, size) for name in names}
+
+
+def readable(source: Source, name: str, size: int) -> bool:
+    """Whether an image can be decoded. Raises DataError as `reasons`."""
+    return _reason(source, name, size) == DECODED
 
 
 def told(source: Source, names: Sequence[str], size: int) -> str:
@@ -113,13 +138,19 @@ def _chunk(source: Source, size: int, start: int) -> Chunk:
     names = source.names[start : start + CHUNK]
     pixels = np.empty((len(names), size, size, 3), np.uint8)
     readable: list[bool] = []
+    kinds: list[str] = []
     for name in names:
         try:
-            pixels[sum(readable)] = _decoded(source, name, size)
+            pixels[sum(readable)], kind = _decoded(source, name, size)
+            kinds.append(kind)
             readable.append(True)
         except Damaged:
             readable.append(False)
-    return Chunk(start, readable, pixels[: sum(readable)])
+    pixels, levels = pixels[: len(kinds)], []
+    for kind in sorted(set(kinds)):
+        of_kind = pixels[[one == kind for one in kinds]]
+        levels.append(Levels(kind, len(of_kind), int(of_kind.min()), int(of_kind.max())))
+    return Chunk(start, readable, pixels, tuple(levels))
 
 
 def _reason(source: Source, name: str, size: int) -> str:
@@ -129,27 +160,28 @@ def _reason(source: Source, name: str, size: int) -> str:
             _decoded(source, name, size)
         except Damaged as error:
             return str(error)
-    return "it can be decoded by now"
+    return DECODED
 
 
-def _decoded(source: Source, name: str, size: int) -> Pixels:
-    """One image [size, size, 3]. Raises Damaged, and DataError where it is not the image that is to blame."""
+def _decoded(source: Source, name: str, size: int) -> Decoded:
+    """One image. Raises Damaged, and DataError where it is not the image that is to blame."""
     try:
         return decode_image(source.read(name), size)
     except MemoryError as error:
         raise DataError(f"there is too little memory to decode {name} in {source.where}") from error
 
 
-def _resized(image: Any, size: int) -> Pixels:
-    """RGB bytes [size, size, 3] of an image of any mode."""
-    from PIL import Image
-
-    if image.mode.startswith("I;16"):  # Pillow would clip 16 bits to 255 instead of scaling them
-        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+def _rgb(image: Any) -> Any:
+    """An image of any mode with 8 bits as RGB."""
     if image.mode == "P" and "transparency" in image.info:  # else Pillow warns
         image = image.convert("RGBA")
-    if image.mode != "RGB":
-        image = image.convert("RGB")
+    return image if image.mode == "RGB" else image.convert("RGB")
+
+
+def _resized(image: Any, size: int) -> Pixels:
+    """Bytes [size, size, 3] of an RGB image."""
+    from PIL import Image
+
     if image.size != (size, size):
         image = image.resize((size, size), Image.Resampling.BILINEAR)
     return np.asarray(image)

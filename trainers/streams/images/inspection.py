@@ -9,6 +9,7 @@ import numpy as np
 from trainers.streams.images.cache import Progress
 from trainers.streams.images.decode import prepare
 from trainers.streams.images.decoder import reasons
+from trainers.streams.images.levels import unclear
 from trainers.streams.images.sources.base import PARTS, Source
 
 
@@ -33,9 +34,13 @@ class Inspection(NamedTuple):
     reasons: dict[str, str]
     """Why, by name."""
     differences: list[str]
-    """One line for each count that is not the official one."""
+    """One line for each count that is not the official one, and for images whose depth is unknown."""
     attributes: int | None
     """Their columns; None without."""
+    left_out: str
+    """What lies beside the images and is not read, with counts; "" for nothing."""
+    levels: list[str]
+    """One line for each kind of image: how many have which mode and depth, and their levels."""
 
 
 def inspect(source: Source, size: int, cache: Path, progress: Progress | None = None) -> Inspection:
@@ -44,7 +49,8 @@ def inspect(source: Source, size: int, cache: Path, progress: Progress | None = 
     size: pixels a side, of the cache; counts do not depend on it. Raises DataError where the cache cannot be written or
     a file not be read; images that are damaged are counted as corrupt.
     """
-    corrupt = prepare(source, size, cache, progress).facts["corrupt"]
+    cached = prepare(source, size, cache, progress)
+    corrupt, unknown = cached.facts["corrupt"], unclear(cached.levels)
     classes = len(source.classes)
     of_class = {
         name: np.bincount(source.labels[source.parts == part], minlength=classes) for part, name in enumerate(PARTS)
@@ -57,8 +63,10 @@ def inspect(source: Source, size: int, cache: Path, progress: Progress | None = 
         per_class={name: PerClass(int(of_class[name].min()), int(of_class[name].max())) for name in counts},
         corrupt=corrupt,
         reasons=reasons(source, corrupt, size),
-        differences=differences(counts, classes, source.official),
+        differences=[*differences(counts, classes, source.official), *([unknown] if unknown else [])],
         attributes=None if source.attributes is None else source.attributes.shape[1],
+        left_out=source.left_out,
+        levels=[str(one) for one in cached.levels],
     )
 
 

@@ -76,6 +76,11 @@ def load(dataset: str, data_dir: Path, options: ImageOptions, progress: Progress
     return _LOADED[asked]
 
 
+def forget() -> None:
+    """Looks at the files again at the next `load`: they may have changed since this process read them."""
+    _LOADED.clear()
+
+
 def find(dataset: str, data_dir: Path) -> sources.Source:
     """Where the images are and what they are called; nothing is decoded. Raises DataError."""
     if dataset.startswith(FOLDER):

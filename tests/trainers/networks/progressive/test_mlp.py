@@ -1,6 +1,7 @@
 """Progressive networks: how they start and grow; nothing is forgotten, and members do not disturb each other."""
 
 import itertools
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -206,3 +207,14 @@ def test_padding_stays_zero(path):
     assert int(used.sum()) < net.row
     assert not members.params[0][used == 0].any()
     assert torch.isfinite(members.params).all()
+
+
+def test_the_page_has_the_numbers_of_parameters():
+    """Of Permuted MNIST after 17 tasks: all that the definition has, summed terms once, and with padding."""
+    sizes, columns = (784, 256, 256, 10), 17
+    layers = [*itertools.pairwise(sizes)]
+    told = sum((number + 1) * (k + 1) * n for number in range(columns) for k, n in layers)
+    once = sum((k * (number + 1 if at else 1) + 1) * n for number in range(columns) for at, (k, n) in enumerate(layers))
+    text = (Path(__file__).parents[4] / "docs" / "methods.md").read_text(encoding="utf-8")
+    for count in (told, once, Columns(sizes, columns).row):
+        assert f"{count / 1e6:.1f} million" in text

@@ -73,7 +73,7 @@ def test_a_damaged_cache_is_made_again(source, cache, decodings, told, damage, f
     images = decode(source, 64, cache)
     np.testing.assert_array_equal(images.pixels, wanted)
     assert len(decodings) == 36
-    assert told == [f"{folder} is damaged or of an older version: its images are decoded again"]
+    assert told == [f"{folder} is damaged or lacks images that can be decoded now: all are decoded again"]
     decode(source, 64, cache)
     assert len(decodings) == 36 and len(told) == 1
 

@@ -1,11 +1,13 @@
 """Animals with Attributes 2 as published, with a split of its own: none is published."""
 
 import zlib
+from dataclasses import replace
 
 import numpy as np
 
 from trainers.streams.base import DataError
 from trainers.streams.images.sources.base import TEST, TRAIN, UNUSED, Entry, Source, assemble
+from trainers.streams.images.sources.folders import left_out
 from trainers.streams.images.sources.tables import AWA_ATTRIBUTES, CLASSES, attributes, class_order, has
 from trainers.streams.images.sources.trees import Tree
 
@@ -35,7 +37,8 @@ def read(tree: Tree) -> Source:
         parts = split(name, len(images))
         entries += [Entry(part, label, image) for part, image in zip(parts, images, strict=True)]
     table = attributes(tree, AWA_ATTRIBUTES, len(classes), COLUMNS)
-    return assemble(tree.where, classes, entries, tree.read, tree.stamp, table)
+    rest = left_out(tree, [f"JPEGImages/{name}" for name in classes])
+    return replace(assemble(tree.where, classes, entries, tree.read, tree.stamp, table), left_out=rest)
 
 
 def split(name: str, count: int) -> list[int]:

@@ -15,7 +15,10 @@ PARTS = ("train", "test", "unused")
 TRAIN, TEST, UNUSED = range(3)
 LARGEST_FILE = 2**28  # bytes of one image's file, unpacked: as many as Pillow's largest image has uncompressed
 MOST_NAMED = 3  # files that a message names
-SUFFIXES = (".png", ".jpg", ".jpeg", ".jpe", ".bmp", ".gif", ".webp", ".ppm", ".pgm", ".pbm", ".pnm", ".tif", ".tiff")
+SUFFIXES = (  # of names in any case; which format a file has, its content says
+    *(".png", ".apng", ".bmp", ".gif", ".webp", ".ppm", ".pgm", ".pbm", ".pnm", ".pfm", ".tif", ".tiff"),
+    *(".jpg", ".jpeg", ".jpe", ".jfif", ".jif", ".jfi", ".pjpeg", ".pjp"),
+)
 
 
 class Damaged(Exception):
@@ -58,6 +61,8 @@ class Source:
     """[classes, A], rows of length 1, or None."""
     official: Mapping[str, int] = field(default_factory=dict)
     """Counts of the published dataset: by part, "images" for all parts, and "classes"."""
+    left_out: str = ""
+    """What lies beside the images and is not read, in one line with counts; "" for nothing."""
 
     def __post_init__(self) -> None:
         for part in (TRAIN, TEST):

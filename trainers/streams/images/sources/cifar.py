@@ -9,7 +9,7 @@ import numpy as np
 
 from trainers.notes import first_line
 from trainers.streams.base import DataError, Pixels
-from trainers.streams.files import odd_kind, read_regular
+from trainers.streams.files import odd_kind, read_regular, stamp
 from trainers.streams.images.sources.base import PARTS, Entry, Source, assemble
 from trainers.streams.images.sources.plain_pickle import load
 
@@ -36,6 +36,8 @@ def read(at: Path) -> Source:
 
     Raises DataError where a pickle is damaged, or does not hold what CIFAR-100's do.
     """
+    # Before they are read, and of all three files for every image: single images have no times of their own.
+    stamps = tuple(stamp((at / name).stat()) for name in ("train", "test", "meta"))
     classes = tuple(_texts(at / "meta", "fine_label_names", _load(at / "meta", "fine_label_names")[0]))
     entries: list[Entry] = []
     images: dict[str, Pixels] = {}
@@ -51,8 +53,6 @@ def read(at: Path) -> Source:
             seen[name] += 1  # a pickle may have one name for several images, a folder may not
             entries.append(Entry(part, label, name if seen[name] == 1 else f"{name}~{seen[name]}"))
             images[entries[-1].name] = image
-    # Of all three files for every image: single images have no times of their own.
-    stamps = tuple((path.stat().st_size, path.stat().st_mtime_ns) for path in (at / "train", at / "test", at / "meta"))
     return assemble(str(at), classes, entries, images.__getitem__, lambda name: stamps)
 
 

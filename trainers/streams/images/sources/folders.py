@@ -1,14 +1,31 @@
 """Images in a folder a class, or a zip file of them: train/<class>/ and test/<class>/, or <class>/ alone.
 
-What is no image by its name, images outside the class folders and folders in these are not looked at. What would make
-classes of folders that were not meant to be some is refused.
+What is no image by its name, images outside the class folders and folders in these are counted, not read. What would
+make classes of folders that were not meant to be some is refused.
 """
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trainers.streams.base import DataError
-from trainers.streams.images.sources.base import PARTS, TEST, TRAIN, Entry, Source, assemble, some
+from trainers.streams.images.sources.base import (
+    MOST_NAMED,
+    PARTS,
+    SUFFIXES,
+    TEST,
+    TRAIN,
+    Entry,
+    Source,
+    assemble,
+    printable,
+    some,
+)
 from trainers.streams.images.sources.tables import AWA_ATTRIBUTES, CLASSES, CUB_ATTRIBUTES, attributes, class_order, has
 from trainers.streams.images.sources.trees import Tree
 
@@ -40,13 +57,69 @@ def read(tree: Tree, columns: int | None = None, also: str = "") -> Source:
     parts = [part for part in SPLIT if part in top.folders("")]
     if len(parts) == 1:
         (missing,) = {*SPLIT} - {*parts}
-        raise DataError(f"{top.where} has a folder {parts[0]} but no folder {missing}; {looked}")
+        third = f", and {some(others)}" if (others := _others(top)) else ""
+        raise DataError(f"{top.where} has a folder {parts[0]} but no folder {missing}{third}; {looked}")
     folders = sorted({name for part in SPLIT for name in top.folders(part)}) if parts else _plain(top)
     if wrong := _wrong(top, parts, folders):
         raise DataError(f"no class folders in {top.where}: {wrong}; {looked}")
-    classes = class_order(top, folders)
+    classes = _classes(top, folders)
     entries = _split(top, classes) if parts else _unsplit(top, classes)
-    return assemble(top.where, classes, entries, top.read, top.stamp, _attributes(top, len(classes), columns))
+    table = _attributes(top, len(classes), columns)
+    of_classes = [f"{part}/{name}" for part in parts for name in top.folders(part)] if parts else folders
+    rest = "; ".join(filter(None, (_beside(top, parts), left_out(top, of_classes))))
+    return replace(assemble(top.where, classes, entries, top.read, top.stamp, table), left_out=rest)
+
+
+def left_out(tree: Tree, folders: Sequence[str]) -> str:
+    """What lies in class folders and is no image by its name, with counts, for a message; "" for nothing."""
+    suffixes = Counter(
+        Path(file).suffix.lower() or "without a suffix"
+        for folder in folders
+        for file in tree.files(folder)
+        if not file.lower().endswith(SUFFIXES)
+    )
+    inner = sum(len(tree.folders(folder)) for folder in folders)
+    found = []
+    if suffixes:
+        kinds = ", ".join(f"{count:,} {printable(suffix)}" for suffix, count in suffixes.most_common(MOST_NAMED))
+        more = ", …" if len(suffixes) > MOST_NAMED else ""
+        found.append(f"{suffixes.total():,} files that are no images by their names ({kinds}{more})")
+    found += [f"{inner:,} folders"] if inner else []
+    return f"{' and '.join(found)} in class folders" if found else ""
+
+
+def _beside(tree: Tree, parts: Sequence[str]) -> str:
+    """What lies beside class folders and looks as if it were meant, with counts, for a message; "" for nothing."""
+    found = []
+    for name in _others(tree) if parts else ():
+        images = sum(len(tree.images(folder)) for folder in (name, *(f"{name}/{one}" for one in tree.folders(name))))
+        found += [f"{printable(name)}/ ({images:,} images)"] if images else []
+    loose = sum(len(tree.images(folder)) for folder in parts or [""]) + (len(tree.images("")) if parts else 0)
+    return " and ".join(found + ([f"{loose:,} images outside class folders"] if loose else []))
+
+
+def _others(tree: Tree) -> list[str]:
+    """Folders beside train and test, as valid."""
+    return [name for name in tree.folders("") if name not in (*SPLIT, BESIDE)]
+
+
+def _classes(tree: Tree, folders: Sequence[str]) -> tuple[str, ...]:
+    """The class folders in their order. Raises DataError where the order of CUB's rows of attributes is not known.
+
+    That is the order of names, but for numbers: 10 would stand before 2.
+    """
+    classes = class_order(tree, folders)
+    if has(tree, CLASSES) or not has(tree, CUB_ATTRIBUTES):
+        return classes
+    numbers = [int(found[0]) if (found := re.match("[0-9]{1,18}", name)) else -1 for name in classes]
+    if -1 in numbers or numbers == sorted(numbers):
+        return classes
+    if sorted(numbers) not in (list(range(len(numbers))), list(range(1, len(numbers) + 1))):
+        raise DataError(
+            f"{tree.where} has {CUB_ATTRIBUTES} and numbered folders with gaps, but no {CLASSES}, which says "
+            "whose rows those are"
+        )
+    return tuple(name for _, name in sorted(zip(numbers, classes, strict=True)))
 
 
 def _top(tree: Tree) -> Tree:

@@ -1,7 +1,7 @@
 """The text files beside images: numbered lists, class names, attributes."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from io import StringIO
 
 import numpy as np
@@ -66,14 +66,25 @@ def class_order(tree: Tree, folders: Sequence[str]) -> tuple[str, ...]:
     """The class folders in the order of classes.txt, or by name without it. Raises DataError where the two differ."""
     if not has(tree, CLASSES):
         return tuple(sorted(folders))
-    # The last word of a line: published lists begin it with a number, one's own need not.
-    names = tuple(line.split()[-1] for line in text(tree, CLASSES).splitlines() if line.strip())
+    known = set(folders)
+    names = tuple(_class(line, known) for line in text(tree, CLASSES).splitlines() if line.strip())
     if sorted(names) != sorted(folders):
         raise DataError(
             f"{CLASSES} in {tree.where} names {len(names)} classes that are not its {len(folders)} class folders: "
             f"{some(sorted(set(names) ^ set(folders))) or 'names are there twice'}"
         )
     return names
+
+
+def _class(line: str, known: Collection[str]) -> str:
+    """The class of a line of classes.txt: all of it, or what stands behind a number, as in published lists.
+
+    >>> _class("brown bear", ["brown bear"]), _class("7 brown bear", ["brown bear"]), _class("7 001.bear", [])
+    ('brown bear', 'brown bear', '001.bear')
+    """
+    words = line.split(maxsplit=1)
+    behind = words[-1].strip() if words[0].rstrip(".:,").isdecimal() else line.strip()
+    return next((name for name in (line, line.strip(), behind, line.split()[-1]) if name in known), behind)
 
 
 def attributes(tree: Tree, name: str, classes: int, columns: int | None) -> NDArray[np.float32] | None:

@@ -14,7 +14,7 @@ from typing import Self
 
 from trainers.notes import first_line
 from trainers.streams.base import DataError
-from trainers.streams.files import Unfit, odd_kind, read_regular, too_large
+from trainers.streams.files import Stamp, Unfit, odd_kind, read_regular, stamp, too_large
 from trainers.streams.images.sources.base import LARGEST_FILE, SUFFIXES, Damaged, printable
 
 PIECE = 4096  # bytes; zipfile unpacks all that it has read of a bzip2 or LZMA member at once
@@ -79,7 +79,7 @@ class Tree(ABC):
         """
 
     @abstractmethod
-    def stamp(self, name: str) -> tuple[int, int]:
+    def stamp(self, name: str) -> Stamp:
         """Returns what changes when the file does, had without reading it. Raises DataError."""
 
     @abstractmethod
@@ -92,7 +92,7 @@ class Tree(ABC):
 
 
 class FolderTree(Tree):
-    """A folder on disk. Files are known by size and time of change in nanoseconds."""
+    """A folder on disk. Files are known by their own stamps."""
 
     def read(self, name: str, most: int = LARGEST_FILE) -> bytes:
         """Returns a regular file's bytes; raises Damaged where it is none or too large, DataError where it fails."""
@@ -102,16 +102,19 @@ class FolderTree(Tree):
         except Unfit as error:
             raise Damaged(error.strerror) from error
         except OSError as error:
+            if os.path.islink(path) and not os.path.exists(path):
+                raise Damaged("it is a link that leads nowhere") from error
             raise DataError(f"cannot read {path}: {error.strerror}") from error
 
-    def stamp(self, name: str) -> tuple[int, int]:
-        """Returns size and time of change in nanoseconds; raises DataError."""
+    def stamp(self, name: str) -> Stamp:
+        """Returns the file's stamp; raises DataError."""
         path = self._path / self._full(name)
         try:
-            status = os.stat(path)
+            return stamp(os.stat(path))
         except OSError as error:
+            if os.path.islink(path):  # one that leads nowhere, a corrupt image until it leads somewhere
+                return stamp(os.lstat(path))
             raise DataError(f"cannot read {path}: {error.strerror}") from error
-        return status.st_size, status.st_mtime_ns
 
     def _list(self, folder: str) -> tuple[list[str], list[str]]:
         if folder not in self._listed:
@@ -136,12 +139,17 @@ class FolderTree(Tree):
 
 
 class ZipTree(Tree):
-    """A zip file, read in place. Raises DataError where the file cannot be read or is no zip file."""
+    """A zip file, read in place. Files are known by its stamp: the sizes and CRCs that it names need not be true.
+
+    Raises DataError where the file cannot be read or is no zip file.
+    """
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         try:
             self._zip = zipfile.ZipFile(path)
+            assert self._zip.fp is not None
+            self._stamp = stamp(os.fstat(self._zip.fp.fileno()))  # of what is read, whatever lies at the path by now
         except BROKEN as error:
             raise DataError(f"{path} is not a zip file, or a damaged one ({first_line(error)})") from error
         except OSError as error:
@@ -177,10 +185,9 @@ class ZipTree(Tree):
         except MemoryError as error:
             raise DataError(f"cannot read {name} in {self.where}: there is too little memory") from error
 
-    def stamp(self, name: str) -> tuple[int, int]:
-        """Returns a member's unpacked size and CRC."""
-        member = self._members[self._full(name)]
-        return member.file_size, member.CRC
+    def stamp(self, name: str) -> Stamp:
+        """Returns the zip file's stamp, whichever member is meant."""
+        return self._stamp
 
     def _list(self, folder: str) -> tuple[list[str], list[str]]:
         return self._listed.get(folder, ([], []))

@@ -1,0 +1,142 @@
+"""Levels of images of any mode and depth as 8 bits: scaled by the depth that the file says, else refused by name."""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainers.streams.images.sources.base import Damaged
+
+DEEP = 16  # bits of a level that have 12 or fewer in some files
+SHALLOW = 15  # of 255: the brightest level of DEEP bits of which only the lower 12 are used
+BITS, PHOTOMETRIC, LARGEST, FORMAT = 258, 262, 281, 339  # tags of TIFF
+FROM_WHITE, UNSIGNED = 0, 1  # their values
+ORIENTATION = 0x0112  # tag of EXIF
+WITH_EXIF = {"exif", "Raw profile type exif", "xmp", "XML:com.adobe.xmp"}  # of an image's info
+TRANSPOSITIONS = {2: 0, 3: 3, 4: 1, 5: 5, 6: 4, 7: 6, 8: 2}  # its values -> PIL.Image.Transpose, which they call for
+
+
+class Levels(NamedTuple):
+    """Levels of some images of one kind."""
+
+    kind: str
+    """Mode and depth in the file, like "RGB, 8 bits"."""
+    images: int
+    """Their number."""
+    low: int
+    """The darkest level, in 0…255."""
+    high: int
+    """The brightest level, in 0…255."""
+
+    def __str__(self) -> str:
+        """For people.
+
+        >>> print(Levels("L, 8 bits", 1200, 0, 254))
+        1,200 L, 8 bits (0…254)
+        """
+        return f"{self.images:,} {self.kind} ({self.low}…{self.high})"
+
+
+def merged(parts: Iterable[Levels]) -> tuple[Levels, ...]:
+    """The levels by kind, sorted by kind.
+
+    >>> merged([Levels("L, 8 bits", 2, 3, 9), Levels("L, 8 bits", 1, 0, 4)])
+    (Levels(kind='L, 8 bits', images=3, low=0, high=9),)
+    """
+    found: dict[str, Levels] = {}
+    for one in parts:
+        other = found.get(one.kind, one._replace(images=0))
+        found[one.kind] = Levels(
+            one.kind, one.images + other.images, min(one.low, other.low), max(one.high, other.high)
+        )
+    return tuple(found[kind] for kind in sorted(found))
+
+
+def unclear(levels: Iterable[Levels]) -> str:
+    """Why the depth of images is unknown, "" where it is known.
+
+    One dark image says nothing; where no image of 16 bits is brighter than 12 bits, these may be all that there is.
+    """
+    dark = [one for one in levels if one.kind.endswith(f", {DEEP} bits") and one.high <= SHALLOW]
+    return "; ".join(
+        f"{one.images:,} images ({one.kind}) have no level above 4,095 of 65,535, and the files do not say whether "
+        "they have fewer bits; write them with 8"
+        for one in dark
+    )
+
+
+def orientation(image: Any) -> int:
+    """How EXIF says that a loaded image is to be turned, in 1…8; 1 where it says nothing, or is damaged."""
+    if not WITH_EXIF & image.info.keys():  # nor a TIFF, which Pillow turns as it loads it
+        return 1
+    try:
+        return int(image.getexif().get(ORIENTATION, 1))
+    except Exception:  # noqa: BLE001  # whatever Pillow stumbles over there, the pixels are whole
+        return 1
+
+
+def turned(image: Any, to: int) -> Any:
+    """The image as it is to be seen; to: its `orientation`, where 1 and numbers without a meaning leave it as it is."""
+    return image.transpose(TRANSPOSITIONS[to]) if to in TRANSPOSITIONS else image
+
+
+def depth(image: Any) -> int:
+    """Bits of a level in the file of an image that is open and not loaded yet."""
+    if tags := getattr(image, "tag_v2", None):
+        return int(max(tags.get(BITS, (1,))))
+    for _, _, _, arguments in image.tile or ():
+        for one in arguments if isinstance(arguments, tuple) else (arguments,):
+            if isinstance(one, int) and image.format == "PPM" and one > 1:  # the file's largest level
+                return 8 if one <= 255 else DEEP
+            if isinstance(one, str) and (found := re.search(r";(16)", one)):
+                return int(found[1])
+    return 1 if image.mode == "1" else DEEP if image.mode.startswith("I") else 8
+
+
+def eight_bits(image: Any, bits: int) -> NDArray[np.uint8] | None:
+    """Levels [H, W] of 8 bits, of a loaded image that has deeper ones of one colour; None of any other.
+
+    bits: its `depth`. Raises Damaged where the scale is unknown.
+    """
+    if image.mode == "F":
+        levels = _of_floats(np.asarray(image))
+    elif image.mode == "I" and not hasattr(image, "tag_v2"):  # PNM, which Pillow scales from the file's own to 16 bits
+        levels = np.asarray(image) >> (DEEP - 8)
+    elif image.mode.startswith("I"):
+        levels = _of_integers(np.asarray(image), bits, getattr(image, "tag_v2", {}))
+    else:
+        return None
+    if getattr(image, "tag_v2", {}).get(PHOTOMETRIC) == FROM_WHITE:
+        raise Damaged(f"its {bits} bits count from white, which is not read")
+    return levels.astype(np.uint8)
+
+
+def _of_floats(levels: NDArray[Any]) -> NDArray[Any]:
+    """Numbers in [0, 1] as 0…255. Raises Damaged for others."""
+    low, high = levels.min(), levels.max()
+    if not (low >= 0 and high <= 1):  # nor a NaN
+        raise Damaged(f"its floating-point levels are {low:g}…{high:g}, allowed is 0…1")
+    scaled: NDArray[Any] = np.floor(levels * 255 + 0.5)
+    return scaled
+
+
+def _of_integers(levels: NDArray[Any], bits: int, tags: Mapping[int, Any]) -> NDArray[Any]:
+    """Whole numbers of a file with so many bits as 0…255. Raises Damaged where they may be of any depth."""
+    signed = tags.get(FORMAT, (UNSIGNED,))[0] != UNSIGNED
+    if bits == 32 and not signed:
+        levels = levels.view(np.uint32)  # Pillow has signed numbers alone
+    low, high = int(levels.min()), int(levels.max())
+    if low < 0:
+        raise Damaged(f"it has negative levels, down to {low:,}")
+    said = tags.get(LARGEST, (0,))
+    said, full = int(max(said) if isinstance(said, tuple) else said), bits - signed
+    if said > 255 and said & (said + 1) == 0 and high <= said:  # 2**bits − 1; others are what happens to occur
+        full = said.bit_length()
+    elif high <= 255 and (bits > DEEP or signed):
+        full = 8
+    elif (bits > DEEP and high < 2 ** (full - 8)) or (bits <= DEEP and signed):
+        raise Damaged(f"its levels end at {high:,}, of which depth the file does not say; write it with 8 or 16 bits")
+    scaled: NDArray[Any] = levels >> (full - 8)
+    return scaled
