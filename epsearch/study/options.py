@@ -135,7 +135,7 @@ FIRST: tuple[Option, ...] = (
         "points",
         None,
         partial(of.whole, low=1, high=limits.VALUES),
-        "Values tried in each round, 3 or more of an interval. [default: the dataset's]",
+        "Values tried in each round. [default: the dataset's]",
     ),
     Option("seeds", None, of.seeds, "A count, a list 0,1,2 or a range 0..4. [default: the dataset's]", write=list),
     Option(
