@@ -4,6 +4,7 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
 from fastapi import APIRouter, Body, Depends, Path, Query, Request
@@ -11,7 +12,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 
 from epsearch.plugins.adding import added
 from epsearch.service import answers
-from epsearch.service.access.shares import READERS, REPORTERS, WRITERS, Threads, in_thread
+from epsearch.service.access.shares import READERS, REPORTERS, WRITERS, Threads
 from epsearch.service.access.tokens import EVERYBODY, Token
 from epsearch.service.answers import Answer
 from epsearch.service.found import Findings
@@ -224,7 +225,7 @@ def _changing(api: APIRouter, service: Service) -> None:
     @api.post("/plan")
     async def make_plan(request: Request, given: Given) -> dict[str, Any]:
         """What a study would take, as `epsearch plan` says; nothing is trained but for a probe of a few seconds."""
-        return await service.planner.plan(await in_thread(studies.build)(given), who(request).name)
+        return (await service.planner.plan(partial(studies.build, given), who(request).name))[1]
 
     @api.post("/studies", status_code=201, responses=answers.THERE)
     def submit(

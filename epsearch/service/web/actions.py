@@ -4,6 +4,7 @@ Forms can only GET and POST, so each is a POST below the page's own path.
 """
 
 from contextlib import suppress
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -59,8 +60,8 @@ def _new(pages: Threads, service: Service) -> None:
     async def planned(request: Request, typed: Typed) -> Response:
         from epsearch.loop.ahead import Plan
 
-        study = await in_thread(built)(typed)
-        words = in_words(Plan.from_json(study, await service.planner.plan(study, who(request).name)))
+        study, plan = await service.planner.plan(partial(built, typed), who(request).name)
+        words = in_words(Plan.from_json(study, plan))
         return await in_thread(new_page)(request, study.kind, typed, plan=words, planned=study.name)
 
     @pages.post("/new")

@@ -8,16 +8,16 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import yaml
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter
 
 from epsearch.failures.errors import Unavailable, UsageError
-from epsearch.service.access.shares import Shares
+from epsearch.service.access.shares import Shares, in_thread
 from epsearch.study.description import Study
 from epsearch.study.kinds import Search
 
@@ -37,14 +37,17 @@ class Planner:
         self._process: subprocess.Popen[str] | None = None
         self._seconds = USUAL_SECONDS
 
-    async def plan(self, study: Study, token: str) -> dict[str, Any]:
-        """What `epsearch plan --json` says of a study; token: the name of whoever asks.
+    async def plan(self, build: Callable[[], Study], token: str) -> tuple[Study, dict[str, Any]]:
+        """A study, and what `epsearch plan --json` says of it.
+
+        build: makes the study, in a thread, and only where there is room; token: the name of whoever asks.
 
         Raises UsageError; TooMany while the token has MOST_OF_ONE under way; Unavailable while there are MOST, where it
         takes too long, and at the end of the service.
         """
         with self._shares.taken(token, self._seconds * (1 + self._shares.total)):
-            return await to_thread.run_sync(self._made, study, limiter=self._one, abandon_on_cancel=True)
+            study = await in_thread(build)()
+            return study, await in_thread(self._made, self._one)(study)
 
     def stop(self) -> None:
         """Ends the plan that is being made, and makes no other."""

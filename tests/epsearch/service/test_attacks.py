@@ -2,6 +2,7 @@
 
 import asyncio
 import statistics
+import threading
 import time
 
 import httpx
@@ -22,6 +23,9 @@ PATHS = ("/health", "/ready", "/metrics", "/api/v1/studies")
 def service(tmp_path):
     tokens = " ".join(f"{role}er:{role}:{secret}" for role, secret in SECRETS.items())
     one = Process(tmp_path, environment={"EPSEARCH_TOKENS": tokens})
+    for path in PATHS:  # it says where it serves a moment before it does
+        headers = {"authorization": f"Bearer {SECRETS[READ]}"}
+        assert httpx.get(one.url + path, headers=headers, timeout=HANGS).status_code == 200
     yield one
     if one.process.poll() is None:
         one.end()
@@ -29,23 +33,22 @@ def service(tmp_path):
 
 async def watched(service, attack):
     """(what an attack returns, seconds that somebody else has waited for each answer meanwhile)."""
-    waits, over = [], asyncio.Event()
+    waits, over = [], threading.Event()
 
-    async def look():
+    def look():  # in a thread: the attack keeps this event loop busy
         headers = {"authorization": f"Bearer {SECRETS[READ]}"}
-        while not over.is_set():
-            async with httpx.AsyncClient(base_url=service.url, timeout=HANGS, headers=headers) as client:
-                for path in PATHS:
-                    begun = time.monotonic()
-                    assert (await client.get(path)).status_code == 200, path
-                    waits.append(time.monotonic() - begun)
-            await asyncio.sleep(0.05)
+        while not over.wait(0.05):
+            for path in PATHS:
+                begun = time.monotonic()
+                assert httpx.get(service.url + path, headers=headers, timeout=HANGS).status_code == 200, path
+                waits.append(time.monotonic() - begun)
 
-    looking = asyncio.create_task(look())
-    result = await attack
-    over.set()
-    await looking
-    return result, waits
+    looking = asyncio.create_task(asyncio.to_thread(look))
+    try:
+        return await attack, waits
+    finally:
+        over.set()
+        await looking
 
 
 def told(service, name, begun, waits, more):

@@ -15,6 +15,7 @@ from schemathesis.specs.openapi.checks import (
 
 from epsearch.service.work.scheduler import Scheduler
 from tests.support.ledgers import NAME
+from tests.support.limits import HANGS
 from tests.support.service import STUDY, asked, listening, with_a_finished_study
 
 pytestmark = pytest.mark.service
@@ -48,7 +49,7 @@ def test_every_route_keeps_to_what_it_says(schema):
         def answers_as_described(case, known):
             if known and case.path_parameters and case.method == "GET":
                 case.path_parameters["name"] = NAME  # most made-up names are of no study
-            case.call_and_validate(checks=CHECKS)
+            case.call_and_validate(checks=CHECKS, timeout=HANGS)
 
         answers_as_described()
         tried.append(operation.label)
