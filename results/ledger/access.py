@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from typing import Any, Generic, Self, TypeVar
 
@@ -39,9 +39,7 @@ class Access(AbstractContextManager["Access"]):
         self.patience = Patience()  # none; a run has some
         self.lease: Lease | None = None
         """The lease under which it writes, from `acquire`; without one it writes whoever else does."""
-        # One transaction at a time in a file, so that no connection to a replaced file is left when it is noticed.
-        self._alone = threading.RLock() if writes and url.file is not None else nullcontext()
-        self._writes = writes
+        self._writes, self._opening, self._under_way = writes, threading.Lock(), 0
         self._engine = make()
         try:
             self.told = self._look()
@@ -153,10 +151,17 @@ class Access(AbstractContextManager["Access"]):
 
     @contextmanager
     def _transaction(self, action: str) -> Iterator[Connection]:
-        with self._alone, one_line_errors(self._url, action):
-            self._follow_file()
-            with self._engine.begin() as connection:
-                yield connection
+        with one_line_errors(self._url, action):
+            with self._opening:
+                if not self._under_way:  # no connection to a replaced file is to be left
+                    self._follow_file()
+                self._under_way += 1
+            try:
+                with self._engine.begin() as connection:
+                    yield connection
+            finally:
+                with self._opening:
+                    self._under_way -= 1
 
     def _follow_file(self) -> None:
         """Opens the SQLite file again where its name belongs to another one now, which may be empty or a copy."""

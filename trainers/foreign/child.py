@@ -17,9 +17,13 @@ import traceback
 from contextlib import suppress
 from types import FrameType
 
+import psutil
+
 from trainers.foreign import family
+from trainers.foreign.shared_memory import SharedMemory
 
 EVERY = 0.1  # seconds between two looks at who has ended
+TIDYING = 1.0  # seconds that helpers have to remove shared memory of processes that were killed
 PATIENCE = 5.0  # seconds that killed processes have to go; one that waits for a disk may take longer
 
 
@@ -27,10 +31,11 @@ def main(arguments: list[str]) -> None:
     """As the module says."""
     requests, answers, life, parent = (int(one) for one in arguments[:4])
     family.adopt()
+    memory = SharedMemory()
     guard, trainer = os.getpid(), os.fork()
     if trainer == 0:
         os.close(life)
-        _train(requests, answers, guard)
+        _train(requests, answers, guard, memory)
     os.close(requests)
     os.close(answers)
     with open(os.devnull, "r+b") as nowhere:
@@ -38,13 +43,13 @@ def main(arguments: list[str]) -> None:
             os.dup2(nowhere.fileno(), stream)
     signal.signal(signal.SIGTERM, _leave)
     try:
-        _watch(trainer, life, parent)
+        _watch(trainer, life, parent, memory)
     finally:
-        _end(guard)
+        _end(guard, memory)
         shutil.rmtree(arguments[4], ignore_errors=True)
 
 
-def _train(requests: int, answers: int, guard: int) -> None:
+def _train(requests: int, answers: int, guard: int, memory: SharedMemory) -> None:
     """What the new process does; never returns."""
     status = os.EX_SOFTWARE
     try:
@@ -58,12 +63,17 @@ def _train(requests: int, answers: int, guard: int) -> None:
     except BaseException:  # noqa: BLE001  the guard's own code must not run here
         traceback.print_exc()
     finally:
+        with suppress(Exception):  # whatever a trainer has done to its process
+            memory.look([os.getpid()])
+            memory.remove(but=os.getpid())
         os._exit(status)  # threads that were left behind would be waited for
 
 
-def _watch(trainer: int, life: int, parent: int) -> None:
+def _watch(trainer: int, life: int, parent: int, memory: SharedMemory) -> None:
     """Returns when the trainer has ended, which is told, or is to be ended."""
     while os.getppid() == parent:
+        if memory.grows():
+            memory.look(one.pid for one in family.descendants(os.getpid()))
         while ended := _reaped():
             if ended[0] == trainer:
                 with suppress(OSError):
@@ -73,17 +83,24 @@ def _watch(trainer: int, life: int, parent: int) -> None:
             return
 
 
-def _end(guard: int) -> None:
+def _end(guard: int, memory: SharedMemory) -> None:
     """Ends all that is below the guard; where it adopts orphans, nothing is once it has no child."""
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until:
+    begun = time.monotonic()
+
+    def found() -> list[psutil.Process]:
+        tidying = time.monotonic() < begun + TIDYING
+        return [one for one in family.descendants(guard) if not (tidying and family.tidies(one))]
+
+    while time.monotonic() < begun + PATIENCE:
         # Again, as a look misses the children of a process that ends meanwhile.
-        family.end(lambda: family.descendants(guard))
+        memory.look(one.pid for one in family.descendants(guard))
+        family.end(found)
         while ended := _reaped():
             pass
         if ended is None:
-            return
+            break
         time.sleep(EVERY / 10)
+    memory.remove()
 
 
 def _reaped() -> tuple[int, int] | None:

@@ -13,6 +13,9 @@ from pathlib import Path
 
 import psutil
 
+TIDY = ("multiprocessing.resource_tracker", "torch_shm_manager")
+"""Of Python and torch, in command lines: helpers that remove shared memory."""
+
 SET_PDEATHSIG, SET_CHILD_SUBREAPER = 1, 36  # of linux/prctl.h
 
 
@@ -54,6 +57,23 @@ def end(found: Callable[[], list[psutil.Process]]) -> None:
     for one in stopped:
         with suppress(psutil.Error):
             one.kill()
+
+
+def marked(name: str, value: str) -> list[psutil.Process]:
+    """Returns all processes that were started with a variable of this value, wherever they have gone."""
+    found = []
+    for one in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if one.environ().get(name) == value:
+                found.append(one)
+    return found
+
+
+def tidies(process: psutil.Process) -> bool:
+    """Returns whether a process removes shared memory of others when they have ended, and then ends itself."""
+    with suppress(psutil.Error, OSError):
+        return any(name in part for part in process.cmdline() for name in TIDY)
+    return False
 
 
 def adopt() -> None:

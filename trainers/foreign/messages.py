@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 PREFIX = struct.Struct("<IQ")  # bytes of the header, of the body
 MOST_HEADER = 2**22  # bytes; hashes of thousands of files fit
 MOST_BODY = 2**26
+MOST_AXES = 8
 TYPES = ("uint8", "int64", "float32", "float64")
 ARRAYS = "arrays"  # in the header: [type, shape] of each
 AT_ONCE = 2**20  # bytes to read from a pipe
@@ -34,9 +35,10 @@ class Message(NamedTuple):
     """What it holds besides."""
 
     @property
-    def kind(self) -> object:
-        """What it is."""
-        return self.header.get("kind")
+    def kind(self) -> str:
+        """What it is; "" where it does not say so."""
+        value = self.header.get("kind")
+        return value if isinstance(value, str) else ""
 
     def whole(self, name: str) -> int:
         """A whole number of the header. Raises Malformed."""
@@ -104,17 +106,17 @@ class Inbox:
 def _opened(described: bytes, content: bytes) -> Message:
     try:
         header = json.loads(described)
-        kinds = [(np.dtype(str(name)), [int(one) for one in shape]) for name, shape in header.pop(ARRAYS)]
+        kinds = [(str(name), [int(one) for one in shape]) for name, shape in header.pop(ARRAYS)]
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
         raise Malformed("its header is no description") from error
     arrays, at = [], 0
-    for dtype, shape in kinds:
-        if dtype.name not in TYPES or any(one < 0 for one in shape):
-            raise Malformed(f"it has an array of {dtype.name} {shape}")
-        size = math.prod(shape) * dtype.itemsize
+    for name, shape in kinds:
+        if name not in TYPES or len(shape) > MOST_AXES or not all(0 <= one <= MOST_BODY for one in shape):
+            raise Malformed(f"it has an array of {name} {shape}")
+        size = math.prod(shape) * np.dtype(name).itemsize
         if size > len(content) - at:
             raise Malformed("it is shorter than its arrays")
-        arrays.append(np.frombuffer(content, dtype, math.prod(shape), at).reshape(shape))
+        arrays.append(np.frombuffer(content, name, math.prod(shape), at).reshape(shape))
         at += size
     if at != len(content):
         raise Malformed("it is longer than its arrays")

@@ -5,6 +5,7 @@ that does not read what it is sent.
 """
 
 import os
+import secrets
 import selectors
 import shutil
 import signal
@@ -39,6 +40,7 @@ LAST_LINES, LAST_CHARACTERS = 3, 300  # of them in a message
 HERE = Path(trainers.__file__).parents[1]
 LIBRARIES = ("site-packages", "dist-packages")
 THREADS = ("OMP", "MKL", "OPENBLAS", "NUMEXPR", "VECLIB_MAXIMUM", "NUMBA")
+MARK = "TRAINER_OF_EPSEARCH"  # the variable by which all that a trainer has started is found
 SECRETS = "EPSEARCH_"  # begins the names of variables with URLs, passwords and tokens: no trainer needs them
 
 
@@ -81,7 +83,7 @@ class Process:
     ) -> None:
         self._what, self._limits, self._progress = what, limits, progress
         self.where = "while it was imported"
-        self.folder = Path(tempfile.mkdtemp(prefix="epsearch-"))
+        self.folder, self._mark = Path(tempfile.mkdtemp(prefix="epsearch-")), secrets.token_hex(8)
         self._started = self._reported = time.monotonic()
         self._look = self._started + LOOK_SECONDS
         self.peak = 0
@@ -100,7 +102,7 @@ class Process:
                 stdin=subprocess.DEVNULL,
                 stdout=printed,
                 stderr=printed,
-                env=environment,
+                env={**environment, **self._own_variables()},
                 pass_fds=(requests, answers, life.fileno()),
                 start_new_session=True,
             )
@@ -132,10 +134,16 @@ class Process:
             self._seen.update(family.descendants(self._guard.pid))
             self._guard.kill()
             self._guard.wait()
-        # Nothing is left of them unless the trainer has killed or stopped its guard.
-        left = [one for one in self._seen if one.is_running()]
-        family.end(lambda: [*left, *(more for one in left for more in family.descendants(one.pid))])
+        if self._guard.returncode != 0:  # the trainer has killed or stopped its guard, and what it started may be left
+            left = [one for one in self._seen if one.is_running()]
+            family.end(lambda: [*family.marked(MARK, self._mark), *(one for one in left if one.is_running())])
         self._close()
+
+    def _own_variables(self) -> dict[str, str]:
+        """Variables of this process's family alone: by the first it is found, temporary files go with the folder."""
+        temporary = self.folder / "tmp"
+        temporary.mkdir()
+        return {MARK: self._mark, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(temporary))}
 
     def send(self, header: Mapping[str, Any], *arrays: NDArray[Any]) -> None:
         """Sends a message, as far as the process reads it; `receive` goes on."""

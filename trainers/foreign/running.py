@@ -147,7 +147,7 @@ class _Talk:
     ) -> None:
         self._process, self._measuring, self._shown = process, measuring, shown
         self._keeping, self._state, self._watched = keeping, state, watched
-        self._answers: dict[object, Callable[[Message], None]] = {
+        self._answers: dict[str, Callable[[Message], None]] = {
             "begun": self._begun,
             "train": self._train,
             "report": self._report,

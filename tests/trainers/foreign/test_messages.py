@@ -33,8 +33,8 @@ def test_the_other_order_of_bytes_is_turned():
 
 def test_messages_come_one_after_another():
     inbox = Inbox()
-    inbox.add(packed({"kind": 1}) + packed({"kind": 2})[:-1])
-    assert inbox.take().kind == 1 and inbox.take() is None
+    inbox.add(packed({"kind": "a"}) + packed({"kind": "b"})[:-1])
+    assert inbox.take().kind == "a" and inbox.take() is None
 
 
 def described(header, body=b""):
@@ -97,3 +97,19 @@ def test_fields_are_what_they_must_be():
 def test_a_text_from_outside_is_a_part_of_a_line():
     assert messages.plain("a\x1b[2J\u202e\n\x00é") == "a\\x1b[2J\\u202e\\n\\x00é"
     assert messages.plain("x" * 2000) == "…" + "x" * 1000
+
+
+@pytest.mark.parametrize("shape", [[0, 2**70], [2**70, 0], [1] * 200, [0] * 70, [-(2**70)], ["a"], [None], [[1]], 3])
+def test_shapes_that_no_array_has_are_refused(shape):
+    try:
+        made = taken(described({"arrays": [["uint8", shape]]}, b"\x00" * 2))
+    except Malformed:
+        return
+    pytest.fail(f"taken as {made}")
+
+
+@pytest.mark.parametrize("kind", [None, [], {}, [["train"]], 1, 1e400, True, "", "trains"])
+def test_a_kind_of_any_type_is_none_that_there_is(kind):
+    made = taken(described({"kind": kind, "arrays": []}))
+    assert isinstance(made.kind, str)
+    assert made.kind not in ("train", "done")
