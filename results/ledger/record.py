@@ -169,7 +169,7 @@ class Summary:
             "status": isinstance(self.status, str),
             "chosen": self.chosen is None
             or (isinstance(self.chosen, Mapping) and all(isinstance(one, SCALARS) for one in self.chosen.values())),
-            "score": score is None or (type(score) in (int, float) and math.isfinite(score)),
+            "score": score is None or type(score) in (int, float),
             "inert": isinstance(self.inert, bool),
         }
         for name, fits in right.items():

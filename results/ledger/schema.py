@@ -6,6 +6,7 @@ checksum is wrong, or whose values are impossible, is damaged.
 """
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -157,7 +158,10 @@ def _config(row: Sealed) -> dict[str, Any]:
 def to_summary(row: Sealed) -> Summary:
     """Returns the summary of one row of `summaries`. Raises Damaged, also for the fields of another version."""
     values = unseal(summaries, row)
-    return Summary(values["name"], values["study"], **json_object("summary", values["summary"]))
+    summary = Summary(values["name"], values["study"], **json_object("summary", values["summary"]))
+    if summary.score is not None and not math.isfinite(summary.score):
+        raise Damaged(f"score of a summary must be finite, got {summary.score}")
+    return summary
 
 
 READERS: Mapping[Table, Callable[[Sealed], Any]] = {

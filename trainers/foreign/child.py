@@ -17,8 +17,6 @@ import traceback
 from contextlib import suppress
 from types import FrameType
 
-import psutil
-
 from trainers.foreign import family
 from trainers.foreign.shared_memory import SharedMemory
 
@@ -86,15 +84,10 @@ def _watch(trainer: int, life: int, parent: int, memory: SharedMemory) -> None:
 def _end(guard: int, memory: SharedMemory) -> None:
     """Ends all that is below the guard; where it adopts orphans, nothing is once it has no child."""
     begun = time.monotonic()
-
-    def found() -> list[psutil.Process]:
-        tidying = time.monotonic() < begun + TIDYING
-        return [one for one in family.descendants(guard) if not (tidying and family.tidies(one))]
-
     while time.monotonic() < begun + PATIENCE:
         # Again, as a look misses the children of a process that ends meanwhile.
         memory.look(one.pid for one in family.descendants(guard))
-        family.end(found)
+        family.end(lambda: family.descendants(guard, tidying=time.monotonic() > begun + TIDYING))
         while ended := _reaped():
             pass
         if ended is None:

@@ -19,12 +19,16 @@ TIDY = ("multiprocessing.resource_tracker", "torch_shm_manager")
 SET_PDEATHSIG, SET_CHILD_SUBREAPER = 1, 36  # of linux/prctl.h
 
 
-def descendants(pid: int) -> list[psutil.Process]:
-    """All processes below it; none where it is gone."""
+def descendants(pid: int, tidying: bool = True) -> list[psutil.Process]:
+    """All processes below it; none where it is gone.
+
+    tidying: also helpers that remove shared memory of others when these have ended, and then end themselves.
+    """
     try:
-        return psutil.Process(pid).children(recursive=True)
+        found = psutil.Process(pid).children(recursive=True)
     except psutil.Error:
         return []
+    return found if tidying else [one for one in found if not _tidies(one)]
 
 
 def resident(processes: Iterable[psutil.Process]) -> int:
@@ -69,8 +73,7 @@ def marked(name: str, value: str) -> list[psutil.Process]:
     return found
 
 
-def tidies(process: psutil.Process) -> bool:
-    """Returns whether a process removes shared memory of others when they have ended, and then ends itself."""
+def _tidies(process: psutil.Process) -> bool:
     with suppress(psutil.Error, OSError):
         return any(name in part for part in process.cmdline() for name in TIDY)
     return False

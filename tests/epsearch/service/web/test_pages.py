@@ -63,7 +63,7 @@ def test_a_study_is_submitted_without_scripts(web):
 def test_an_error_is_one_line_beside_the_form_and_what_was_typed_stays(web):
     answer = post(web, "/new", kind="run", do="submit", name="mine", points="two", seeds="3")
     assert answer.status_code == 422
-    line = "points must be a whole number &gt;= 3, got &#39;two&#39;"
+    line = "points must be a whole number &gt;= 1, got &#39;two&#39;"
     head, form = answer.text.split('<form class="study"')
     assert f'role="alert" tabindex="-1" autofocus><a href="#f-points">{line}</a></p>' in head
     assert f'<p class="why" id="f-points-why">{line}</p>' in form
