@@ -16,6 +16,7 @@ from trainers.checkpoints import TRAINING, Checkpoints, Keeping, Origin, restore
 from trainers.cohort import LEARNING_CURVE_BATCHES, Architecture, Cohort, CohortResult, Learner
 from trainers.engines import fastest_for, make_engine
 from trainers.engines.base import Engine, Learners
+from trainers.engines.precision import one_thread
 from trainers.footprint import bytes_of, check_images
 from trainers.forks import steps_of
 from trainers.kept.array_store import Arrays, fingerprint
@@ -79,7 +80,8 @@ def train_cohort(cohort: Cohort, training: Training, progress: Progress | None =
     bit-identical alone and in any cohort, but for all networks but perceptrons on the path that has them together.
     A run that was killed goes on from what was kept of it, a fork (`forks.fork`) from what was kept of its origin.
     Learners that do not fit into memory together are trained in halves of the cohort, and the result says so. Raises
-    MemoryError, with one line, when not even one fits, and ValueError where a fork has nothing to begin with.
+    MemoryError, with one line, when not even one fits, and ValueError where a fork has nothing to begin with. torch has
+    one thread meanwhile, whatever number it had before.
     """
     checkpoints = training.checkpoints(cohort)
     kept = {one: found for one in cohort.learners if (found := checkpoints.last(one))}
@@ -95,6 +97,18 @@ def train_rest(
     engine_of: EngineOf = make_engine,
 ) -> CohortResult:
     """`train_cohort` of learners that go on after a task, from what was kept of it."""
+    with one_thread():
+        return _train_rest(cohort, training, checkpoints, kept, progress, engine_of)
+
+
+def _train_rest(
+    cohort: Cohort,
+    training: Training,
+    checkpoints: Checkpoints,
+    kept: Kept,
+    progress: Progress | None,
+    engine_of: EngineOf,
+) -> CohortResult:
     stream, architecture, path, ticker = training.stream, training.architecture, training.chosen, _Ticker(progress)
     result = CohortResult.empty(len(cohort.learners), len(stream.tasks))
 
