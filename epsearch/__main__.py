@@ -2,11 +2,13 @@
 
 import sys
 
+from epsearch.failures.standard import open_all
 from epsearch.failures.stopping import end, listen
 
 
 def main() -> None:
     """Runs the command line; `epsearch.failures.lines` says what its exit statuses mean."""
+    open_all()
     stop = listen()
     try:
         from epsearch.failures.lines import answered
@@ -20,6 +22,9 @@ def main() -> None:
 
 def _command_line() -> object:
     """Imports the rest and runs it: what goes wrong while it is imported is one line, too."""
+    from epsearch.failures.room import make_sure
+
+    make_sure()
     from epsearch.cli import run
 
     return run()

@@ -88,6 +88,7 @@ def train_cohort(cohort: Cohort, training: Training, progress: Progress | None =
     return train_rest(cohort, training, checkpoints, kept, progress)
 
 
+@one_thread()
 def train_rest(
     cohort: Cohort,
     training: Training,
@@ -97,18 +98,6 @@ def train_rest(
     engine_of: EngineOf = make_engine,
 ) -> CohortResult:
     """`train_cohort` of learners that go on after a task, from what was kept of it."""
-    with one_thread():
-        return _train_rest(cohort, training, checkpoints, kept, progress, engine_of)
-
-
-def _train_rest(
-    cohort: Cohort,
-    training: Training,
-    checkpoints: Checkpoints,
-    kept: Kept,
-    progress: Progress | None,
-    engine_of: EngineOf,
-) -> CohortResult:
     stream, architecture, path, ticker = training.stream, training.architecture, training.chosen, _Ticker(progress)
     result = CohortResult.empty(len(cohort.learners), len(stream.tasks))
 
