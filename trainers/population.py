@@ -14,9 +14,8 @@ from torch import Tensor
 from trainers.capacity import in_halves
 from trainers.checkpoints import TRAINING, Checkpoints, Keeping, Origin, restore
 from trainers.cohort import LEARNING_CURVE_BATCHES, Architecture, Cohort, CohortResult, Learner
-from trainers.engines import fastest_for, make_engine
+from trainers.engines import fastest_for, make_engine, one_thread
 from trainers.engines.base import Engine, Learners
-from trainers.engines.precision import one_thread
 from trainers.footprint import bytes_of, check_images
 from trainers.forks import steps_of
 from trainers.kept.array_store import Arrays, fingerprint
@@ -80,8 +79,7 @@ def train_cohort(cohort: Cohort, training: Training, progress: Progress | None =
     bit-identical alone and in any cohort, but for all networks but perceptrons on the path that has them together.
     A run that was killed goes on from what was kept of it, a fork (`forks.fork`) from what was kept of its origin.
     Learners that do not fit into memory together are trained in halves of the cohort, and the result says so. Raises
-    MemoryError, with one line, when not even one fits, and ValueError where a fork has nothing to begin with. torch has
-    one thread meanwhile, whatever number it had before.
+    MemoryError, with one line, when not even one fits, and ValueError where a fork has nothing to begin with.
     """
     checkpoints = training.checkpoints(cohort)
     kept = {one: found for one in cohort.learners if (found := checkpoints.last(one))}
@@ -282,8 +280,7 @@ class _Run:
         first_bad = learners.first_bad.cpu().numpy()
         first_bad = np.where((first_bad < 0) & ~finite, last, first_bad)
         new = (first_bad >= 0) & (result.diverged_task < 0)
-        result.diverged_step[new] = first_bad[new]
-        result.diverged_task[new] = task
+        result.diverged_step[new], result.diverged_task[new] = first_bad[new], task
 
 
 class _Ticker:

@@ -10,6 +10,7 @@ from trainers.engines.columns.mlp import ColumnsEngine
 from trainers.engines.columns.resnet import ResNetColumnsEngine
 from trainers.engines.image_choice import fastest_image_path
 from trainers.engines.pixel_choice import fastest_path
+from trainers.engines.precision import one_thread as one_thread
 from trainers.methods import Columns
 from trainers.networks import OwnNetwork, make_network
 from trainers.numeric_path import NumericPath
