@@ -114,8 +114,7 @@ def made_up(job: Any) -> Any:
 
 def real(turn_count: int) -> list[dict[str, Any]]:
     """Ray with workers that sleep: a row for each number of them, and a last one whose cohorts take no time."""
-    from epsearch.runners.on_ray import ray_start
-    from epsearch.runners.on_ray.tune import start_private_ray
+    from epsearch.runners.on_ray.private import PrivateRay
 
     rows = []
     for workers, seconds in (*((count, MEMBER_SECONDS) for count in WORKERS), (WORKERS[-1], 0.0)):
@@ -123,11 +122,13 @@ def real(turn_count: int) -> list[dict[str, Any]]:
         for _ in range(turn_count):
             with tempfile.TemporaryDirectory() as started:
                 os.environ |= {"MEMBER_SECONDS": str(seconds), "WORKERS": str(workers), "STARTED": started}
-                start_private_ray(workers)
+                own = PrivateRay(workers)
                 try:
+                    own.start()
+                    own.join()
                     found.append(_slept(workers))
                 finally:
-                    ray_start.shut_down()
+                    own.end()
         row = {key: turns.summary([one[key] for one in found]) for key in found[0]}
         rows.append({"workers": workers, "cohort_seconds": 2 * seconds, **row})
         print(f"ray: {rows[-1]}", file=sys.stderr)

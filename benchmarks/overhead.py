@@ -52,12 +52,12 @@ def child(folder: str, begun: float) -> None:
             marks.append((part, time.time()))
 
     from epsearch import build, run
-    from epsearch.runners.on_ray import lost, ray_start, tune
+    from epsearch.runners.on_ray import lost, private
     from epsearch.study.kinds import Search
 
     alone: dict[str, float] = {}
-    tune.start_private_ray = timed(tune.start_private_ray, alone)
-    ray_start.shut_down = timed(ray_start.shut_down, alone)
+    private.PrivateRay.start = timed(private.PrivateRay.start, alone)
+    private.PrivateRay.end = timed(private.PrivateRay.end, alone)
     watching = lost.watching
 
     def watched(*arguments: Any, **named: Any) -> Any:
@@ -70,10 +70,10 @@ def child(folder: str, begun: float) -> None:
     options = {"name": "one", "out": folder, "repeats": 2, "certify": 0, "workers": 2, "runner": "tune"}
     run(build(Search, options), listener)
     ended = time.time()
-    marks += [("Ray ended", listener.last), ("report", listener.last + alone["shut_down"])]
+    marks += [("Ray ended", listener.last), ("report", listener.last + alone["end"])]
     marks.append(("end of the process", ended))
     parts = {name: after - at for (name, at), (_, after) in itertools.pairwise(marks)}
-    parts["of it Ray itself, beside the import of Tune"] = alone["start_private_ray"]
+    parts["of it Ray itself, beside the import of Tune"] = alone["start"]
     together: dict[str, list[Any]] = {}
     for record in listener.stored:
         together.setdefault(record.cohort, []).append(record)

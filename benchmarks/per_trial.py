@@ -48,9 +48,11 @@ def trial(config: dict[str, Any]) -> None:
 
 def tune_all(given: argparse.Namespace, folder: str) -> None:
     """All trials under Ray Tune, one core each. A private, quiet Ray as epsearch starts it."""
-    from epsearch.runners.on_ray.tune import start_private_ray
+    from epsearch.runners.on_ray.private import PrivateRay
 
-    start_private_ray(SLOTS)
+    own = PrivateRay(SLOTS)
+    own.start()
+    own.join()
     from ray import tune
 
     space = {
@@ -62,6 +64,7 @@ def tune_all(given: argparse.Namespace, folder: str) -> None:
     }
     run = tune.RunConfig(storage_path=folder, verbose=0)
     tune.Tuner(tune.with_resources(trial, {"cpu": 1}), param_space=space, run_config=run).fit()
+    own.end()
 
 
 def per_trial(given: argparse.Namespace, folder: Path) -> float:

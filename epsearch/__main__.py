@@ -3,6 +3,7 @@
 import os
 import sys
 
+from epsearch.failures.standard import open_all
 from epsearch.failures.stopping import end, listen
 
 NARROWEST = 20  # columns in which a table still has letters
@@ -10,6 +11,7 @@ NARROWEST = 20  # columns in which a table still has letters
 
 def main() -> None:
     """Runs the command line; `epsearch.failures.lines` says what its exit statuses mean."""
+    open_all()
     stop = listen()
     try:
         from epsearch.failures.lines import answered
@@ -26,6 +28,9 @@ def _command_line() -> object:
     for name, least in (("COLUMNS", NARROWEST), ("LINES", 1)):
         if (given := os.environ.get(name, "")[:9]).isdecimal() and int(given) < least:
             del os.environ[name]  # 0 where no terminal is; rich would print nothing
+    from epsearch.failures.room import make_sure
+
+    make_sure()
     from epsearch.cli import run
 
     return run()

@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 from epsearch.machine import PACKAGES, gpu, installed, processor, usable_cores
 from epsearch.preparation.arithmetic import fastest_here
-from epsearch.runners.on_ray.leftovers import belonging, run_folder
-from epsearch.runners.on_ray.ray_start import shut_down
-from epsearch.runners.on_ray.tune import start_private_ray
+from epsearch.runners.on_ray.leftovers import run_folder
+from epsearch.runners.on_ray.private import PrivateRay
 from trainers.notes import first_line
 
 LEAST_FREE_GIB = 1.0
@@ -100,14 +99,16 @@ def _arithmetic() -> str:
 
 def _ray() -> str:
     """Starts a private Ray and runs one task on it."""
-    with run_folder() as folder, belonging(folder):
-        start_private_ray(1, folder)
-        import ray
-
+    with run_folder() as folder:
+        own = PrivateRay(1, folder)
         try:
+            own.start()
+            own.join()
+            import ray
+
             return f"starts and runs a task (worker process {ray.get(ray.remote(_process).remote())})"
         finally:
-            shut_down()
+            own.end()
 
 
 # Ray makes no task of a function that is built in.

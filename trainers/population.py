@@ -14,7 +14,7 @@ from torch import Tensor
 from trainers.capacity import in_halves
 from trainers.checkpoints import TRAINING, Checkpoints, Keeping, Origin, restore
 from trainers.cohort import LEARNING_CURVE_BATCHES, Architecture, Cohort, CohortResult, Learner
-from trainers.engines import fastest_for, make_engine
+from trainers.engines import fastest_for, make_engine, one_thread
 from trainers.engines.base import Engine, Learners
 from trainers.footprint import bytes_of, check_images
 from trainers.forks import steps_of
@@ -86,6 +86,7 @@ def train_cohort(cohort: Cohort, training: Training, progress: Progress | None =
     return train_rest(cohort, training, checkpoints, kept, progress)
 
 
+@one_thread()
 def train_rest(
     cohort: Cohort,
     training: Training,
@@ -279,8 +280,7 @@ class _Run:
         first_bad = learners.first_bad.cpu().numpy()
         first_bad = np.where((first_bad < 0) & ~finite, last, first_bad)
         new = (first_bad >= 0) & (result.diverged_task < 0)
-        result.diverged_step[new] = first_bad[new]
-        result.diverged_task[new] = task
+        result.diverged_step[new], result.diverged_task[new] = first_bad[new], task
 
 
 class _Ticker:

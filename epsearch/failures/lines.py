@@ -3,6 +3,7 @@
 Imports little, as it also answers for what happens while the rest is imported.
 """
 
+import errno
 import io
 import os
 import sys
@@ -21,7 +22,12 @@ HINTS = {"--certify": "; of stored members `epsearch verify NAME` trains some on
 SURROUNDINGS, USAGE, OURS = 1, 2, 70  # the last is EX_SOFTWARE of sysexits.h
 LONGEST_LINE = 1000  # characters: a value of the user's may be of any length
 OF_THE_DEVICE = ("PrecisionError", "SelfCheckFailed", "GraphMismatch")  # of trainers: one line each
-OUT_OF_MEMORY = ("can't allocate memory", "not enough memory", "out of memory", "can't start new thread")
+OUT_OF_MEMORY = (
+    *("can't allocate memory", "cannot allocate memory", "unable to allocate", "could not allocate", "bad_alloc"),
+    *("not enough memory", "out of memory", "can't start new thread", "failed to map segment from shared object"),
+)
+"""Parts of what torch, NumPy, LLVM, the loader of libraries and the system say, in small letters."""
+OTHER_MEMORY = "static tls block"  # of the loader, which has another reason then
 
 
 class Failure(NamedTuple):
@@ -117,7 +123,8 @@ def of_a_cohort(error: Exception) -> CohortFailure:
     'out of memory (no more is available); fewer --workers or smaller sizes need less'
     """
     if (words := surroundings(error)) is not None:
-        return CohortFailure(words, stops=_is(error, "SelfCheckFailed", "trainers"))
+        alike = _is(error, "SelfCheckFailed", "trainers") or isinstance(error, ImportError)  # no room for a library
+        return CohortFailure(words, stops=alike)
     if _is(error, "ForeignError", "trainers"):
         return CohortFailure(str(error), foreign=True)
     users = isinstance(error, UsageError) or _is(error, "DataError", "trainers")  # whose data or code it is
@@ -137,18 +144,31 @@ def surroundings(error: BaseException) -> str | None:
         return "the output is no longer read (broken pipe)"
     if any(_is(error, name, "trainers") for name in OF_THE_DEVICE):
         return str(error)
-    if _out_of_memory(error):
-        return f"out of memory ({str(error) or 'no more is available'}); fewer --workers or smaller sizes need less"
+    if (short := _out_of_memory(error)) is not None:
+        return f"out of memory ({short or 'no more is available'}); fewer --workers or smaller sizes need less"
     if isinstance(error, OSError) and error.errno is not None:
         where = "" if error.filename is None else f" {error.filename}"
         return f"cannot write or read{where}: {error.strerror}"
     return None
 
 
-def _out_of_memory(error: BaseException) -> bool:
-    """Whether Python, torch or the system had no memory left, which torch's allocators say in words alone."""
-    in_words = isinstance(error, RuntimeError) and any(words in str(error) for words in OUT_OF_MEMORY)
-    return in_words or isinstance(error, MemoryError) or _is(error, "OutOfMemoryError", "torch")
+def _out_of_memory(error: BaseException) -> str | None:
+    """What says that Python, a library or the system had no memory left; None where nothing does.
+
+    Libraries that could not be loaded for that reason say it in words alone, or raise something else from it.
+    """
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, MemoryError) or _is(seen, "OutOfMemoryError", "torch"):
+            return str(seen)
+        words = str(seen).lower()
+        if isinstance(seen, OSError) and seen.errno == errno.ENOMEM:
+            return str(seen.strerror)
+        in_words = isinstance(seen, (RuntimeError, ImportError, OSError, SystemError)) and OTHER_MEMORY not in words
+        if in_words and any(part in words for part in OUT_OF_MEMORY):
+            return str(seen).splitlines()[0]
+        seen = seen.__cause__ or seen.__context__
+    return None
 
 
 def one_line(text: str) -> str:

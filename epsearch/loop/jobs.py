@@ -147,13 +147,12 @@ def execute(job: Job, progress: Progress | None = None, place: Place = HERE) -> 
 
 def _trained(job: Job, progress: Progress | None, place: Place) -> JobResult:
     """The job's cohort; or, of a certificate, its one learner alone, with the difference to that among its mates."""
-    import torch  # late, as are the others: who only describes, encodes and hands out jobs needs none of it
+    # Late, as are the others: who only describes, encodes and hands out jobs needs none of it.
+    from trainers.engines.precision import one_thread
 
-    if torch.get_num_threads() != 1:
-        torch.set_num_threads(1)
     training = training_of(job, job.stream.open(place.images))
     one, parts = job.cohort.learners[0], {plugin.reference: plugin.parts for plugin in job.plugins}
-    with proving(one, training.stream, job.architecture, training.chosen, parts) as outcome:
+    with one_thread(), proving(one, training.stream, job.architecture, training.chosen, parts) as outcome:
         return replace(_timed(job, training, progress, place), self_check=outcome)
 
 

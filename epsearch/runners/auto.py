@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
-from epsearch.failures.errors import Unavailable
+from epsearch.failures.lines import surroundings
 from epsearch.loop.base import Loop
 from epsearch.runners import aside, local
 from epsearch.runners.on_ray import tune
 from epsearch.runners.progress import Monitor
 from epsearch.study.description import Study
 from results.labels import duration_text
+from trainers.notes import first_line
 
 LOOK_SECONDS = 0.5  # between two looks at the speed, and at Ray while it starts
 
@@ -44,8 +45,12 @@ class _Ray:
             return
         if left > aside.PAYS * self._needed:
             since = time.monotonic()
-            self._starting = self._stack.enter_context(tune.ready(self._study, with_tune=True))
-            self._starting.begun.add_done_callback(lambda _: self._is_ready(time.monotonic() - since))
+            try:
+                self._starting = self._stack.enter_context(tune.ready(self._study, with_tune=True))
+            except OSError as error:  # there is no room for its folder, or no process for it
+                self._refuse(loop, error)
+            else:
+                self._starting.begun.add_done_callback(lambda _: self._is_ready(time.monotonic() - since))
         elif not self._said:
             self._said = True
             loop.notes.append(
@@ -54,15 +59,19 @@ class _Ray:
             )
 
     def takes_over(self, loop: Loop) -> "tune.Starting | None":
-        """It, once it is ready; where it cannot be had, it is not waited for any longer, and the user is told."""
+        """Joins it and returns it, once it is ready; where it cannot be had or was lost, the user is told."""
         if self._starting is None or not self._starting.begun.done():
             return None
         try:
-            self._starting.begun.result()
-        except Unavailable as error:
-            loop.notes.append(f"threads of this process go on: {error}")
-            self._starting, self._refused = None, True
+            self._starting.join()
+        except Exception as error:  # noqa: BLE001  threads can do without it, whatever has become of it
+            self._refuse(loop, error)
         return self._starting
+
+    def _refuse(self, loop: Loop, error: Exception) -> None:
+        """Goes on without it for good."""
+        loop.notes.append(f"threads of this process go on: {surroundings(error) or first_line(error)}")
+        self._starting, self._refused = None, True
 
     def remember(self) -> None:
         """Keeps how long it has taken, workers and all, for the next decision; not how long a thread was waited for."""

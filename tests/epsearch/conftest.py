@@ -9,7 +9,7 @@ import pytest
 from epsearch import cli
 from epsearch.commands import printing
 from epsearch.preparation.build import build
-from epsearch.runners.on_ray.tune import SETTINGS
+from epsearch.runners.on_ray.ray_start import SETTINGS
 from epsearch.study.kinds import Search
 from epsearch.terminal import listener
 from epsearch.terminal.consoles import PlainConsole

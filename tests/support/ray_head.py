@@ -1,18 +1,24 @@
-"""A Ray that the tests share; run as a program: prints its address, and ends when its standard input does."""
+"""A Ray that tests join by address; run as a program: prints that, and ends when its standard input does."""
 
+import logging
+import os
 import sys
 
-from epsearch.runners.on_ray.ray_start import shut_down
-from epsearch.runners.on_ray.tune import start_private_ray
+from epsearch.runners.on_ray import ray_start
 
 
 def main():
-    start_private_ray(2)
+    os.environ |= ray_start.SETTINGS
     import ray
 
+    with ray_start.starting():
+        ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     print(ray.get_runtime_context().gcs_address, flush=True)
     sys.stdin.read()
-    shut_down()
+    processes = ray_start.started()
+    ray.shutdown()
+    for process in processes:
+        process.wait()
 
 
 if __name__ == "__main__":

@@ -21,8 +21,6 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any, NamedTuple, Self, cast
 
-import torch
-
 from trainers.checkpoints import TRAINING
 from trainers.cohort import Architecture, Cohort
 from trainers.cost.flops import training_flop, works_of
@@ -87,14 +85,11 @@ def measure(cohort: Cohort, training: Training, seconds: float, at_once: int, ta
         raise ValueError(f"seconds must be > 0 and at_once >= 1, got {seconds} and {at_once}")
     chosen = replace(training, path=training.chosen, transfer=False, folder=None, store=None, keep=TRAINING)
     number = steady_task(cohort, chosen.stream, chosen.architecture) if task is None else task
-    clock, before = _Clock(seconds, at_once), torch.get_num_threads()
-    try:
-        # Closed before the pool, which waits for its threads: one that fails must not leave others waiting.
-        with ThreadPoolExecutor(at_once, "probe") as pool, closing(clock):
-            for future in [pool.submit(_train, cohort, chosen, number, clock, thread) for thread in range(at_once)]:
-                future.result()
-    finally:
-        torch.set_num_threads(before)
+    clock = _Clock(seconds, at_once)
+    # Closed before the pool, which waits for its threads: one that fails must not leave others waiting.
+    with ThreadPoolExecutor(at_once, "probe") as pool, closing(clock):
+        for future in [pool.submit(_train, cohort, chosen, number, clock, thread) for thread in range(at_once)]:
+            future.result()
     span, windows = rates_of(clock.took)
     return Rates(windows, share_of(clock.took), number, clock.learners, at_once, span)
 
@@ -178,7 +173,6 @@ class _Clock:
 
 def _train(cohort: Cohort, training: Training, task: int, clock: _Clock, thread: int) -> None:
     """Opens a cohort at the task and measures until the clock says that it is over."""
-    torch.set_num_threads(1)  # as workers train
 
     def engine_of(*what: Any) -> Engine:
         return cast(Engine, _Measured(make_engine(*what), training.chosen.device, clock, thread))

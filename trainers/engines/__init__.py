@@ -1,5 +1,6 @@
 """Engines do the arithmetic of the training loop: one compiled for CPUs, one of tensors for GPUs."""
 
+import threading
 from typing import cast
 
 from trainers.cohort import Architecture, Cohort
@@ -9,10 +10,13 @@ from trainers.engines.columns.mlp import ColumnsEngine
 from trainers.engines.columns.resnet import ResNetColumnsEngine
 from trainers.engines.image_choice import fastest_image_path
 from trainers.engines.pixel_choice import fastest_path
+from trainers.engines.precision import one_thread as one_thread
 from trainers.methods import Columns
 from trainers.networks import OwnNetwork, make_network
 from trainers.numeric_path import NumericPath
 from trainers.streams.base import ImageStream, PixelStream, TaskStream
+
+_IMPORTS = threading.Lock()
 
 
 def make_engine(
@@ -32,8 +36,10 @@ def make_engine(
         return ColumnsEngine(cohort, seeds, cast(PixelStream, stream), architecture, path)
     if not architecture.perceptron or path.device == "cuda" or path.products == "torch":
         return BatchedEngine(cohort, seeds, stream, architecture, path)
-    # Numba is imported where it is needed only: a GPU machine need not have it.
-    from trainers.engines.compiled.engine import CompiledEngine
+    # Numba is imported where it is needed only: a GPU machine need not have it. By one thread at a time: where there is
+    # no memory for it, another thread would see half of it, and say something else.
+    with _IMPORTS:
+        from trainers.engines.compiled.engine import CompiledEngine
 
     return CompiledEngine(cohort, seeds, cast(PixelStream, stream), architecture, path)
 

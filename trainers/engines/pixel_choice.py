@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from trainers.engines.compiled.products import PRODUCTS, Products
-from trainers.engines.precision import set_precision
+from trainers.engines.precision import one_thread, set_precision
 from trainers.methods.agem import AGEM
 from trainers.methods.rules import Mixing
 from trainers.networks import MLP
@@ -113,15 +113,11 @@ def seconds(ways: dict[str, Callable[[], None]], turns: int = TURNS) -> dict[str
     They take turns, so that what else the machine does meets all alike; the first turn, which compiles, does not count.
     """
     set_precision(NumericPath())
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     seen: dict[str, list[float]] = {name: [] for name in ways}
-    try:
+    with one_thread():
         for _ in range(turns + 1):
             for name, work in ways.items():
                 started = now()
                 work()
                 seen[name].append(now() - started)
-    finally:
-        torch.set_num_threads(threads)
     return {name: statistics.median(times[1:]) for name, times in seen.items()}

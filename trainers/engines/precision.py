@@ -1,6 +1,7 @@
 """torch's switches of float32 arithmetic, set as a numeric path says: products in fewer bits would bear its name."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -33,6 +34,22 @@ def set_precision(path: NumericPath) -> None:
                 f"numeric path {path} asks for {wanted!r} in {name}, and torch keeps {switch.fp32_precision!r}; remove "
                 "what sets torch.backends.fp32_precision"
             )
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Has torch compute with one thread, on whose number the rounding of a product may depend; sets the number back.
+
+    The number belongs to the calling thread, and others that train at the same time keep theirs.
+    """
+    before = torch.get_num_threads()
+    if before != 1:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        if before != 1:
+            torch.set_num_threads(before)
 
 
 def _switches(path: NumericPath) -> Iterator[tuple[str, Any, str]]:

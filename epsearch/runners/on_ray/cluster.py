@@ -49,6 +49,13 @@ def join(address: str, runtime_env: dict[str, Any]) -> None:
         raise UsageError(f"cannot join the Ray cluster at {address!r}: {first_line(error)}") from error
 
 
+def leave() -> None:
+    """Leaves the cluster that this process has joined."""
+    import ray
+
+    ray.shutdown()
+
+
 def reach(address: str) -> None:
     """Raises UsageError where nobody listens at HOST:PORT; where the machine's own cluster is (`auto`), Ray knows.
 

@@ -24,7 +24,7 @@ WAIT = 10.0  # seconds for processes that were killed to end
 
 @contextmanager
 def run_folder(base: Path | None = None) -> Iterator[Path]:
-    """A folder for this run, gone with all processes of `belonging` behind it; clears up after earlier runs first.
+    """A folder for this run, gone with all processes of `environment` behind it; clears up after earlier runs first.
 
     base: where it is made, the system's place for such folders by default. Raises OSError.
     """
@@ -41,14 +41,9 @@ def run_folder(base: Path | None = None) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-@contextmanager
-def belonging(folder: Path) -> Iterator[None]:
-    """Processes that are started within it, and whatever they start, belong to the run."""
-    os.environ[VARIABLE] = str(folder)
-    try:
-        yield
-    finally:
-        del os.environ[VARIABLE]
+def environment(folder: Path) -> dict[str, str]:
+    """Variables of processes that belong to the run of the folder, as does whatever these start."""
+    return {VARIABLE: str(folder)}
 
 
 def temporary() -> Path:

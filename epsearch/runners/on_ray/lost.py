@@ -25,16 +25,14 @@ Look = Callable[[], str]
 
 
 @contextmanager
-def watching(private: bool, every: float = EVERY, end: Callable[[str], None] | None = None) -> Iterator[None]:
+def watching(look: Look, every: float = EVERY, end: Callable[[str], None] | None = None) -> Iterator[None]:
     """Within it, this process ends in one line when Ray is lost. What is stored stays, and the same command goes on.
 
     Nothing gentler would do: whoever waits for Ray then does so inside its compiled code, where no signal reaches him.
 
-    private: whether the Ray is this process's own, whose processes can be looked at. end: told what has been lost.
+    look: tells what has been lost. end: called with that.
     """
-    import ray  # late: its settings must stand before it is imported
-
-    look, over = ended if private else silence(str(ray.get_runtime_context().gcs_address)), threading.Event()
+    over = threading.Event()
 
     def watch() -> None:
         while not over.wait(every):
@@ -50,12 +48,6 @@ def watching(private: bool, every: float = EVERY, end: Callable[[str], None] | N
     finally:
         over.set()
         thread.join()  # so that nobody looks at processes that are being ended
-
-
-def ended() -> str:
-    """Which of the processes that this process's own Ray cannot do without has ended; empty while all run."""
-    node = ray_start.inner("_private.worker")._global_node
-    return next((f"its {kind} has ended" for kind, _ in node.dead_processes() if kind in ray_start.NEEDED), "")
 
 
 def silence(address: str, clock: Callable[[], float] = time.monotonic) -> Look:
@@ -81,9 +73,7 @@ def silence(address: str, clock: Callable[[], float] = time.monotonic) -> Look:
 
 
 def _end(what: str) -> None:
-    """Ends this process at once, with its line and status; what it started of a Ray does not outlive it."""
-    for process in ray_start.started():
-        process.kill()
+    """Ends this process at once, with its line and status; a private Ray ends with it."""
     stopping.end(ray_start.trouble("was lost", what), SURROUNDINGS)
 
 

@@ -1,5 +1,6 @@
 """How long Ray may take to start and to end: its own limits, of 1 to 30 seconds, are too short for a busy machine."""
 
+import logging
 import os
 import socket
 import subprocess
@@ -23,15 +24,31 @@ def _given(text: str) -> int:
 
 START_SECONDS = _given(os.environ.get(VARIABLE, "120"))  # for each of the steps of a start
 
-# Read by Ray when it is imported, or by the processes that it starts.
-SETTINGS = {
+# All of these are read by Ray when it is imported, or by the processes that it starts.
+LIMITS = {
     "RAY_gcs_server_port_wait_time_s": str(START_SECONDS),
     "RAY_worker_register_timeout_seconds": str(START_SECONDS),
     "RAY_agent_register_timeout_ms": str(1000 * START_SECONDS),
-    # Ray gives 15, with which a worker beside one busy process has a thirtieth of a core; a study may want more than 0.
-    "RAY_worker_niceness": "0",
     "RAY_health_check_timeout_ms": str(1000 * START_SECONDS),  # slow is not dead: a process that ended is seen at once
     "TUNE_FUNCTION_THREAD_TIMEOUT_S": str(START_SECONDS),  # a busy machine may take its time to end a trial
+}
+SETTINGS = {
+    "RAY_AIR_NEW_OUTPUT": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # nobody reads Tune's own CSV, JSON and TensorBoard files
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # workers take this interpreter, they do not set up `uv run` once more
+    "RAY_RUNTIME_ENV_IGNORE_GITIGNORE": "1",  # what a module of the user's needs travels, whatever git is told
+    # Ray gives 15, with which a worker beside one busy process has a thirtieth of a core; a study may want more than 0.
+    "RAY_worker_niceness": "0",
+    **LIMITS,
+}
+LOOPBACK = "127.0.0.1"
+# Of a private Ray alone.
+PRIVATE = {
+    # Ray else takes the address of the machine for 127.0.0.1, so that others could reach its processes.
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    # Else a driver is registered only when workers have started; while it is, a lost raylet ends it.
+    "RAY_prestart_worker_first_driver": "0",
 }
 # Of processes that the raylet starts. Where they have to tell it the port it waits for 15 seconds, then aborts.
 PORTS = ("metrics_agent_port", "metrics_export_port", "dashboard_agent_listen_port", "runtime_env_agent_port")
@@ -116,15 +133,26 @@ def started() -> list[subprocess.Popen[bytes]]:
     return [one.process for group in node.all_processes.values() for one in group] if node else []
 
 
-def shut_down() -> None:
-    """Ends this process's Ray and waits for what it started, which Ray kills and forgets where it takes a second."""
-    import ray
+@contextmanager
+def at_loopback() -> Iterator[None]:
+    """Lets `ray.init` take 127.0.0.1 as it stands, in this process; PRIVATE does it where Ray is imported later."""
+    constants = inner("_private.ray_constants")
+    name = "ENABLE_RAY_CLUSTER"
+    before = getattr(constants, name, None)
+    setattr(constants, name, False)
+    try:
+        yield
+    finally:
+        setattr(constants, name, before)
 
-    processes = started()  # before the end, after which Ray knows them no longer
-    ray.shutdown()
-    for process in processes:
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(START_SECONDS)
+
+def show_the_token() -> None:
+    """Shows this user's token to a Ray of this user, as a Ray that is started in this process would ask for it."""
+    setup = inner("_private.authentication.authentication_token_setup")
+    logging.getLogger("ray").setLevel(logging.ERROR)  # it would say that a token is there
+    with suppress(AttributeError):  # older ones ask for none
+        setup.enable_token_auth_by_default()
+    setup.ensure_token_if_auth_enabled(create_token_if_missing=True)
 
 
 def inner(module: str) -> Any:

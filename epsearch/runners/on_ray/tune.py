@@ -1,13 +1,12 @@
 """Trains with Ray Tune: one Tune trial is one cohort. The ledger, not Tune's snapshot, is the record."""
 
-import logging
 import os
 import signal
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, redirect_stdout
+from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,7 @@ from epsearch.loop.base import Loop
 from epsearch.runners.local import Threads, local_slots
 from epsearch.runners.on_ray import cluster, leftovers, lost, ray_start, resources
 from epsearch.runners.on_ray.carried import carried, runtime_env
+from epsearch.runners.on_ray.private import PrivateRay
 from epsearch.runners.progress import Monitor
 from epsearch.study.description import Study
 from trainers.notes import first_line
@@ -27,17 +27,7 @@ from trainers.streams import DataError
 if TYPE_CHECKING:
     from epsearch.runners.on_ray.trials import Setting
 
-# Ray reads these when it is imported, which is why this module does that late.
-SETTINGS = {
-    "RAY_AIR_NEW_OUTPUT": "0",
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",  # nobody reads Tune's own CSV, JSON and TensorBoard files
-    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",  # workers take this interpreter, they do not set up `uv run` once more
-    "RAY_RUNTIME_ENV_IGNORE_GITIGNORE": "1",  # what a module of the user's needs travels, whatever git is told
-    **ray_start.SETTINGS,
-}
 IMPORTS = threading.Lock()
-OBJECT_STORE_BYTES = 10**8  # jobs and results are small; Ray would reserve 30 % of the memory
 
 
 @dataclass
@@ -48,11 +38,27 @@ class Starting:
     """Raises what its start has raised."""
     folder: Path
     """Of this run, gone when it ends."""
+    own: PrivateRay | None = None
+    """The Ray of this run alone, which is joined last; None for a cluster, which is joined in the background."""
     workers_took: float | None = None
     """Seconds from when Tune was handed the study to the first steps of a worker; None as long as there are none."""
 
+    def join(self) -> None:
+        """Waits for its start and joins it. Raises what that has raised, and Unavailable where it has been lost."""
+        self.begun.result()
+        if self.own is not None:
+            self.own.join()
+
+    def lost(self) -> lost.Look:
+        """Returns the function that tells what has been lost of the Ray that was joined."""
+        if self.own is not None:
+            return self.own.lost
+        import ray
+
+        return lost.silence(str(ray.get_runtime_context().gcs_address))
+
     def __call__(self, loop: Loop, monitor: Monitor, threads: Threads | None = None) -> None:
-        """Trains until the study is done; see `ready`. threads: train some of its jobs already."""
+        """Trains until the study is done; see `ready`. threads: train some of its jobs already, and Ray is joined."""
         _run(self, loop, monitor, threads)
 
 
@@ -71,31 +77,45 @@ def ready(study: Study, with_tune: bool = False) -> Iterator[Starting]:
         redirect_stdout(nowhere),
         _own_signals(),
         leftovers.run_folder() as folder,
-        ThreadPoolExecutor(1) as background,
     ):
-        os.environ |= SETTINGS
-        starting = background.submit(_start, study, folder, with_tune)
+        os.environ |= ray_start.SETTINGS
+        background = ThreadPoolExecutor(1)
+        own = PrivateRay(local_slots(study), folder, study.niceness) if study.address == "local" else None
+        begun = background.submit(_start, study, own, folder, with_tune)
+        background.shutdown(wait=False)
         try:
-            yield Starting(starting, folder)
+            yield Starting(begun, folder, own)
         finally:
-            if starting.exception() is None:  # waits for a start that is still going on
-                ray_start.shut_down()
+            if own is not None:
+                own.end()  # and nobody waits for a start that is still going on
+            elif begun.exception() is None:
+                cluster.leave()
 
 
-def _start(study: Study, folder: Path, with_tune: bool) -> None:
-    """Starts a private Ray, or joins that of the study's address. Raises Unavailable or UsageError.
+def _start(study: Study, own: PrivateRay | None, folder: Path, with_tune: bool) -> None:
+    """Starts the private Ray, or joins that of the study's address. Raises Unavailable or UsageError.
 
     folder: of this run, gone when it ends.
     """
+    if own is not None:
+        importing = threading.Thread(target=_import, args=[with_tune])
+        importing.start()  # both take seconds, in different processes
+        own.start()
+        importing.join()
     with _ray_is_to_blame("cannot be imported"):
         _import_ray()
-    if study.address == "local":
-        with _ray_is_to_blame("does not start here"), leftovers.belonging(folder):
-            start_private_ray(local_slots(study), folder, study.niceness)
-    else:
+    if own is None:
         cluster.join(study.address, runtime_env(study, folder))
     if with_tune:
         import_tune()
+
+
+def _import(with_tune: bool) -> None:
+    """Imports what this process needs of Ray; what that raises is raised where it is imported again."""
+    with suppress(Exception):
+        _import_ray()
+        if with_tune:
+            import_tune()
 
 
 def _import_ray() -> None:
@@ -132,13 +152,14 @@ def _run(starting: Starting, loop: Loop, monitor: Monitor, threads: Threads | No
     from epsearch.runners.on_ray.trials import Source, fit
 
     ours = signal.getsignal(signal.SIGINT)
-    starting.begun.result()
+    if threads is None:
+        starting.join()
     # As Ctrl-C, for which Tune has a handler; without one of its own Ray prints a stack trace.
     _handle(signal.SIGTERM, lambda number, frame: os.kill(os.getpid(), signal.SIGINT))
-    study, source = loop.study, Source(loop, monitor, loop.study.task_timeout, threads)
+    source = Source(loop, monitor, loop.study.task_timeout, threads)
     source.first_steps = partial(_note, starting, time.monotonic())
     try:
-        with lost.watching(private=study.address == "local"):
+        with lost.watching(starting.lost()):
             setting = _setting(loop, starting.folder)
             interrupted = False
             # Tune may end with something left: what threads or other studies trained, and others no longer claim.
@@ -189,25 +210,3 @@ def _own_signals() -> Iterator[None]:
             for number in (signal.SIGINT, signal.SIGTERM):
                 stack.callback(signal.signal, number, signal.getsignal(number))
         yield
-
-
-def start_private_ray(cores: int, folder: Path | None = None, niceness: int = 0) -> None:
-    """Starts a Ray of this process alone, without a word on the terminal.
-
-    cores: how many one-core trials it may run at a time; niceness: of its workers, beside ours; folder: for its own
-    files, with a short path, None for where Ray has them by itself.
-    """
-    os.environ |= SETTINGS | {"RAY_worker_niceness": str(niceness)}
-    import ray
-
-    with ray_start.starting():
-        ray.init(
-            address="local",
-            _node_ip_address="127.0.0.1",  # private: nobody else on the network is to reach it
-            _temp_dir=None if folder is None or len(str(folder.parent)) > leftovers.LONGEST else str(folder),
-            num_cpus=cores,
-            include_dashboard=False,
-            object_store_memory=OBJECT_STORE_BYTES,
-            log_to_driver=False,
-            logging_level=logging.ERROR,
-        )

@@ -31,6 +31,11 @@ def os_error(code, name=None):
     return OSError(code, os.strerror(code), name)
 
 
+def raised_from(error, cause):
+    error.__cause__ = cause
+    return error
+
+
 @pytest.fixture
 def listing(epsearch, monkeypatch):
     """Runs `epsearch list` where it raises an error."""
@@ -63,6 +68,18 @@ ERRORS = [
     (torch.OutOfMemoryError("CUDA out of memory"), 1, ["CUDA out of memory"]),
     (RuntimeError("DefaultCPUAllocator: can't allocate memory"), 1, ["out of memory"]),
     (RuntimeError("can't start new thread"), 1, ["out of memory"]),
+    (RuntimeError("Unable to allocate 3 GiB"), 1, ["out of memory"]),
+    (RuntimeError("std::bad_alloc"), 1, ["out of memory (std::bad_alloc)"]),
+    (OSError(12, "Cannot allocate memory"), 1, ["out of memory (Cannot allocate memory)"]),
+    (OSError("libllvmlite.so: failed to map segment from shared object"), 1, ["out of memory (libllvmlite.so"]),
+    (ImportError("libtorch_cpu.so: failed to map segment from shared object"), 1, ["out of memory (libtorch_cpu.so"]),
+    (
+        raised_from(OSError("not found\nmaybe"), MemoryError("no room for numpy")),
+        1,
+        ["out of memory (no room for numpy)"],
+    ),
+    (ImportError("a.so: cannot allocate memory in static TLS block"), 70, ["a bug in epsearch: ImportError"]),
+    (ValueError("out of memory"), 70, ["a bug in epsearch: ValueError"]),
     (KeyboardInterrupt(), 130, ["stopped"]),
     (Interrupted(), 130, ["stopped"]),
     (ZeroDivisionError("division by zero"), 70, ["a bug in epsearch: ZeroDivisionError: division by zero"]),

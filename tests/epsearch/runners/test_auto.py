@@ -16,6 +16,13 @@ from epsearch.runners.on_ray import trials, tune
 from tests.support.ledgers import results
 
 
+class Joined:
+    """A private Ray that is there."""
+
+    def join(self):
+        pass
+
+
 class Told(Silent):
     def __init__(self):
         self.notes = []
@@ -79,7 +86,6 @@ def test_it_pays_where_four_times_its_start_is_left(small_study, monkeypatch, ne
     monkeypatch.setattr(aside, "expected", lambda part: needed)
     begun = []
     monkeypatch.setattr(tune, "_start", lambda *_: begun.append(1) or time.sleep(5))
-    monkeypatch.setattr(tune.ray_start, "shut_down", lambda: None)
     monkeypatch.setattr(tune.Starting, "__call__", lambda *_: pytest.fail("threads were to have it all"))
     run(small_study(runner="auto", repeats=1, points=3, seeds=2, certify=0, workers=2))
     assert bool(begun) == starts
@@ -89,7 +95,7 @@ def test_it_pays_where_four_times_its_start_is_left(small_study, monkeypatch, ne
 def test_a_study_that_turns_out_to_be_long_starts_ray_after_all(small_study, soon, tmp_path, monkeypatch):
     """The first seconds may make it seem short."""
     soon(True)
-    starting, loop = tune.Starting(Future(), tmp_path), SimpleNamespace(notes=[])
+    starting, loop = tune.Starting(Future(), tmp_path, Joined()), SimpleNamespace(notes=[])
     monkeypatch.setattr(tune, "ready", lambda *_, **__: nullcontext(starting))
     with ExitStack() as stack:
         ray = auto._Ray(small_study(), stack)
@@ -133,14 +139,21 @@ def test_a_ray_that_cannot_be_had_is_done_without(small_study, soon, plain, monk
     assert told.notes.count("threads of this process go on: Ray does not start here (why not); try --runner local") == 1
 
 
-def test_an_error_of_the_start_that_is_not_ray_s_is_told(small_study, soon, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
+@pytest.mark.parametrize("place", ["_start", "ready"])
+def test_threads_go_on_without_room_for_ray(small_study, soon, plain, monkeypatch, place):
+    """Whether it is its folder that cannot be made, or a file of its own."""
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device", "/tmp")
 
     soon(True)
-    monkeypatch.setattr(tune, "_start", full)
-    with pytest.raises(OSError, match="No space left"):
-        run(small_study(runner="auto", **SIZE))
+    monkeypatch.setattr(tune, place, full)
+    told = Told()
+    study = small_study(runner="auto", **SIZE)
+    run(study, told)
+    assert results(study.out) == plain
+    said = "threads of this process go on: cannot write or read /tmp: No space left on device"
+    assert told.notes.count(said) == 1
 
 
 class Tuned:
@@ -154,8 +167,8 @@ class Tuned:
         monkeypatch.setattr(tune, "_start", lambda *_: self.when_both_have_begun(begun))
         monkeypatch.setattr(tune.resources, "slots", lambda study: 2)
         monkeypatch.setattr(tune, "_setting", lambda loop, folder: None)
-        monkeypatch.setattr(tune.lost, "watching", lambda private: local.stopped_by_ctrl_c())
-        monkeypatch.setattr(tune.ray_start, "shut_down", lambda: None)
+        monkeypatch.setattr(tune.lost, "watching", lambda look: local.stopped_by_ctrl_c())
+        monkeypatch.setattr(tune.Starting, "join", lambda self: self.begun.result())
         monkeypatch.setattr(trials, "fit", self.fit)
 
     def when_both_have_begun(self, begun):
@@ -230,7 +243,7 @@ def test_what_threads_raise_beside_tune_ends_the_search(small_study, soon, monke
 def test_what_ray_took_is_kept_without_the_wait_for_a_thread(small_study, soon, tmp_path, monkeypatch):
     soon(True)
     clock, kept = SimpleNamespace(now=100.0), {}
-    starting, loop = tune.Starting(Future(), tmp_path), SimpleNamespace(notes=[])
+    starting, loop = tune.Starting(Future(), tmp_path, Joined()), SimpleNamespace(notes=[])
     monkeypatch.setattr(auto, "time", SimpleNamespace(monotonic=lambda: clock.now))
     monkeypatch.setattr(tune, "ready", lambda *_, **__: nullcontext(starting))
     monkeypatch.setattr(aside, "remember", kept.__setitem__)

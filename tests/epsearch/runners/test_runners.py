@@ -372,11 +372,13 @@ print(ray.get(ray.remote(lambda: os.nice(0)).remote()))"""
 
 @pytest.mark.slow
 def test_they_stand_back_for_other_work_as_far_as_a_study_says():
-    code = """import os, ray
-from epsearch.runners.on_ray import ray_start, tune
-tune.start_private_ray(1, niceness=7)
+    code = """import os
+from epsearch.runners.on_ray.private import PrivateRay
+own = PrivateRay(1, niceness=7)
+own.start(), own.join()
+import ray
 print(ray.get(ray.remote(lambda: os.nice(0)).remote()) - os.nice(0))
-ray_start.shut_down()"""
+own.end()"""
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(found.stdout) == 7
 

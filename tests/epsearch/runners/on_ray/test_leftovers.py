@@ -17,13 +17,14 @@ pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds proces
 
 # Tells its folder and the number of a process of its own, which does not end by itself.
 RUN = """
-import subprocess, sys
+import os, subprocess, sys
 from pathlib import Path
 from epsearch.runners.on_ray import leftovers
 
 with leftovers.run_folder(Path(sys.argv[1])) as folder:
-    with leftovers.belonging(folder):
-        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(36000)"], start_new_session=True)
+    environment = os.environ | leftovers.environment(folder)
+    sleep = [sys.executable, "-c", "import time; time.sleep(36000)"]
+    child = subprocess.Popen(sleep, start_new_session=True, env=environment)
     print(folder, child.pid, flush=True)
     sys.stdin.read()
 """

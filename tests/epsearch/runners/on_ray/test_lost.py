@@ -4,35 +4,43 @@ import socket
 import threading
 from types import SimpleNamespace
 
+import pytest
 from ray._private import worker
 
-from epsearch.runners.on_ray import lost
+from epsearch.runners.on_ray import head, lost
 from tests.support.limits import HANGS
 
 
-def watch(monkeypatch, dead):
-    """What a watch tells of a Ray of one's own, whose dead processes are `dead`, by its second look at the latest."""
-    monkeypatch.setattr(worker, "_global_node", SimpleNamespace(dead_processes=lambda: dead))
-    told, looks, enough, ended = [], [], threading.Event(), lost.ended
+def watch(what):
+    """What a watch tells of a Ray that has lost something, by its second look at the latest."""
+    told, looks, enough = [], [], threading.Event()
 
     def look():
-        looks.append(ended())
+        looks.append(what)
         if len(looks) == 2:  # whatever the first look found has been told
             enough.set()
-        return looks[-1]
+        return what
 
-    monkeypatch.setattr(lost, "ended", look)
-    with lost.watching(private=True, every=0.001, end=lambda what: (told.append(what), enough.set())):
+    with lost.watching(look, every=0.001, end=lambda what: (told.append(what), enough.set())):
         assert enough.wait(HANGS)
     return told
 
 
-def test_what_ray_needs_has_ended(monkeypatch):
-    assert watch(monkeypatch, [("log_monitor", None), ("gcs_server", None)]) == ["its gcs_server has ended"]
+def test_what_is_lost_is_told_once():
+    assert watch("its gcs_server has ended") == ["its gcs_server has ended"]
 
 
-def test_what_it_can_do_without_may_end(monkeypatch):
-    assert watch(monkeypatch, [("log_monitor", None)]) == []
+def test_nothing_is_told_while_all_is_well():
+    assert watch("") == []
+
+
+@pytest.mark.parametrize(
+    ("dead", "what"),
+    [([("log_monitor", None), ("gcs_server", None)], "its gcs_server has ended"), ([("log_monitor", None)], "")],
+)
+def test_what_ray_can_do_without_may_end(monkeypatch, dead, what):
+    monkeypatch.setattr(worker, "_global_node", SimpleNamespace(dead_processes=lambda: dead))
+    assert head.ended() == what
 
 
 def test_nobody_looks_once_all_is_over(monkeypatch):
@@ -46,8 +54,7 @@ def test_nobody_looks_once_all_is_over(monkeypatch):
         return "its raylet has ended"
 
     monkeypatch.setattr(lost, "threading", SimpleNamespace(Event=lambda: over, Thread=threading.Thread))
-    monkeypatch.setattr(lost, "ended", look)
-    with lost.watching(private=True, every=0.001, end=told.append):
+    with lost.watching(look, every=0.001, end=told.append):
         assert looking.wait(HANGS)
     left.set()
     assert (told, left_during_a_look) == ([], [False])

@@ -1,5 +1,6 @@
 """How attempts at a job are counted when its worker dies, without a Ray that runs."""
 
+import json
 import signal
 from concurrent.futures import Future
 from contextlib import nullcontext
@@ -13,8 +14,9 @@ from ray.exceptions import OutOfMemoryError
 
 from epsearch.failures.errors import Interrupted, TrainingFailed
 from epsearch.loop.claims import Claims
-from epsearch.runners.on_ray import resources, trials, tune
+from epsearch.runners.on_ray import private, resources, trials, tune
 from epsearch.runners.on_ray.lost import Silence
+from epsearch.runners.on_ray.private import PrivateRay
 from epsearch.runners.on_ray.resources import Share
 from epsearch.runners.on_ray.trials import ATTEMPTS, Attempt, Setting, Source, fit
 
@@ -143,10 +145,8 @@ def test_our_own_errors_do_not_escape_into_tune():
 
 
 def test_a_ray_that_does_not_start(epsearch, small_options, monkeypatch):
-    def timed_out(cores, folder, niceness):
-        raise Exception("The current node timed out during startup.\nThis could happen because")
-
-    monkeypatch.setattr(tune, "start_private_ray", timed_out)
+    said = {"lost": "The current node timed out during startup."}
+    monkeypatch.setattr(private, "HEAD", ["-c", f"print({json.dumps(said)!r})"])
     answer = epsearch("run", *small_options, "--runner", "tune", "--quiet")
     assert answer.status == 1 and answer.err.strip().count("\n") == 0
     assert "Ray does not start here (The current node timed out during startup.); try --runner local;" in answer.err
@@ -159,6 +159,7 @@ def test_a_ray_that_is_lost(epsearch, small_options, monkeypatch, ours):
         raise RuntimeError("Failed to connect to GCS\n  at address")
 
     monkeypatch.setattr(tune, "_start", lambda *_: None)
+    monkeypatch.setattr(tune.Starting, "join", lambda self: None)
     monkeypatch.setattr(resources, "nodes", list)
     monkeypatch.setattr(trials, "fit", fit)
     answer = epsearch("run", *small_options, "--runner", "tune", "--workers", 1, "--quiet")
@@ -195,13 +196,13 @@ def test_what_is_left_when_tune_ends_is_trained_unless_it_was_interrupted(monkey
     monkeypatch.setattr(trials, "decode", str)
     monkeypatch.setattr(tune, "_setting", lambda *_: None)
     monkeypatch.setattr(tune, "import_tune", lambda: None)
-    monkeypatch.setattr(tune.lost, "watching", lambda private: nullcontext())
+    monkeypatch.setattr(tune.lost, "watching", lambda look: nullcontext())
     loop, ends = Loop(), []
     loop.study = SimpleNamespace(task_timeout=None, address="local")
     threads = SimpleNamespace(busy=busy, waiting=lambda jobs: [] if busy and len(ends) == 1 else jobs, free=2)
     threads.tell = lambda loop, *_: setattr(threads, "busy", False) or ends.append("a thread has ended")
     monitor = SimpleNamespace(update=lambda loop: None, jobs=Loop.ask, stopping=False, steps=None)
-    starting = tune.Starting(Future(), tmp_path)
+    starting = tune.Starting(Future(), tmp_path, PrivateRay(1))
     starting.begun.set_result(None)
 
     def fit(source, setting):

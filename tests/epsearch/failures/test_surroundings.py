@@ -1,0 +1,70 @@
+"""Odd surroundings: no memory, closed streams. One line or none, and the status says whose fault it is."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from epsearch.failures import room
+from tests.support.ledgers import finished
+from tests.support.limits import HANGS
+
+resource = pytest.importorskip("resource")
+EPSEARCH = [sys.executable, "-m", "epsearch"]
+MIB = 2**20
+
+
+def run(*arguments, before=lambda: None, **options):
+    """What came of the command; before: called in its process before it begins."""
+    command = [*EPSEARCH, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=HANGS, preexec_fn=before, **options)
+
+
+def limited(mib):
+    return lambda: resource.setrlimit(resource.RLIMIT_AS, (mib * MIB, mib * MIB))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="others need not limit the address space")
+@pytest.mark.parametrize("mib", [100, 200, 400, 800, 1600])
+def test_a_run_without_memory_for_its_libraries(tmp_path, mib):
+    done = run("run", "--out", tmp_path, "--quiet", before=limited(mib))
+    (line,) = done.stderr.splitlines()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert line.startswith("epsearch: out of memory (") and "a bug" not in line and "Traceback" not in line
+
+
+def test_room_is_made_sure_of_before_a_library_that_needs_it(monkeypatch):
+    finder, asked = room.Room(300 * MIB), []
+
+    def full(number, size):
+        asked.append(size)
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr(room.mmap, "mmap", full)
+    assert finder.find_spec("scipy") is None and finder.find_spec("numpy.linalg") is None and not asked
+    with pytest.raises(MemoryError, match=r"^no room for scipy.linalg in the 300 MiB of `ulimit -v`$"):
+        finder.find_spec("scipy.linalg")
+    assert asked == [room.OWN + room.EACH * os.cpu_count()]
+
+
+def test_without_a_limit_nothing_is_looked_at(monkeypatch):
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    before = [*sys.meta_path]
+    room.make_sure()
+    assert sys.meta_path == before
+
+
+@pytest.mark.parametrize("closed", [(1,), (2,), (1, 2), (0, 1, 2)], ids=str)
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [(["list", "--json"], 0), (["list"], 0), (["--help"], 0), (["show", "nobody"], 2), (["datasets", "--json"], 0)],
+    ids=str,
+)
+def test_streams_that_are_closed(tmp_path, arguments, status, closed):
+    place = [] if arguments[0] in ("--help", "datasets") else ["--out", tmp_path]
+    if not status:
+        place = ["--out", finished()] if place else []
+    done = run(*arguments, *place, before=lambda: [os.close(number) for number in closed])
+    assert done.returncode == status, done.stderr
+    assert "Traceback" not in done.stderr and done.stderr.count("\n") == (status > 0 and 2 not in closed)
