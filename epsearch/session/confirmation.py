@@ -38,6 +38,7 @@ def confirm(loop: Loop, store: Store, config: Mapping[str, Any], events: Events)
 
     config: the study as the ledger keeps it. Raises StoreError where the database fails.
     """
+    store.reopen()  # a file that was overwritten in place would still seem to be as it was
     name, lacking = loop.study.name, store.lacking(loop.records)
     certificates = store.lacking(loop.certificates, schema.certificates)
     if lacking or certificates or store.study(name) is None:

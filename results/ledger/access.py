@@ -67,16 +67,33 @@ class Access(AbstractContextManager["Access"]):
         """Opens a ledger for reading and writes nothing: an older ledger is not changed, a missing one is empty."""
         return cls(partial(connect, url, read_only=True), LedgerUrl.of(url), layout.look, writes=False)
 
+    @tried_again
+    def reopen(self) -> None:
+        """Closes every connection and opens the ledger again: what is read then is not what SQLite had in memory.
+
+        Raises StoreError, also for a file that was damaged meanwhile.
+        """
+        with self._opening:
+            self._engine.dispose()
+            self._engine = self._make()
+            self._look()
+
     def hurry(self, seconds: float) -> None:
         """Lets new connections wait no longer than so many seconds for what other transactions hold."""
         statement = {"sqlite": "PRAGMA busy_timeout={}", "postgresql": "SET lock_timeout={}"}[self._engine.dialect.name]
 
-        @event.listens_for(self._engine, "connect")
         def prepare(connection: Any, _record: Any) -> None:
             connection.cursor().execute(statement.format(round(seconds * 1000)))
             connection.commit()
 
-        self._engine.dispose()  # those that are there wait longer
+        def make(before: Callable[[], Engine] = self._make) -> Engine:
+            engine = before()
+            event.listen(engine, "connect", prepare)
+            return engine
+
+        self._make = make
+        self._engine.dispose()  # the connections that are there wait longer
+        self._engine = make()
 
     def check_writing(self) -> None:
         """Writes what is there already. Raises StoreError where nothing can be written."""

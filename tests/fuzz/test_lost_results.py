@@ -143,7 +143,7 @@ def test_ledgers_that_are_replaced(figures, tmp_path):
         least = draw.randrange(1, 13)
         process = run.until(lambda run, least=least: run.rows("cv") + run.rows("eval") >= least)
         file = run.out / "epsearch.sqlite"
-        with suppress(sqlite3.Error):  # a moment at which it cannot be harmed
+        with suppress(sqlite3.Error, OSError):  # a moment at which it cannot be harmed
             harm(file)
         status = process.wait()
         ends[status] += 1
