@@ -3,7 +3,7 @@
 import os
 import sys
 
-from epsearch.failures.standard import open_all
+from epsearch.failures.standard import open_all, stand_somewhere
 from epsearch.failures.stopping import end, listen
 
 NARROWEST = 20  # columns in which a table still has letters
@@ -12,6 +12,7 @@ NARROWEST = 20  # columns in which a table still has letters
 def main() -> None:
     """Runs the command line; `epsearch.failures.lines` says what its exit statuses mean."""
     open_all()
+    stand_somewhere()
     stop = listen()
     try:
         from epsearch.failures.lines import answered

@@ -1,8 +1,10 @@
-"""Standard streams that were closed before the program began (`>&-`): they lead nowhere, and no file becomes one."""
+"""What a program can count on, and may have lost: its standard streams (`>&-`), and its working folder."""
 
 import os
 import sys
 
+NOWHERE = ("/proc", "/")
+"""Folders to work in; in the first of them nobody can make a file."""
 STREAMS = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
 
 
@@ -16,3 +18,11 @@ def open_all() -> None:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", errors="backslashreplace", closefd=False))
+
+
+def stand_somewhere() -> None:
+    """Leaves a working folder that is gone, in which MKL and Python find nothing; relative paths then lead nowhere."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        os.chdir(next(one for one in NOWHERE if os.path.isdir(one)))

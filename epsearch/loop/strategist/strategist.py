@@ -133,7 +133,7 @@ class Strategist:
 
     def _name(self) -> Point | None:
         """The point that a curve through all scores names; those of points that lose a seed do not count."""
-        from epsearch.loop.strategist.choice import choose  # brings scipy along
+        from epsearch.loop.strategist.kept_choices import choose_once  # brings scipy along
 
         given = {**self._before, **self._given(self._search)}
         seeds = sorted({seed for own in given.values() for seed in own})
@@ -141,7 +141,7 @@ class Strategist:
         shown = np.array([[seed in own for seed in seeds] for own in given.values()], dtype=bool)
         whole = ~(table.lost & shown).any(axis=1)
         scores = np.where(shown & whole[:, None], table.scores, np.nan)
-        self.choice = choose(self._study.space, list(given), scores)
+        self.choice = choose_once(self._study.space, list(given), scores)
         return self.choice.point
 
     def _shares(self, points: Sequence[Point]) -> dict[Point, tuple[int, ...]]:

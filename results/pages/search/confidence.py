@@ -28,6 +28,8 @@ KIND_LABELS = {
     "diverging": "diverging",
     INERT: "inert: all score the same",
 }
+LAST_LOOKS = 5
+"""Choices that are told one by one; where there are more, the others are counted."""
 DIGITS = METRICS["A_T"].digits
 
 
@@ -56,7 +58,7 @@ def looks_notes(looks: Sequence[Evaluated], this: int = 0) -> Iterator[str]:
     """
     if len(looks) > 1:
         first = f"This choice is number {this} of the {len(looks)}" if this else f"There are {len(looks)} choices"
-        others = "; ".join(_look_text(one) for i, one in enumerate(looks, 1) if i != this)
+        others = _looks_text([one for i, one in enumerate(looks, 1) if i != this])
         yield (
             f"{first} that were evaluated on this evaluation stream. {'The others' if this else 'They are'}: {others}. "
             "Picking one of them by these figures is a selection on the evaluation stream, and the figures of the best "
@@ -84,7 +86,7 @@ def _facts(results: SearchResults, trusted: Assessment) -> Iterator[tuple[str, s
     if trusted.looks:
         yield (
             "Choices evaluated on this evaluation stream",
-            "; ".join(_look_text(one, *(["this study"] if one.mine else [])) for one in trusted.looks),
+            _looks_text(trusted.looks),
         )
 
 
@@ -99,9 +101,17 @@ def _of_the_race(race: Race) -> str:
     )
 
 
-def _look_text(look: Evaluated, *more: str) -> str:
+def _looks_text(looks: Sequence[Evaluated]) -> str:
+    """Returns choices; of many, how many came before the last ones."""
+    before = len(looks) - LAST_LOOKS
+    told = [f"{before} earlier ones"] if before > 1 else []
+    return "; ".join([*told, *map(_look_text, looks[before if before > 1 else 0 :])])
+
+
+def _look_text(look: Evaluated) -> str:
     """Returns a choice, when it was evaluated, and on what, if that is not all of the stream, in this ledger."""
-    told = (look.when[:10], look.part, "in another ledger" if look.elsewhere else "", *more)
+    mine = "this study" if look.mine else ""
+    told = (look.when[:10], look.part, "in another ledger" if look.elsewhere else "", mine)
     return f"{look.point} ({', '.join(filter(None, told))})"
 
 

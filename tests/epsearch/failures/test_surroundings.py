@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from epsearch.failures import room
-from tests.support.ledgers import finished
+from tests.support.ledgers import ARGUMENTS, NAME, finished
 from tests.support.limits import HANGS
 
 resource = pytest.importorskip("resource")
@@ -68,3 +68,33 @@ def test_streams_that_are_closed(tmp_path, arguments, status, closed):
     done = run(*arguments, *place, before=lambda: [os.close(number) for number in closed])
     assert done.returncode == status, done.stderr
     assert "Traceback" not in done.stderr and done.stderr.count("\n") == (status > 0 and 2 not in closed)
+
+
+@pytest.fixture
+def gone(tmp_path):
+    """A function that makes a process work in a folder that is gone."""
+
+    def leave():
+        place = tmp_path / "gone"
+        place.mkdir()
+        os.chdir(place)
+        place.rmdir()
+
+    return leave
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="others do not let a folder go that somebody works in")
+@pytest.mark.parametrize(
+    "arguments", [["list"], ["show", NAME], ["report", NAME], ["run", *ARGUMENTS, "--name", NAME], ["plan", *ARGUMENTS]]
+)
+def test_a_working_folder_that_is_gone(gone, arguments):
+    done = run(*arguments, "--out", finished(), before=gone)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="others do not let a folder go that somebody works in")
+def test_a_relative_path_leads_nowhere_then(gone):
+    for arguments in (["list"], ["run", *ARGUMENTS]):
+        done = run(*arguments, "--out", "relative", before=gone)
+        assert done.returncode in (1, 2), done.stderr
+        assert done.stderr.startswith("epsearch: ") and done.stderr.count("\n") == 1

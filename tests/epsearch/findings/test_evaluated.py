@@ -14,6 +14,7 @@ from epsearch.service.work.processes import environment
 from epsearch.session.session import stored_loop, train
 from results.ledger.store import Store
 from results.pages.search.confidence import looks_notes
+from results.search import Evaluated
 from tests.support.drive import fake, finish, make
 from tests.support.events import Recorded
 
@@ -159,3 +160,12 @@ class TestAnotherLedger:
 
 def found(loop):
     return search_results(loop, {})
+
+
+def test_of_many_looks_the_last_are_told_and_the_others_counted():
+    looks = [Evaluated(f"ε = {number}", "2026-01-01", mine=number == 7) for number in range(200)]
+    (note,) = looks_notes(looks, 8)
+    assert "number 8 of the 200" in note and "194 earlier ones; ε = 195 (2026-01-01); ε = 196" in note
+    assert note.count("ε = ") == 5 and "ε = 199" in note
+    (note,) = looks_notes(looks[:6], 1)
+    assert note.count("ε = ") == 5 and "earlier" not in note
