@@ -57,7 +57,7 @@ def kind(cause: sqlite3.Error, opened: bool) -> type[StoreError]:
     """Returns the class of an error; opened: whether the file was open before."""
     code = getattr(cause, "sqlite_errorcode", 0) & 0xFF  # the other bits only say more about the same error
     if code in LOCKED:
-        return StoreLocked
+        return StoreLocked if opened else StoreGone  # one that cannot be opened may be damaged, and locked by nobody
     return StoreGone if code in GONE or (opened and code in GONE_ONCE_OPEN) else StoreError
 
 

@@ -230,7 +230,7 @@ main()
         pytest.param("Store.add", 1, marks=pytest.mark.slow),
         ("Store.add", 6),
         pytest.param("Store.certify", 1, marks=pytest.mark.slow),
-        pytest.param("SearchLoop._advance", 2, marks=pytest.mark.slow),
+        pytest.param("SearchLoop._advance", 3, marks=pytest.mark.slow),
     ],
 )
 def test_a_kill_leaves_what_the_records_have(epsearch, tmp_path, place, count):

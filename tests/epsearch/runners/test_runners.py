@@ -137,7 +137,7 @@ def test_a_ray_that_loses_its_head_ends_the_run_in_one_line(undisturbed, tmp_pat
     os.kill(head, signal.SIGKILL)
     out, err = process.communicate(timeout=HANGS)
     go_on()
-    line = f"epsearch: Ray was lost (its gcs_server has ended); try --runner local; {stopping.KEPT}\n"
+    line = f"epsearch: Ray was lost (its gcs_server has ended); try --runner local; {stopping.RESUMES}\n"
     assert (process.returncode, out, err.decode()) == (1, b"", line)
     resumed = finished(tmp_path, "local")
     assert resumed["effort"]["reused"] >= 4
@@ -210,9 +210,14 @@ def test_workers_of_a_cluster_read_no_data_themselves(small_study, tmp_path, ray
     alone = small_study(**small, out=tmp_path / "alone")
     run(alone)
     study = small_study(**small, out=tmp_path / "cluster", runner="tune", address=ray_address)
-    for path in folder.iterdir():
-        path.unlink()
-    run(study)
+
+    class Gone(Recorded):
+        def begin(self, study, heading):
+            super().begin(study, heading)
+            for path in folder.iterdir():
+                path.unlink()
+
+    run(study, Gone())
     mnist.load.cache_clear()
     assert equal(ledger(study), ledger(alone))
 

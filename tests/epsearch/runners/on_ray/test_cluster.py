@@ -106,5 +106,5 @@ def test_a_cluster_that_loses_its_head_ends_the_run_in_one_line(cluster, tmp_pat
     os.kill(head, signal.SIGKILL)
     out, err = process.communicate(timeout=HANGS)
     go_on()
-    line = rf"epsearch: Ray was lost \(nobody answers at \S+:{port}\); try --runner local; {stopping.KEPT}\n"
+    line = rf"epsearch: Ray was lost \(nobody answers at \S+:{port}\); try --runner local; {stopping.RESUMES}\n"
     assert process.returncode == 1 and out == b"" and re.fullmatch(line, err.decode()), err
