@@ -144,7 +144,8 @@ def surroundings(error: BaseException) -> str | None:
         return "the output is no longer read (broken pipe)"
     if any(_is(error, name, "trainers") for name in OF_THE_DEVICE):
         return str(error)
-    if (short := _out_of_memory(error)) is not None:
+    users = _is(error, "ForeignError", "trainers")  # whatever code of theirs has raised
+    if not users and (short := _out_of_memory(error)) is not None:
         return f"out of memory ({short or 'no more is available'}); fewer --workers or smaller sizes need less"
     if isinstance(error, OSError) and error.errno is not None:
         where = "" if error.filename is None else f" {error.filename}"

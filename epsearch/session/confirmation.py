@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import Table
 
 from epsearch.events import Events
+from epsearch.failures.errors import Interrupted
 from epsearch.failures.stopping import CONFIRMED
 from epsearch.loop.base import Loop
 from results.archive import PARTS, write
@@ -43,7 +44,7 @@ def confirm(loop: Loop, store: Store, config: Mapping[str, Any], events: Events)
     certificates = store.lacking(loop.certificates, schema.certificates)
     if lacking or certificates or store.study(name) is None:
         store.save_study(name, config)
-        store.add(loop.records[key] for key in lacking)
+        store.add([loop.records[key] for key in lacking], None)  # its summary follows
         store.certify(loop.certificates[key] for key in certificates)
         sum_up(loop, store.study(name))
         count = count_text(len(lacking), "result")
@@ -57,7 +58,7 @@ def save(loop: Loop, store: Store, config: Mapping[str, Any], events: Events) ->
     Arguments as of `confirm`.
     """
     store.patience = Patience()  # it has been waited for
-    with suppress(StoreError):
+    with suppress(StoreError, Interrupted):
         confirm(loop, store, config, events)
     if CONFIRMED.is_set() or len(loop.records) <= loop.reused:
         return

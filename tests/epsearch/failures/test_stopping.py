@@ -54,6 +54,7 @@ def test_the_first_is_an_exception_and_the_second_the_end(process):
 
 def test_a_command_that_trains_says_what_is_kept(process):
     stopping.TRAINS.set()
+    stopping.CONFIRMED.clear()  # another test's study may have been
     stop = Stop()
     with pytest.raises(KeyboardInterrupt):
         press(stop)
