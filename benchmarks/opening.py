@@ -57,6 +57,7 @@ def main() -> None:
     given = parser.parse_args()
     os.environ["EPSEARCH_CACHE"] = str(given.folder / "cache")
     if not (given.folder / "runs").exists():
+        (given.folder / "runs").mkdir(parents=True)
         make(given.folder / "runs", given.points, given.seeds)
     shutil.rmtree(given.folder / "cache" / "choices", ignore_errors=True)
     anew, kept = opened(given.folder / "runs"), opened(given.folder / "runs")
