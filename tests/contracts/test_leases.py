@@ -38,6 +38,19 @@ def held(store: Store, name: str = "demo", holder: Holder | None = None) -> Leas
     return caught.value
 
 
+def test_a_clock_before_1970_is_one(store: Store, other: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a machine whose clock was never set: a lease is held, renewed, written under and released."""
+    for name in leases.CLOCKS:
+        monkeypatch.setitem(leases.CLOCKS, name, "(-300000000.0)")
+    store.acquire("demo", here())
+    held(other)
+    assert store.renew()
+    assert store.add(MEMBERS[:1]) == 1
+    store.release()
+    assert not store.renew()
+    assert other.acquire("demo", here()).token == 2
+
+
 def test_a_study_has_one_holder(store: Store, other: Store) -> None:
     assert store.lease is None
     lease = store.acquire("demo", here())

@@ -174,4 +174,4 @@ def lasts(connection: Connection) -> ColumnElement[bool]:
 
 
 def _ours(lease: Lease) -> ColumnElement[bool]:
-    return and_(leases.c.name == lease.name, leases.c.token == lease.token, leases.c.expires > 0)
+    return and_(leases.c.name == lease.name, leases.c.token == lease.token, leases.c.expires != 0)  # below 0 by a clock before 1970
