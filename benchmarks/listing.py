@@ -22,7 +22,8 @@ from epsearch.loop.jobs import Job, JobResult
 from epsearch.preparation import growth
 from epsearch.preparation.build import build
 from epsearch.preparation.data import open_evaluation
-from epsearch.session.session import make_loop, sum_up
+from epsearch.session.confirmation import sum_up
+from epsearch.session.session import make_loop
 from epsearch.study.description import Disjointness
 from epsearch.study.kinds import Search
 from results.ledger.store import Store
@@ -48,7 +49,11 @@ def made_up(job: Job) -> JobResult:
 def make(out: Path, name: str, strategy: str, rate: float) -> None:
     """One finished study; the learning rate makes its members its own."""
     given = {"name": name, "strategy": strategy, "lr": rate, "out": out, "device": "cpu"}
-    study = build(Search, given | {"numeric_path": "cpu-float32-mkl", "dataset": "permuted_digits"})
+    finish(build(Search, given | {"numeric_path": "cpu-float32-mkl", "dataset": "permuted_digits"}))
+
+
+def finish(study: Search) -> None:
+    """Stores a study with made-up results, to its end."""
     images = open_evaluation(study)[0].describe()
     with Store.open(study.storage) as store:
         growth.keep(store, study, images, Disjointness(), extend=False)

@@ -13,17 +13,12 @@ import shutil
 import time
 from pathlib import Path
 
-from listing import made_up
+from listing import finish
 
 from epsearch.findings import listing
 from epsearch.ledger.location import ledger_url
-from epsearch.preparation import growth
 from epsearch.preparation.build import build
-from epsearch.preparation.data import open_evaluation
-from epsearch.session.session import make_loop, sum_up
-from epsearch.study.description import Disjointness
 from epsearch.study.kinds import Search
-from results.ledger.store import Store
 
 NAME = "many"
 
@@ -32,14 +27,7 @@ def make(out: Path, points: int, seeds: int) -> None:
     """One finished study of random values."""
     given = {"name": NAME, "strategy": "random", "out": out, "device": "cpu", "numeric_path": "cpu-float32-mkl"}
     given |= {"points": points, "repeats": 1, "seeds": seeds, "certify": 0, "dataset": "permuted_digits"}
-    study = build(Search, given)
-    images = open_evaluation(study)[0].describe()
-    with Store.open(study.storage) as store:
-        growth.keep(store, study, images, Disjointness(), extend=False)
-        loop = make_loop(study, images, store)
-        sum_up(loop, store.study(study.name))
-        while not loop.done:
-            loop.tell([made_up(job) for job in loop.ask()])
+    finish(build(Search, given))
 
 
 def opened(out: Path) -> dict[str, float]:

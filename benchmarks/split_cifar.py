@@ -45,7 +45,7 @@ SEEDS = (0, 1, 2)
 
 
 class Sizes(NamedTuple):
-    """What is smaller in a try-out than in the paper; None for the values of the definition."""
+    """Sizes that are smaller in a try-out than in the paper; None for the values of the definition."""
 
     examples_per_task: int | None = None
     tasks: int = 20

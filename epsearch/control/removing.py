@@ -77,7 +77,7 @@ def clean(storage: LedgerUrl, out: Path, older_than: float, sure: Callable[[Remo
 
 
 def _of_study(name: str, store: Store, storage: LedgerUrl, out: Path) -> Removal:
-    """What deleting a study would remove, as the ledger is now."""
+    """Returns the removal that deleting a study would be, as the ledger is now."""
     rows = store.studies()
     used, unreadable = _used(store, [row for row in rows if row.name != name], storage, out)
     own, _ = _used(store, [row for row in rows if row.name == name], storage, out)

@@ -154,7 +154,7 @@ def surroundings(error: BaseException) -> str | None:
 
 
 def _out_of_memory(error: BaseException) -> str | None:
-    """What says that Python, a library or the system had no memory left; None where nothing does.
+    """Returns the words by which Python, a library or the system says that no memory was left; else None.
 
     Libraries that could not be loaded for that reason say it in words alone, or raise something else from it.
     """

@@ -1,4 +1,4 @@
-"""What a program can count on, and may have lost: its standard streams (`>&-`), and its working folder."""
+"""Standard streams (`>&-`) and working folder of the program, where it was started without them."""
 
 import os
 import sys

@@ -1,6 +1,6 @@
 """Choices of curves through many points, kept in the cache folder: opening a study asks for its choice each time.
 
-The curve takes a time that grows as the cube of the number of points: 51 seconds for 2,000.
+The curve takes a time that grows as the cube of the number of points.
 """
 
 import hashlib

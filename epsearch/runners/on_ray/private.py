@@ -68,7 +68,7 @@ class PrivateRay:
             raise Unavailable(self._trouble("does not start here"))
 
     def lost(self) -> str:
-        """What it has lost that it cannot do without, in words; empty while all is well."""
+        """Returns the loss that ended it, in words; empty while all is well."""
         return self._lost
 
     def join(self) -> None:

@@ -44,7 +44,7 @@ class Sessions:
         return f"{text}.{self._signature(digest, text)}"
 
     def holds(self, cookie: str, digest: str, now: float | None = None) -> bool:
-        """Whether `made` has made a cookie for this token, and the session has neither expired nor been ended."""
+        """Returns whether a cookie is of a session of this token that has neither expired nor been ended."""
         text, _, signature = cookie.rpartition(".")
         name, _, end = text.partition(".")
         if not hmac.compare_digest(self._signature(digest, text).encode(), signature.encode(errors="replace")):

@@ -40,7 +40,7 @@ class Token(NamedTuple):
 
     @property
     def writes(self) -> bool:
-        """Whether it may change anything."""
+        """True for a token that may change something."""
         return self.role == WRITE
 
     @property
@@ -55,7 +55,7 @@ class Token(NamedTuple):
 
 
 EVERYBODY = Token("", WRITE, "")
-"""Where there are no tokens."""
+"""The token of everybody, for a service without tokens."""
 
 
 class Tokens:

@@ -174,4 +174,5 @@ def lasts(connection: Connection) -> ColumnElement[bool]:
 
 
 def _ours(lease: Lease) -> ColumnElement[bool]:
-    return and_(leases.c.name == lease.name, leases.c.token == lease.token, leases.c.expires != 0)  # below 0 by a clock before 1970
+    # By a clock before 1970 a lease expires below 0; 0 is one that was released.
+    return and_(leases.c.name == lease.name, leases.c.token == lease.token, leases.c.expires != 0)
