@@ -26,6 +26,7 @@ SAVED = "unsaved-results.zip"
 @contextmanager
 def confirming(loop: Loop, store: Store, config: Mapping[str, Any], events: Events) -> Iterator[None]:
     """Within it a study is trained; behind it, its results are in the ledger, or after a failure in a file."""
+    CONFIRMED.clear()  # of an earlier study of this process
     try:
         yield
         confirm(loop, store, config, events)
@@ -60,7 +61,8 @@ def save(loop: Loop, store: Store, config: Mapping[str, Any], events: Events) ->
     store.patience = Patience()  # it has been waited for
     with suppress(StoreError, Interrupted):
         confirm(loop, store, config, events)
-    if CONFIRMED.is_set() or len(loop.records) <= loop.reused:
+        return
+    if len(loop.records) <= loop.reused:
         return
     for folder in (loop.study.out / loop.study.name, Path(gettempdir())):
         file = folder / SAVED

@@ -34,12 +34,12 @@ class Found(dict[str, One], Generic[One]):
 class Access(AbstractContextManager["Access"]):
     """What all of a `Store` stands on; also a context manager."""
 
-    def __init__(self, make: Callable[[], Engine], url: LedgerUrl, prepare: Prepare, writes: bool = True) -> None:
+    def __init__(self, make: Callable[[], Engine], url: LedgerUrl, prepare: Prepare) -> None:
         self._make, self._url, self._prepare = make, url, prepare
         self.patience = Patience()  # none; a run has some
         self.lease: Lease | None = None
         """The lease under which it writes, from `acquire`; without one it writes whoever else does."""
-        self._writes, self._opening, self._under_way = writes, threading.Lock(), 0
+        self._opening, self._under_way = threading.Lock(), 0
         self._engine = make()
         try:
             self.told = self._look()
@@ -65,7 +65,7 @@ class Access(AbstractContextManager["Access"]):
     @classmethod
     def read(cls, url: LedgerUrl | str) -> Self:
         """Opens a ledger for reading and writes nothing: an older ledger is not changed, a missing one is empty."""
-        return cls(partial(connect, url, read_only=True), LedgerUrl.of(url), layout.look, writes=False)
+        return cls(partial(connect, url, read_only=True), LedgerUrl.of(url), layout.look)
 
     @tried_again
     def reopen(self) -> None:
@@ -187,7 +187,7 @@ class Access(AbstractContextManager["Access"]):
             self._log = log
             return
         self._engine.dispose()
-        if self._writes and log is not None and log == self._log:
+        if log is not None and log == self._log:
             remove_log(self._url)  # SQLite would take the log of the old file for one of the new file, and damage that
         self._engine = self._make()
         self._look()

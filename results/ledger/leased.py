@@ -29,8 +29,8 @@ class Leased(Access):
     `acquire` returned, where that was lost and regained meanwhile. They raise RuntimeError where it never had one.
     """
 
-    def __init__(self, make: Callable[[], Engine], url: LedgerUrl, prepare: Prepare, writes: bool = True) -> None:
-        super().__init__(make, url, prepare, writes)
+    def __init__(self, make: Callable[[], Engine], url: LedgerUrl, prepare: Prepare) -> None:
+        super().__init__(make, url, prepare)
         self._regaining = threading.Lock()
         self._given_back = False
 

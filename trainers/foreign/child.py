@@ -21,8 +21,8 @@ from trainers.foreign import family
 from trainers.foreign.shared_memory import SharedMemory
 
 EVERY = 0.1  # seconds between two looks at who has ended
-TIDYING = 1.0  # seconds that helpers have to remove shared memory of processes that were killed
-PATIENCE = 5.0  # seconds that killed processes have to go; one that waits for a disk may take longer
+TIDYING = 5.0  # seconds that helpers have to remove shared memory of processes that were killed
+PATIENCE = 10.0  # seconds that killed processes have to go; one that waits for a disk may take longer
 
 
 def main(arguments: list[str]) -> None:

@@ -5,7 +5,7 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
@@ -70,7 +70,8 @@ def remove_log(url: LedgerUrl) -> None:
     """Removes the log of an SQLite file, and its index."""
     for end in ("-wal", "-shm"):
         if url.file is not None:
-            _beside(url.file, end).unlink(missing_ok=True)
+            with suppress(OSError):
+                _beside(url.file, end).unlink()
 
 
 def _engine(place: URL, url: LedgerUrl, pragmas: tuple[str, ...], **options: Any) -> Engine:
