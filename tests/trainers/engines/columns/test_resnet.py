@@ -19,7 +19,7 @@ from trainers.schedule import generator
 from trainers.streams.images.split import ReoccurringStream, SplitStream
 
 REDUCED = Architecture("reduced_resnet18")
-LONGER = {"lr": 0.1, "batch_size": 5}  # with `longer_stream`, enough to learn
+LONGER = {"lr": 0.05, "batch_size": 5}  # with `longer_stream`, enough to learn
 PATH = NumericPath(products="onednn")
 
 
@@ -79,7 +79,7 @@ def test_the_first_task_is_plain_sgd():
 def test_finished_columns_never_change():
     """Every bit of parameters and moving averages, hence accuracy, which a fresh engine finds as well."""
     engine = made_engine(longer_stream(), batch_size=5)
-    members, net = learners(engine, (0.1,)), engine._net
+    members, net = learners(engine, (LONGER["lr"],)), engine._net
     finished = []
     for task in range(3):
         take(engine, members, task)
