@@ -116,14 +116,14 @@ def _train(study: Study, prepared: Prepared, store: Store, held: Held, extend: b
         loop = make_loop(study, prepared.images, store, earlier)
         if not loop.done:
             refuse_inert(study, prepared.images)
-        row = store.study(study.name)
+        before = store.study(study.name)
         growth.keep(store, *described)  # only now, as a study that cannot begin must not stand in the ledger
-        if store.study(study.name) != row:
+        row = store.study(study.name)
+        assert row is not None
+        if row != before:
             # Until now no row said that the study needs its members: another command may have deleted some since.
             loop = make_loop(study, prepared.images, store, earlier)
         held.runs()
-        row = store.study(study.name)
-        assert row is not None
         sum_up(loop, row)
         # What is damaged is told before the training, and behind it what was met on the way.
         stack.callback(_tell_damage, loop, events, told=_tell_damage(loop, events))
