@@ -75,7 +75,8 @@ def marked(name: str, value: str) -> list[psutil.Process]:
 
 def _tidies(process: psutil.Process) -> bool:
     with suppress(psutil.Error, OSError):
-        return any(name in part for part in process.cmdline() for name in TIDY)
+        # Without one it is about to become another program, which may be such a helper.
+        return not (words := process.cmdline()) or any(name in word for word in words for name in TIDY)
     return False
 
 

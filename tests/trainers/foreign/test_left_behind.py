@@ -3,6 +3,7 @@
 import os
 import subprocess
 import textwrap
+import uuid
 from contextlib import suppress
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import psutil
 import pytest
 
 from tests.support.limits import HANGS
+from trainers.foreign import family
 from trainers.foreign.shared_memory import SharedMemory
 from trainers.plugins.calls import ForeignError
 
@@ -36,25 +38,33 @@ def body(text):
     return HEAD + textwrap.indent(textwrap.dedent(text).strip("\n"), "    ") + "\n"
 
 
-def names():
-    """Segments of trainers: what other tests make meanwhile begins otherwise."""
-    return {name for name in os.listdir("/dev/shm") if name.startswith(("left-", "psm_", "torch_", "sem.mp-"))}
+@pytest.fixture
+def left():
+    """How the names of a test's segments begin: others run beside it."""
+    return f"left-{uuid.uuid4().hex[:12]}"
 
 
 SEGMENTS = {
-    "open": "kept = shared_memory.SharedMemory('left-a', create=True, size=4096)",
-    "closed": "shared_memory.SharedMemory('left-b', create=True, size=4096).close()",
-    "of its own name": "kept = open('/dev/shm/left-c', 'wb'); kept.write(b'x')",
+    "open": "kept = shared_memory.SharedMemory(left, create=True, size=4096)",
+    "closed": "shared_memory.SharedMemory(left, create=True, size=4096).close()",
+    "of its own name": "kept = open('/dev/shm/' + left, 'wb'); kept.write(b'x')",
     "mapped alone": (
-        "import mmap\nwith open('/dev/shm/left-d', 'w+b') as file:\n    file.truncate(4096)\n"
+        "import mmap\nwith open('/dev/shm/' + left, 'w+b') as file:\n    file.truncate(4096)\n"
         "    kept = mmap.mmap(file.fileno(), 4096)"
     ),
     "of a child": (
-        "if os.fork() == 0:\n    kept = open('/dev/shm/left-e', 'wb')\n    time.sleep(600)\n"
-        "while not os.path.exists('/dev/shm/left-e'): time.sleep(0.01)"
+        "if os.fork() == 0:\n    kept = open('/dev/shm/' + left, 'wb')\n    time.sleep(600)\n"
+        "while not os.path.exists('/dev/shm/' + left): time.sleep(0.01)"
     ),
-    "of torch": "import torch\nkept = torch.zeros(1000).share_memory_()",
-    "a lock": "import multiprocessing\nkept = multiprocessing.get_context('spawn').Lock()",
+    "of torch": (
+        "import torch\ntorch.multiprocessing.set_sharing_strategy('file_system')\n"
+        "kept = torch.zeros(9).share_memory_()\n"
+        "left = next(name for name in os.listdir('/dev/shm') if name.startswith(f'torch_{os.getpid()}_'))"
+    ),
+    "a lock": (
+        "import multiprocessing\nkept = multiprocessing.get_context('spawn').Lock()\n"
+        "left = 'sem.' + kept._semlock.name.strip('/')"
+    ),
 }
 ENDS = {
     "returns": "",
@@ -68,27 +78,40 @@ ENDS = {
 
 @pytest.mark.parametrize("segment", SEGMENTS.values(), ids=SEGMENTS)
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
-def test_shared_memory_is_removed(trained, segment, end):
-    before = names()
+def test_shared_memory_is_removed(trained, left, tmp_path, segment, end):
+    said = tmp_path / "name"
     try:
-        trained(body(f"{segment}\n{end}"))
+        trained(body(f"left = {left!r}\n{segment}\nopen({str(said)!r}, 'w').write(left)\n{end}"))
     except ForeignError:
         assert end
-    assert not {name for name in names() - before if name.startswith("left-")}
+    assert said.read_text() not in os.listdir("/dev/shm")
 
 
-def test_memory_that_others_have_stays(trained, tmp_path):
-    mine = Path("/dev/shm/left-other")
+class Process:
+    def __init__(self, *words):
+        self.cmdline = lambda: list(words)
+
+
+def test_helpers_are_left_alone_from_their_start_on(monkeypatch):
+    """A process that has only just become another program has no command line yet."""
+    helper, beginning, other = Process("python", "multiprocessing.resource_tracker"), Process(), Process("sh")
+    monkeypatch.setattr(psutil.Process, "children", lambda self, recursive: [helper, beginning, other])
+    assert family.descendants(os.getpid(), tidying=False) == [other]
+    assert family.descendants(os.getpid()) == [helper, beginning, other]
+
+
+def test_memory_that_others_have_stays(trained, left):
+    mine = Path("/dev/shm", left)
     mine.write_bytes(b"mine")
     try:
-        trained(body("kept = open('/dev/shm/left-other', 'r+b')"))
+        trained(body(f"kept = open({str(mine)!r}, 'r+b')"))
         assert mine.read_bytes() == b"mine", "it was there before"
     finally:
         mine.unlink()
 
 
-def test_memory_that_another_process_uses_stays():
-    memory, file = SharedMemory(), Path("/dev/shm/left-used")
+def test_memory_that_another_process_uses_stays(left):
+    memory, file = SharedMemory(), Path("/dev/shm", left)
     with file.open("wb") as opened:
         other = subprocess.Popen(["sleep", "600"], stdout=opened)
     try:
@@ -145,6 +168,6 @@ def test_a_trainer_that_kills_its_guard_leaves_no_daemon(trained, tmp_path, daem
         psutil.Process(pid).wait(HANGS)
 
 
-def test_results_are_the_same(trained):
-    plain, other = trained(body("")), trained(body(SEGMENTS["open"]))
+def test_results_are_the_same(trained, left):
+    plain, other = trained(body("")), trained(body(f"left = {left!r}\n" + SEGMENTS["open"]))
     assert np.array_equal(plain.accuracies, other.accuracies, equal_nan=True)
