@@ -74,7 +74,7 @@ def store(tmp_path):
 def wrong(engine):
     """Its steps are a tenth too long."""
     update = engine._update
-    engine._update = lambda learners, segment, g, references: update(learners, segment, g * 1.1, references)
+    engine._update = lambda learners, segment, g, *rest: update(learners, segment, g * 1.1, *rest)
 
 
 def with_fault(*given):

@@ -22,6 +22,9 @@ SCALES = ("unit", "raw")
 # Below this squared norm the squares of single components (about 1e-5 of it) leave float32's normal range and the
 # direction g/‖g‖ is rounding noise; ‖g‖ itself is then under 1e-15.
 SMALLEST_SQUARED_NORM = 1e-30
+# Of the mean squared residual. A sum of examples' gradients below 2⁻¹² of their size has lost half of float32's 24 bits
+# and more by cancellation: its direction is rounding, which is another one on every numeric path.
+CANCELLED = 2.0**-24
 
 # Memories. After a task, m examples of each class are stored; g_ref comes from a draw of all that is stored …
 SAMPLED = "sampled"
@@ -50,6 +53,8 @@ class Products(NamedTuple):
     """‖g_ref‖²."""
     share: Number = 0.5
     """The mini-batch's share of all examples of the step, those of the reference batch included."""
+    residual: Number = 0.0
+    """Mean of ‖p − onehot(y)‖² over the reference batch: the size of what is summed, and may cancel, in g_ref."""
 
 
 class Angle(NamedTuple):
@@ -262,6 +267,7 @@ def root(value: Number) -> Number:
 def angle(products: Products) -> Angle:
     """Norms and cosine, guarded in this one place: a vanishing gradient has no direction to project on."""
     usable = (products.gg > SMALLEST_SQUARED_NORM) & (products.rr > SMALLEST_SQUARED_NORM)
+    usable = usable & (products.rr > CANCELLED * products.residual)
     g_norm = root(where(usable, products.gg, 1.0))
     r_norm = root(where(usable, products.rr, 1.0))
     # Two divisions: the product of two small norms could underflow where neither norm does.

@@ -9,7 +9,7 @@ from torch import Tensor
 from trainers.networks.base import Batch, Statistics, gradient_of, leaves_of
 from trainers.networks.heads import Views
 from trainers.networks.layout import Layout, consecutive
-from trainers.networks.losses import cross_entropy
+from trainers.networks.losses import cross_entropy, masked, mean_square, one_hot, output_delta
 
 
 class ByAutograd(ABC):
@@ -59,7 +59,7 @@ class ByAutograd(ABC):
     ) -> Tensor:
         """As `Network.gradients` says. Reference batches pass before the mini-batch, whose statistics weigh more."""
         x, labels, allowed = batch
-        loss = params.new_zeros(len(params))
+        found = params.new_zeros(len(params), 2)
         now, *references = zip(consecutive(parts), into, strict=True)
         for part, gradient in (*references, now):
             masks = None if allowed is None else allowed[:, part]
@@ -69,8 +69,12 @@ class ByAutograd(ABC):
                 losses = cross_entropy(logits, labels[:, part], masks, row_weight[:, part, 0], self.subtracted)
                 # Zeroed first: autograd writes no gaps between parameters, and the buffers come without values.
                 gradient_of(losses.sum(), leaves, self.layout.views(gradient.zero_()))
-            loss += losses.detach()
-        return loss
+            found[:, 0] += losses.detach()
+            if part.stop == sum(parts):
+                p = torch.softmax(masked(logits.detach(), masks), dim=2)
+                delta = output_delta(p, one_hot(labels[:, part], p), self.subtracted)
+                found[:, 1] = mean_square(delta, row_weight[:, part])
+        return found
 
     def sensitivity(
         self, params: Tensor, statistics: Statistics, x: Tensor, allowed: Tensor | None, into: Tensor

@@ -37,6 +37,11 @@ def output_delta(p: Tensor, target: Tensor, subtracted: bool) -> Tensor:
     return p.addcmul_(p.sum(-1, keepdim=True), target, value=-1)
 
 
+def mean_square(delta: Tensor, row_weight: Tensor) -> Tensor:
+    """[M], the mean of ‖p − onehot(y)‖² over rows of delta [M, B, outputs]; row_weight [M or 1, B, 1] = 1/rows."""
+    return (delta.square() * row_weight).sum((1, 2))
+
+
 def cross_entropy(
     logits: Tensor, labels: Tensor, allowed: Tensor | None, weight: Tensor, subtracted: bool = False
 ) -> Tensor:

@@ -20,7 +20,7 @@ from torch import Tensor
 from trainers.networks.base import Batch, Statistics
 from trainers.networks.draws import BIAS_START, truncated_normal
 from trainers.networks.layout import consecutive, padded
-from trainers.networks.losses import one_hot, output_delta
+from trainers.networks.losses import mean_square, one_hot, output_delta
 
 
 class Layer(NamedTuple):
@@ -112,9 +112,11 @@ class MLP:
         target = one_hot(batch.labels, outputs[-1])
         log_p = torch.log_softmax(outputs[-1], dim=2)
         loss = -(log_p * (target * row_weight)).sum((1, 2))
-        delta = output_delta(log_p.exp_(), target, self.subtracted).mul_(row_weight)
-        self._backward(layers, outputs, delta, parts, [self.layers(gradient) for gradient in into])
-        return loss
+        delta = output_delta(log_p.exp_(), target, self.subtracted)
+        last = slice(-parts[-1], None)
+        residual = mean_square(delta[:, last], row_weight[:, last])
+        self._backward(layers, outputs, delta.mul_(row_weight), parts, [self.layers(gradient) for gradient in into])
+        return torch.stack([loss, residual], dim=1)
 
     def sensitivity(
         self, params: Tensor, statistics: Statistics, x: Tensor, allowed: Tensor | None, into: Tensor

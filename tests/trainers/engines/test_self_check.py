@@ -66,8 +66,8 @@ def with_references(change):
     def plant(engine):
         update = engine._update
 
-        def changed(learners, segment, g, references):
-            return update(learners, segment, *(change(g, references) if references else (g, references)))
+        def changed(learners, segment, g, references, residual):
+            return update(learners, segment, *(change(g, references) if references else (g, references)), residual)
 
         engine._update = changed
 

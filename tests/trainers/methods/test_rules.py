@@ -14,10 +14,11 @@ MIXING = [name for name, method in METHODS.items() if isinstance(method.rule, Mi
 G, R = (3.0, 0.0), (-2.0, 2.0)  # the worked example: cosine −0.70711
 
 
-def update(method, g, g_ref, epsilon, sizes=(1, 1), **options):
+def update(method, g, g_ref, epsilon, sizes=(1, 1), residual=0.0, **options):
     """The direction [M, D] of a mixing method."""
     values = learner(method, **options).hyperparameters.but(epsilon=epsilon)
-    mix = METHODS[method].rule.mix(inner_products(g, g_ref, sizes[0] / sum(sizes)), values)
+    products = inner_products(g, g_ref, torch.full((len(g),), residual), sizes[0] / sum(sizes))
+    mix = METHODS[method].rule.mix(products, values)
     return mix.a[:, None] * g + mix.b[:, None] * g_ref
 
 
@@ -102,6 +103,15 @@ def test_a_vanishing_gradient_leaves_the_raw_one(method, g, r):
     g_row, r_row = np.full(4, g), np.full(4, r)
     got = direction(method, g_row, r_row, 0.5, dtype=torch.float32)
     assert (got == g_row.astype(np.float32)).all()
+
+
+@pytest.mark.parametrize("method", [name for name in MIXING if name not in ("er", "van")])
+@pytest.mark.parametrize("size", [1e-9, 1.0])
+def test_what_cancellation_leaves_has_no_direction(method, size):
+    """By the size of the residuals, however small those are."""
+    for share, raw in ((2.0**-13, True), (2.0**-11, False)):
+        g, r = np.array([3.0, 0.0]) * size, np.array([-1.0, 0.0]) * size * share
+        assert (direction(method, g, r, 0.5, residual=size**2) == g).all() == raw
 
 
 def test_learners_of_a_batch_take_their_own_branch():

@@ -162,17 +162,20 @@ class BatchedEngine(FixedEngine):
         if self._together:
             sizes, weight = (sum(sizes),), torch.full_like(weight, 1 / sum(sizes))
         gradients = [torch.empty_like(params) for _ in sizes]  # the network writes all of them
-        loss = self._net.gradients(params, learners.state, batch, weight[learners.seed], sizes, gradients)
+        found = self._net.gradients(params, learners.state, batch, weight[learners.seed], sizes, gradients)
+        loss, residual = found.unbind(1)
         bad = (learners.first_bad < 0) & ~torch.isfinite(loss)
         # By torch.where and in place: a graph can neither branch on a value nor write to a new address.
         learners.first_bad.copy_(torch.where(bad, self._step + start, learners.first_bad))
-        self._update(learners, segment, gradients[0], gradients[1:])
+        self._update(learners, segment, gradients[0], gradients[1:], residual)
 
-    def _update(self, learners: Learners, segment: "_Segment", g: Tensor, references: list[Tensor]) -> None:
+    def _update(
+        self, learners: Learners, segment: "_Segment", g: Tensor, references: list[Tensor], residual: Tensor
+    ) -> None:
         """Subtracts rate · the rule's direction from the parameters, in place.
 
         g [M, D]: the mini-batch's gradient; references: those [M, D] of the reference batches, one for each previous
-        task for projections, else one or none.
+        task for projections, else one or none; residual [M]: as in `Products`.
         """
         params, rule, values = learners.params, self._rule, learners.values(self._shared)
         rate = column(values.lr)
@@ -186,8 +189,8 @@ class BatchedEngine(FixedEngine):
             params.addcmul_(direction, -rate)
             learners.projected.add_(projected)
         elif isinstance(rule, Mixing):
-            products = inner_products(g, references[0], segment.current / (segment.current + segment.reference))
-            mix = rule.mix(products, values)
+            share = segment.current / (segment.current + segment.reference)
+            mix = rule.mix(inner_products(g, references[0], residual, share), values)
             params.addcmul_(g, -rate * column(mix.a))
             params.addcmul_(references[0], -rate * column(mix.b))
             learners.projected.add_(mix.projected)
@@ -215,11 +218,11 @@ class _Segment:
         self.rows, self.row_weight = torch.from_numpy(rows).to(device), torch.from_numpy(weight).to(device)
 
 
-def inner_products(g: Tensor, g_ref: Tensor, share: float = 0.5) -> Products:
+def inner_products(g: Tensor, g_ref: Tensor, residual: Tensor, share: float) -> Products:
     """Of gradients [M, D] each: one global L2 inner product over all parameters, [M].
 
-    share: the mini-batch's of all examples of the step. Padding is zero in both, and adds nothing.
+    residual [M], share: as in `Products`. Padding is zero in both, and adds nothing.
     """
     gr = inner(g[:, None], g_ref)[:, 0]
     gg, rr = (inner(one[:, None], one)[:, 0] for one in (g, g_ref))
-    return Products(gg, gr, rr, torch.full_like(gr, share))
+    return Products(gg, gr, rr, torch.full_like(gr, share), residual)

@@ -58,6 +58,15 @@ def output_delta(logits, labels, classes, current, delta, subtracted):  # type: 
 
 
 @compiled
+def residual(delta, current):  # type: ignore[no-untyped-def]
+    """Mean of ‖p − onehot(y)‖² over the rows behind `current`, from `output_delta`'s; 0 where there are none."""
+    total = 0.0
+    for i in range(current, delta.shape[0]):
+        total += dot(delta[i], delta[i])
+    return total * (delta.shape[0] - current)
+
+
+@compiled
 def mask(delta, hidden):  # type: ignore[no-untyped-def]
     """Zeroes delta where the ReLU was shut."""
     for i in range(delta.shape[0]):

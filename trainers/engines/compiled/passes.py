@@ -94,7 +94,7 @@ class Passes:
                 sums.append(inputs.products(delta, reference))
         # Each layer has its own sums, added in the same order in every step.
         gg, gr, rr = map(sum, zip(*sums, strict=True)) if sums else (0.0, 0.0, 0.0)
-        return Products(gg, gr, rr, batch.current / (batch.current + batch.reference))
+        return self._products(batch, gg, gr, rr)
 
     def mix(
         self, member: list[Layer], batch: "Batch", inputs: Inputs, rule: Mixing | None, values: Hyperparameters
@@ -127,6 +127,12 @@ class Passes:
         logits = self.logits(member, batch, inputs)
         torch.mul(logits, 2, out=batch.delta[-1][:, : logits.shape[1]])
         self._whole(member, batch, inputs, into)
+
+    @staticmethod
+    def _products(batch: "Batch", gg: float, gr: float, rr: float) -> Products:
+        """With what a rule is told of the batch besides, after `forward`."""
+        residual = float(kernels.residual(batch.delta_array[-1], batch.current))
+        return Products(gg, gr, rr, batch.current / batch.rows, residual)
 
     def _whole(self, member: list[Layer], batch: "Batch", inputs: Inputs, into: list[Layer]) -> None:
         """Writes the gradient from the last of batch.delta, all of whose rows are a reference batch's."""
