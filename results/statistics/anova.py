@@ -8,6 +8,8 @@ import numpy as np
 from results.statistics.curve import SeedFit
 from results.statistics.paired import RELATIVE_ZERO
 
+MANY = 512  # points from which on the equations are those of the seeds: the time grows as the cube of their number
+
 
 class TwoWay(NamedTuple):
     """The least-squares fit with one mean for each point and one for each seed."""
@@ -32,6 +34,11 @@ class _Layout(NamedTuple):
     vectors: np.ndarray
     """[K, n] their eigenvectors. The others are shifts of all means, which the seeds absorb."""
 
+    @property
+    def rank(self) -> int:
+        """Degrees of freedom of the points, after the seeds."""
+        return len(self.values)
+
     def residuals(self, table: np.ndarray) -> np.ndarray:
         """Returns those of a table [K, R] whose columns have mean 0; 0 where there is no cell."""
         means = self.vectors @ ((self.vectors.T @ table.sum(axis=1)) / self.values)
@@ -46,7 +53,37 @@ class _Layout(NamedTuple):
         return np.asarray(1 / self.there.sum(axis=0) + own)
 
 
-def _layout(there: np.ndarray) -> _Layout:
+class _Turned(NamedTuple):
+    """The same equations with the points eliminated: fewer of them where there are more points than seeds."""
+
+    seeds: _Layout
+    """That of the table turned, [R, K]."""
+
+    @property
+    def rank(self) -> int:
+        """As `_Layout.rank`."""
+        seeds, points = self.seeds.there.shape
+        return self.seeds.rank + int(points - seeds)
+
+    def residuals(self, table: np.ndarray) -> np.ndarray:
+        """As `_Layout.residuals`."""
+        there = self.seeds.there
+        turned = table.T - np.where(there, table.T, 0.0).sum(axis=0) / there.sum(axis=0)
+        return self.seeds.residuals(np.where(there, turned, 0.0)).T
+
+    def leverages(self) -> np.ndarray:
+        """As `_Layout.leverages`."""
+        return self.seeds.leverages().T
+
+
+def _layout(there: np.ndarray) -> "_Layout | _Turned":
+    """Returns the normal equations of a table, each of whose rows and columns has a score."""
+    if len(there) > MANY > there.shape[1]:
+        return _Turned(_layout_of_points(there.T))
+    return _layout_of_points(there)
+
+
+def _layout_of_points(there: np.ndarray) -> _Layout:
     share = there / there.sum(axis=0)
     values, vectors = np.linalg.eigh(np.diag(there.sum(axis=1)) - share @ there.T)
     sound = values > RELATIVE_ZERO * values[-1]
@@ -55,8 +92,10 @@ def _layout(there: np.ndarray) -> _Layout:
 
 def _two_way(table: np.ndarray, there: np.ndarray) -> TwoWay:
     """Returns the fit to table [K, R], whose columns have mean 0; cells that are not in `there` are ignored."""
-    layout = _layout(there)
-    left, rank = layout.residuals(table), len(layout.values)
+    # Of few points with those that have no score, by which the last digits of stored searches are what they were.
+    rows = there.any(axis=1) if len(there) > MANY else slice(None)
+    layout = _layout(there[rows])
+    left, rank = layout.residuals(table[rows]), layout.rank
     return TwoWay(float((left**2).sum()), rank, int(there.sum()) - there.shape[1] - rank)
 
 
@@ -99,7 +138,7 @@ def left_out(scores: np.ndarray) -> Residuals:
     y = np.where(there, scores[rows][:, columns], 0.0)
     layout = _layout(there)
     left = layout.residuals(np.where(there, y - y.sum(axis=0) / there.sum(axis=0), 0.0))
-    free, df = 1 - layout.leverages(), int(there.sum()) - there.shape[1] - len(layout.values) - 1
+    free, df = 1 - layout.leverages(), int(there.sum()) - there.shape[1] - layout.rank - 1
     known, pure = there & (free > RELATIVE_ZERO) & (df > 0), float((left**2).sum())
     free = np.where(known, free, 1.0)
     by, others = left / free, np.maximum(pure - left**2 / free, 0.0) / max(df, 1)

@@ -4,6 +4,8 @@ score[k, s] = u_s + f(x_k) + noise. The effects u_s of the seeds are free, so th
 and f has no level of its own. f ~ GP(0, a²·exp(−½ Σ ((x − x′)/ℓ)²)) (Rasmussen & Williams 2006, ch. 2 and 5). The
 variance of the noise is that of the two-way analysis of variance; amplitude and length scales are those of a fixed grid
 with the highest restricted likelihood, and no optimiser's, so that the same scores give the same curve everywhere.
+
+The time grows as the cube of the number of places. Of many points those that lie close together share one f.
 """
 
 import math
@@ -31,6 +33,12 @@ LEAST_NOISE = 1e-4
 PASSES = 3
 """How often the length scales of several axes are tried in turn, at most."""
 
+MANY = 512
+"""Points from which on those in one cell of a grid share their place; no more than so many cells have points."""
+
+FINER = 1.1
+"""Ratio of the sides of the grids that are tried."""
+
 JITTER = 1e-10
 """Added to the diagonal of the correlations, so that points close together do not make them singular."""
 
@@ -46,7 +54,7 @@ class Process:
     """What is known of f at any place. Axes are [0, 1] wide; f and its noise are in units of the score."""
 
     x: np.ndarray
-    """[K, d] the tried points."""
+    """[K, d] the tried points; of more than `MANY`, the places [G, d] of their groups. G is K below."""
     amplitude: float
     """a: standard deviation of f."""
     lengths: tuple[float, ...]
@@ -88,10 +96,10 @@ class Process:
     def _of(cls, data: "_Data", amplitude: float, lengths: tuple[float, ...], scores: np.ndarray) -> Self:
         spectrum = _spectrum(data, lengths)
         kept = amplitude**2 / (1 + amplitude**2 * spectrum.values)
-        mean = spectrum.root @ (kept * spectrum.total)  # of f at x
+        mean = spectrum.root @ (kept * spectrum.total)  # of f at the places
         weights = data.total - data.precision @ mean
         turned = data.precision @ spectrum.root
-        level = float(np.nanmean(adjusted_means(scores) - mean))
+        level = float(np.nanmean(adjusted_means(scores) - mean[data.place]))
         return cls(data.x, amplitude, lengths, data.noise, level, weights, data.precision - (turned * kept) @ turned.T)
 
     def mean(self, at: np.ndarray) -> np.ndarray:
@@ -135,11 +143,14 @@ class _Data(NamedTuple):
     """What the scores say of f once the seeds' effects are taken out."""
 
     x: np.ndarray
+    """[G, d] the places of the points."""
+    place: np.ndarray
+    """[K] the row of each point in x."""
     noise: float
     precision: np.ndarray
-    """[K, K] (diag(n_k) − N diag(1/n_s) Nᵀ)/σ² for the incidence N; singular along the level."""
+    """[G, G] (diag(n_g) − N diag(1/n_s) Nᵀ)/σ² for the counts N [G, R] of scores; singular along the level."""
     total: np.ndarray
-    """[K] the sum over a point's scores of what each lies above its seed's mean, over σ²."""
+    """[G] the sum over a place's scores of what each lies above its seed's mean, over σ²."""
     evidence: float
     """Logarithm of the restricted likelihood without f, but for a constant."""
 
@@ -148,10 +159,32 @@ def _data(x: np.ndarray, scores: np.ndarray, noise: float) -> _Data:
     there = ~np.isnan(scores)
     counts = np.maximum(there.sum(axis=0), 1)
     above = np.where(there, scores - np.where(there, scores, 0.0).sum(axis=0) / counts, 0.0)
-    precision = np.diag(there.sum(axis=1)) - (there / counts) @ there.T
     free = int(there.sum() - there.any(axis=0).sum())
     evidence = -free * math.log(noise) - float((above**2).sum()) / (2 * noise**2)
-    return _Data(x, noise, precision / noise**2, above.sum(axis=1) / noise**2, evidence)
+    total, place = above.sum(axis=1), np.arange(len(x))
+    if len(x) > MANY:
+        place = _cells(x)
+        x, there, total = (_summed(one, place) for one in (x, there, total))
+        x /= np.bincount(place)[:, None]
+    precision = np.diag(there.sum(axis=1)) - (there / counts) @ there.T
+    return _Data(x, place, noise, precision / noise**2, total / noise**2, evidence)
+
+
+def _cells(x: np.ndarray) -> np.ndarray:
+    """Returns the number of each point's cell, [K], in the finest grid of which no more than `MANY` cells have one."""
+    side = 1 / MANY
+    while True:
+        cells, place = np.unique(np.floor(x / side), axis=0, return_inverse=True)
+        if len(cells) <= MANY:
+            return np.asarray(place).reshape(len(x))
+        side *= FINER
+
+
+def _summed(rows: np.ndarray, place: np.ndarray) -> np.ndarray:
+    """Returns the sums [G, …] of the rows [K, …] of each place."""
+    sums = np.zeros((place.max() + 1, *rows.shape[1:]))
+    np.add.at(sums, place, rows)
+    return sums
 
 
 def _best(data: _Data, spread: float) -> tuple[_Data, "_Candidate"]:

@@ -1,6 +1,6 @@
 """Choices of curves through many points, kept in the cache folder: opening a study asks for its choice each time.
 
-The curve takes a time that grows as the cube of the number of points.
+The curve takes seconds, and those that list or delete ask for it, too.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from search_spaces.space import Point, Space
 from trainers.kept import sealed
 
 MANY = 100  # points from which on a choice is kept; of fewer it takes less than reading it
-VERSION = 1  # of what `choose` computes: another one where it names another point for the same scores
+VERSION = 2  # of what `choose` computes: another one where it names another point for the same scores
 
 
 def choose_once(space: Space, points: Sequence[Point], scores: NDArray[np.float64]) -> Choice:

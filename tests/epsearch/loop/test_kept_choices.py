@@ -52,7 +52,7 @@ def test_anything_else_is_computed_anew(computed, cache, monkeypatch, changed):
     elif changed == "space":
         space = Space((Parameter("epsilon", 0.0, 2.0),))
     elif changed == "version":
-        monkeypatch.setattr(kept_choices, "VERSION", 2)
+        monkeypatch.setattr(kept_choices, "VERSION", kept_choices.VERSION + 1)
     else:
         (file,) = cache.iterdir()
         file.write_bytes(file.read_bytes()[:-1])

@@ -5,6 +5,7 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
+from results.statistics import gaussian_process
 from results.statistics.anova import residuals
 from results.statistics.gaussian_process import LENGTHS, Process
 
@@ -166,3 +167,35 @@ def test_a_second_point_is_another_place_although_the_first_one_varies_most():
     known = Process.given(np.array([[0.0], [0.1]]), np.zeros((2, 4)), 0.3, (0.02,), 1e-6)
     rows, _ = known.batch(np.array([[0.5], [0.5], [0.12]]), np.ones(3, dtype=bool), 2, seeds=1)
     assert 2 in rows and len(set(rows)) == 2
+
+
+def test_many_points_share_places_and_the_curve_stays(monkeypatch):
+    x, table = scores(3, points=700, noise=0.05)
+    grouped = Process.fit(x, table)
+    monkeypatch.setattr(gaussian_process, "MANY", 1000)
+    each = Process.fit(x, table)
+    assert len(grouped.x) <= 512 < len(each.x) == 700
+    assert (grouped.amplitude, grouped.lengths, grouped.noise) == (each.amplitude, each.lengths, each.noise)
+    assert np.allclose(grouped.mean(GRID), each.mean(GRID), atol=1e-4)
+    assert np.allclose(centred(grouped.covariance(GRID)), centred(each.covariance(GRID)), atol=1e-7)
+
+
+def test_points_of_one_place_weigh_as_many_scores(monkeypatch):
+    """Exactly, where points differ by nothing; some lack scores."""
+    x, table = np.tile((np.arange(20)[:, None] + 0.5) / 20, (3, 1)), scores(3, points=60)[1]
+    table[::7, 0] = np.nan
+    known = Process.given(x, table, 0.2, (0.3,), 0.02)
+    monkeypatch.setattr(gaussian_process, "MANY", 30)
+    grouped = Process.given(x, table, 0.2, (0.3,), 0.02)
+    assert len(grouped.x) == 20
+    assert np.allclose(grouped.mean(GRID), known.mean(GRID), atol=1e-8)
+    assert np.allclose(centred(grouped.covariance(GRID)), centred(known.covariance(GRID)), atol=1e-8)
+
+
+@pytest.mark.parametrize("axes", [1, 2, 3])
+def test_places_are_as_fine_as_their_number_allows(axes):
+    x = np.random.default_rng(axes).uniform(size=(2000, axes))
+    places = Process.given(x, x[:, :1] + np.zeros((2000, 2)), 1.0, (0.5,) * axes, 0.1).x
+    assert 300 < len(places) <= 512
+    nearest = np.array([np.abs(places - point).max(axis=1).min() for point in x])
+    assert nearest.max() <= 1.1 * 512 ** (-1 / axes)

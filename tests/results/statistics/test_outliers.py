@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
 
-from results.statistics.anova import left_out
+from results.statistics import anova
+from results.statistics.anova import left_out, no_difference, residuals
 from results.statistics.outliers import far_off, without
 
 NAN = math.nan
@@ -32,6 +33,20 @@ def test_residuals_agree_with_an_independent_regression(holes: bool) -> None:
     assert found.t[k, s] == pytest.approx(influence.resid_studentized_external)
     assert found.by[k, s] == pytest.approx(influence.resid_press)
     assert found.noise == pytest.approx(math.sqrt(fit.mse_resid)) and found.df == fit.df_resid - 1
+
+
+@pytest.mark.parametrize("holes", [False, True])
+def test_many_points_are_judged_as_few_are(holes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the equations of the seeds instead of those of the points."""
+    scores = noise(1, 40, 5)
+    if holes:
+        scores[np.random.default_rng(0).random(scores.shape) < 0.3] = NAN
+        scores[7] = NAN
+    few = left_out(scores), residuals(scores), no_difference(scores)
+    monkeypatch.setattr(anova, "MANY", 10)
+    many = left_out(scores), residuals(scores), no_difference(scores)
+    for one, other in zip((*few[0], *few[1], few[2]), (*many[0], *many[1], many[2]), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
 
 
 def test_failed_members_are_found_also_beside_each_other() -> None:
