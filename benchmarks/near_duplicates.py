@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from trainers.streams import alike
-from trainers.streams.alike import Pictures, difference_hashes, near
+from trainers.streams import near_duplicates
 from trainers.streams.hashes import PixelHashes, hash_rows
 from trainers.streams.images.registry import ImageOptions, load
+from trainers.streams.near_duplicates import Pictures, difference_hashes, near
 
 SIDE = 32
 ENLARGED = 3
@@ -43,7 +43,7 @@ def compared(some: NDArray[np.uint8], others: NDArray[np.uint8]) -> tuple[dict[s
     begun = time.perf_counter()
     alarms = near(pictures(some), pictures(others)) & ~copies
     seconds = time.perf_counter() - begun
-    with patch.object(alike, "DIFFERENCE", math.inf):
+    with patch.object(near_duplicates, "DIFFERENCE", math.inf):
         by_hash = near(pictures(some), pictures(others)) & ~copies
     counts = {"copies": int(copies.sum()), "alarms": int(alarms.sum()), "hash alone": int(by_hash.sum())}
     return {"images": len(some), "others": len(others), **counts, "seconds": seconds}, np.flatnonzero(alarms)

@@ -52,19 +52,19 @@ def child(folder: str, begun: float) -> None:
             marks.append((part, time.time()))
 
     from epsearch import build, run
-    from epsearch.runners.on_ray import lost, private
+    from epsearch.runners.on_ray import private, watchdog
     from epsearch.study.kinds import Search
 
     alone: dict[str, float] = {}
     private.PrivateRay.start = timed(private.PrivateRay.start, alone)
     private.PrivateRay.end = timed(private.PrivateRay.end, alone)
-    watching = lost.watching
+    watching = watchdog.watching
 
     def watched(*arguments: Any, **named: Any) -> Any:
         reached("workers started, to their first report of steps")
         return watching(*arguments, **named)
 
-    lost.watching = watched
+    watchdog.watching = watched
     listener = Heard(reached)
     reached("data, ledger, arithmetic")
     options = {"name": "one", "out": folder, "repeats": 2, "certify": 0, "workers": 2, "runner": "tune"}

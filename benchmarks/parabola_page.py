@@ -9,7 +9,7 @@ from charts import Range, Series, curves, table
 from parabola import EXACT, SUBTRACTION, Sizes, curve_of
 from parabola import curves as wanted
 
-from epsearch.loop.strategist.choice import choose
+from epsearch.loop.strategy_driver.choice import choose
 from results.labels import MISSING, about_text, count_text, number_text, signed_text
 from results.statistics.confidence_set import best_interval
 from results.statistics.paired import mean_estimate

@@ -27,7 +27,7 @@ from parabola import go_on, leave_with_parent, number
 
 from epsearch.loop.content import measures_transfer
 from epsearch.loop.jobs import Job, execute
-from epsearch.loop.strategist.strategist import Strategist
+from epsearch.loop.strategy_driver.driver import StrategyDriver
 from epsearch.loop.table import table_rows
 from epsearch.preparation.build import build
 from epsearch.study.description import Study
@@ -130,14 +130,14 @@ def replay(study: Search, stored: dict[Member, RunRecord]) -> tuple[list[Member]
     def find(point: Sequence[Any], seed: int) -> RunRecord | None:
         return stored.get(Member("cv", "soft_agem", float(point[0]), seed))
 
-    strategist = Strategist(study, find)
-    while not strategist.strategy.done:
-        wanted = [(point, seed) for point, seeds in strategist.wanted().items() for seed in seeds]
+    driver = StrategyDriver(study, find)
+    while not driver.strategy.done:
+        wanted = [(point, seed) for point, seeds in driver.wanted().items() for seed in seeds]
         open_members = [Member("cv", "soft_agem", float(point[0]), seed) for point, seed in wanted]
         if not all(one in stored for one in open_members):
             return open_members, None
-        strategist.strategy.tell(strategist.observations())
-    best = strategist.strategy.best
+        driver.strategy.tell(driver.observations())
+    best = driver.strategy.best
     assert best is not None
     return [], float(best.point[0])
 

@@ -21,8 +21,8 @@ import machine
 import numpy as np
 from objectives import OBJECTIVES, Noisy, Objective
 
-from epsearch.loop.strategist import race
-from epsearch.loop.strategist.strategist import confidence, model
+from epsearch.loop.strategy_driver import race
+from epsearch.loop.strategy_driver.driver import confidence, model
 from results.statistics.racing import adjusted_means
 from search_spaces import STRATEGIES, Budget, Observation, Parameter, Space, Strategy
 
@@ -81,7 +81,7 @@ def one(name: str, objective: Objective, repetition: int) -> Row:
 
 def judged(row: Row) -> Row:
     """How true it is, and what the value is worth that a curve through the same scores names."""
-    from epsearch.loop.strategist.choice import choose
+    from epsearch.loop.strategy_driver.choice import choose
     from results.statistics.confidence_set import best_interval
     from results.verdict.curve import verdict
 

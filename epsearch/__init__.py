@@ -1,4 +1,4 @@
-"""Joins trainers, search_spaces and results: studies, from a command line to a report.
+"""Joins trainers, search_spaces and results: from a command line to a report.
 
 In Python, `run(Search(points=5))` is `epsearch run --points 5`; what it returns has tables and figures, and the report
 is written (docs/python.md). Names are imported when they are first used: importing epsearch alone takes no time.
@@ -27,18 +27,18 @@ ledger                            where the ledger is, what cannot be read of it
 failures                          every exception in one line; signals
 gpu_check                         the GPU checked before it is trusted
 machine, cache, titles            facts about this machine; the folder of what is kept; how names are printed
-neighbours                        the packages beside this one, found before what has their names
+import_guard                      trainers, search_spaces and results are imported from here
 """
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from epsearch.neighbours import found
+from epsearch.import_guard import ensure_own_packages
 
-found()  # before anything below is imported
+ensure_own_packages()  # before anything below is imported
 
 from epsearch.study.filling import fill_with  # noqa: E402
-from epsearch.titles import tell_reports  # noqa: E402
+from epsearch.titles import register_titles  # noqa: E402
 
 if TYPE_CHECKING:
     from epsearch.api import Outcome as Outcome
@@ -80,7 +80,7 @@ ROOMS = (
         "runners",
         "events",
     ),
-    *("loop", "study", "plugins", "ledger", "failures", "gpu_check", "machine", "cache", "titles", "neighbours"),
+    *("loop", "study", "plugins", "ledger", "failures", "gpu_check", "machine", "cache", "titles", "import_guard"),
 )
 
 _HOMES = {
@@ -111,5 +111,5 @@ def _build(kind: type[Any], given: Mapping[str, Any]) -> Any:
     return build(kind, given)
 
 
-tell_reports()
+register_titles()
 fill_with(_build)

@@ -18,9 +18,9 @@ from epsearch.loop.base import Loop
 from epsearch.preparation import growth
 from epsearch.preparation.build import grow, places
 from epsearch.publishing import targets
+from epsearch.publishing.report import PublishReport
 from epsearch.publishing.targets import live as live
-from epsearch.publishing.told import Told
-from epsearch.runners import aside
+from epsearch.runners import overheads
 from epsearch.session.session import Effort, make_folder, patience, train
 from epsearch.study.description import Study
 from epsearch.study.kinds import Search
@@ -77,7 +77,7 @@ def run(
     begun = time.monotonic()
     outcome = _report(loop, effort, patience(events))
     seconds = time.monotonic() - begun
-    aside.remember(aside.REPORT, seconds, effort.share)
+    overheads.remember(overheads.REPORT, seconds, effort.share)
     return replace(outcome, effort=replace(effort, seconds=effort.seconds + seconds))
 
 
@@ -125,7 +125,7 @@ def publish(
     out: Path | str = "runs",
     storage: LedgerUrl | str | None = None,
     artifacts: Path | None = None,
-) -> Told:
+) -> PublishReport:
     """Publishes a stored study, finished or not, in a tool of others; what is there already is not written again.
 
     tool, where: "optuna" and the URL of a storage, "mlflow" and a tracking URI, "tensorboard" and a folder; out,

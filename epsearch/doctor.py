@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from epsearch.machine import PACKAGES, gpu, installed, processor, usable_cores
 from epsearch.preparation.arithmetic import fastest_here
-from epsearch.runners.on_ray.leftovers import run_folder
+from epsearch.runners.on_ray.cleanup import run_folder
 from epsearch.runners.on_ray.private import PrivateRay
 from trainers.notes import first_line
 

@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 from epsearch.cache import cache_folder
 from epsearch.machine import gpu_kind
 from trainers.cohort import PROTOCOL_VERSION, Architecture, Learner
-from trainers.kept import sealed
 from trainers.numeric_path import NumericPath
+from trainers.persistence import sealed
 from trainers.streams.base import TaskStream
 
 VERSION = 1  # of the check

@@ -33,7 +33,7 @@ def _hyperparameter(name: str) -> str | None:
     return known[name].title if name in known else name.replace("_", " ")
 
 
-def tell_reports() -> None:
+def register_titles() -> None:
     """Hands the look-ups to `results.labels`, which prints names but may not import those who declare them."""
     titles = {"method": _method, "dataset": _dataset, "strategy": _strategy, "hyperparameter": _hyperparameter}
     for kind, title in titles.items():

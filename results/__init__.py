@@ -1,4 +1,4 @@
-"""The results of training: the ledger, statistics, verdicts, figures and pages.
+"""The results of training: ledger, statistics, verdicts, figures, pages.
 
 Import the module you need (`results.metrics`, `results.ledger.store`, `results.pages.comparison`, …); importing the
 package loads nothing. ROOMS lists modules and folders from the pages down; each imports only what stands behind it.

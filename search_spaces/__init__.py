@@ -1,4 +1,4 @@
-"""Spaces, search strategies that are asked for points and told their scores, and published settings as data.
+"""Search spaces, search strategies, published settings.
 
 ROOMS lists modules and folders from the top down; each imports only what stands behind it.
 

@@ -1,4 +1,4 @@
-"""Trains cohorts of continual learners. Needs torch and NumPy only, so that it runs alone on a bare GPU machine.
+"""Trains cohorts of continual learners. Imports torch and NumPy only, for bare GPU machines.
 
 `trainers.population.train_cohort` is the door; the plain values it takes and returns are here, without torch.
 ROOMS lists modules and folders from the top down; each imports only what stands behind it.
@@ -17,7 +17,7 @@ schedule                      in which order examples are seen, and which are re
 cohort                        learners, cohorts, what is trained, what comes out: plain values, without torch
 methods, hyperparameters      the rules by which networks are trained, and what they declare
 plugins                       code from outside: imported, hashed, its exceptions named
-kept                          files with a checksum;  notes  what users are told from anywhere
+persistence                   files with a checksum;  notes  messages to the user, from anywhere
 capacity                      a cohort cut in halves where it takes too much
 """
 
@@ -27,7 +27,7 @@ from trainers.hyperparameters import Hyperparameters
 ROOMS = (
     *("cost", "population", "footprint", "checkpoints", "forks", "foreign", "engines", "pool", "reservoir"),
     *("numeric_path", "networks", "streams", "schedule", "cohort", "methods", "hyperparameters", "plugins"),
-    *("kept", "notes", "capacity"),
+    *("persistence", "notes", "capacity"),
 )
 
 __all__ = ["Architecture", "Cohort", "CohortResult", "Hyperparameters", "Learner"]

@@ -17,11 +17,11 @@ import torch
 from trainers.cohort import PROTOCOL_VERSION, Architecture, Cohort, CohortResult, Learner, plugged
 from trainers.engines.base import Learners
 from trainers.forks import Fork, described
-from trainers.kept.array_store import Arrays, Kept
-from trainers.kept.places import Folder, Place, place
-from trainers.kept.runs import Runs
 from trainers.networks.weights import check
 from trainers.numeric_path import NumericPath
+from trainers.persistence.array_store import Arrays, Kept
+from trainers.persistence.places import Folder, Place, place
+from trainers.persistence.runs import Runs
 from trainers.streams.base import TaskStream
 
 AT_MOST_EVERY = 20.0  # seconds between two checkpoints of a run: a short run needs none

@@ -18,9 +18,9 @@ from trainers.engines import fastest_for, make_engine, one_thread
 from trainers.engines.base import Engine, Learners
 from trainers.footprint import bytes_of, check_images
 from trainers.forks import steps_of
-from trainers.kept.array_store import Arrays, fingerprint
 from trainers.methods.penalty import State
 from trainers.numeric_path import NumericPath
+from trainers.persistence.array_store import Arrays, fingerprint
 from trainers.streams.base import TaskStream
 
 Progress = Callable[[Mapping[int, int]], None]

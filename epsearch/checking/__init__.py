@@ -1,1 +1,1 @@
-"""What somebody else's trainer can be trusted with: found by training it a few times, kept, said in reports."""
+"""Checks of plug-in trainers: repeated runs, noise, and hyperparameters without effect."""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from epsearch.checking import words
-from epsearch.checking.kept import Checked, Finding, keep
+from epsearch.checking.check_cache import Checked, Finding, keep
 from epsearch.checking.tried import Tried, of_declared, of_space, usual
 from epsearch.events import SILENT, Events
 from epsearch.failures.errors import Interrupted, refused

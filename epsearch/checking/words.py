@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from epsearch.checking.kept import Finding
+from epsearch.checking.check_cache import Finding
 from epsearch.loop.certificates import difference
 from results.labels import count_text, duration_text, number_text, points_text
 from results.points import value_text

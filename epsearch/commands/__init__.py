@@ -1,1 +1,1 @@
-"""Commands in groups, each of which adds its own to the command line."""
+"""The commands of the command line, in groups."""

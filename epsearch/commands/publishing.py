@@ -38,9 +38,10 @@ def publish(
     """Publish a study in Optuna, MLflow or TensorBoard; what is there already is not written again."""
     from epsearch import api
 
-    told = api.publish(name, *to, out=folder, storage=storage, artifacts=artifacts)
-    files = f", {count_text(told.files, 'file')} uploaded" if told.files else ""
-    text = (
-        f"published {name}: {count_text(told.places, 'point')}, {told.added} of them new or changed{files}; {told.look}"
-    )
-    printed(Text(text), {"name": name, "to": to[0], **told._asdict()}, as_json, soft_wrap=True)
+    report = api.publish(name, *to, out=folder, storage=storage, artifacts=artifacts)
+    files = f", {count_text(report.files, 'file')} uploaded" if report.files else ""
+    points = f"{count_text(report.places, 'point')}, {report.added} of them new or changed"
+    text = f"published {name}: {points}{files}; {report.view_command}"
+    answer = {"name": name, "to": to[0], **report._asdict()}
+    answer["look"] = answer.pop("view_command")  # its name in the answers of every version
+    printed(Text(text), answer, as_json, soft_wrap=True)

@@ -1,1 +1,1 @@
-"""What is done to studies from outside: cancelled, watched, resumed, deleted, and what nobody needs cleaned away."""
+"""Cancelling, watching, resuming, deleting and cleaning of stored studies."""

@@ -1,1 +1,1 @@
-"""Every exception in one line and a status, crash reports, signals."""
+"""One-line error messages, exit statuses, crash reports, signals."""

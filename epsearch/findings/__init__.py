@@ -1,1 +1,1 @@
-"""What stands in a ledger: studies listed, loaded, and as their reports take them."""
+"""Lists of studies and loaded results, for reports, the terminal and Python."""

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from epsearch.ledger.looks import NOT_A_CHOICE
+from epsearch.ledger.evaluation_log import NOT_A_CHOICE
 from epsearch.loop.search import SearchLoop
 from results.labels import settings_text
 from results.ledger.store import Store

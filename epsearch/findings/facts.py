@@ -3,7 +3,7 @@
 from collections import Counter
 from importlib.metadata import version
 
-from epsearch.checking import kept
+from epsearch.checking import check_cache
 from epsearch.findings.listing import opened
 from epsearch.gpu_check import in_words
 from epsearch.ledger.damage import unused_in_words
@@ -48,7 +48,7 @@ def facts(loop: Loop, effort: Effort | None) -> dict[str, str]:
 
 def checked(loop: Loop) -> dict[str, str]:
     """What the last `epsearch check` of its trainer on these tasks has found, on this computer."""
-    found = kept.known(loop.study, loop.images) if loop.study.foreign else None
+    found = check_cache.known(loop.study, loop.images) if loop.study.foreign else None
     return {} if found is None else {f"trust in {found.trainer}": found.sentence()}
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from epsearch.failures.errors import UsageError, unknown
 from epsearch.ledger.damage import Unreadable
-from epsearch.ledger.looks import user_looks
+from epsearch.ledger.evaluation_log import user_looks
 from epsearch.preparation import growth
 from results.labels import on_one_line
 from results.ledger.errors import StoreUnavailable

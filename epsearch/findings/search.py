@@ -14,7 +14,7 @@ from epsearch.loop.cautions import cautions
 from epsearch.loop.certificates import tolerance
 from epsearch.loop.jobs import is_self_reported
 from epsearch.loop.search import SearchLoop
-from epsearch.loop.strategist import race
+from epsearch.loop.strategy_driver import race
 from epsearch.plugins.loading import NOISY, PLUGINS
 from epsearch.study.options import POOLED
 from results.labels import count_text
@@ -121,7 +121,7 @@ def _results(
         moved=tuple(known[key].accuracy_difference for key in sorted(known) if key not in loop.records),
         tolerance=tolerance(study, loop.images),
         trainer=_trainer(loop) if study.foreign else None,
-        choice=loop.strategist.choice,
+        choice=loop.driver.choice,
         race=_race(loop),
         looks=evaluated,
         disjointness=_apart(loop),
@@ -157,7 +157,7 @@ def _race(loop: SearchLoop) -> Race | None:
     """What the race saved, in members of the search; None without one."""
     if not loop.study.race:
         return None
-    study, shares = loop.study, loop.strategist.given().values()
+    study, shares = loop.study, loop.driver.assigned_seeds().values()
     plain, pooled = len(shares) * len(study.seeds), study.race_rule == POOLED
     return Race(sum(map(len, shares)), plain, race.ALPHA, pooled, loop.dropped())
 

@@ -1,1 +1,1 @@
-"""Where the ledger is, and what cannot be read of it."""
+"""Location of the ledger, its damaged rows, the log of evaluations."""

@@ -1,1 +1,1 @@
-"""Which members a study wants, and what came of them: `base` is what loops share, `search` and `table` are two."""
+"""Loops that say which members a study needs next and record their results."""

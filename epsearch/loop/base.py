@@ -11,7 +11,7 @@ from functools import cache, cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Self
 
 from epsearch.failures.errors import TrainingFailed, UsageError
-from epsearch.ledger.looks import Looks
+from epsearch.ledger.evaluation_log import Looks
 from epsearch.loop.ahead import Outlook
 from epsearch.loop.claims import Claims
 from epsearch.loop.cohorts import Order, cut

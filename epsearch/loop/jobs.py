@@ -98,7 +98,7 @@ class Certify:
     fingerprint: str
     """Of that result; "" where there is none."""
     moved: bool = False
-    """Whether its start is moved by as little as rounding, see `trainers/engines/moved.py`."""
+    """Whether its start is moved by as little as rounding, see `trainers/engines/perturbed_start.py`."""
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ def _trained(job: Job, progress: Progress | None, place: Place) -> JobResult:
 
 def _timed(job: Job, training: "Training", progress: Progress | None, place: Place) -> JobResult:
     """What `_trained` gives, where the arithmetic is known to be right."""
-    from trainers.engines.moved import make_moved
+    from trainers.engines.perturbed_start import make_moved
     from trainers.population import train_cohort, train_rest
 
     def by_task(steps: Mapping[int, int]) -> None:

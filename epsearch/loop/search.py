@@ -11,7 +11,7 @@ from epsearch.loop.base import Loop
 from epsearch.loop.cohorts import Order
 from epsearch.loop.content import NOTHING, Known, content
 from epsearch.loop.jobs import Certify, Job, JobResult, Run
-from epsearch.loop.strategist.strategist import Strategist
+from epsearch.loop.strategy_driver.driver import StrategyDriver
 from epsearch.study.kinds import Search
 from results.inert import all_equal
 from results.labels import count_text
@@ -54,10 +54,10 @@ class SearchLoop(Loop):
     ) -> None:
         super().__init__(study, images, store, known)
         self.earlier = tuple(earlier)
-        before = {point: seeds for loop in self.earlier for point, seeds in loop.strategist.given().items()}
-        self.strategist: Strategist = Strategist(study, self._record, before)
-        self.strategy = self.strategist.strategy
-        self._scores = lru_cache(1)(lambda known, stage: self.strategist.scores())  # the same while these two are
+        before = {point: seeds for loop in self.earlier for point, seeds in loop.driver.assigned_seeds().items()}
+        self.driver: StrategyDriver = StrategyDriver(study, self._record, before)
+        self.strategy = self.driver.strategy
+        self._scores = lru_cache(1)(lambda known, stage: self.driver.scores())  # the same while these two are
         self._run = cache(self._make_run)  # asked for again and again, and a learner checks what it is given
 
     def catch_up(self) -> Self:
@@ -78,7 +78,7 @@ class SearchLoop(Loop):
     @property
     def stage(self) -> str:
         """The round that is open, or the evaluation, in words."""
-        return "evaluation" if self.evaluating else self.strategist.stage
+        return "evaluation" if self.evaluating else self.driver.stage
 
     @property
     def best(self) -> Best | None:
@@ -87,7 +87,7 @@ class SearchLoop(Loop):
         A curve decides for all of them. A strategy that rules points out, however high their means are, decides alone
         where it searches now.
         """
-        own, choice = self.strategy.best, self.strategist.choice
+        own, choice = self.strategy.best, self.driver.choice
         named = choice is not None and own is not None and own.point == choice.point
         if named or (strategy(self.study.strategy).decides_alone and own is not None):
             return own
@@ -121,7 +121,7 @@ class SearchLoop(Loop):
         """The strategy, its rounds, values and seeds, and the tasks of search and evaluation, in words."""
         study = self.study
         what = "ε" if study.space.names == ("epsilon",) else f"values of {', '.join(study.space.names)}"
-        rounds, seeds = count_text(study.repeats, self.strategist.unit), count_text(len(study.search_seeds), "seed")
+        rounds, seeds = count_text(study.repeats, self.driver.unit), count_text(len(study.search_seeds), "seed")
         return (
             f"{study.strategy}: {rounds} × {study.points} {what} × {'up to ' * study.race}{seeds} on "
             f"{count_text(study.cv_tasks, 'task')}, then {count_text(study.tasks - study.cv_tasks, 'task')}"
@@ -146,7 +146,7 @@ class SearchLoop(Loop):
             return Outlook(len(self.records), now, 0, 0, 0, len(self._uncertified()))
         baseline = self._unknown(self._final(study.compared))
         final = 0 if study.score_on == "eval" else len(study.final_seeds) + len(baseline)
-        return Outlook(len(self.records), now, *self.strategist.later_members(), final, certified)
+        return Outlook(len(self.records), now, *self.driver.later_members(), final, certified)
 
     def ahead(self) -> list[tuple[int, list[Run]]]:
         """Of the search, certificates too, and of the evaluation."""
@@ -186,7 +186,7 @@ class SearchLoop(Loop):
 
     def dropped(self) -> tuple[Point, ...]:
         """Points that a race has dropped, unless they have more seeds from elsewhere, as of a search without a race."""
-        behind = {point: seeds for loop in (*self.earlier, self) for point, seeds in loop.strategist.dropped().items()}
+        behind = {point: seeds for loop in (*self.earlier, self) for point, seeds in loop.driver.dropped().items()}
         known = group(self.search_records(), self.study.space.names, behind)
         return tuple(point for point, seeds in behind.items() if len(known[point]) <= seeds)
 
@@ -218,7 +218,7 @@ class SearchLoop(Loop):
         self._store.certify([certificate], self.summary())
 
     def _searched(self) -> tuple[RunRecord, ...]:
-        return self.found(self._scored(self.strategist.given()))
+        return self.found(self._scored(self.driver.assigned_seeds()))
 
     def _uncertified(self) -> dict[str, str]:
         """Key of each certificate that is still to come -> that of its member."""
@@ -231,7 +231,7 @@ class SearchLoop(Loop):
         return [] if best is None else list(dict.fromkeys([best.point, *self.study.compared]))
 
     def _wanted(self) -> list[Run]:
-        return self._final(self._evaluated()) if self.evaluating else self._scored(self.strategist.wanted())
+        return self._final(self._evaluated()) if self.evaluating else self._scored(self.driver.wanted())
 
     def _scored(self, shares: Mapping[Point, Sequence[int]]) -> list[Run]:
         """The runs that score points, with the seeds that each of them is to have."""
@@ -245,7 +245,7 @@ class SearchLoop(Loop):
         return Run(phase, self.study.learner(point, seed))
 
     def _record(self, point: Point, seed: int) -> RunRecord | None:
-        """What is known of a point's member of a seed in the search; this is all that the strategist looks at."""
+        """What is known of a point's member of a seed in the search; this is all that the driver looks at."""
         return self.records.get(self._key(self._run(self.study.score_on, point, seed)))
 
     def _early(self) -> list[Order]:
@@ -264,7 +264,7 @@ class SearchLoop(Loop):
                 self.damaged |= certificates.damaged(known)
             if self.evaluating or self.missing():
                 return
-            self.strategy.tell(self.strategist.observations())
+            self.strategy.tell(self.driver.observations())
 
     def _gather(self) -> None:
         """Asks the ledger for what is wanted, and for what is then wanted: a race goes on as far as it knows."""
@@ -275,7 +275,7 @@ class SearchLoop(Loop):
 
     def _certifying(self) -> list[Order]:
         """One job for each member of the sample: it is trained alone, without a shared first task."""
-        runs = {self._key(one): one for one in self._scored(self.strategist.given())}
+        runs = {self._key(one): one for one in self._scored(self.driver.assigned_seeds())}
         return [
             ([runs[member]], MOVED if key != member else certificates.order(self.records[member], self.records, runs))
             for key, member in self._uncertified().items()

@@ -1,1 +1,1 @@
-"""From options to a study that can begin: built and checked, its data there, its arithmetic chosen."""
+"""Turns options into a study that can start: checks, data, numeric path."""

@@ -11,9 +11,9 @@ from epsearch.events import SILENT, Events
 from epsearch.failures.errors import UsageError
 from epsearch.machine import installed, processor
 from epsearch.study.description import Study
-from trainers.kept import sealed
 from trainers.notes import tell
 from trainers.numeric_path import LISTABLE, NumericPath
+from trainers.persistence import sealed
 from trainers.streams.base import ImageStream, PixelStream, TaskStream
 
 # A residual network's members one after another, or in grouped convolutions; torch has no others than oneDNN's.

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from epsearch.failures.errors import UsageError, refused
 from epsearch.loop.content import check_searchable
-from epsearch.loop.strategist.strategist import make_strategy
+from epsearch.loop.strategy_driver.driver import make_strategy
 from epsearch.loop.table import table_rows
 from epsearch.preparation import acting
 from epsearch.study import limits

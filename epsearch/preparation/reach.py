@@ -4,8 +4,8 @@ from uuid import uuid4
 
 from epsearch.failures.errors import UsageError
 from epsearch.study.description import Study
-from trainers.kept.places import place, reason
-from trainers.kept.runs import works
+from trainers.persistence.places import place, reason
+from trainers.persistence.runs import works
 
 SECONDS = 60.0  # for each answer: so long a busy machine may take, and its user waits
 

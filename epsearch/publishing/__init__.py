@@ -1,1 +1,1 @@
-"""Studies in the tools of others, Optuna, MLflow, TensorBoard: published from the ledger, or logged as they train."""
+"""Publishes studies to Optuna, MLflow and TensorBoard, stored or while they train."""

@@ -11,7 +11,7 @@ from typing import Any, Self
 from epsearch.events import Progress, Silent
 from epsearch.failures.errors import Interrupted
 from epsearch.publishing.points import Place, place_of
-from epsearch.publishing.told import masked
+from epsearch.publishing.report import masked
 from epsearch.study.description import Study
 from results.ledger.record import RunRecord
 

@@ -17,7 +17,7 @@ from epsearch.events import Progress
 from epsearch.failures.errors import UsageError
 from epsearch.publishing.live import Live
 from epsearch.publishing.points import DIVERGED, DROPPED, OPEN, Place, Published, Tried, curve, metrics
-from epsearch.publishing.told import Told, masked
+from epsearch.publishing.report import PublishReport, masked
 from epsearch.study.description import Study
 from results.ledger.record import RunRecord
 
@@ -30,7 +30,7 @@ USUAL = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3", "MLFLOW_DISABLE_TELEMETRY": "tr
 LONGEST = 5000  # characters of a tag
 
 
-def publish(found: Published, uri: str, files: Path) -> Told:
+def publish(found: Published, uri: str, files: Path) -> PublishReport:
     """Writes a study into the tracking server, or database, at a URI; runs that are there already stay as they are.
 
     files: the report. Raises UsageError where mlflow is missing, the server cannot be used, or has an experiment of the
@@ -41,7 +41,9 @@ def publish(found: Published, uri: str, files: Path) -> Told:
         runs = Runs(client, uri, found.study)
         added = sum(runs.write(one) for one in found.tried)
         runs.tell(found.facts)
-        return Told(len(found.tried), added, runs.attach(files), f"{masked(uri, uri)}, experiment {found.study.name}")
+        return PublishReport(
+            len(found.tried), added, runs.attach(files), f"{masked(uri, uri)}, experiment {found.study.name}"
+        )
 
 
 def _mlflow(uri: str) -> Any:

@@ -19,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from epsearch.failures.errors import UsageError
 from epsearch.publishing.points import DIVERGED, DROPPED, OPEN, Published, Tried, curve, metrics
-from epsearch.publishing.told import Told, masked
+from epsearch.publishing.report import PublishReport, masked
 from results.ledger.url import LedgerUrl
 from results.metrics import METRICS
 from search_spaces.adapters.samplers import distributions
@@ -30,7 +30,7 @@ KEY = "key"
 STATES = {DROPPED: TrialState.PRUNED, DIVERGED: TrialState.FAIL}
 
 
-def publish(found: Published, url: str, files: Path, artifacts: Path) -> Told:
+def publish(found: Published, url: str, files: Path, artifacts: Path) -> PublishReport:
     """Writes a study into an Optuna storage; what is there already stays, so that nothing is there twice.
 
     url: SQLAlchemy's, of Optuna's own tables; files: the report; artifacts: folder of Optuna's artifact store.
@@ -48,7 +48,7 @@ def publish(found: Published, url: str, files: Path, artifacts: Path) -> Told:
         optuna.logging.set_verbosity(level)
 
 
-def _publish(found: Published, url: str, files: Path, artifacts: Path) -> Told:
+def _publish(found: Published, url: str, files: Path, artifacts: Path) -> PublishReport:
     storage, name, objective = optuna.storages.get_storage(url), found.study.name, found.study.maximised
     wanted = {one.key: one for one in found.tried if one.place.stream == found.stream and one.state != OPEN}
     space = distributions(Space(found.parameters))
@@ -65,8 +65,8 @@ def _publish(found: Published, url: str, files: Path, artifacts: Path) -> Told:
             study.add_trial(_trial(one, space, objective))
     _tell(study, found)
     attached = _attach(study, files, artifacts)
-    look = f"optuna-dashboard {LedgerUrl(url)} --artifact-dir {artifacts}"
-    return Told(len(wanted), len(wanted.keys() - known), attached, look)
+    view = f"optuna-dashboard {LedgerUrl(url)} --artifact-dir {artifacts}"
+    return PublishReport(len(wanted), len(wanted.keys() - known), attached, view)
 
 
 def _holds(study: optuna.Study, wanted: dict[str, Tried], space: dict[str, BaseDistribution]) -> bool:

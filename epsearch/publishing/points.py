@@ -144,7 +144,7 @@ def _points(loop: SearchLoop) -> list[Tried]:
     for one in loop.rounds():
         rounds |= {point: one.number for point in one.points if point not in rounds}
     searched = group(loop.search_records(), names, rounds)
-    asked = {} if loop.evaluating else loop.strategist.wanted()
+    asked = {} if loop.evaluating else loop.driver.wanted()
     behind = loop.dropped()
     found = []
     for point, number in rounds.items():

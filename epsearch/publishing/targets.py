@@ -12,14 +12,14 @@ from epsearch.loop.base import Loop
 from epsearch.plugins.adding import added
 from epsearch.publishing.live import Live
 from epsearch.publishing.points import published
-from epsearch.publishing.told import Told
+from epsearch.publishing.report import PublishReport
 from results.files import write_atomically
 
 OPTUNA, MLFLOW, TENSORBOARD = TOOLS = ("optuna", "mlflow", "tensorboard")
 LIVE = (MLFLOW, TENSORBOARD)
 
 
-def publish(loop: Loop, tool: str, where: str, artifacts: Path) -> Told:
+def publish(loop: Loop, tool: str, where: str, artifacts: Path) -> PublishReport:
     """Publishes a study, finished or not; what is there already is not written again.
 
     tool: of TOOLS; where: URL, URI or folder; artifacts: folder of Optuna's artifact store. Each tool is imported only

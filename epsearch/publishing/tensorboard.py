@@ -14,7 +14,7 @@ from epsearch.events import Progress
 from epsearch.failures.errors import UsageError
 from epsearch.publishing.live import Live
 from epsearch.publishing.points import OPEN, Place, Published, curve, metrics
-from epsearch.publishing.told import Told
+from epsearch.publishing.report import PublishReport
 from epsearch.study.description import Study
 from results.files import write_atomically
 from results.ledger.record import RunRecord, content_key
@@ -22,7 +22,7 @@ from results.ledger.record import RunRecord, content_key
 EVENTS = "events.out.tfevents.epsearch-"  # TensorBoard reads files that have the first part in their name
 
 
-def publish(found: Published, folder: Path) -> Told:
+def publish(found: Published, folder: Path) -> PublishReport:
     """Writes a study into a folder that `tensorboard --logdir FOLDER` shows.
 
     Raises UsageError where tensorboardX is missing, or the folder cannot be written to.
@@ -34,7 +34,7 @@ def publish(found: Published, folder: Path) -> Told:
         if one.state != OPEN:
             added += _write(_run(root, one.place), one.key, _point(one.place, one.records))
     _write(root, content_key(dict(found.facts))[:16], _texts(found.facts))
-    return Told(len(found.tried), added, 0, f"tensorboard --logdir {folder}")
+    return PublishReport(len(found.tried), added, 0, f"tensorboard --logdir {folder}")
 
 
 def write_member(root: Path, place: Place, record: RunRecord) -> bool:

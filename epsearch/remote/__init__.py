@@ -1,1 +1,1 @@
-"""A service elsewhere, as the command line uses it: the same studies, over HTTP."""
+"""HTTP client of a service, used by the command line."""

@@ -1,1 +1,1 @@
-"""Who trains the jobs of a study: threads of this process, or Ray Tune. The stored results are the same."""
+"""Runners train the jobs of a study: threads of this process, or Ray Tune."""

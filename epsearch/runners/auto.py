@@ -7,7 +7,7 @@ from functools import partial
 
 from epsearch.failures.lines import surroundings
 from epsearch.loop.base import Loop
-from epsearch.runners import aside, local
+from epsearch.runners import local, overheads
 from epsearch.runners.on_ray import tune
 from epsearch.runners.progress import Monitor
 from epsearch.study.description import Study
@@ -34,7 +34,7 @@ class _Ray:
         self._study, self._stack = study, stack
         self._starting: tune.Starting | None = None
         self._refused, self._said, self._took = False, False, 0.0
-        self._needed = aside.expected(aside.BESIDE)
+        self._needed = overheads.expected(overheads.BESIDE)
 
     def decide(self, loop: Loop, monitor: Monitor) -> None:
         """Starts it where that pays, as soon as the speed is known; until then says so, once.
@@ -43,7 +43,7 @@ class _Ray:
         """
         if self._starting is not None or self._refused or (left := monitor.seconds_left) is None:
             return
-        if left > aside.PAYS * self._needed:
+        if left > overheads.PAYS * self._needed:
             since = time.monotonic()
             try:
                 self._starting = self._stack.enter_context(tune.ready(self._study, with_tune=True))
@@ -76,7 +76,7 @@ class _Ray:
     def remember(self) -> None:
         """Keeps how long it has taken, workers and all, for the next decision; not how long a thread was waited for."""
         if self._starting is not None and self._starting.workers_took is not None:
-            aside.remember(aside.BESIDE, self._took + self._starting.workers_took)
+            overheads.remember(overheads.BESIDE, self._took + self._starting.workers_took)
 
     def _is_ready(self, seconds: float) -> None:
         self._took = seconds

@@ -7,8 +7,8 @@ from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
 from epsearch.findings.listing import UNKNOWN, Listed, detail, fitting
-from epsearch.service import found as findings
-from epsearch.service.given import OURS
+from epsearch.service import results_cache as findings
+from epsearch.service.requests import SERVER_SET
 from epsearch.service.studies import Described, Place
 from epsearch.study import description
 from epsearch.study.kinds import Search
@@ -232,7 +232,7 @@ def answer(one: Described, note: str = "") -> Answer:
 
 
 def study(
-    one: Described, stored: description.Study, found: "findings.Found | None", place: "Place | None" = None
+    one: Described, stored: description.Study, found: "findings.StudyResults | None", place: "Place | None" = None
 ) -> Study:
     """The same with what was found, None before there is anything; place: its own in the queue.
 
@@ -251,7 +251,7 @@ def study(
         answer=said,
         verdict=verdict,
         members=0 if found is None else len(found.records),
-        config={name: value for name, value in stored.shown().items() if name not in OURS},
+        config={name: value for name, value in stored.shown().items() if name not in SERVER_SET},
     )
 
 

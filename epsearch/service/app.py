@@ -23,9 +23,9 @@ from epsearch.ledger.location import kept_within
 from epsearch.service import monitoring
 from epsearch.service.access.heads import Heads
 from epsearch.service.access.shares import TooMany, in_thread
-from epsearch.service.found import Findings
 from epsearch.service.metrics import Metrics
 from epsearch.service.reporting import Reporter
+from epsearch.service.results_cache import ResultsCache
 from epsearch.service.routes import Service, routes
 from epsearch.service.safety import API_PAGE, Forbidden, Guard
 from epsearch.service.settings import IDLE_SECONDS, MOST_CONNECTIONS, Settings, check
@@ -49,7 +49,7 @@ LEDGER_SECONDS = 5.0  # that a change waits for another one; the client is then 
 def application(settings: Settings, store: Store, works: bool = True) -> FastAPI:
     """The whole service over an open ledger; works: whether it trains what is in the queue."""
     studies, scheduler, streams = Studies(settings, store), Scheduler(settings, store), Streams(store)
-    findings, metrics = Findings(settings, store), Metrics(studies, streams, scheduler)
+    findings, metrics = ResultsCache(settings, store), Metrics(studies, streams, scheduler)
     planner, readiness = Planner(environment(settings)), Readiness(settings, store, scheduler)
     service = Service(
         settings, studies, findings, Reporter(studies, findings), streams, scheduler, metrics, planner, readiness

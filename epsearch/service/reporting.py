@@ -21,7 +21,7 @@ from epsearch.failures.errors import UsageError
 from epsearch.failures.lines import one_line
 from epsearch.preparation import growth
 from epsearch.service.answers import Figure, Ledger, Sharing
-from epsearch.service.found import Findings, Found
+from epsearch.service.results_cache import ResultsCache, StudyResults
 from epsearch.service.studies import NoStudy, Studies
 from epsearch.session.session import Effort, stored_loop
 from epsearch.terminal import lists, outcome
@@ -36,13 +36,13 @@ EVENTS = 1000  # that are read at a time
 class Reporter:
     """Reads for the API and the pages."""
 
-    def __init__(self, studies: Studies, findings: Findings) -> None:
+    def __init__(self, studies: Studies, findings: ResultsCache) -> None:
         self._studies, self._findings = studies, findings
         self._writing = threading.Lock()  # two would write the same files
         self._looking = threading.Lock()
         self._known: dict[str, tuple[object, frozenset[str]]] = {}
 
-    def found(self, name: str) -> Found:
+    def found(self, name: str) -> StudyResults:
         """What is known of a study. Raises NoStudy, also for one that has not begun."""
         found = self._findings.get(name)
         if found is None:

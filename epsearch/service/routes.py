@@ -15,10 +15,10 @@ from epsearch.service import answers
 from epsearch.service.access.shares import READERS, REPORTERS, WRITERS, Threads
 from epsearch.service.access.tokens import EVERYBODY, Token
 from epsearch.service.answers import Answer
-from epsearch.service.found import Findings
-from epsearch.service.given import priority
 from epsearch.service.metrics import Metrics
 from epsearch.service.reporting import Reporter
+from epsearch.service.requests import priority
+from epsearch.service.results_cache import ResultsCache
 from epsearch.service.safety import only_known
 from epsearch.service.settings import Settings
 from epsearch.service.streams import Streams
@@ -49,7 +49,7 @@ class Service(NamedTuple):
 
     settings: Settings
     studies: Studies
-    findings: Findings
+    findings: ResultsCache
     reporter: Reporter
     streams: Streams
     scheduler: Scheduler

@@ -20,7 +20,7 @@ from epsearch.findings.listing import UNKNOWN, Listed, listed
 from epsearch.ledger.damage import Unreadable
 from epsearch.preparation import growth
 from epsearch.preparation.build import check_name
-from epsearch.service.given import OURS, check_data, checked, described, is_of, of_submission, places
+from epsearch.service.requests import SERVER_SET, check_data, checked, described, is_of, of_submission, places
 from epsearch.service.settings import Settings
 from epsearch.session.session import stored_loop
 from epsearch.study.description import Study
@@ -191,7 +191,7 @@ class Studies:
         if action == "submit" and self._is_finished(study):
             return Done(name, f"study {name!r} is finished already; nothing to train")
         check_data(study)
-        shown = {name: value for name, value in study.shown().items() if name not in OURS}
+        shown = {name: value for name, value in study.shown().items() if name not in SERVER_SET}
         given = {"kind": study.kind, "options": shown, "extend": extend}
         try:
             before = self.store.submit(name, given, priority, who)
@@ -293,5 +293,5 @@ class Studies:
         """How a study was to be run when it was submitted last: by which runner, with how many workers."""
         earlier = self.store.submissions().get(name)
         given = None if earlier is None else earlier.given.get("options")
-        known = {one for one, option in options().items() if not option.identifies} - {*OURS, "name"}
+        known = {one for one, option in options().items() if not option.identifies} - {*SERVER_SET, "name"}
         return {one: value for one, value in given.items() if one in known} if isinstance(given, dict) else {}

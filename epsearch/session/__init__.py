@@ -1,1 +1,1 @@
-"""One training, from the ledger to the last member; the plan of what is ahead."""
+"""A training session: from the ledger to the last member, and the plan before it."""

@@ -13,7 +13,7 @@ from epsearch.loop.cautions import cautions
 from epsearch.loop.cohorts import kind_of
 from epsearch.loop.content import measures_transfer
 from epsearch.loop.jobs import Job, Run, bytes_free
-from epsearch.runners import aside
+from epsearch.runners import overheads
 from epsearch.runners.local import at_first, local_slots
 from epsearch.session.plan_trainer import plan_of_trainer
 from epsearch.study.description import Study
@@ -60,8 +60,8 @@ def make_plan(loop: Loop, probe: bool = True) -> Plan:
             eta = _eta(runner, work, speed)
         except (MemoryError, RuntimeError, ValueError, DataError) as error:
             unmeasured = f"could not be measured: {' '.join(str(error).split())}"
-    ray = aside.joined_by_ray(runner, None if eta is None else eta.training)
-    processes = aside.process_bytes(ray, at_once) if jobs else 0
+    ray = overheads.joined_by_ray(runner, None if eta is None else eta.training)
+    processes = overheads.process_bytes(ray, at_once) if jobs else 0
     return Plan(
         study=study,
         ahead=ahead,
@@ -100,7 +100,7 @@ def _cost(study: Study, runs: Iterable[Run]) -> NDArray[np.float64]:
 
 def _eta(runner: str, work: tuple[float, float], speed: "_Speed") -> Eta:
     """The time that a whole run takes; work: the fewest and the most FLOP; speed: that of its steps."""
-    start, report = (aside.expected(part) / speed.share for part in (runner, aside.REPORT))
+    start, report = (overheads.expected(part) / speed.share for part in (runner, overheads.REPORT))
     least, most = work
     return Eta(
         start + most * speed.middle / speed.share + report,

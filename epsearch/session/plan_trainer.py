@@ -4,7 +4,7 @@ import numpy as np
 
 from epsearch.loop.ahead import Eta, Plan, suggestion
 from epsearch.loop.base import Loop
-from epsearch.runners import aside
+from epsearch.runners import overheads
 from epsearch.runners.local import at_first, local_slots
 from results.ledger.record import RunRecord
 from results.statistics.power import resolution
@@ -21,7 +21,7 @@ def plan_of_trainer(loop: Loop, usable: int) -> Plan:
     eta, runner = None, at_first(study)
     if jobs and taken:
         least, most = loop.work_of(ahead)
-        start, report = aside.expected(runner), aside.expected(aside.REPORT)
+        start, report = overheads.expected(runner), overheads.expected(overheads.REPORT)
         low, middle, high = (float(one) / at_once for one in np.quantile(taken, (0.05, 0.5, 0.95)))
         eta = Eta(
             start + most * middle + report,
@@ -31,8 +31,8 @@ def plan_of_trainer(loop: Loop, usable: int) -> Plan:
             report,
             1.0,
         )
-    ray = bool(jobs) and aside.joined_by_ray(runner, None if eta is None else eta.training)
-    processes = aside.process_bytes(ray, at_once) if jobs else 0
+    ray = bool(jobs) and overheads.joined_by_ray(runner, None if eta is None else eta.training)
+    processes = overheads.process_bytes(ray, at_once) if jobs else 0
     return Plan(
         study=study,
         ahead=ahead,

@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from epsearch.checking.kept import refuse_inert
+from epsearch.checking.check_cache import refuse_inert
 from epsearch.events import SILENT, Events
 from epsearch.failures.errors import Interrupted, UsageError
 from epsearch.ledger.damage import reading, unused_in_words
+from epsearch.ledger.evaluation_log import user_looks
 from epsearch.ledger.location import kept_within
-from epsearch.ledger.looks import user_looks
 from epsearch.loop.ahead import Eta, Plan
 from epsearch.loop.base import Loop
 from epsearch.loop.search import open_search
@@ -23,7 +23,7 @@ from epsearch.preparation.arithmetic import numeric_path
 from epsearch.preparation.data import Prepared, prepare
 from epsearch.preparation.fit import fitted
 from epsearch.preparation.reach import check_checkpoints
-from epsearch.runners import aside
+from epsearch.runners import overheads
 from epsearch.runners.local import at_first
 from epsearch.runners.progress import Monitor
 from epsearch.session.confirmation import confirming, sum_up
@@ -131,7 +131,7 @@ def _train(study: Study, prepared: Prepared, store: Store, held: Held, extend: b
         loop.looks.add(loop.records.values())  # what was stored before there was the file, or just before a crash
         ahead = _offered(loop, events)
         share = ahead.share if ahead else 1.0
-        report = ahead.report if ahead else aside.expected(aside.REPORT)
+        report = ahead.report if ahead else overheads.expected(overheads.REPORT)
         monitor = Monitor(loop, events, ahead, _starting(study, ahead), study.time_budget, report)
         if not loop.done:
             began, begun = at_first(study), time.monotonic()
@@ -139,7 +139,7 @@ def _train(study: Study, prepared: Prepared, store: Store, held: Held, extend: b
                 run(loop, monitor)
             # At the end of "auto" there may be that of a Ray, which is no part of what begins with threads.
             besides = monitor.beginning if began == "auto" else time.monotonic() - begun - monitor.at_work
-            aside.remember(began, besides, share)
+            overheads.remember(began, besides, share)
         return loop, Effort(loop.trained, loop.reused, monitor.member_steps, loop.saved, monitor.seconds, share)
 
 

@@ -1,1 +1,1 @@
-"""What is done with studies that are stored: verified, their networks written down, moved between ledgers."""
+"""Verification, export, import and networks of stored studies."""

@@ -1,1 +1,1 @@
-"""What a study is: its kinds, the options that describe it, their parsers and bounds."""
+"""The description of a study: kinds, options, parsers, bounds."""

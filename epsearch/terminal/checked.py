@@ -9,7 +9,7 @@ from epsearch.terminal.consoles import table
 from results.labels import settings_text
 
 if TYPE_CHECKING:
-    from epsearch.checking.kept import Checked
+    from epsearch.checking.check_cache import Checked
 
 MARKS = {True: ("yes", "green"), False: ("no", "red"), None: ("?", "yellow")}
 

@@ -1,4 +1,4 @@
-"""Contract suites for plug-ins: what a method, a network, a stream, a strategy, a trainer of one's own must keep.
+"""Contract suites for plug-ins: methods, networks, streams, strategies, trainers.
 
 Each function returns pairs (name, check), for `pytest.mark.parametrize` or a loop; a check raises AssertionError, one
 sentence, where the promise is broken. Nothing here needs pytest. The suites of epsearch's own are made of the same.

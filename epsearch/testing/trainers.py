@@ -4,7 +4,7 @@ from functools import cache
 from typing import Any
 
 from epsearch.checking.check import check
-from epsearch.checking.kept import Checked
+from epsearch.checking.check_cache import Checked
 from epsearch.testing.promises import Check, checks_of, sure
 
 SUBJECTS = ("trains", "repeats", "seed", "later tasks", "matrix")

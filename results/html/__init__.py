@@ -1,1 +1,1 @@
-"""One page as a self-contained file: its template, tables, figures and last sections."""
+"""Self-contained HTML pages: template, tables, figures."""

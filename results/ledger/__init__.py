@@ -1,1 +1,1 @@
-"""Records of runs, the database that stores them, checksums and leases that protect them."""
+"""The ledger: run records in a database, with checksums and leases."""

@@ -1,1 +1,1 @@
-"""The tables printed in the paper, and our results beside them."""
+"""The tables printed in the paper, beside our results."""

@@ -1,1 +1,1 @@
-"""Tests, spreads and curves for few seeds. The seed is the unit: members of one seed share their data."""
+"""Tests, intervals and curves for few paired seeds; the seed is the unit."""

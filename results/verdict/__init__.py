@@ -1,1 +1,1 @@
-"""Verdicts on a search: how far its answer is resolved, and the sentences that say so."""
+"""Verdicts on a search: how far its answer is resolved, in sentences."""

@@ -1,1 +1,1 @@
-"""Adapters to Ray Tune and Optuna; no other module of this package imports these libraries."""
+"""Adapters to Ray Tune and Optuna; only these modules import them."""

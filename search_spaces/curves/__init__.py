@@ -1,1 +1,1 @@
-"""Searches along a curve through all scores: batches that are worth most, and the value that it names."""
+"""Strategies that fit a curve: batches of the highest expected gain."""

@@ -28,10 +28,10 @@ from tests.support.killing import train_until_kept
 from tests.support.learners import few
 from tests.support.numeric_paths import MKL
 from tests.support.toy_streams import toy
-from trainers.kept.array_store import Kept
-from trainers.kept.runs import Runs
 from trainers.notes import heard_by
 from trainers.numeric_path import NumericPath
+from trainers.persistence.array_store import Kept
+from trainers.persistence.runs import Runs
 from trainers.streams.hashes import PixelHashes
 from trainers.streams.images import sources
 from trainers.streams.images.cache import FACTS, MEAN, PIXELS, reopen

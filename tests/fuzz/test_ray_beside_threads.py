@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import pytest
 
-from epsearch.runners import aside
+from epsearch.runners import overheads
 from tests.fuzz import remains
 from tests.fuzz.chaos import gone
 from tests.fuzz.victim import OPTIONS, Command
@@ -47,8 +47,8 @@ def begun(folder: Path, runner: str) -> Command:
     command = Command(folder, runner)
     command.disk.mkdir(parents=True)
     with patch.dict(os.environ, EPSEARCH_CACHE=command.environment["EPSEARCH_CACHE"]):
-        for _ in range(aside.KEPT):
-            aside.remember(aside.BESIDE, 0.1)
+        for _ in range(overheads.KEPT):
+            overheads.remember(overheads.BESIDE, 0.1)
     return command
 
 

@@ -1,6 +1,6 @@
 """Driving strategies in tests."""
 
-from epsearch.loop.strategist.strategist import model
+from epsearch.loop.strategy_driver.driver import model
 from epsearch.testing.searches import Searches
 from epsearch.testing.searches import observe as observe
 from epsearch.testing.searches import run as run

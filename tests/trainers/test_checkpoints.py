@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 import trainers.checkpoints
-import trainers.kept.array_store
+import trainers.persistence.array_store
 from tests.support.killing import Killed, train_until_kept
 from tests.support.learners import STRENGTHS, few, train
 from tests.support.numeric_paths import COMPILED, MKL, on_every_path, on_paths_by_kind, rows_equal
@@ -93,7 +93,7 @@ class TestSharedFirstTask:
         assert rows_equal(plain, 0, shared, 0)
 
     def test_the_oldest_files_go_when_the_folder_is_full(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(trainers.kept.array_store, "LARGEST_FOLDER", 8000)
+        monkeypatch.setattr(trainers.persistence.array_store, "LARGEST_FOLDER", 8000)
         for seed in range(5):
             train([few("van", seed)], toy(), MKL, folder=tmp_path)
             assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= 8000

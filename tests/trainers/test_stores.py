@@ -13,7 +13,7 @@ from tests.support.learners import SMALL, few, train
 from tests.support.numeric_paths import MKL, rows_equal
 from tests.support.toy_streams import toy
 from trainers import Cohort
-from trainers.kept.places import Folder
+from trainers.persistence.places import Folder
 from trainers.population import Training
 
 STREAM = toy(range(4))
@@ -173,7 +173,7 @@ def test_a_store_that_has_failed_is_not_asked_again_for_a_while(whole, tmp_path,
     for _ in range(3):
         assert same(train(LEARNERS, STREAM, MKL, store=tmp_path), whole)
     assert len(asked) == len(told) == 1
-    monkeypatch.setattr("trainers.kept.runs.AGAIN", 0.0)
+    monkeypatch.setattr("trainers.persistence.runs.AGAIN", 0.0)
     assert same(train(LEARNERS, STREAM, MKL, store=tmp_path), whole)
     assert len(asked) == len(told) == 2
 

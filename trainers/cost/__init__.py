@@ -1,1 +1,1 @@
-"""What a run takes: FLOP counted, speed measured."""
+"""Cost of a run: FLOP by formula, speed by measurement."""

@@ -1,4 +1,4 @@
-"""Engines do the arithmetic of the training loop: one compiled for CPUs, one of tensors for GPUs."""
+"""Engines do the arithmetic of the training loop, for CPUs and GPUs."""
 
 import threading
 from typing import cast

@@ -1,4 +1,4 @@
-"""Trainers that users write themselves: `train(values, stream, seed, report)`, in a process of its own.
+"""Plug-in trainers, `train(values, stream, seed, report)`, in a process of their own.
 
 `declaration.declared` says what such a trainer is, `running.train` trains one learner with it. Neither imports the
 user's code here: a guard (`child`) starts a process that does, and ends it with all that it has started.

@@ -17,7 +17,7 @@ import traceback
 from contextlib import suppress
 from types import FrameType
 
-from trainers.foreign import family
+from trainers.foreign import process_tree
 from trainers.foreign.shared_memory import SharedMemory
 
 EVERY = 0.1  # seconds between two looks at who has ended
@@ -28,7 +28,7 @@ PATIENCE = 10.0  # seconds that killed processes have to go; one that waits for 
 def main(arguments: list[str]) -> None:
     """As the module says."""
     requests, answers, life, parent = (int(one) for one in arguments[:4])
-    family.adopt()
+    process_tree.adopt()
     memory = SharedMemory()
     guard, trainer = os.getpid(), os.fork()
     if trainer == 0:
@@ -52,9 +52,9 @@ def _train(requests: int, answers: int, guard: int, memory: SharedMemory) -> Non
     status = os.EX_SOFTWARE
     try:
         os.setsid()  # whoever kills its own group leaves the guard out
-        family.die_with_parent()
+        process_tree.die_with_parent()
         if os.getppid() == guard:
-            from trainers.foreign.inside.called import serve
+            from trainers.foreign.inside.main import serve
 
             serve(requests, answers)
             status = os.EX_OK
@@ -71,7 +71,7 @@ def _watch(trainer: int, life: int, parent: int, memory: SharedMemory) -> None:
     """Returns when the trainer has ended, which is told, or is to be ended."""
     while os.getppid() == parent:
         if memory.grows():
-            memory.look(one.pid for one in family.descendants(os.getpid()))
+            memory.look(one.pid for one in process_tree.descendants(os.getpid()))
         while ended := _reaped():
             if ended[0] == trainer:
                 with suppress(OSError):
@@ -86,8 +86,8 @@ def _end(guard: int, memory: SharedMemory) -> None:
     begun = time.monotonic()
     while time.monotonic() < begun + PATIENCE:
         # Again, as a look misses the children of a process that ends meanwhile.
-        memory.look(one.pid for one in family.descendants(guard))
-        family.end(lambda: family.descendants(guard, tidying=time.monotonic() > begun + TIDYING))
+        memory.look(one.pid for one in process_tree.descendants(guard))
+        process_tree.end(lambda: process_tree.descendants(guard, tidying=time.monotonic() > begun + TIDYING))
         while ended := _reaped():
             pass
         if ended is None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from trainers.kept.array_store import Arrays
-from trainers.kept.places import Folder
-from trainers.kept.runs import Runs
 from trainers.notes import tell
+from trainers.persistence.array_store import Arrays
+from trainers.persistence.places import Folder
+from trainers.persistence.runs import Runs
 
 MOST = 2**31  # bytes of a state: it is held in memory while it is written and read
 STATE = "state"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trainers.cohort import LEARNING_CURVE_BATCHES, CohortResult
 from trainers.foreign.inputs import Shown
-from trainers.kept.array_store import Arrays
+from trainers.persistence.array_store import Arrays
 from trainers.streams.scores import accuracies
 
 SELF_REPORTED = "self-reported"  # in the note of a result, accuracies of which the trainer has given itself

@@ -23,7 +23,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 import trainers
-from trainers.foreign import family
+from trainers.foreign import process_tree
 from trainers.foreign.messages import AT_ONCE, Inbox, Malformed, Message, packed, plain
 from trainers.plugins.calls import ForeignError
 
@@ -131,12 +131,14 @@ class Process:
         try:
             self._guard.wait(LEAVE)
         except subprocess.TimeoutExpired:
-            self._seen.update(family.descendants(self._guard.pid))
+            self._seen.update(process_tree.descendants(self._guard.pid))
             self._guard.kill()
             self._guard.wait()
         if self._guard.returncode != 0:  # the trainer has killed or stopped its guard, and what it started may be left
             left = [one for one in self._seen if one.is_running()]
-            family.end(lambda: [*family.marked(MARK, self._mark), *(one for one in left if one.is_running())])
+            process_tree.end(
+                lambda: [*process_tree.marked(MARK, self._mark), *(one for one in left if one.is_running())]
+            )
         self._close()
 
     def _own_variables(self) -> dict[str, str]:
@@ -245,10 +247,10 @@ class Process:
 
     def weigh(self) -> None:
         """Looks at its memory, of which `peak` has the most. Raises ForeignError where that is more than it may be."""
-        found = family.descendants(self._guard.pid)
+        found = process_tree.descendants(self._guard.pid)
         self._seen = {*found, *(one for one in self._seen if one.is_running())}
-        taken = family.resident(found)
-        self.peak = max(self.peak, taken, family.highest(found))
+        taken = process_tree.resident(found)
+        self.peak = max(self.peak, taken, process_tree.highest(found))
         if self._limits.bytes is not None and taken > self._limits.bytes:
             raise self.failed(f"took more than {_gib(self._limits.bytes)} of memory, {self.where}")
 

@@ -1,4 +1,4 @@
-"""The registry of methods: their declarations, without torch."""
+"""The registry of methods: declarations, without torch."""
 
 import difflib
 

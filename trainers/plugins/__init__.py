@@ -1,1 +1,1 @@
-"""Code from outside of the package: imported, hashed, and what it raises."""
+"""Imports code of plug-ins, hashes it, reports its errors."""

@@ -1,4 +1,4 @@
-"""The registry of streams: a dataset's name and how its images are found."""
+"""The registry of streams: sequences of tasks from a dataset."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -11,10 +11,10 @@ from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 
-from trainers.streams.alike import BITS, DIFFERENCE, near
 from trainers.streams.base import TaskStream
+from trainers.streams.example_hashes import Part, Shown, shown
 from trainers.streams.hashes import Hashes
-from trainers.streams.shown import Part, Shown, shown
+from trainers.streams.near_duplicates import BITS, DIFFERENCE, near
 
 PERMUTATIONS, IMAGES, EXAMPLES = "permutations", "images", "examples"
 

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from trainers.kept import sealed
+from trainers.persistence import sealed
 
 Hashes: TypeAlias = NDArray[np.uint64]
 

@@ -1,1 +1,1 @@
-"""Ray Tune: started or joined, what it carries, what it loses, what it leaves."""
+"""Ray Tune: start, payload, watchdog, cleanup."""

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from epsearch.failures.errors import Unavailable
-from epsearch.runners.on_ray import leftovers, ray_start
+from epsearch.runners.on_ray import cleanup, ray_start
 from trainers.notes import first_line
 
 HEAD = ["-P", "-m", "epsearch.runners.on_ray.head"]  # arguments of Python
@@ -42,8 +42,8 @@ class PrivateRay:
         own = ray_start.PRIVATE | {"RAY_worker_niceness": str(self._niceness)}
         arguments = [str(self._cores)]
         if self._folder is not None:
-            own |= leftovers.environment(self._folder)
-            if len(str(self._folder.parent)) <= leftovers.LONGEST:
+            own |= cleanup.environment(self._folder)
+            if len(str(self._folder.parent)) <= cleanup.LONGEST:
                 arguments.append(str(self._folder))
         with self._over:
             if self._lost:

@@ -8,7 +8,7 @@ from ray import tune
 
 from epsearch.failures.lines import of_a_cohort
 from epsearch.loop.jobs import Place, encode, execute
-from epsearch.runners.on_ray.carried import Carried, beside, received
+from epsearch.runners.on_ray.payload import Carried, beside, received
 
 REPORT_SECONDS = 1.0  # at least between two reports, as each of them goes through Ray to the driver
 

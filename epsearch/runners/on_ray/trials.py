@@ -20,10 +20,10 @@ from epsearch.failures.lines import CohortFailure
 from epsearch.loop.base import Loop
 from epsearch.loop.jobs import Job, JobResult, decode
 from epsearch.runners.local import Threads
-from epsearch.runners.on_ray.carried import Carried
-from epsearch.runners.on_ray.lost import Silence
+from epsearch.runners.on_ray.payload import Carried
 from epsearch.runners.on_ray.resources import Share
 from epsearch.runners.on_ray.trainable import train
+from epsearch.runners.on_ray.watchdog import Silence
 from epsearch.runners.progress import Monitor
 from search_spaces.adapters.ray_tune import AskTellSearcher
 

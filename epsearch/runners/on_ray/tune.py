@@ -16,8 +16,8 @@ from epsearch.failures.errors import Interrupted, Unavailable, UsageError
 from epsearch.failures.lines import surroundings
 from epsearch.loop.base import Loop
 from epsearch.runners.local import Threads, local_slots
-from epsearch.runners.on_ray import cluster, leftovers, lost, ray_start, resources
-from epsearch.runners.on_ray.carried import carried, runtime_env
+from epsearch.runners.on_ray import cleanup, cluster, ray_start, resources, watchdog
+from epsearch.runners.on_ray.payload import carried, runtime_env
 from epsearch.runners.on_ray.private import PrivateRay
 from epsearch.runners.progress import Monitor
 from epsearch.study.description import Study
@@ -49,13 +49,13 @@ class Starting:
         if self.own is not None:
             self.own.join()
 
-    def lost(self) -> lost.Look:
+    def lost(self) -> watchdog.Look:
         """Returns the function that tells what has been lost of the Ray that was joined."""
         if self.own is not None:
             return self.own.lost
         import ray
 
-        return lost.silence(str(ray.get_runtime_context().gcs_address))
+        return watchdog.silence(str(ray.get_runtime_context().gcs_address))
 
     def __call__(self, loop: Loop, monitor: Monitor, threads: Threads | None = None) -> None:
         """Trains until the study is done; see `ready`. threads: train some of its jobs already, and Ray is joined."""
@@ -76,7 +76,7 @@ def ready(study: Study, with_tune: bool = False) -> Iterator[Starting]:
         open(os.devnull, "w", encoding="utf-8") as nowhere,
         redirect_stdout(nowhere),
         _own_signals(),
-        leftovers.run_folder() as folder,
+        cleanup.run_folder() as folder,
     ):
         os.environ |= ray_start.SETTINGS
         background = ThreadPoolExecutor(1)
@@ -159,7 +159,7 @@ def _run(starting: Starting, loop: Loop, monitor: Monitor, threads: Threads | No
     source = Source(loop, monitor, loop.study.task_timeout, threads)
     source.first_steps = partial(_note, starting, time.monotonic())
     try:
-        with lost.watching(starting.lost()):
+        with watchdog.watching(starting.lost()):
             setting = _setting(loop, starting.folder)
             interrupted = False
             # Tune may end with something left: what threads or other studies trained, and others no longer claim.

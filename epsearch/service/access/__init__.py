@@ -1,1 +1,1 @@
-"""Who may do what, from where, and how much: tokens, sessions, guard of all requests."""
+"""Access control: tokens, sessions, rate limits."""

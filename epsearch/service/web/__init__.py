@@ -1,1 +1,1 @@
-"""The pages of the service: rendered here, readable without scripts, live with them."""
+"""Server-rendered pages, readable without scripts."""

@@ -14,7 +14,7 @@ from fastapi.responses import RedirectResponse, Response
 from epsearch.failures.errors import Unavailable, UsageError
 from epsearch.service.access.shares import Threads, TooMany, in_thread
 from epsearch.service.access.tokens import COOKIE, SESSION_SECONDS
-from epsearch.service.given import priority
+from epsearch.service.requests import priority
 from epsearch.service.routes import Name, Service, who
 from epsearch.service.safety import Forbidden, writers_only, writing
 from epsearch.service.studies import Busy, NoStudy

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from epsearch.findings.reports import REPORTS
-from epsearch.service.found import KEPT, Found
+from epsearch.service.results_cache import KEPT, StudyResults
 from results.html import page
 from results.labels import STREAM_LABELS, mean_std_text, number_text
 from results.ledger.record import RunRecord
@@ -69,9 +69,9 @@ class Showing:
     """What was shown last, by study."""
 
     def __init__(self) -> None:
-        self._lock, self._kept = threading.Lock(), dict[str, tuple[Found, Shown]]()
+        self._lock, self._kept = threading.Lock(), dict[str, tuple[StudyResults, Shown]]()
 
-    def of(self, name: str, kind: str, found: Found) -> Shown:
+    def of(self, name: str, kind: str, found: StudyResults) -> Shown:
         """What a study of a kind shows; the same as before while nothing new was found."""
         with self._lock:
             known = self._kept.get(name)
@@ -86,7 +86,7 @@ class Showing:
         return shown
 
 
-def _shown(kind: str, found: Found) -> Shown:
+def _shown(kind: str, found: StudyResults) -> Shown:
     overview = "" if found.results is None or not found.records else REPORTS[kind].overview(found.results)
     members = [
         _member(str(stream), str(label), one) for (stream, label), those in found.groups.items() for one in those
@@ -109,7 +109,7 @@ def _has_data(module: Any, numbers: Any) -> bool:
     return any(any(one is not None for one in trace.x) for trace in traces if trace.x is not None)
 
 
-def _rows(found: Found) -> tuple[Averaged, ...]:
+def _rows(found: StudyResults) -> tuple[Averaged, ...]:
     if not found.groups:
         return ()
     table = by_point(found.groups, ("stream", "point"))

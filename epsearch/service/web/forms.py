@@ -11,7 +11,7 @@ from fastapi import Request
 from epsearch.failures.errors import UsageError
 from epsearch.preparation.build import build
 from epsearch.preparation.growth import GROWS
-from epsearch.service.given import OURS
+from epsearch.service.requests import SERVER_SET
 from epsearch.study.description import Study
 from epsearch.study.kinds import KINDS
 from epsearch.study.option import HELP_GROUPS, OF_METHODS, Option
@@ -86,7 +86,7 @@ async def typed(request: Request) -> dict[str, str]:
 
 def of_new(kind: str, values: Mapping[str, str], error: str = "") -> list[Group]:
     """The form for a new study of a kind; error: the line about what was typed."""
-    known = {name: one for name, one in KINDS[kind].options().items() if name not in OURS}
+    known = {name: one for name, one in KINDS[kind].options().items() if name not in SERVER_SET}
     groups = {THE_STUDY: FIRST, **HELP_GROUPS}
     placed = {name for names in groups.values() for name in names}
     groups[OF_METHODS] = tuple(name for name in known if name not in placed)
@@ -146,7 +146,9 @@ def again(study: Study) -> dict[str, str]:
     else:
         usual = shown(build(type(study), named))
     kept = {name: text for name, text in there.items() if text and (name in named or text != usual.get(name))}
-    return {"kind": study.kind} | {name: text for name, text in kept.items() if name not in (*OURS, "name", *UNSAID)}
+    return {"kind": study.kind} | {
+        name: text for name, text in kept.items() if name not in (*SERVER_SET, "name", *UNSAID)
+    }
 
 
 def shown(study: Study) -> dict[str, str]:

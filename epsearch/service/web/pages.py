@@ -14,7 +14,7 @@ from epsearch.findings.listing import detail, fitting
 from epsearch.plugins.adding import maximising
 from epsearch.service import answers
 from epsearch.service.access.shares import READERS, REPORTERS, WRITERS, Threads
-from epsearch.service.given import OURS
+from epsearch.service.requests import SERVER_SET
 from epsearch.service.routes import Name, Service, who
 from epsearch.service.studies import STATES, Described
 from epsearch.service.web import actions, forms, help
@@ -115,7 +115,7 @@ def _study(pages: APIRouter, service: Service) -> None:
         found = config = again = None
         try:
             stored = studies.study(name)
-            config = {option: one for option, one in stored.shown().items() if option not in OURS}
+            config = {option: one for option, one in stored.shown().items() if option not in SERVER_SET}
             again = urlencode(forms.again(stored)) if described.listed.state in ENDED else None
             found = service.findings.get(name)
         except UsageError as error:  # a row that is damaged, or of another version

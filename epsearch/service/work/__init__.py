@@ -1,1 +1,1 @@
-"""The work of the service: processes that train what was submitted, and the plans of what is not yet."""
+"""The queue of the service: scheduler, training processes, plans."""

@@ -31,9 +31,9 @@ def _work(arguments: list[str]) -> None:
     from epsearch.api import run
     from epsearch.failures.errors import Interrupted, TimeSpent, UsageError
     from epsearch.ledger.location import kept_within, ledger_url
-    from epsearch.service.given import of_submission
+    from epsearch.service.requests import of_submission
     from epsearch.service.settings import Settings
-    from epsearch.service.work.telling import Telling
+    from epsearch.service.work.log_listener import LogListener
     from results.ledger.store import Store, StoreError
 
     parser = argparse.ArgumentParser()
@@ -51,7 +51,7 @@ def _work(arguments: list[str]) -> None:
             raise UsageError(f"no study {given.name!r} was submitted")
         study = of_submission(submission, own)
         try:
-            run(study, Telling(partial(store.started, given.name, 0)), extend=bool(submission.given.get("extend")))
+            run(study, LogListener(partial(store.started, given.name, 0)), extend=bool(submission.given.get("extend")))
         except TimeSpent:
             with suppress(StoreError):
                 store.close_submission(given.name)  # or it would go on at once

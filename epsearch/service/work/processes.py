@@ -8,7 +8,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from epsearch.ledger import looks
+from epsearch.ledger import evaluation_log
 from epsearch.ledger.location import FILE, VARIABLE
 from epsearch.service.access.tokens import VARIABLE as TOKENS
 from epsearch.service.settings import Settings
@@ -79,7 +79,7 @@ def environment(settings: Settings) -> dict[str, str]:
     Without the file of looks of whoever has started the service: others use it, too.
     """
     environment = {name: value for name, value in os.environ.items() if name not in (TOKENS, VARIABLE)}
-    environment[looks.VARIABLE] = looks.NONE
+    environment[evaluation_log.VARIABLE] = evaluation_log.NONE
     in_folder = (settings.out / FILE).absolute()
     if settings.storage.file != in_folder:
         environment[VARIABLE] = settings.storage.revealed

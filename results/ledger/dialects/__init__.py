@@ -1,1 +1,1 @@
-"""The databases that a ledger can lie in: SQLite files and PostgreSQL servers."""
+"""The databases of a ledger: SQLite and PostgreSQL."""

@@ -1,1 +1,1 @@
-"""Who may write to a study: leases, claims on members, states, and the events of a run."""
+"""Write access to a study: leases, claims on members, states, events."""

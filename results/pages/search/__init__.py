@@ -1,1 +1,1 @@
-"""The report of a search, by its sections: what was chosen, how far to trust it, the evaluation, every point."""
+"""The report of a search, one module a section."""

@@ -1,1 +1,1 @@
-"""One YAML file a dataset, and grids.yaml; read by search_spaces.published.definition."""
+"""One YAML file a dataset, and grids.yaml."""

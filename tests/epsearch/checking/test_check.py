@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from epsearch.checking import kept
+from epsearch.checking import check_cache
 from epsearch.checking.check import check
 from epsearch.checking.tried import of_space, usual
 from epsearch.events import SILENT
@@ -21,7 +21,7 @@ from epsearch.study.names import stands_in
 from tests.epsearch.test_cli import one_line
 from tests.support import own_trainers
 from tests.support.events import Recorded
-from trainers.kept import sealed
+from trainers.persistence import sealed
 
 pytestmark = pytest.mark.slow  # each trains several times, in processes of its own
 
@@ -73,8 +73,10 @@ def known_as_inert(cache):
         placed = replace(study, numeric_path=numeric_path(study, prepared.stream))
         tried = of_space(study.space)
         (values,) = (one.values for one in tried if one.name == name)
-        found = kept.Checked(study.trainer, "2026-01-02", usual(tried, dict(study.set)), (), {name: values}, None, 0)
-        kept.keep(placed, prepared.images, found, tried)
+        found = check_cache.Checked(
+            study.trainer, "2026-01-02", usual(tried, dict(study.set)), (), {name: values}, None, 0
+        )
+        check_cache.keep(placed, prepared.images, found, tried)
         (path,) = (cache / "checked").iterdir()
         return path
 

@@ -8,7 +8,7 @@ import pytest
 from epsearch.findings import evaluated, listing
 from epsearch.findings.evaluated import Part
 from epsearch.findings.search import search_results
-from epsearch.ledger.looks import NOT_A_CHOICE, VARIABLE
+from epsearch.ledger.evaluation_log import NOT_A_CHOICE, VARIABLE
 from epsearch.service.settings import Settings
 from epsearch.service.work.processes import environment
 from epsearch.session.session import stored_loop, train

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from epsearch.ledger import looks
-from epsearch.ledger.looks import Looks, user_looks
+from epsearch.ledger import evaluation_log
+from epsearch.ledger.evaluation_log import Looks, user_looks
 from tests.support.limits import HANGS
 from trainers.notes import heard_by
 
@@ -34,7 +34,7 @@ def test_a_choice_is_kept_once_whatever_the_seed(tmp_path):
 WRITER = """
 import sys
 from pathlib import Path
-from epsearch.ledger.looks import Looks
+from epsearch.ledger.evaluation_log import Looks
 from tests.epsearch.ledger.test_looks import record
 for number in range(20):
     Looks(Path(sys.argv[1])).add([record(1000 * int(sys.argv[2]) + number), record(number)])
@@ -71,7 +71,7 @@ def blocked(tmp_path, kind):
             (tmp_path / "flat").write_text("")
             return tmp_path / "flat" / "looks.jsonl"
         case "no home":
-            return looks.Path("~/.local/share/epsearch/looks.jsonl")
+            return evaluation_log.Path("~/.local/share/epsearch/looks.jsonl")
     return file
 
 
@@ -99,8 +99,8 @@ def test_a_home_that_is_read_only_is_told_once(tmp_path):
 
 def test_a_lock_that_is_never_given_back_stops_nothing(tmp_path, monkeypatch):
     file, lines = tmp_path / "looks.jsonl", []
-    monkeypatch.setattr(looks, "PATIENCE", 0.0)
-    with looks._locked(file), heard_by(lines.append):
+    monkeypatch.setattr(evaluation_log, "PATIENCE", 0.0)
+    with evaluation_log._locked(file), heard_by(lines.append):
         Looks(file).add([record(1)])
     assert len(lines) == 1 and "locked" in lines[0] and rates(file) == []
 
@@ -111,6 +111,6 @@ def test_where_it_is(tmp_path, monkeypatch):
     monkeypatch.setenv("EPSEARCH_LOOKS", str(tmp_path / "one"))
     user_looks().add([record(1)])
     monkeypatch.delenv("EPSEARCH_LOOKS")
-    monkeypatch.setattr(looks, "user_data_path", lambda name: tmp_path / name)
+    monkeypatch.setattr(evaluation_log, "user_data_path", lambda name: tmp_path / name)
     user_looks().add([record(2)])
     assert rates(tmp_path / "one") == [1] and rates(tmp_path / "epsearch" / "looks.jsonl") == [2]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from epsearch.loop.strategist.choice import choose
+from epsearch.loop.strategy_driver.choice import choose
 from results.statistics.confidence_set import best_interval
 from results.statistics.gaussian_process import Process
 from search_spaces import Parameter, Space

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from epsearch.loop.strategist import kept_choices
-from epsearch.loop.strategist.choice import choose
+from epsearch.loop.strategy_driver import kept_choices
+from epsearch.loop.strategy_driver.choice import choose
 from search_spaces.space import Parameter, Space
 
 SPACE = Space((Parameter("epsilon", 0.0, 1.0),))

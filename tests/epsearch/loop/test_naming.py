@@ -47,13 +47,13 @@ def test_the_named_value_is_trained_with_every_seed_and_evaluated(study, store):
     assert loop.outlook().most == 4 and loop.outlook().least == 0
     stages = [job.stage for job in finish(loop, LUCKY) if job.phase == "cv" and not job.certify]
     named = loop.best.point
-    assert 0.2 < named[0] < 0.6 and loop.strategist.choice.tried != named
+    assert 0.2 < named[0] < 0.6 and loop.driver.choice.tried != named
     assert list(dict.fromkeys(stages)) == ["batch 1 of 1", "the value that the curve names"]
-    assert loop.strategist.given()[named] == (0, 1, 2, 3)
+    assert loop.driver.assigned_seeds()[named] == (0, 1, 2, 3)
     evaluated = {record.epsilon for record in loop.evaluation_records()}
     assert evaluated == {named[0], 0.0}
     again = make(study(), store)
-    assert again.done and again.best == loop.best and again.strategist.choice == loop.strategist.choice
+    assert again.done and again.best == loop.best and again.driver.choice == loop.driver.choice
 
 
 def test_it_goes_on_where_it_was_killed(study, store, tmp_path):
@@ -72,7 +72,7 @@ def test_it_goes_on_where_it_was_killed(study, store, tmp_path):
 def test_the_best_tried_value_is_there_for_who_wants_it(study, store):
     loop = make(study(choose="tried"), store)
     finish(loop, LUCKY)
-    assert loop.best.point == (0.7,) and loop.strategist.choice is None
+    assert loop.best.point == (0.7,) and loop.driver.choice is None
     assert not any(one.named for one in loop.rounds())
     by_curve = make(study(name="by-curve"), store)
     finish(by_curve, LUCKY)
@@ -105,7 +105,7 @@ def test_where_a_member_of_the_named_value_diverges_the_best_tried_one_is_chosen
     )
     loop = make(study(), store)
     finish(loop, lost)
-    assert loop.best.point == (0.4,) and loop.strategist.choice.point not in (None, (0.4,))
+    assert loop.best.point == (0.4,) and loop.driver.choice.point not in (None, (0.4,))
     assert "of which a member diverged" in answer(search_results(loop, {}))
 
 

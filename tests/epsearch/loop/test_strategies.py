@@ -7,7 +7,7 @@ import pytest
 
 from epsearch.failures.errors import UsageError
 from epsearch.findings import evaluated
-from epsearch.loop.strategist import race
+from epsearch.loop.strategy_driver import race
 from epsearch.preparation import growth
 from epsearch.preparation.build import grow
 from epsearch.preparation.data import open_evaluation
@@ -88,7 +88,7 @@ class TestSpaces:
         loop = make(study, store)
         finish(loop)
         assert loop.done and len(loop.search_records()) == 3 * 2
-        for point in loop.strategist.given():
+        for point in loop.driver.assigned_seeds():
             rate, memory, epsilon = point
             wanted = [
                 record
@@ -201,13 +201,13 @@ class TestRace:
         assert study.search_seeds == (0, 1, 2, 3, 4, 5) and study.final_seeds == (0, 1, 2)
         loop = make(study, store)
         finish(loop, late)
-        shares = {len(seeds) for seeds in loop.strategist.given().values()}
+        shares = {len(seeds) for seeds in loop.driver.assigned_seeds().values()}
         assert 6 in shares and min(shares) < 6
         assert all(score < 0.6 for one in loop.rounds() for score in one.scores)
         assert {record.seed for record in loop.evaluation_records()} == {0, 1, 2}
         again = make(study, store)
-        assert again.done and again.best == loop.best and again.strategist.given() == loop.strategist.given()
-        assert loop.dropped() and all(len(loop.strategist.given()[point]) < 6 for point in loop.dropped())
+        assert again.done and again.best == loop.best and again.driver.assigned_seeds() == loop.driver.assigned_seeds()
+        assert loop.dropped() and all(len(loop.driver.assigned_seeds()[point]) < 6 for point in loop.dropped())
 
     def test_a_stored_race_goes_on_by_the_rule_that_it_began_with(self, small_study, store):
         new = small_study(name="one", race=True)
@@ -247,7 +247,7 @@ class TestRace:
         finish(make(plain, other_store))
         pairs = shared_results(store, other_store)
         assert len(pairs) >= 10 and all(same_result(*pair) for pair in pairs)
-        assert sum(map(len, loop.strategist.given().values())) <= 20
+        assert sum(map(len, loop.driver.assigned_seeds().values())) <= 20
 
     def test_members_are_saved_and_the_choice_is_the_plain_one(self, small_study, store, other_store):
         raced, plain = (make(small_study(seeds=5, points=7, race=race), into) for race, into in
@@ -255,8 +255,8 @@ class TestRace:
         finish(raced, PEAK)
         finish(plain, PEAK)
         assert raced.best.point == plain.best.point
-        assert len(raced.search_records()) < len(plain.search_records()) == 5 * len(plain.strategist.given())
-        shares = raced.strategist.given()
+        assert len(raced.search_records()) < len(plain.search_records()) == 5 * len(plain.driver.assigned_seeds())
+        shares = raced.driver.assigned_seeds()
         assert len(shares[raced.best.point]) == 5 and min(map(len, shares.values())) == 2
 
     def test_a_race_does_not_depend_on_what_else_the_ledger_knows(self, small_study, store, other_store):
@@ -272,9 +272,9 @@ class TestRace:
         assert grown.strategy.rounds == alone.strategy.rounds
         after = make(raced, other_store)
         finish(after, noisy)
-        assert min(map(len, alone.strategist.given().values())) < 4
+        assert min(map(len, alone.driver.assigned_seeds().values())) < 4
         assert after.strategy.rounds == alone.strategy.rounds
-        assert after.strategist.given() == alone.strategist.given() and after.best == alone.best
+        assert after.driver.assigned_seeds() == alone.driver.assigned_seeds() and after.best == alone.best
         assert {record.key for record in after.search_records()} == {record.key for record in alone.search_records()}
 
 

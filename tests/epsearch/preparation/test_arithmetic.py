@@ -14,8 +14,8 @@ from epsearch.preparation.arithmetic import fastest_here, numeric_path
 from epsearch.preparation.data import open_evaluation
 from epsearch.session import session
 from trainers.engines.compiled.sparse import without_zeros
-from trainers.kept import sealed
 from trainers.numeric_path import NumericPath
+from trainers.persistence import sealed
 
 
 @pytest.fixture

@@ -1,31 +1,31 @@
 """What a run takes besides its training is remembered, in the cache folder, and no more than an estimate."""
 
-from epsearch.runners import aside
+from epsearch.runners import overheads
 
 
 def test_the_median_of_the_last_runs_is_expected(tmp_path, monkeypatch):
     monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path / "new"))
-    assert aside.expected("tune") == aside.USUAL["tune"]
+    assert overheads.expected("tune") == overheads.USUAL["tune"]
     for seconds in (100.0, 90.0, 3.0, 1.0, 2.0, 4.0, 80.0):
-        aside.remember("tune", seconds)
-    assert aside.expected("tune") == 3.0, "of the last five"
-    assert aside.expected("local") == aside.USUAL["local"]
+        overheads.remember("tune", seconds)
+    assert overheads.expected("tune") == 3.0, "of the last five"
+    assert overheads.expected("local") == overheads.USUAL["local"]
 
 
 def test_a_busy_hour_is_no_slow_machine(tmp_path, monkeypatch):
     monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path))
-    aside.remember(aside.REPORT, 8.0, share=0.25)
-    assert aside.expected(aside.REPORT) == 2.0
+    overheads.remember(overheads.REPORT, 8.0, share=0.25)
+    assert overheads.expected(overheads.REPORT) == 2.0
 
 
 def test_what_cannot_be_kept_or_read_costs_nothing_but_the_estimate(tmp_path, monkeypatch):
     monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path))
-    aside.remember("tune", 1.0)
+    overheads.remember("tune", 1.0)
     (tmp_path / "seconds").write_bytes(b"half of a")
-    assert aside.expected("tune") == aside.USUAL["tune"]
-    aside.remember("tune", 2.0)
-    assert aside.expected("tune") == 2.0
+    assert overheads.expected("tune") == overheads.USUAL["tune"]
+    overheads.remember("tune", 2.0)
+    assert overheads.expected("tune") == 2.0
     (tmp_path / "file").touch()
     monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path / "file" / "below"))
-    aside.remember("tune", 1.0)
-    assert aside.expected("tune") == aside.USUAL["tune"]
+    overheads.remember("tune", 1.0)
+    assert overheads.expected("tune") == overheads.USUAL["tune"]

@@ -10,7 +10,7 @@ import pytest
 from epsearch import run
 from epsearch.events import Silent
 from epsearch.failures.errors import Interrupted, Unavailable
-from epsearch.runners import aside, auto, local
+from epsearch.runners import auto, local, overheads
 from epsearch.runners.local import at_first
 from epsearch.runners.on_ray import trials, tune
 from tests.support.ledgers import results
@@ -37,7 +37,7 @@ def soon(monkeypatch):
 
     def is_worth(it):
         monkeypatch.setattr(auto.Monitor, "seconds_left", 100.0)
-        monkeypatch.setattr(aside, "expected", lambda part: 1.0 if it else 1000.0)
+        monkeypatch.setattr(overheads, "expected", lambda part: 1.0 if it else 1000.0)
 
     return is_worth
 
@@ -83,13 +83,13 @@ def test_a_study_that_is_over_sooner_never_starts_ray_and_says_so(small_study, s
 @pytest.mark.parametrize(("needed", "starts"), [(24.0, True), (26.0, False)])
 def test_it_pays_where_four_times_its_start_is_left(small_study, monkeypatch, needed, starts):
     monkeypatch.setattr(auto.Monitor, "seconds_left", 100.0)
-    monkeypatch.setattr(aside, "expected", lambda part: needed)
+    monkeypatch.setattr(overheads, "expected", lambda part: needed)
     begun = []
     monkeypatch.setattr(tune, "_start", lambda *_: begun.append(1) or time.sleep(5))
     monkeypatch.setattr(tune.Starting, "__call__", lambda *_: pytest.fail("threads were to have it all"))
     run(small_study(runner="auto", repeats=1, points=3, seeds=2, certify=0, workers=2))
     assert bool(begun) == starts
-    assert aside.joined_by_ray("auto", 100.0) == starts
+    assert overheads.joined_by_ray("auto", 100.0) == starts
 
 
 def test_a_study_that_turns_out_to_be_long_starts_ray_after_all(small_study, soon, tmp_path, monkeypatch):
@@ -111,7 +111,7 @@ def test_a_study_that_turns_out_to_be_long_starts_ray_after_all(small_study, soo
 def test_what_has_ended_ray_is_no_part_of_the_start_of_threads(small_study, soon, plain, monkeypatch):
     soon(True)
     kept, tuned = {}, Tuned(monkeypatch)
-    monkeypatch.setattr(aside, "remember", lambda part, seconds, share: kept.setdefault(part, seconds))
+    monkeypatch.setattr(overheads, "remember", lambda part, seconds, share: kept.setdefault(part, seconds))
     monkeypatch.setattr(auto.Monitor, "beginning", 1234.0)
     study = small_study(runner="auto", **SIZE)
     run(study)
@@ -167,7 +167,7 @@ class Tuned:
         monkeypatch.setattr(tune, "_start", lambda *_: self.when_both_have_begun(begun))
         monkeypatch.setattr(tune.resources, "slots", lambda study: 2)
         monkeypatch.setattr(tune, "_setting", lambda loop, folder: None)
-        monkeypatch.setattr(tune.lost, "watching", lambda look: local.stopped_by_ctrl_c())
+        monkeypatch.setattr(tune.watchdog, "watching", lambda look: local.stopped_by_ctrl_c())
         monkeypatch.setattr(tune.Starting, "join", lambda self: self.begun.result())
         monkeypatch.setattr(trials, "fit", self.fit)
 
@@ -246,7 +246,7 @@ def test_what_ray_took_is_kept_without_the_wait_for_a_thread(small_study, soon, 
     starting, loop = tune.Starting(Future(), tmp_path, Joined()), SimpleNamespace(notes=[])
     monkeypatch.setattr(auto, "time", SimpleNamespace(monotonic=lambda: clock.now))
     monkeypatch.setattr(tune, "ready", lambda *_, **__: nullcontext(starting))
-    monkeypatch.setattr(aside, "remember", kept.__setitem__)
+    monkeypatch.setattr(overheads, "remember", kept.__setitem__)
     with ExitStack() as stack:
         ray = auto._Ray(small_study(), stack)
         ray.decide(loop, SimpleNamespace(seconds_left=100.0))
@@ -257,7 +257,7 @@ def test_what_ray_took_is_kept_without_the_wait_for_a_thread(small_study, soon, 
         assert ray.takes_over(loop) is starting
         starting.workers_took = 5.0
         ray.remember()
-    assert kept == {aside.BESIDE: 12.0}
+    assert kept == {overheads.BESIDE: 12.0}
 
 
 @pytest.mark.cluster
@@ -269,7 +269,7 @@ def test_a_real_ray_takes_over(small_study, soon, tmp_path, monkeypatch):
         time.sleep(4)  # so that threads leave something to Ray, which takes seconds to start
         return execute(*given)
 
-    monkeypatch.setattr(aside, "remember", lambda part, *seconds: kept.append(part))
+    monkeypatch.setattr(overheads, "remember", lambda part, *seconds: kept.append(part))
     monkeypatch.setattr(local, "execute", slow)
     study = small_study(runner="auto", **sizes)
     done = run(study)
@@ -277,4 +277,4 @@ def test_a_real_ray_takes_over(small_study, soon, tmp_path, monkeypatch):
     alone = small_study(runner="local", **sizes, out=tmp_path / "alone")
     run(alone)
     assert done.effort.trained > 0 and results(study.out) == results(alone.out)
-    assert aside.BESIDE in kept, "workers of Ray have told of steps"
+    assert overheads.BESIDE in kept, "workers of Ray have told of steps"

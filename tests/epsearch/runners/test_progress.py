@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 from epsearch.loop.ahead import Eta, Outlook
 from epsearch.preparation.build import build
-from epsearch.runners import aside, eta, progress
+from epsearch.runners import eta, overheads, progress
 from epsearch.runners.progress import Monitor
 from epsearch.session import session
 from epsearch.study.kinds import Search
@@ -67,7 +67,7 @@ def test_until_there_is_a_speed_the_plan_is_believed(monkeypatch):
 
 def test_a_run_without_a_plan_ends_with_its_report(small_study, monkeypatch):
     """The time to go ends with what reports took here, not with nothing."""
-    monkeypatch.setattr(aside, "expected", {aside.REPORT: 1234.0}.get)
+    monkeypatch.setattr(overheads, "expected", {overheads.REPORT: 1234.0}.get)
     monkeypatch.setattr(eta, "LEAST_SECONDS", 1e-6)
     events = Recorded()
     events.plan = lambda make: None

@@ -17,7 +17,7 @@ from epsearch import run
 from epsearch.failures import stopping
 from epsearch.failures.errors import Interrupted, TrainingFailed
 from epsearch.runners import local
-from epsearch.runners.on_ray import leftovers
+from epsearch.runners.on_ray import cleanup
 from epsearch.runners.progress import Monitor
 from results.ledger.record import same_result
 from results.ledger.store import Store
@@ -307,12 +307,12 @@ def test_a_worker_that_is_stopped_is_replaced(epsearch, small_options, monkeypat
 def test_nothing_of_a_killed_run_outlives_it(tmp_path):
     process, go_on = halting.start(4, *arguments(tmp_path, "tune"), "--quiet")
     theirs = {pid for pid, _ in descendants(process.pid)}
-    (folder,) = (one for one in leftovers.temporary().glob("epsearch-*") if theirs & {*leftovers.belongs(one)})
+    (folder,) = (one for one in cleanup.temporary().glob("epsearch-*") if theirs & {*cleanup.belongs(one)})
     process.kill()
     go_on()
     process.communicate(timeout=HANGS)
     deadline = time.monotonic() + HANGS
-    while folder.exists() or leftovers.belongs(folder):
+    while folder.exists() or cleanup.belongs(folder):
         assert time.monotonic() < deadline
         time.sleep(0.1)
 

@@ -9,7 +9,7 @@ import re
 import pandas as pd
 import pytest
 
-from epsearch.service import given as of_clients
+from epsearch.service import requests as of_clients
 from epsearch.service.reporting import policy
 from epsearch.service.work.job import main as job
 from epsearch.study.kinds import KINDS

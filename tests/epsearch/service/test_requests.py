@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from epsearch import cli
 from epsearch.failures.errors import UsageError
 from epsearch.preparation.build import build
-from epsearch.service.given import OURS, of_submission
+from epsearch.service.requests import OURS, of_submission
 from epsearch.study.file import read
 from epsearch.study.kinds import KINDS
 from results.ledger.store import Store

@@ -8,7 +8,7 @@ from epsearch.failures.errors import Interrupted, UsageError
 from epsearch.session import session
 from results.ledger.store import Store
 from tests.support.events import Recorded
-from trainers.kept.places import Folder, Remote
+from trainers.persistence.places import Folder, Remote
 
 PLACES = ["folder", "memory://session/runs"]
 

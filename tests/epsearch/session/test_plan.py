@@ -3,7 +3,7 @@
 import pytest
 
 from epsearch.preparation.build import build
-from epsearch.runners import aside
+from epsearch.runners import overheads
 from epsearch.session.plan import make_plan
 from epsearch.session.plan_text import in_words
 from epsearch.study.kinds import Comparison
@@ -99,8 +99,8 @@ def test_little_work_is_not_probed_but_has_a_time(small_study, store, monkeypatc
     """Nearly all of it is that of Ray and of the report, which earlier runs have told."""
     monkeypatch.setattr("epsearch.session.plan.measure", lambda *_: pytest.fail("that would take longer"))
     for seconds in (20.0, 22.0, 90.0):
-        aside.remember("tune", seconds)
-    aside.remember(aside.REPORT, 4.0)
+        overheads.remember("tune", seconds)
+    overheads.remember(overheads.REPORT, 4.0)
     eta = make_plan(make(small_study(runner="tune"), store)).eta
     assert (eta.start, eta.report, eta.share) == (22.0, 4.0, 1.0)
     assert 26 < eta.seconds < 26 + 3 and eta.low < eta.seconds <= eta.high
@@ -193,9 +193,11 @@ def test_memory_is_that_of_processes_and_cohorts(small_study, store):
         for runner in ("local", "tune")
     }
     local, tune = (make_plan(loop) for loop in loops.values())
-    assert local.bytes_processes >= aside.OWN + aside.LIBRARIES
-    assert local.bytes_processes == pytest.approx(aside.process_bytes(False, 3), abs=2**28)  # of a process that grows
-    assert tune.bytes_processes - local.bytes_processes == pytest.approx(aside.RAY + 3 * aside.OWN, abs=2**28)
+    assert local.bytes_processes >= overheads.OWN + overheads.LIBRARIES
+    assert local.bytes_processes == pytest.approx(
+        overheads.process_bytes(False, 3), abs=2**28
+    )  # of a process that grows
+    assert tune.bytes_processes - local.bytes_processes == pytest.approx(overheads.RAY + 3 * overheads.OWN, abs=2**28)
     cohorts = local.bytes_needed - local.bytes_processes
     assert 0 < cohorts < 2**27 and tune.bytes_needed - tune.bytes_processes == cohorts
     assert " for the process, " in in_words(local)["memory"] and "3 cohorts at a time" in in_words(local)["memory"]
@@ -206,8 +208,8 @@ def test_memory_is_that_of_processes_and_cohorts(small_study, store):
 
 
 def test_a_process_that_is_larger_than_usual_counts_as_it_is(monkeypatch):
-    monkeypatch.setattr(aside, "_resident", lambda: 5 * 2**30)
-    assert aside.process_bytes(False, 8) == 5 * 2**30
+    monkeypatch.setattr(overheads, "_resident", lambda: 5 * 2**30)
+    assert overheads.process_bytes(False, 8) == 5 * 2**30
 
 
 def test_tables_are_planned_below_the_plan_of_searches(epsearch, tmp_path):

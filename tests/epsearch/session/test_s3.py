@@ -18,8 +18,8 @@ from tests.support.limits import HANGS
 from tests.support.numeric_paths import MKL, rows_equal
 from tests.support.toy_streams import toy
 from trainers.forks import fork
-from trainers.kept.places import place
-from trainers.kept.runs import works
+from trainers.persistence.places import place
+from trainers.persistence.runs import works
 
 pytestmark = pytest.mark.service
 URL = f"s3://{moto_s3.BUCKET}/some/where"

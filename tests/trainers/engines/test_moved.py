@@ -12,7 +12,7 @@ from tests.support.toy_streams import toy
 from trainers import Architecture, Cohort
 from trainers.cohort import plug, unplug
 from trainers.engines import make_engine
-from trainers.engines.moved import SIZE, make_moved, moved
+from trainers.engines.perturbed_start import SIZE, make_moved, moved
 from trainers.numeric_path import NumericPath
 from trainers.population import Training, train_rest
 from trainers.streams.images.split import SplitStream

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from tests.support.limits import HANGS
-from trainers.foreign import family
+from trainers.foreign import process_tree
 from trainers.foreign.shared_memory import SharedMemory
 from trainers.plugins.calls import ForeignError
 
@@ -96,8 +96,8 @@ def test_helpers_are_left_alone_from_their_start_on(monkeypatch):
     """A process that has only just become another program has no command line yet."""
     helper, beginning, other = Process("python", "multiprocessing.resource_tracker"), Process(), Process("sh")
     monkeypatch.setattr(psutil.Process, "children", lambda self, recursive: [helper, beginning, other])
-    assert family.descendants(os.getpid(), tidying=False) == [other]
-    assert family.descendants(os.getpid()) == [helper, beginning, other]
+    assert process_tree.descendants(os.getpid(), tidying=False) == [other]
+    assert process_tree.descendants(os.getpid()) == [helper, beginning, other]
 
 
 def test_memory_that_others_have_stays(trained, left):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from trainers.kept.array_store import Kept
+from trainers.persistence.array_store import Kept
 
 
 def test_exactly_the_arrays_that_were_given_come_back(tmp_path):

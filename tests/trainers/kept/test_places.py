@@ -8,8 +8,8 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from trainers.kept.places import Remote, place, reason
-from trainers.kept.sealed import Damaged
+from trainers.persistence.places import Remote, place, reason
+from trainers.persistence.sealed import Damaged
 
 NUMBERS = itertools.count()
 

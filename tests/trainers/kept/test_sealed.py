@@ -9,8 +9,8 @@ import tempfile
 import numpy as np
 import pytest
 
-from trainers.kept import sealed
-from trainers.kept.array_store import Kept
+from trainers.persistence import sealed
+from trainers.persistence.array_store import Kept
 
 CONTENT = bytes(range(256))
 
@@ -115,7 +115,7 @@ def test_arrays_that_cannot_be_marked_as_used_are_used(tmp_path, monkeypatch):
 
 KILLED = """
 import os, pathlib, signal, sys
-from trainers.kept import sealed
+from trainers.persistence import sealed
 os.replace = lambda *names: os.kill(os.getpid(), signal.SIGKILL)
 sealed.write(pathlib.Path(sys.argv[1]), "mark", b"new")
 """

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from trainers.streams import alike
-from trainers.streams.alike import Pictures, difference_hashes, near
+from trainers.streams import near_duplicates
 from trainers.streams.hashes import PixelHashes
+from trainers.streams.near_duplicates import Pictures, difference_hashes, near
 
 
 def pictures(pixels, positions=None):
@@ -30,7 +30,7 @@ def by_pairs(some, others):
 
 @pytest.mark.parametrize("pairs", [1, 7, 2**18])
 def test_all_pairs_are_compared(monkeypatch, pairs):
-    monkeypatch.setattr(alike, "PAIRS", pairs)
+    monkeypatch.setattr(near_duplicates, "PAIRS", pairs)
     rng = np.random.default_rng(1)
     others = smooth(40)
     some = np.concatenate([others[:30], smooth(10, seed=2)]).astype(int)

@@ -1,1 +1,1 @@
-"""Members in one batch of tensors: GPUs, their twin on the CPU, residual networks."""
+"""Members in one batch of tensors: GPUs, residual networks, users' networks."""

@@ -1,1 +1,1 @@
-"""Engines of networks that grow."""
+"""Engines for networks that grow by a column a task."""

@@ -10,10 +10,10 @@ from torch import Tensor
 from trainers.cohort import Cohort
 from trainers.engines.base import Engine, Learners
 from trainers.engines.precision import set_precision
-from trainers.kept.array_store import fingerprint
 from trainers.networks.progressive.mlp import Columns
 from trainers.networks.progressive.resnet import ResNetColumns
 from trainers.numeric_path import NumericPath
+from trainers.persistence.array_store import fingerprint
 from trainers.schedule import generator
 from trainers.streams.base import TaskStream
 

@@ -1,1 +1,1 @@
-"""What runs in the process of a user's own trainer: the only place that imports its code."""
+"""Runs in the process of a plug-in trainer; the only package that imports its code."""

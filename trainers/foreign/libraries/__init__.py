@@ -1,4 +1,4 @@
-"""Trainers of ours that use libraries of others, which are imported in their processes alone.
+"""Trainers that wrap other libraries, imported in their processes alone.
 
 A trainer is found by the library's name, as `avalanche:AGEM`; see `PROVIDED` in `trainers/foreign/declaration.py`. The
 library, its versions and the module here belong to the results.

@@ -22,7 +22,7 @@ from trainers.plugins.calls import ForeignError, blamed
 from trainers.plugins.source import source_of
 
 if TYPE_CHECKING:
-    from trainers.foreign.inside.offered import Report, Stream
+    from trainers.foreign.inside.stream_api import Report, Stream
 
 LIBRARY = "avalanche-lib"
 MOST = 10**9  # of whole numbers

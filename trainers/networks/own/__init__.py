@@ -1,1 +1,1 @@
-"""Networks of users: a torch.nn.Module for each member, all of them at once where torch.func can."""
+"""Users' torch.nn.Module networks, for many members at once by torch.func."""

@@ -1,1 +1,1 @@
-"""Streams of image classes: found, decoded once, cut into tasks."""
+"""Streams of image classes: decoding, cache, split into tasks."""

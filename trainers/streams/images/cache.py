@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from trainers.kept import sealed
 from trainers.notes import tell
+from trainers.persistence import sealed
 from trainers.streams.base import DataError, Pixels
 from trainers.streams.images.decoder import Chunk
 from trainers.streams.images.levels import Levels, merged

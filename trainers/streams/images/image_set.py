@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from trainers.streams.alike import difference_hashes
 from trainers.streams.base import DataError, Labels, Pixels
 from trainers.streams.hashes import PixelHashes
 from trainers.streams.images.sources.base import without_images
+from trainers.streams.near_duplicates import difference_hashes
 
 DIFFERENCES = "differences"  # the file of difference hashes, beside that of the hashes
 

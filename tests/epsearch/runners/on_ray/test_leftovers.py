@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from epsearch.runners.on_ray import leftovers
+from epsearch.runners.on_ray import cleanup
 from tests.support.descendants import gone
 from tests.support.limits import HANGS
 
@@ -35,7 +35,7 @@ def start(base):
     command = [sys.executable, "-c", RUN, str(base)]
     run = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     folder, child = run.stdout.readline().split()
-    assert Path(folder, leftovers.LOCK).is_file()
+    assert Path(folder, cleanup.LOCK).is_file()
     return run, Path(folder), os.pidfd_open(int(child))
 
 
@@ -71,16 +71,16 @@ def test_where_that_was_killed_too_the_next_run_does_it_and_touches_nothing_else
     (tmp_path / "other").mkdir()
     works, its_folder, its_child = start(tmp_path)
     run, folder, child = start(tmp_path)
-    (watcher,) = [pid for pid in map(int, children(run.pid)) if leftovers.__file__ in arguments(pid)]
+    (watcher,) = [pid for pid in map(int, children(run.pid)) if cleanup.__file__ in arguments(pid)]
     os.kill(watcher, signal.SIGKILL)
     run.kill()
     end(run)
-    assert leftovers.abandoned(tmp_path) == [folder]
-    with leftovers.run_folder(tmp_path) as another:
+    assert cleanup.abandoned(tmp_path) == [folder]
+    with cleanup.run_folder(tmp_path) as another:
         assert gone(child) and not folder.exists()
         here = {path.name for path in tmp_path.iterdir()}
         assert here == {"epsearch-of-somebody", "other", its_folder.name, another.name}
-        assert works.poll() is None and len(leftovers.belongs(its_folder)) == 1
+        assert works.poll() is None and len(cleanup.belongs(its_folder)) == 1
     assert not another.exists()
     end(works)
     assert gone(its_child)
@@ -96,7 +96,7 @@ def arguments(pid):
 
 def test_a_folder_with_a_long_name_is_no_place_for_sockets(tmp_path, monkeypatch):
     monkeypatch.delenv("RAY_TMPDIR", raising=False)
-    monkeypatch.setattr(leftovers.tempfile, "gettempdir", lambda: str(tmp_path))
-    assert leftovers.temporary() == Path("/tmp")
+    monkeypatch.setattr(cleanup.tempfile, "gettempdir", lambda: str(tmp_path))
+    assert cleanup.temporary() == Path("/tmp")
     monkeypatch.setenv("RAY_TMPDIR", "/var/tmp")
-    assert leftovers.temporary() == Path("/var/tmp")
+    assert cleanup.temporary() == Path("/var/tmp")

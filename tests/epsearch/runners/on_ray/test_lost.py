@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from ray._private import worker
 
-from epsearch.runners.on_ray import head, lost
+from epsearch.runners.on_ray import head, watchdog
 from tests.support.limits import HANGS
 
 
@@ -21,7 +21,7 @@ def watch(what):
             enough.set()
         return what
 
-    with lost.watching(look, every=0.001, end=lambda what: (told.append(what), enough.set())):
+    with watchdog.watching(look, every=0.001, end=lambda what: (told.append(what), enough.set())):
         assert enough.wait(HANGS)
     return told
 
@@ -53,8 +53,8 @@ def test_nobody_looks_once_all_is_over(monkeypatch):
         left_during_a_look.append(left.wait(0.1))
         return "its raylet has ended"
 
-    monkeypatch.setattr(lost, "threading", SimpleNamespace(Event=lambda: over, Thread=threading.Thread))
-    with lost.watching(look, every=0.001, end=told.append):
+    monkeypatch.setattr(watchdog, "threading", SimpleNamespace(Event=lambda: over, Thread=threading.Thread))
+    with watchdog.watching(look, every=0.001, end=told.append):
         assert looking.wait(HANGS)
     left.set()
     assert (told, left_during_a_look) == ([], [False])
@@ -65,7 +65,7 @@ def test_a_head_that_comes_back_has_not_been_lost():
     now = 0.0
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
-        look = lost.silence(address, lambda: now)
+        look = watchdog.silence(address, lambda: now)
         assert look() == ""
     now = 29.0
     assert look() == ""
@@ -96,13 +96,13 @@ class Clock:
 
 def test_the_longest_pause_that_was_seen_says_how_long_silence_may_last():
     clock = Clock()
-    silence = lost.Silence(None, clock)
+    silence = watchdog.Silence(None, clock)
     silence.begun("slow"), silence.begun("stuck")
-    assert silence.limit == lost.LEAST
+    assert silence.limit == watchdog.LEAST
     for _ in clock.pass_(100):
         silence.silent()
     silence.heard("slow")
-    assert silence.limit == 100 * lost.TIMES > lost.LEAST
+    assert silence.limit == 100 * watchdog.TIMES > watchdog.LEAST
     for _ in clock.pass_(silence.limit - 100):
         silence.heard("slow")
         assert silence.silent() == []
@@ -115,7 +115,7 @@ def test_the_longest_pause_that_was_seen_says_how_long_silence_may_last():
 
 def test_the_time_in_which_we_were_stopped_is_nobodys_silence():
     clock = Clock()
-    silence = lost.Silence(50, clock)
+    silence = watchdog.Silence(50, clock)
     silence.begun("works")
     clock.now = 10_000.0
     assert silence.silent() == []

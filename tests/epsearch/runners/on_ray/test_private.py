@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from epsearch.failures.errors import Unavailable
-from epsearch.runners.on_ray import leftovers, private, ray_start
+from epsearch.runners.on_ray import cleanup, private, ray_start
 from epsearch.runners.on_ray.private import PrivateRay
 from tests.support.descendants import descendants
 from tests.support.limits import HANGS
@@ -146,14 +146,14 @@ with leftovers.run_folder() as folder:
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as run:
         folder = Path(run.stdout.readline().strip())
-        theirs = [run.pid, *leftovers.belongs(folder)]
+        theirs = [run.pid, *cleanup.belongs(folder)]
         places = {place for pid in theirs for place in listening(pid)}
         names = {name for _, name in descendants(run.pid)}
         run.stdin.close()
         assert run.wait(HANGS) == 0
     assert {"raylet", "gcs_server"} <= names and places
     assert all(place in ("0100007F", "0000000000000000FFFF00000100007F") for place in places), places
-    assert not folder.exists() and not any(map(leftovers.belongs, [folder]))
+    assert not folder.exists() and not any(map(cleanup.belongs, [folder]))
 
 
 def listening(pid):

@@ -15,10 +15,10 @@ from ray.exceptions import OutOfMemoryError
 from epsearch.failures.errors import Interrupted, TrainingFailed
 from epsearch.loop.claims import Claims
 from epsearch.runners.on_ray import private, resources, trials, tune
-from epsearch.runners.on_ray.lost import Silence
 from epsearch.runners.on_ray.private import PrivateRay
 from epsearch.runners.on_ray.resources import Share
 from epsearch.runners.on_ray.trials import ATTEMPTS, Attempt, Setting, Source, fit
+from epsearch.runners.on_ray.watchdog import Silence
 
 
 class Loop:
@@ -196,7 +196,7 @@ def test_what_is_left_when_tune_ends_is_trained_unless_it_was_interrupted(monkey
     monkeypatch.setattr(trials, "decode", str)
     monkeypatch.setattr(tune, "_setting", lambda *_: None)
     monkeypatch.setattr(tune, "import_tune", lambda: None)
-    monkeypatch.setattr(tune.lost, "watching", lambda look: nullcontext())
+    monkeypatch.setattr(tune.watchdog, "watching", lambda look: nullcontext())
     loop, ends = Loop(), []
     loop.study = SimpleNamespace(task_timeout=None, address="local")
     threads = SimpleNamespace(busy=busy, waiting=lambda jobs: [] if busy and len(ends) == 1 else jobs, free=2)

@@ -9,8 +9,8 @@ import pytest
 
 from epsearch.failures.errors import Unavailable
 from epsearch.service.work import job, processes, scheduler
+from epsearch.service.work.log_listener import LogListener
 from epsearch.service.work.scheduler import MOST_TRIES, Scheduler
-from epsearch.service.work.telling import Telling
 from results.ledger.store import Store, StoreError
 from results.ledger.writers.holder import here
 from results.ledger.writers.states import CANCELLED, CANCELLING, FAILED, FINISHED, QUEUED, RUNNING
@@ -370,7 +370,7 @@ def test_a_fault_of_ours_is_told_and_ends_no_queue(worker, store, monkeypatch):
 def test_a_job_has_its_plan_made_as_a_terminal_has():
     """Without it, nobody knows how long the start takes, nor the time to go before there is a speed."""
     made = []
-    Telling(lambda: None).plan(lambda: made.append("plan"))
+    LogListener(lambda: None).plan(lambda: made.append("plan"))
     assert made == ["plan"]
 
 

@@ -1,4 +1,4 @@
-"""Where datasets of images lie: the published layouts, class folders and zip files of either."""
+"""Layouts of image datasets: published ones, class folders, zip files."""
 
 import os
 from collections.abc import Callable, Iterator

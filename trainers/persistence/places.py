@@ -11,9 +11,9 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol, TypeVar
 
-from trainers.kept import sealed
-from trainers.kept.array_store import prune
 from trainers.notes import first_line
+from trainers.persistence import sealed
+from trainers.persistence.array_store import prune
 
 Answer = TypeVar("Answer")
 

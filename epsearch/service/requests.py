@@ -21,7 +21,7 @@ from results.ledger.writers.queue import Submission
 from search_spaces.published.definition import UnknownDataset, load_definition
 from trainers.streams import present
 
-OURS = ("out", "storage", "data_dir", "checkpoints", "address")
+SERVER_SET = ("out", "storage", "data_dir", "checkpoints", "address")
 """Options that say where things are: a client's would open places of this machine."""
 CALLED = {"search": "run", "comparison": "compare", "memory study": "memory"}
 """What people call a kind of study -> the kind."""
@@ -39,7 +39,7 @@ def described(given: Mapping[str, Any], settings: Settings) -> Study:
 
 def checked(options: Mapping[str, Any], settings: Settings) -> dict[str, Any]:
     """Options of a client, without those that open places of this machine. Raises UsageError."""
-    for name in OURS:
+    for name in SERVER_SET:
         if options.get(name) is not None:
             raise UsageError(f"{name.replace('_', '-')} is the service's to say; leave it out")
     allowed = dict(options)
@@ -116,8 +116,8 @@ def is_of(submission: Submission, study: Study, extend: bool, settings: Settings
 
 
 def places(settings: Settings) -> dict[str, Any]:
-    """Values of OURS."""
-    return {name: getattr(settings, name) for name in OURS}
+    """Values of SERVER_SET."""
+    return {name: getattr(settings, name) for name in SERVER_SET}
 
 
 def priority(value: Any) -> int:

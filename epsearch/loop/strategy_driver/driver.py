@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from epsearch.loop.strategist import race
-from epsearch.loop.strategist.race import Found, Scores
+from epsearch.loop.strategy_driver import race
+from epsearch.loop.strategy_driver.race import Found, Scores
 from epsearch.study.kinds import Search
 from epsearch.study.options import CURVE, POOLED
 from results.statistics.racing import adjusted_means
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from results.search import Choice
 
 
-class Strategist:
+class StrategyDriver:
     """A study's strategy on one side, its members on the other.
 
     found: what is known of a point's member of a seed. All answers follow from that and the study alone, so that a
@@ -55,7 +55,7 @@ class Strategist:
         """The seeds that open suggestions are to have."""
         return self._shares([asked.point for asked in self.strategy.ask()])
 
-    def given(self) -> dict[Point, tuple[int, ...]]:
+    def assigned_seeds(self) -> dict[Point, tuple[int, ...]]:
         """The seeds that every point tried so far had, or is to have if it is open."""
         return self._given(self.strategy)
 
@@ -69,7 +69,7 @@ class Strategist:
 
     def scores(self) -> NDArray[np.float64]:
         """What is maximised, of every point tried so far and every one of `seeds` [K, R]; NaN where it is not known."""
-        return Scores.of(list(self.given()), self._study.seeds, self._found, self._study.objective).scores
+        return Scores.of(list(self.assigned_seeds()), self._study.seeds, self._found, self._study.objective).scores
 
     def later(self) -> int:
         """Suggestions of rounds that are not open yet, at most; those of a grid are known."""
@@ -133,7 +133,7 @@ class Strategist:
 
     def _name(self) -> Point | None:
         """The point that a curve through all scores names; those of points that lose a seed do not count."""
-        from epsearch.loop.strategist.kept_choices import choose_once  # brings scipy along
+        from epsearch.loop.strategy_driver.kept_choices import choose_once  # brings scipy along
 
         given = {**self._before, **self._given(self._search)}
         seeds = sorted({seed for own in given.values() for seed in own})

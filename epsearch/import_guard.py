@@ -1,4 +1,4 @@
-"""The packages beside this one, found before anything of a user's that has one of their names.
+"""Guards the imports of our packages against user files of the same names.
 
 Python looks for `results` in the folder of the program, or in the present one, before it looks among what is installed;
 Ray's workers do so, too. Once imported they are known by name, whatever lies where.
@@ -21,10 +21,10 @@ def hidden(name: str) -> str | None:
     return None if place is None or Path(place).resolve().is_relative_to(ROOT / name) else place
 
 
-def found() -> None:
-    """Imports those that would not be found; what lies in their place is told of. Raises ImportError where it is there.
+def ensure_own_packages() -> None:
+    """Imports our packages where a user's file would hide them, with a warning.
 
-    A program of one's own may have imported it already, and would lose it.
+    Raises ImportError if the program has imported that file already.
     """
     for name in NAMES:
         if (place := hidden(name)) is None:

@@ -16,8 +16,8 @@ from epsearch.study.kinds import Search
 from results.ledger.record import content_key
 from results.points import value_text
 from trainers.cohort import PROTOCOL_VERSION
-from trainers.kept import sealed
 from trainers.notes import tell
+from trainers.persistence import sealed
 
 VERSION = 1  # of what is kept
 AGAIN = "epsearch check finds it again"

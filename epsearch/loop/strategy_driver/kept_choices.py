@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsearch.cache import cache_folder
-from epsearch.loop.strategist.choice import choose
+from epsearch.loop.strategy_driver.choice import choose
 from results.search import Choice
 from search_spaces.space import Point, Space
-from trainers.kept import sealed
+from trainers.persistence import sealed
 
 MANY = 100  # points from which on a choice is kept; of fewer it takes less than reading it
 VERSION = 2  # of what `choose` computes: another one where it names another point for the same scores

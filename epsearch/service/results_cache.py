@@ -1,4 +1,4 @@
-"""What a report would say of a study, made for whoever looks, and kept for as long as nothing new is known.
+"""Cache of the results of studies, as their reports show them.
 
 Statistics and figures take seconds of a processor that trains. So they are made again only where members have come in,
 and of a study that is being trained not before PAUSE times what the last making took: a page may lag, and says of when
@@ -29,8 +29,8 @@ KEPT = 50  # studies whose findings are kept, the last that were asked for
 
 
 @dataclass(frozen=True)
-class Found:
-    """Of one study at one time."""
+class StudyResults:
+    """Results of one study at one time."""
 
     state: str
     """How far it is, in words."""
@@ -54,20 +54,20 @@ class Found:
 class _Kept:
     lock: threading.Lock = field(default_factory=threading.Lock)
     version: object = None
-    found: Found | None = None
+    found: StudyResults | None = None
     until: float = 0.0  # monotonic time before which a running study is not looked at again
     used: float = 0.0
 
 
-class Findings:
-    """What is known of studies, by name. `get` may be called from any thread."""
+class ResultsCache:
+    """Results of studies by name. `get` is safe in any thread."""
 
     def __init__(self, settings: Settings, store: Store, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings, self._store, self._clock = settings, store, clock
         self._lock, self._kept = threading.Lock(), dict[str, _Kept]()
 
-    def get(self, name: str) -> Found | None:
-        """What is known of a stored study; None where there is none of that name. Raises UsageError."""
+    def get(self, name: str) -> StudyResults | None:
+        """Returns the results of a stored study, None if there is none of that name. Raises UsageError."""
         row = growth.find(self._store, name)
         if row is None:
             self._forget(name)
@@ -85,7 +85,7 @@ class Findings:
                 kept.until = self._clock() + (0.0 if first else PAUSE * (time.thread_time() - begun))
             return kept.found
 
-    def _make(self, row: StudyRow) -> Found:
+    def _make(self, row: StudyRow) -> StudyResults:
         loop = stored_loop(row, self._store, self._settings.storage, self._settings.out)
         results, why = None, ""
         try:
@@ -94,7 +94,7 @@ class Findings:
             why = str(error)
         records = tuple(sorted(loop.records.values(), key=lambda record: (record.created, record.key)))
         groups, figures = REPORTS[loop.study.kind].groups(loop), _figures(loop, results)
-        return Found(loop.state(), loop.headline(), results, why, records, groups, figures, time.time())
+        return StudyResults(loop.state(), loop.headline(), results, why, records, groups, figures, time.time())
 
     def _of(self, name: str) -> _Kept:
         with self._lock:

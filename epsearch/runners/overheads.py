@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import median
 
 from epsearch.cache import cache_folder
-from trainers.kept import sealed
+from trainers.persistence import sealed
 
 REPORT = "report"
 BESIDE = "tune beside threads"

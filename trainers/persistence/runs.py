@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from trainers.kept.array_store import Arrays, mark_of, named, packed, unpacked
-from trainers.kept.places import Place, reason
-from trainers.kept.sealed import Damaged
 from trainers.notes import tell
+from trainers.persistence.array_store import Arrays, mark_of, named, packed, unpacked
+from trainers.persistence.places import Place, reason
+from trainers.persistence.sealed import Damaged
 
 Answer = TypeVar("Answer")
 

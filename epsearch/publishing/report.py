@@ -1,12 +1,12 @@
-"""What publishing did, and messages of other tools without the passwords of their URLs."""
+"""Report of a publication, and messages of other tools without the passwords of their URLs."""
 
 from typing import NamedTuple
 
 from results.ledger.url import LedgerUrl, without_passwords
 
 
-class Told(NamedTuple):
-    """What was written; everything else was there already."""
+class PublishReport(NamedTuple):
+    """Counts of a publication."""
 
     places: int
     """Points, or rows, of the study that are there now, evaluations included."""
@@ -14,8 +14,8 @@ class Told(NamedTuple):
     """Those that were not, or have changed."""
     files: int
     """Files of the report that were not, or have changed."""
-    look: str
-    """The command that shows it, or where it is seen."""
+    view_command: str
+    """The command, or the place, to view it."""
 
 
 def masked(text: str, url: str) -> str:

@@ -11,7 +11,7 @@ from epsearch.study.description import Study
 from results.ledger.record import RunRecord
 
 
-class Telling(Silent):
+class LogListener(Silent):
     """A listener that prints headings, notes and warnings; progress is in the ledger.
 
     advances: called when members have been stored for the first time.

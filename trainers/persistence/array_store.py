@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from trainers.kept import sealed
+from trainers.persistence import sealed
 
 LARGEST_FOLDER = 4 * 2**30  # bytes; the files that were not used for longest go first
 

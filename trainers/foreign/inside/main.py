@@ -7,9 +7,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from trainers.foreign.inside.found import Found, declaration, found, installed
-from trainers.foreign.inside.offered import Channel, Report, Stream
+from trainers.foreign.inside.loader import Found, declaration, found, installed
 from trainers.foreign.inside.seeds import Seeds
+from trainers.foreign.inside.stream_api import Channel, Report, Stream
 from trainers.plugins.calls import ForeignError, blamed, in_one_line, load
 
 

@@ -6,9 +6,9 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from trainers.streams.alike import Pictures, difference_hashes
 from trainers.streams.base import ImageStream, TaskStream
 from trainers.streams.hashes import Hashes, PixelHashes, hash_rows
+from trainers.streams.near_duplicates import Pictures, difference_hashes
 
 ROWS = 4096  # examples that are made at a time
 

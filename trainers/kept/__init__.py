@@ -1,1 +1,0 @@
-"""Files that are kept between runs, sealed by a checksum."""

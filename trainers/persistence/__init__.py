@@ -1,0 +1,1 @@
+"""Files kept between runs, sealed by a checksum."""
