@@ -127,7 +127,7 @@ REFUSED = {
     "report(1, accuracies=[0.5, 93])": "accuracies lie in 0…1, got 93 of task 1 after task 1",
     "report(1, accuracies=[-0.1, 0.9])": "accuracies lie in 0…1, got -0.1 of task 0 after task 1",
     "report(1, accuracies=[0.5, 0.5, 1.5])": "accuracies lie in 0…1, got 1.5 of task 2 after task 1",
-    "report(1, accuracies=['a', 'b'])": "could not convert string to float: 'a'",
+    "report(1, accuracies=['a', 'b'])": "report() takes a row of numbers in [0, 1] as accuracies; got 'a' among them",
     "report(1, lambda x, t: np.zeros((len(x), 10), int))": "predict() must return one label for each input, [n]; "
     "got [355, 10]; of scores [n, outputs] it is argmax(axis=1)",
     "report(1, lambda x, t: zeros(x, t) + 0.5)": "predict() must return labels, whole numbers; got an array of float64",
@@ -327,11 +327,11 @@ from trainers.foreign import child, family
 family.adopt()
 one = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 see, looks = family.descendants, []
-def blind_at_first(pid):
+def blind_at_first(pid, tidying=True):
     looks.append(pid)
-    return [] if len(looks) == 1 else see(pid)
+    return [] if len(looks) <= 2 else see(pid, tidying)
 family.descendants = blind_at_first
-child._end(os.getpid())
+child._end(os.getpid(), child.SharedMemory())
 print(os.path.exists(f"/proc/{one.pid}"))
 """
 
