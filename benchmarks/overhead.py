@@ -7,27 +7,26 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from epsearch.events import Silent
+from epsearch.events import Began, Event, Progress, Stored
 
 
-class Heard(Silent):
-    """Keeps records, and says when Ray is waited for and when training begins."""
+class Heard:
+    """A listener that keeps records, and says when Ray is waited for and when training begins."""
 
     def __init__(self, reached: Callable[[str], None]) -> None:
         self.stored: list[Any] = []
         self.last = 0.0  # when the last were stored
         self._reached = reached
 
-    def begin(self, study: Any, heading: str) -> None:
-        self._reached("Ray started, Tune imported")
-
-    def progress(self, now: Any) -> None:
-        if now.member_steps:
-            self._reached("training")
-
-    def records(self, stored: Any) -> None:
-        self.stored += stored
-        self.last = time.time()
+    def __call__(self, event: Event) -> None:
+        match event:
+            case Began():
+                self._reached("Ray started, Tune imported")
+            case Progress() if event.member_steps:
+                self._reached("training")
+            case Stored():
+                self.stored += event.records
+                self.last = time.time()
 
 
 def timed(call: Callable[..., Any], seconds: dict[str, float]) -> Callable[..., Any]:

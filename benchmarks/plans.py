@@ -48,21 +48,20 @@ def child(kind: str, options: dict[str, object]) -> None:
 
     All in seconds; of the way [when, to go] whenever the time to go was told.
     """
-    from epsearch import Silent, build, run
+    from epsearch import Event, Progress, build, run
     from epsearch.session.session import plan
     from epsearch.study.kinds import KINDS
 
     way: list[tuple[float, float]] = []
 
-    class Listener(Silent):
-        def progress(self, now):  # type: ignore[no-untyped-def]
-            if now.eta is not None:
-                way.append((time.monotonic() - begun, now.eta))
+    def listener(event: Event) -> None:
+        if isinstance(event, Progress) and event.eta is not None:
+            way.append((time.monotonic() - begun, event.eta))
 
     study = build(KINDS[kind], options)
     eta = plan(study).eta
     begun = time.monotonic()
-    run(study, Listener())
+    run(study, listener)
     told = eta.seconds if eta else 0.0
     print(json.dumps({"told": told, "taken": time.monotonic() - begun, "way": way}))
 

@@ -14,7 +14,6 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,32 +34,29 @@ def child(folder: str, runner: str, begun: float) -> None:
     import epsearch.cli  # noqa: F401  as the command does
 
     mark("Python and the command line")
-    from epsearch import Silent, build, run
+    from epsearch import Event, Planned, Progress, Stored, build, run
     from epsearch.study.kinds import Search
 
-    class Listener(Silent):
-        member_seconds = 0.0
+    member_seconds = []
 
-        def plan(self, make: Callable[[], Any]) -> None:
-            mark("data, ledger, checks")
-            import torch  # noqa: F401
+    def listener(event: Event) -> None:
+        match event:
+            case Planned():
+                mark("data, ledger, checks")
+                import torch  # noqa: F401
 
-            mark("torch")
-            make()
-            mark("plan")
-
-        def progress(self, now: Any) -> None:
-            if now.member_steps:
+                mark("torch")
+                _ = event.plan
+                mark("plan")
+            case Progress() if event.member_steps:
                 mark("to the first steps")
+            case Stored():
+                member_seconds.extend(one.seconds for one in event.records)
 
-        def records(self, stored: Any) -> None:
-            self.member_seconds += sum(one.seconds for one in stored)
-
-    listener = Listener()
     done = run(build(Search, {"out": folder, "name": "one", "runner": runner}), listener)
     mark("to the end")
     assert done.effort.trained
-    print(json.dumps({"marks": marks, "members": listener.member_seconds}))
+    print(json.dumps({"marks": marks, "members": sum(member_seconds)}))
 
 
 def shell(arguments: list[str], cache: Path) -> tuple[float, str]:

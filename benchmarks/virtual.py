@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from listing import made_up
 
-from epsearch.events import SILENT
+from epsearch.events import ignore
 from epsearch.loop.jobs import Job, encode
 from epsearch.loop.search import SearchLoop
 from epsearch.preparation import growth
@@ -86,7 +86,7 @@ def opened(options: dict[str, Any], folder: Path, storage: str | None = None) ->
         | options,
     )
     images = open_evaluation(study)[0].describe()
-    with Store.open(study.storage) as store, holding(store, study.name, SILENT) as held:
+    with Store.open(study.storage) as store, holding(store, study.name, ignore) as held:
         growth.keep(store, study, images, Disjointness(), extend=False)
         loop = make_loop(study, images, store)
         assert isinstance(loop, SearchLoop)

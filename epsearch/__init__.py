@@ -46,9 +46,16 @@ if TYPE_CHECKING:
     from epsearch.api import load as load
     from epsearch.api import publish as publish
     from epsearch.api import run as run
-    from epsearch.events import Events as Events
-    from epsearch.events import Silent as Silent
-    from epsearch.events import Together as Together
+    from epsearch.events import Began as Began
+    from epsearch.events import Event as Event
+    from epsearch.events import Listener as Listener
+    from epsearch.events import Note as Note
+    from epsearch.events import Planned as Planned
+    from epsearch.events import Progress as Progress
+    from epsearch.events import Stored as Stored
+    from epsearch.events import Tick as Tick
+    from epsearch.events import Warned as Warned
+    from epsearch.events import together as together
     from epsearch.failures.errors import Interrupted as Interrupted
     from epsearch.failures.errors import UsageError as UsageError
     from epsearch.preparation.build import build as build
@@ -85,7 +92,9 @@ ROOMS = (
 
 _HOMES = {
     "epsearch.api": ("Outcome", "compare", "load", "publish", "run"),
-    "epsearch.events": ("Events", "Silent", "Together"),
+    "epsearch.events": (
+        *("Began", "Event", "Listener", "Note", "Planned", "Progress", "Stored", "Tick", "Warned", "together"),
+    ),
     "epsearch.failures.errors": ("Interrupted", "UsageError"),
     "epsearch.preparation.build": ("build",),
     "epsearch.publishing.targets": ("live",),

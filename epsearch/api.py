@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from epsearch.events import SILENT, Events
+from epsearch.events import Listener, ignore
 from epsearch.failures.errors import Unavailable, UsageError, refused
 from epsearch.failures.stopping import TRAINS
 from epsearch.findings import listing
@@ -61,21 +61,22 @@ class Dataset(NamedTuple):
 
 
 def run(
-    study: Study, events: Events = SILENT, extend: bool = False, wait: bool = False, resume: bool = False
+    study: Study, listener: Listener = ignore, extend: bool = False, wait: bool = False, resume: bool = False
 ) -> Outcome:
     """Trains a search, a comparison or a memory study from where the ledger stands, and writes its report.
 
-    events: who is told how that goes, and asked whether to stop; extend: a stored search may grow into this one; wait:
-    for the end of another run of this study, which holds it, instead of raising UsageError; resume: also a study that
-    was cancelled, instead of raising Cancelled.
+    listener: called with every event; extend: a stored search may grow into this one; wait: for the end of another run
+    of this study, which holds it, instead of raising UsageError; resume: also a study that was cancelled, instead of
+    raising Cancelled.
+
     Running the same study again trains nothing twice, and writes the report anew. Raises UsageError (bad input; nothing
     has been trained); Interrupted, TrainingFailed and Unavailable (what was trained is stored); StoreError where the
     ledger fails.
     """
     TRAINS.set()
-    loop, effort = train(study, events, extend, wait, resume)
+    loop, effort = train(study, listener, extend, wait, resume)
     begun = time.monotonic()
-    outcome = _report(loop, effort, patience(events))
+    outcome = _report(loop, effort, patience(listener))
     seconds = time.monotonic() - begun
     overheads.remember(overheads.REPORT, seconds, effort.share)
     return replace(outcome, effort=replace(effort, seconds=effort.seconds + seconds))

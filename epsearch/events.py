@@ -1,23 +1,111 @@
-"""What a training tells whoever listens, and the one thing that it asks: whether it is to stop.
+"""Events of a training, and the functions that listen to them.
 
-A terminal is one listener (`epsearch.terminal`); a service or a logger can be others. All that is told can be left
-unheard: what a training returns and stores depends on none of it.
+A listener is a function of one event. What a training stores and returns depends on none; what a listener raises ends
+the training, as Ctrl-C does, with everything stored that was trained. `Progress`, `Decoded` and `Tick` come from any
+thread, the others from the one that trains.
 """
 
-from collections.abc import Callable, Sequence
-from functools import cache
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, ClassVar
 
 from epsearch.loop.ahead import Plan
 from epsearch.study.description import Study
 from results.ledger.record import RunRecord
 
 
-class Progress(NamedTuple):
-    """How far a training is."""
+class Event:
+    """Something that happened; `str` says it in words."""
 
+    kind: ClassVar[str] = ""
+    """Name in the ledger's table of events and in the service's API; empty if it is not stored."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns the data of a stored event."""
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+
+@dataclass(frozen=True)
+class Note(Event):
+    """A message: resources, choices made, messages of workers."""
+
+    kind = "note"
+    line: str
+
+    def __str__(self) -> str:
+        return self.line
+
+
+@dataclass(frozen=True)
+class Warned(Event):
+    """A message that must be seen: repaired damage, a database that is away."""
+
+    kind = "warning"
+    line: str
+
+    def __str__(self) -> str:
+        return f"warning: {self.line}"
+
+
+@dataclass(frozen=True)
+class Decoded(Event):
+    """Images decoded so far."""
+
+    done: int
+    total: int
+
+    def __str__(self) -> str:
+        return f"decoding {self.done:,}/{self.total:,} images"
+
+
+@dataclass(frozen=True)
+class Planned(Event):
+    """The plan of a study. Making it takes seconds, and happens only if a listener reads `plan`."""
+
+    kind = "plan"
+    make: Callable[[], Plan]
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan, made once."""
+        return self.make()
+
+    @property
+    def made(self) -> bool:
+        """True once a listener has read `plan`."""
+        return "plan" in vars(self)
+
+
+@dataclass(frozen=True)
+class Began(Event):
+    """The start of a training."""
+
+    kind = "begin"
+    name: str
+    """Of the study."""
+    heading: str
+    """Kind, dataset, method, in words."""
+    device: str
+    runner: str
+    study: Study | None = None
+    """Its description; None if the event was read from a ledger."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns the data of a stored event."""
+        return {"heading": self.heading, "device": self.device, "runner": self.runner}
+
+    def __str__(self) -> str:
+        return f"{self.name} · {self.heading}; {self.device}, {self.runner} runner"
+
+
+@dataclass(frozen=True)
+class Progress(Event):
+    """Progress of a training, whenever a cohort reports steps or results come in."""
+
+    kind = "progress"
     stage: str
-    """What is being trained, in words."""
+    """Part of the study that is being trained, in words."""
     known: int
     """Members of the stage that have been trained."""
     wanted: int
@@ -25,9 +113,9 @@ class Progress(NamedTuple):
     headline: str
     """The best so far, in words."""
     member_steps: int
-    """SGD steps of all members that were taken by now, in this run."""
+    """SGD steps of all members in this run."""
     speed: float | None
-    """Member-steps per second over the last minute; None until a few seconds have been seen."""
+    """Member-steps per second over the last minute; None during the first seconds."""
     eta: float | None
     """Seconds to go at the present speed; None before there is one."""
     seconds: float
@@ -37,115 +125,95 @@ class Progress(NamedTuple):
     eta_high: float | None = None
     """Seconds to go if it takes all that it may."""
 
-
-class Events(Protocol):
-    """A listener. `progress` and `stop_wanted` are called from any thread, the others from the one that trains.
-
-    What a listener raises ends the training, as Ctrl-C does: what was trained is stored.
-    """
-
-    def note(self, line: str) -> None:
-        """Takes a line worth knowing: what a member takes, what a worker has to say."""
-
-    def warning(self, line: str) -> None:
-        """Takes a line that is not to be missed: damage that was mended, a database that has gone."""
-
-    def decoded(self, done: int, total: int) -> None:
-        """Takes the number of images that are decoded by now, and that of all."""
-
-    def plan(self, make: Callable[[], Plan]) -> None:
-        """Offers what is ahead of a study; `make` may take seconds, and need not be called."""
-
-    def begin(self, study: Study, heading: str) -> None:
-        """Takes what is about to be trained, in words."""
-
-    def progress(self, now: Progress) -> None:
-        """Takes how far the training is, whenever a cohort reports steps, and when results have come in."""
-
-    def records(self, stored: Sequence[RunRecord]) -> None:
-        """Takes the members that were trained and stored since the last call."""
-
-    def stop_wanted(self) -> bool:
-        """Whether to stop: asked often, so it must be quick.
-
-        The training then ends with Interrupted at its next report, with everything stored.
-        """
+    def __str__(self) -> str:
+        return f"{self.stage}: {self.known}/{self.wanted} members, {self.headline}"
 
 
-class Silent:
-    """Hears nothing and never stops; a listener that cares for some events alone derives from it."""
+@dataclass(frozen=True)
+class Stored(Event):
+    """Members that were trained and stored since the last such event."""
 
-    def note(self, line: str) -> None:
-        """Does nothing."""
+    kind = "records"
+    records: Sequence[RunRecord]
 
-    def warning(self, line: str) -> None:
-        """Does nothing."""
+    def as_json(self) -> dict[str, Any]:
+        """Returns the data of a stored event: the number of members."""
+        return {"stored": len(self.records)}
 
-    def decoded(self, done: int, total: int) -> None:
-        """Does nothing."""
-
-    def plan(self, make: Callable[[], Plan]) -> None:
-        """Makes none."""
-
-    def begin(self, study: Study, heading: str) -> None:
-        """Does nothing."""
-
-    def progress(self, now: Progress) -> None:
-        """Does nothing."""
-
-    def records(self, stored: Sequence[RunRecord]) -> None:
-        """Does nothing."""
-
-    def stop_wanted(self) -> bool:
-        """Never."""
-        return False
+    def __str__(self) -> str:
+        return f"{len(self.records)} members stored"
 
 
-class Together:
-    """Several listeners as one: all of them hear everything, and each may stop the training."""
+@dataclass(frozen=True)
+class Entered(Event):
+    """A new state of a study."""
 
-    def __init__(self, *listeners: Events) -> None:
-        self._listeners = listeners
+    kind = "state"
+    name: str
+    """Of the study."""
+    state: str
+    reason: str = ""
+    """Why it failed."""
 
-    def note(self, line: str) -> None:
-        """Tells all of them."""
-        for one in self._listeners:
-            one.note(line)
-
-    def warning(self, line: str) -> None:
-        """Tells all of them."""
-        for one in self._listeners:
-            one.warning(line)
-
-    def decoded(self, done: int, total: int) -> None:
-        """Tells all of them."""
-        for one in self._listeners:
-            one.decoded(done, total)
-
-    def plan(self, make: Callable[[], Plan]) -> None:
-        """Offers it to all of them; it is made once."""
-        made = cache(make)
-        for one in self._listeners:
-            one.plan(made)
-
-    def begin(self, study: Study, heading: str) -> None:
-        """Tells all of them."""
-        for one in self._listeners:
-            one.begin(study, heading)
-
-    def progress(self, now: Progress) -> None:
-        """Tells all of them."""
-        for one in self._listeners:
-            one.progress(now)
-
-    def records(self, stored: Sequence[RunRecord]) -> None:
-        """Tells all of them."""
-        for one in self._listeners:
-            one.records(stored)
-
-    def stop_wanted(self) -> bool:
-        """Whether any of them wants it."""
-        return any([one.stop_wanted() for one in self._listeners])
+    def __str__(self) -> str:
+        return f"{self.name} is {self.state}{f': {self.reason}' if self.reason else ''}"
 
 
-SILENT: Events = Silent()
+@dataclass(frozen=True)
+class Tick(Event):
+    """Nothing new; comes often. A listener that answers True ends the training at its next report."""
+
+    def __str__(self) -> str:
+        return ""
+
+
+Listener = Callable[[Event], object]
+"""Called with every event; its answer matters for `Tick` alone."""
+
+
+def ignore(event: Event) -> None:
+    """A listener that ignores every event."""
+
+
+def together(*listeners: Listener) -> Listener:
+    """Returns one listener that calls all of these; each of them may end the training."""
+
+    def listen(event: Event) -> bool:
+        return any([listener(event) for listener in listeners])
+
+    return listen
+
+
+def stops(listener: Listener) -> bool:
+    """Returns whether the listener wants the training to end."""
+    return bool(listener(Tick()))
+
+
+def warner(listener: Listener) -> Callable[[str], None]:
+    """Returns a function of a line that warns the listener."""
+
+    def warn(line: str) -> None:
+        listener(Warned(line))
+
+    return warn
+
+
+def read(kind: str, study: str, data: Mapping[str, Any]) -> Event | None:
+    """Returns a stored event; None for kinds and data that are not to be shown, or that another version wrote."""
+    try:
+        match kind:
+            case Note.kind:
+                return Note(str(data["line"]))
+            case Warned.kind:
+                return Warned(str(data["line"]))
+            case Planned.kind:  # stored in words
+                return Note("; ".join(f"{subject}: {text}" for subject, text in data["lines"].items()))
+            case Began.kind:
+                return Began(study, data["heading"], data["device"], data["runner"])
+            case Progress.kind:
+                return Progress(**data)
+            case Entered.kind:
+                return Entered(study, data["state"], data.get("reason") or "")
+    except (KeyError, TypeError, AttributeError):
+        pass
+    return None

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from epsearch.checking import words
 from epsearch.checking.check_cache import Checked, Finding, keep
 from epsearch.checking.tried import Tried, of_declared, of_space, usual
-from epsearch.events import SILENT, Events
+from epsearch.events import Listener, Note, ignore, stops, warner
 from epsearch.failures.errors import Interrupted, refused
 from epsearch.loop.jobs import bytes_free
 from epsearch.plugins.loading import PLUGINS, files_of, versions_of
@@ -38,27 +38,27 @@ class Ran(NamedTuple):
     watched: Watched
 
 
-def check(given: Mapping[str, Any], events: Events = SILENT) -> Checked:
+def check(given: Mapping[str, Any], listener: Listener = ignore) -> Checked:
     """Trains a trainer with the same values twice, once with another seed, and with far values of each setting.
 
     given: options as of a search, by name: of a trainer, a stream, what is searched and set, limits. What is searched
-    is varied; where nothing is, what the trainer declares. events: hears which training is on its way.
+    is varied; where nothing is, what the trainer declares. listener: hears which training is on its way.
 
     What is found is kept for reports, and so that `run` refuses what does nothing. Raises UsageError where the trainer
     cannot be had or the options do not fit it; what it does in a training is a finding. Raises Interrupted.
     """
-    with heard_by(events.warning), refused(ForeignError):
+    with heard_by(warner(listener)), refused(ForeignError):
         study = unsearched(given)
-        prepared = prepare(study, events)
-        study = replace(study, numeric_path=numeric_path(study, prepared.stream, events=events))
-        return _Check(study, prepared, events).all()
+        prepared = prepare(study, listener)
+        study = replace(study, numeric_path=numeric_path(study, prepared.stream, listener=listener))
+        return _Check(study, prepared, listener).all()
 
 
 class _Check:
     """Of one trainer on one stream."""
 
-    def __init__(self, study: Search, prepared: Prepared, events: Events) -> None:
-        self._study, self._images, self._events = study, prepared.images, events
+    def __init__(self, study: Search, prepared: Prepared, listener: Listener) -> None:
+        self._study, self._images, self._listener = study, prepared.images, listener
         declared, own = declare(study.method), dict(study.set)
         space = study.search
         self._tried = of_declared(declared.parameters or (), own) if space is None else of_space(space)
@@ -125,7 +125,7 @@ class _Check:
     def _train(self, what: str, values: Mapping[str, Any], seed: int | None = None) -> Ran:
         """Once, in a process of its own; seed: another one than that of the data. What the trainer does is no error."""
         self._count += 1
-        self._events.note(f"training {self._count} of at most {self._most}: {what}")
+        self._listener(Note(f"training {self._count} of at most {self._most}: {what}"))
         ours, watched = self._study.seeds[0], Watched()
         self._watched.append(watched)
         run = Run(values, ours if seed is None else seed, self._stream, transfer=False, data_seed=ours)
@@ -135,7 +135,7 @@ class _Check:
             return Ran(None, str(error), watched)
 
     def _progress(self, tasks: int) -> None:
-        if self._events.stop_wanted():
+        if stops(self._listener):
             raise Interrupted
 
     def _requested(self) -> Request:

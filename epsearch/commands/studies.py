@@ -20,7 +20,7 @@ from epsearch.study.parsers import duration
 from results.labels import count_text
 
 if TYPE_CHECKING:
-    from epsearch.events import Events
+    from epsearch.events import Listener
 
 Named = Annotated[str, typer.Argument(help="Name of the study, see `epsearch list`.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
@@ -39,13 +39,13 @@ def train(
 ) -> None:
     """Trains what is missing, writes the report, and prints the outcome; a cancelled study is asked about."""
     from epsearch import api
-    from epsearch.events import Together
+    from epsearch.events import together, warner
 
     def run(resume: bool) -> "api.Outcome":
         with listener(quiet or as_json) as terminal:
             with ExitStack() as stack:
-                loggers = [stack.enter_context(api.live(one, terminal.warning)) for one in live or ()]
-                result = api.run(study, Together(terminal, *loggers), extend, wait, resume)
+                loggers = [stack.enter_context(api.live(one, warner(terminal))) for one in live or ()]
+                result = api.run(study, together(terminal, *loggers), extend, wait, resume)
             for one in live or ():
                 _publish_rest(result.study, one, terminal)
             return result
@@ -61,15 +61,16 @@ def train(
     printed(outcome.shown(result), outcome.as_json(result), as_json)
 
 
-def _publish_rest(study: Study, target: str, terminal: "Events") -> None:
-    """Publishes what no logger hears: means, evaluation, report. The training has ended well, whatever fails here."""
+def _publish_rest(study: Study, target: str, terminal: "Listener") -> None:
+    """Publishes means, evaluation and report. The training has ended well, whatever fails here."""
     from epsearch import api
+    from epsearch.events import Warned
 
     tool, _, where = target.partition(":")
     try:
         api.publish(study.name, tool, where, study.out, study.storage)
     except UsageError as error:
-        terminal.warning(str(error))
+        terminal(Warned(str(error)))
 
 
 def cancel(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from epsearch.cache import cache_folder
 from epsearch.control.named import changing
-from epsearch.events import SILENT
+from epsearch.events import ignore
 from epsearch.failures.errors import Interrupted
 from epsearch.ledger.damage import Unreadable
 from epsearch.session.holding import acquire
@@ -44,7 +44,7 @@ def delete(name: str, storage: LedgerUrl, out: Path, sure: Callable[[Removal], b
     not there or is being trained; Interrupted where the answer is no.
     """
     with changing(name, storage) as store:
-        acquire(store, name, SILENT, resume=True)
+        acquire(store, name, ignore, resume=True)
         try:
             removal = _of_study(name, store, storage, out)
             if not sure(removal):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from epsearch.control.named import known
-from epsearch.events import Events, Progress
+from epsearch.events import Began, Listener, Progress, read, warner
 from epsearch.failures.errors import UsageError, unknown
 from epsearch.findings.listing import opened
 from results.ledger.retry import Patience
@@ -43,7 +43,7 @@ class Watched(Protocol):
         """What happened to it behind an event, the oldest first."""
 
 
-class Stored:
+class StoredStudy:
     """One of an open ledger."""
 
     def __init__(self, store: Store, name: str) -> None:
@@ -66,17 +66,17 @@ class Stored:
         return self._store.events(self._name, after)
 
 
-def watch(name: str, storage: LedgerUrl, events: Events) -> Seen:
+def watch(name: str, storage: LedgerUrl, listener: Listener) -> Seen:
     """Tells a listener what happens to a study, from the beginning of its last run to the end of that.
 
     Returns how it stands once nobody trains it. Raises UsageError where there is no such study, or it has never been
     trained by a version of epsearch that keeps events.
     """
-    with opened(storage, Patience(PATIENCE, events.warning)) as store:
-        return follow(Stored(store, name), events)
+    with opened(storage, Patience(PATIENCE, warner(listener))) as store:
+        return follow(StoredStudy(store, name), listener)
 
 
-def follow(study: Watched, events: Events, last: int = 0) -> Seen:
+def follow(study: Watched, listener: Listener, last: int = 0) -> Seen:
     """The same of a study that is found already; last: the event from which on to tell, else those of its last run."""
     told = last > 0
     while True:
@@ -84,7 +84,8 @@ def follow(study: Watched, events: Events, last: int = 0) -> Seen:
         there = study.look()
         new = study.events(last)
         for event in new if told else _of_the_last_run(new):
-            _tell(event, events)
+            if (understood := read(event.kind, event.study, event.data)) is not None:
+                listener(understood)
         last, told = (new[-1].id if new else last), True
         if not there.going_on:
             return there
@@ -93,25 +94,6 @@ def follow(study: Watched, events: Events, last: int = 0) -> Seen:
 
 def _of_the_last_run(events: list[Event]) -> Iterator[Event]:
     """Those of the last run, of its progress the newest alone."""
-    begun = max((number for number, event in enumerate(events) if event.kind == "begin"), default=0)
-    newest = max((event.id for event in events if event.kind == "progress"), default=0)
-    return (event for event in events[begun:] if event.kind != "progress" or event.id == newest)
-
-
-def _tell(event: Event, events: Events) -> None:
-    """Tells a listener of an event; what another version has written, and is not understood, is left out."""
-    data = event.data
-    try:
-        if event.kind == "progress":
-            events.progress(Progress(**data))
-        elif event.kind == "begin":
-            events.note(f"{event.study} · {data['heading']}; {data['device']}, {data['runner']} runner")
-        elif event.kind == "plan":
-            events.note("; ".join(f"{subject}: {text}" for subject, text in data["lines"].items()))
-        elif event.kind in ("note", "warning"):
-            getattr(events, event.kind)(str(data["line"]))
-        elif event.kind == "state":
-            reason = f": {data['reason']}" if data.get("reason") else ""
-            events.note(f"{event.study} is {data['state']}{reason}")
-    except (KeyError, TypeError, AttributeError):
-        return
+    begun = max((number for number, event in enumerate(events) if event.kind == Began.kind), default=0)
+    newest = max((event.id for event in events if event.kind == Progress.kind), default=0)
+    return (event for event in events[begun:] if event.kind != Progress.kind or event.id == newest)

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import cast
 
 from epsearch.cache import cache_folder
-from epsearch.events import SILENT, Events
+from epsearch.events import Listener, Note, ignore
 from epsearch.failures.errors import UsageError
 from epsearch.machine import installed, processor
 from epsearch.study.description import Study
@@ -26,7 +26,7 @@ IN_TENSORS = ("cpu-float32-torch",)
 MARK, AGAIN = "numeric paths", "the fastest arithmetic is measured again"
 
 
-def numeric_path(study: Study, stream: TaskStream, begun_with: str | None = None, events: Events = SILENT) -> str:
+def numeric_path(study: Study, stream: TaskStream, begun_with: str | None = None, listener: Listener = ignore) -> str:
     """Returns the path's name.
 
     A study that goes on, on this machine or another, keeps the path it began with (`begun_with`), so that its results
@@ -34,7 +34,7 @@ def numeric_path(study: Study, stream: TaskStream, begun_with: str | None = None
     measured first, a matter of seconds. Raises UsageError where a given path does not fit the device or the network, or
     needs what is not installed here, or has lists for fewer pixels than there are.
     """
-    name = _chosen(study, stream, begun_with, events)
+    name = _chosen(study, stream, begun_with, listener)
     if study.network == "mlp" and name.removesuffix(SUBTRACTED) in COMPILED and find_spec("numba") is None:
         raise UsageError(
             f"numeric-path {name!r} needs Numba, which is not installed here; a study with {IN_TENSORS[0]} needs none"
@@ -48,7 +48,7 @@ def numeric_path(study: Study, stream: TaskStream, begun_with: str | None = None
     return name
 
 
-def _chosen(study: Study, stream: TaskStream, begun_with: str | None, events: Events) -> str:
+def _chosen(study: Study, stream: TaskStream, begun_with: str | None, listener: Listener) -> str:
     """As `numeric_path`, whether or not its products are installed here."""
     if study.foreign:  # its arithmetic is its own
         return "cuda-float32" if study.device == "cuda" else IN_TENSORS[0]
@@ -73,11 +73,11 @@ def _chosen(study: Study, stream: TaskStream, begun_with: str | None, events: Ev
         return f"{study.device}-{study.precision}"
     if study.network == "mlp":
         pixels = cast(PixelStream, stream)
-        return fastest_here(pixels.inputs, study.architecture.hidden, pixels.density, events)
-    return fastest_for_images(study.network, cast(ImageStream, stream).pixels.shape[1], events)
+        return fastest_here(pixels.inputs, study.architecture.hidden, pixels.density, listener)
+    return fastest_for_images(study.network, cast(ImageStream, stream).pixels.shape[1], listener)
 
 
-def fastest_here(inputs: int, hidden: tuple[int, ...], density: float, events: Events = SILENT) -> str:
+def fastest_here(inputs: int, hidden: tuple[int, ...], density: float, listener: Listener = ignore) -> str:
     """The fastest path of this machine's CPU for such pixels, from the cache folder or a short measurement.
 
     inputs: pixels of an image; hidden: units of the hidden layers; density: the share of pixels that are not zero.
@@ -91,10 +91,10 @@ def fastest_here(inputs: int, hidden: tuple[int, ...], density: float, events: E
 
     choices = COMPILED if find_spec("numba") else IN_TENSORS
     sizes = " x ".join(map(str, (inputs, *hidden)))
-    return _remembered(f"perceptron {sizes}, {share:.1f}", measure, choices, events)
+    return _remembered(f"perceptron {sizes}, {share:.1f}", measure, choices, listener)
 
 
-def fastest_for_images(network: str, size: int, events: Events = SILENT) -> str:
+def fastest_for_images(network: str, size: int, listener: Listener = ignore) -> str:
     """The same for a residual network and images of `size` × `size` pixels."""
 
     def measure() -> object:
@@ -102,10 +102,10 @@ def fastest_for_images(network: str, size: int, events: Events = SILENT) -> str:
 
         return fastest_image_path(network, size)
 
-    return _remembered(f"{network}, {size} x {size}", measure, OF_IMAGES, events)
+    return _remembered(f"{network}, {size} x {size}", measure, OF_IMAGES, listener)
 
 
-def _remembered(subject: str, measure: Callable[[], object], choices: Sequence[str], events: Events) -> str:
+def _remembered(subject: str, measure: Callable[[], object], choices: Sequence[str], listener: Listener) -> str:
     """What was measured on this machine, once for all processes.
 
     subject: what the answer depends on besides the processor and the versions of torch and Numba. choices: what there
@@ -118,7 +118,7 @@ def _remembered(subject: str, measure: Callable[[], object], choices: Sequence[s
         return str(name)
     if name is not None:
         tell(f"{path} names {name!r}, which cannot be used here; known: {', '.join(choices)}: {AGAIN}")
-    events.note("measuring which arithmetic is the fastest here, once for this machine")
+    listener(Note("measuring which arithmetic is the fastest here, once for this machine"))
     measured = str(measure())
     with suppress(OSError):  # nothing is lost but the time of measuring again
         path.parent.mkdir(parents=True, exist_ok=True)

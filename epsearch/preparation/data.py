@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple, cast
 
-from epsearch.events import Events
+from epsearch.events import Listener, Note, Warned
 from epsearch.failures.errors import UsageError, refused
 from epsearch.plugins.loading import PLUGINS, WAYS, loaded
 from epsearch.plugins.naming import shadowed
@@ -35,7 +35,7 @@ class Prepared(NamedTuple):
     """That its tasks share nothing with those of the cross-validation, where a command trains on both."""
 
 
-def prepare(study: Study, events: Events) -> Prepared:
+def prepare(study: Study, listener: Listener) -> Prepared:
     """Gets the data and the network of a study ready, and checks everything that depends on them.
 
     Downloads, and decodes images, where that has not been done. Raises UsageError, one line, where the data cannot be
@@ -44,16 +44,16 @@ def prepare(study: Study, events: Events) -> Prepared:
     forget()  # what this process has read for another study may have changed on the disk
     look_for(study)  # first, as weights would be downloaded for nothing
     network = described_network(study)  # weights that cannot be had are told before images are decoded
-    say_size(study, events)
-    decode_for(study, events)
+    say_size(study, listener)
+    decode_for(study, listener)
     stream, proof = open_evaluation(study)
     if proof.warning:
-        events.warning(proof.warning)
-    images = stream.describe() | network | plugins(study, events) | ways(study, stream)
+        listener(Warned(proof.warning))
+    images = stream.describe() | network | plugins(study, listener) | ways(study, stream)
     return Prepared(stream, images, proof)
 
 
-def plugins(study: Study, events: Events) -> dict[str, Any]:
+def plugins(study: Study, listener: Listener) -> dict[str, Any]:
     """What code of others is made of, as it is now, for the description of the stream; what only shows is tried, too.
 
     Raises UsageError where some cannot be loaded.
@@ -63,7 +63,7 @@ def plugins(study: Study, events: Events) -> dict[str, Any]:
             loaded(kind, name)
     for name, kind in study.code().items():
         if (other := shadowed(kind, name)) is not None:
-            events.warning(f"{kind} {name} is epsearch's own; that of {other.package} is {other.reference}")
+            listener(Warned(f"{kind} {name} is epsearch's own; that of {other.package} is {other.reference}"))
     found = {name: _parts(name, kind, study.foreign) for name, kind in study.plugged().items()}
     return {PLUGINS: found} if found else {}
 
@@ -88,7 +88,7 @@ def ways(study: Study, stream: TaskStream) -> dict[str, Any]:
     return {WAYS: {str(alone): network.way(alone) for alone in (True, False)}}
 
 
-def say_size(study: Study, events: Events) -> None:
+def say_size(study: Study, listener: Listener) -> None:
     """One line before a large study is looked at, which takes up to a minute or two."""
     sizes = {
         "members": study.tried * len(study.stream_seeds("cv")),
@@ -96,7 +96,7 @@ def say_size(study: Study, events: Events) -> None:
     }
     if max(sizes.values()) > LARGE:
         told = " and ".join(f"{count:,} {what}" for what, count in sizes.items())
-        events.note(f"a large study, up to {told}: getting ready takes a while")
+        listener(Note(f"a large study, up to {told}: getting ready takes a while"))
 
 
 def open_evaluation(study: Study) -> tuple[TaskStream, Disjointness]:

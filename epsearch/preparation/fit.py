@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import TypeVar
 
-from epsearch.events import Events
+from epsearch.events import Listener, Note
 from epsearch.preparation.checks import CHECKS
 from epsearch.runners.local import local_slots
 from epsearch.study.description import Study
@@ -15,7 +15,7 @@ GIB = 2**30
 AnyStudy = TypeVar("AnyStudy", bound=Study)
 
 
-def fitted(study: AnyStudy, stream: TaskStream, events: Events) -> AnyStudy:
+def fitted(study: AnyStudy, stream: TaskStream, listener: Listener) -> AnyStudy:
     """The study with as many workers as fit, where it was not told how many; one line says what they take.
 
     Networks of pixels take next to nothing and are not looked at. Where the system does not say how much memory is
@@ -37,5 +37,5 @@ def fitted(study: AnyStudy, stream: TaskStream, events: Events) -> AnyStudy:
     if fit < slots and study.workers is None and study.address == "local":
         line += f": {fit} at a time instead of {slots}"
         study = replace(study, workers=fit)
-    events.note(line)
+    listener(Note(line))
     return study

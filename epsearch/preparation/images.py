@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from epsearch.cache import image_cache
-from epsearch.events import SILENT, Events
+from epsearch.events import Decoded, Listener, ignore, stops, warner
 from epsearch.failures.errors import Interrupted, UsageError, refused
 from epsearch.study.description import Study
 from search_spaces.published.definition import definitions, load_definition
@@ -48,24 +48,26 @@ def look_for(study: Study) -> None:
         sources.find(name, data_dir)  # says what is wanted where
 
 
-def decode_for(study: Study, events: Events) -> None:
+def decode_for(study: Study, listener: Listener) -> None:
     """Decodes the images that the study is to train on, unless that has been done; pixels need no decoding.
 
     Raises UsageError where images are missing or, without `skip_corrupt`, corrupt; Interrupted.
     """
     request = study.request("eval")
     if request.images is not None:
-        registry.load(request.dataset, request.data_dir, request.images, _told(events))
+        registry.load(request.dataset, request.data_dir, request.images, _told(listener))
 
 
 @refused(DataError)
-def prepare(dataset: str, data_dir: Path, size: int | None, skip_corrupt: bool, events: Events = SILENT) -> Prepared:
+def prepare(
+    dataset: str, data_dir: Path, size: int | None, skip_corrupt: bool, listener: Listener = ignore
+) -> Prepared:
     """Decodes a dataset of images to the cache, unless it is there.
 
     size: pixels a side of every image; None is the dataset's own. skip_corrupt: images that cannot be decoded are left
     out, else they are an error. Raises UsageError; Interrupted where the listener wants it to stop.
     """
-    started, done, tell = time.monotonic(), 0, _told(events)
+    started, done, tell = time.monotonic(), 0, _told(listener)
     size = size or _own_size(dataset)
 
     # Only decoding calls it: where the cache has the images, `done` stays 0.
@@ -74,7 +76,7 @@ def prepare(dataset: str, data_dir: Path, size: int | None, skip_corrupt: bool, 
         done = now
         tell(now, total)
 
-    with heard_by(events.warning):
+    with heard_by(warner(listener)):
         source = registry.find(dataset, data_dir)
         images = decode(source, size, image_cache(), skip_corrupt, count)
     parts = {"train": ~(images.test | images.unused), "test": images.test, "unused": images.unused}
@@ -85,14 +87,14 @@ def prepare(dataset: str, data_dir: Path, size: int | None, skip_corrupt: bool, 
 
 
 @refused(DataError)
-def check(dataset: str, data_dir: Path, events: Events = SILENT) -> Inspection:
+def check(dataset: str, data_dir: Path, listener: Listener = ignore) -> Inspection:
     """Decodes every image at the dataset's own size and compares the counts with the official ones.
 
     Raises UsageError where the dataset cannot be read at all; corrupt images are told, not raised.
     """
     size = _own_size(dataset)  # before the images are looked for: a dataset of pixels has none
-    with heard_by(events.warning):
-        return inspect(registry.find(dataset, data_dir), size, image_cache(), _told(events))
+    with heard_by(warner(listener)):
+        return inspect(registry.find(dataset, data_dir), size, image_cache(), _told(listener))
 
 
 def _own_size(dataset: str) -> int:
@@ -104,12 +106,12 @@ def _own_size(dataset: str) -> int:
     return size
 
 
-def _told(events: Events) -> Progress:
+def _told(listener: Listener) -> Progress:
     """What decoding is to call with images done and in all. Raises Interrupted where the listener wants it to stop."""
 
     def tell(done: int, total: int) -> None:
-        events.decoded(done, total)
-        if events.stop_wanted():
+        listener(Decoded(done, total))
+        if stops(listener):
             raise Interrupted
 
     return tell

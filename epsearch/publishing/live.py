@@ -1,14 +1,14 @@
 """What live loggers share: a training never waits for them, and never ends because of them."""
 
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from functools import partial
 from queue import SimpleQueue
 from threading import Thread
 from types import TracebackType
 from typing import Any, Self
 
-from epsearch.events import Progress, Silent
+from epsearch.events import Began, Event, Progress, Stored
 from epsearch.failures.errors import Interrupted
 from epsearch.publishing.points import Place, place_of
 from epsearch.publishing.report import masked
@@ -19,7 +19,7 @@ WAIT = 60.0  # seconds for what is still to be logged at the end
 FINISHED, FAILED, STOPPED = "FINISHED", "FAILED", "KILLED"
 
 
-class Live(Silent):
+class Live(ABC):
     """A listener that logs members as they are stored; to be used as a context, which ends the log.
 
     target: as after --live; tell: takes the one line that is said where logging fails, after which nothing is logged.
@@ -47,21 +47,18 @@ class Live(Silent):
         if self._thread.is_alive():
             self._tell(self._lost(f"no answer for {WAIT:g} s"))
 
-    def begin(self, study: Study, heading: str) -> None:
-        """Opens the log of a study."""
-        self._study = study
-        self._later(lambda: self.open(study, heading))
-
-    def records(self, stored: Sequence[RunRecord]) -> None:
-        """Logs members."""
-        for record in stored:
-            self._later(partial(self._log, record))
-
-    def progress(self, now: Progress) -> None:
-        """Logs how far the training is, whenever another member is known."""
-        if now.known != self._known:
-            self._known = now.known
-            self._later(lambda: self.far(now))
+    def __call__(self, event: Event) -> None:
+        """Logs the event; progress whenever another member is known."""
+        match event:
+            case Began(study=Study() as study):
+                self._study = study
+                self._later(lambda: self.open(study, event.heading))
+            case Stored():
+                for record in event.records:
+                    self._later(partial(self._log, record))
+            case Progress() if event.known != self._known:
+                self._known = event.known
+                self._later(lambda: self.far(event))
 
     @abstractmethod
     def open(self, study: Study, heading: str) -> None:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TypeVar
 
 from epsearch.control.watching import Seen
-from epsearch.events import Events
+from epsearch.events import Listener, Note, Warned
 from epsearch.failures.errors import Unavailable
 from epsearch.remote.client import Client, quoted
 from results.ledger.writers.events import Event
@@ -20,9 +20,9 @@ PAUSE = 2.0  # seconds between two tries
 class Followed:
     """A study of a service, to be watched."""
 
-    def __init__(self, client: Client, name: str, events: Events, pause: float = PAUSE) -> None:
+    def __init__(self, client: Client, name: str, listener: Listener, pause: float = PAUSE) -> None:
         self._client, self._name, self._path = client, name, f"/studies/{quoted(name)}"
-        self._events, self._pause, self._answered = events, pause, False
+        self._listener, self._pause, self._answered = listener, pause, False
 
     def look(self) -> Seen:
         """How it stands. Raises UsageError, and Unavailable where the service stays away."""
@@ -44,11 +44,11 @@ class Followed:
                 if not self._answered or time.monotonic() > deadline:
                     raise
                 if not gone:
-                    self._events.warning(f"{error}; trying again for up to {PATIENCE:.0f} s")
+                    self._listener(Warned(f"{error}; trying again for up to {PATIENCE:.0f} s"))
                 gone = True
                 time.sleep(self._pause)
                 continue
             if gone:
-                self._events.note(f"{self._client.url} answers again")
+                self._listener(Note(f"{self._client.url} answers again"))
             self._answered = True
             return found

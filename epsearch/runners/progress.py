@@ -2,8 +2,9 @@
 
 import threading
 import time
+from dataclasses import replace
 
-from epsearch.events import Events, Progress
+from epsearch.events import Began, Listener, Note, Progress, Stored, stops
 from epsearch.failures.errors import Interrupted, TimeSpent
 from epsearch.loop.ahead import Eta
 from epsearch.loop.base import Loop
@@ -29,23 +30,24 @@ class Monitor:
     def __init__(
         self,
         loop: Loop,
-        events: Events,
+        listener: Listener,
         ahead: Eta | None = None,
         starting: str = "",
         budget: float | None = None,
         after: float = 0.0,
     ) -> None:
         self._budget, self._after = budget, after
-        self._events, self._lock, self._started = events, threading.Lock(), time.monotonic()
+        self._listener, self._lock, self._started = listener, threading.Lock(), time.monotonic()
         self._speed, self._stopping, self._ahead, self._starting = Speed(), False, ahead, starting
         self._first: float | None = None  # when workers first told of steps
         self._last = 0.0  # when they last told of anything
         self._told: set[str] = set()
         self._stored = 0  # records that were passed on
-        events.begin(loop.study, loop.heading())
+        study = loop.study
+        listener(Began(study.name, loop.heading(), study.device, study.runner, study))
         self._look(loop)
         if not loop.done:
-            events.progress(self._now())
+            listener(self._now())
 
     @property
     def member_steps(self) -> int:
@@ -76,7 +78,7 @@ class Monitor:
     @property
     def stopping(self) -> bool:
         """Whether the listener wants the training to stop; from then on it is to."""
-        self._stopping = self._stopping or self._events.stop_wanted()
+        self._stopping = self._stopping or stops(self._listener)
         return self._stopping
 
     def jobs(self, loop: Loop) -> list[Job]:
@@ -96,7 +98,7 @@ class Monitor:
             raise Interrupted
         if others := loop.claims.elsewhere():
             text = ", ".join(f"{count_text(count, 'member')} of {study}" for study, count in others.items())
-            self._events.progress(self._now()._replace(stage=f"waiting for {text}", eta=None))
+            self._listener(replace(self._now(), stage=f"waiting for {text}", eta=None))
         time.sleep(PAUSE_SECONDS)
 
     def steps(self, count: int, work: float) -> None:
@@ -104,7 +106,7 @@ class Monitor:
         with self._lock:
             self._speed.add(self._heard(), count, work)
             now = self._now()
-        self._events.progress(now)  # outside the lock, as a listener may take its time
+        self._listener(now)  # outside the lock, as a listener may take its time
 
     def update(self, loop: Loop) -> None:
         """Takes a fresh look at the study, after results came in, and tells what is new: notes, records, progress."""
@@ -115,11 +117,11 @@ class Monitor:
         for note in dict.fromkeys(loop.notes):  # workers may all say the same
             if note not in self._told:
                 self._told.add(note)
-                self._events.note(note)
+                self._listener(Note(note))
         if records := loop.stored[self._stored :]:
             self._stored += len(records)
-            self._events.records(records)
-        self._events.progress(now)
+            self._listener(Stored(records))
+        self._listener(now)
 
     def _look(self, loop: Loop) -> None:
         """Keeps what the loop knows, with the work that had been reported by then: the ETA counts on from there."""

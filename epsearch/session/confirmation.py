@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Table
 
-from epsearch.events import Events
+from epsearch.events import Listener, Warned
 from epsearch.failures.errors import Interrupted
 from epsearch.failures.stopping import CONFIRMED
 from epsearch.loop.base import Loop
@@ -24,18 +24,18 @@ SAVED = "unsaved-results.zip"
 
 
 @contextmanager
-def confirming(loop: Loop, store: Store, config: Mapping[str, Any], events: Events) -> Iterator[None]:
+def confirming(loop: Loop, store: Store, config: Mapping[str, Any], listener: Listener) -> Iterator[None]:
     """Within it a study is trained; behind it, its results are in the ledger, or after a failure in a file."""
     CONFIRMED.clear()  # of an earlier study of this process
     try:
         yield
-        confirm(loop, store, config, events)
+        confirm(loop, store, config, listener)
     except BaseException:
-        save(loop, store, config, events)
+        save(loop, store, config, listener)
         raise
 
 
-def confirm(loop: Loop, store: Store, config: Mapping[str, Any], events: Events) -> None:
+def confirm(loop: Loop, store: Store, config: Mapping[str, Any], listener: Listener) -> None:
     """Reads back what the ledger has of a study, and stores again what it lacks.
 
     config: the study as the ledger keeps it. Raises StoreError where the database fails.
@@ -49,18 +49,18 @@ def confirm(loop: Loop, store: Store, config: Mapping[str, Any], events: Events)
         store.certify(loop.certificates[key] for key in certificates)
         sum_up(loop, store.study(name))
         count = count_text(len(lacking), "result")
-        events.warning(f"the ledger lacked {count} of study {name!r} at the end; they are stored again")
+        listener(Warned(f"the ledger lacked {count} of study {name!r} at the end; they are stored again"))
     CONFIRMED.set()
 
 
-def save(loop: Loop, store: Store, config: Mapping[str, Any], events: Events) -> None:
+def save(loop: Loop, store: Store, config: Mapping[str, Any], listener: Listener) -> None:
     """After a failure: confirms without waiting; what cannot be confirmed is written to a file, for `epsearch import`.
 
     Arguments as of `confirm`.
     """
     store.patience = Patience()  # it has been waited for
     with suppress(StoreError, Interrupted):
-        confirm(loop, store, config, events)
+        confirm(loop, store, config, listener)
         return
     if len(loop.records) <= loop.reused:
         return
@@ -70,9 +70,8 @@ def save(loop: Loop, store: Store, config: Mapping[str, Any], events: Events) ->
             folder.mkdir(parents=True, exist_ok=True)
             write(file, _rows(loop, config), version("epsearch"))
             count = count_text(len(loop.records), "result")
-            events.warning(
-                f"{count} could not be stored and are in {on_one_line(file)}; `epsearch import` takes them over"
-            )
+            where = on_one_line(file)
+            listener(Warned(f"{count} could not be stored and are in {where}; `epsearch import` takes them over"))
             return
 
 

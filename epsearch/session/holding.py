@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from epsearch.events import Events
+from epsearch.events import Listener, Warned, stops
 from epsearch.failures.errors import Cancelled, Interrupted, TimeSpent, UsageError
 from epsearch.failures.lines import failure
 from epsearch.failures.stopping import KEPT, RESUMES
@@ -24,8 +24,8 @@ TICK_SECONDS = 1.0  # between two looks at what is to be told, and at whether th
 class Held:
     """A study that is ours: what it is told is kept in the ledger, and it can be cancelled from there."""
 
-    def __init__(self, store: Store, events: Events) -> None:
-        self.events = Recorder(events)
+    def __init__(self, store: Store, listener: Listener) -> None:
+        self.listener = Recorder(listener)
         """The listener to train with."""
         self._store = store
         self._entered = False
@@ -45,7 +45,7 @@ class Held:
         self._keeping.join()
         self._store.patience = Patience()  # it expires by itself where the database has gone
         with suppress(StoreError):
-            if rows := self.events.take(all_of_it=True):
+            if rows := self.listener.take(all_of_it=True):
                 self._store.note(rows)
             if self._entered and (state := self._state(error)) is not None:
                 self._store.enter(state, _reason(error) if error is not None and state == FAILED else "")
@@ -59,14 +59,14 @@ class Held:
         if isinstance(error, TimeSpent | KeyboardInterrupt | SystemExit):
             return None
         if isinstance(error, Interrupted):
-            return CANCELLED if self.events.stop else None
+            return CANCELLED if self.listener.stop else None
         return FAILED
 
     def _keep(self) -> None:
         """Until the end: renews the lease, writes events, and hears whether the study is to be cancelled."""
         renewed = time.monotonic()
         while not self._over.wait(min(TICK_SECONDS, RENEW * LEASE_SECONDS)):
-            rows = self.events.take()
+            rows = self.listener.take()
             # The next try, or the next write, finds the database again, or does not.
             try:
                 if rows:
@@ -77,9 +77,9 @@ class Held:
                     self._store.renew()
                     renewed = time.monotonic()
                 if self._store.cancelling():
-                    self.events.stop = True
+                    self.listener.stop = True
             except StoreError:
-                self.events.give_back(rows)
+                self.listener.give_back(rows)
 
 
 def _reason(error: BaseException) -> str:
@@ -88,15 +88,15 @@ def _reason(error: BaseException) -> str:
 
 
 @contextmanager
-def holding(store: Store, name: str, events: Events, wait: bool = False, resume: bool = False) -> Iterator[Held]:
+def holding(store: Store, name: str, listener: Listener, wait: bool = False, resume: bool = False) -> Iterator[Held]:
     """Within it, nobody but this process writes to the study: every write of the store is fenced by its lease.
 
     A lease whose process has been killed on this machine is taken over at once, any other once it has not been renewed
     for LEASE_SECONDS. resume: also a study that was cancelled. Raises UsageError while another run has it, or waits for
     that run's end; Cancelled; Interrupted where the listener wants to stop meanwhile.
     """
-    acquire(store, name, events, wait, resume)
-    held = Held(store, events)
+    acquire(store, name, listener, wait, resume)
+    held = Held(store, listener)
     try:
         yield held
     except BaseException as error:
@@ -105,7 +105,7 @@ def holding(store: Store, name: str, events: Events, wait: bool = False, resume:
     held.end(None)
 
 
-def acquire(store: Store, name: str, events: Events, wait: bool = False, resume: bool = False) -> None:
+def acquire(store: Store, name: str, listener: Listener, wait: bool = False, resume: bool = False) -> None:
     """Takes the lease of a study for the store; arguments and errors as of `holding`."""
     told = False
     while True:
@@ -118,8 +118,8 @@ def acquire(store: Store, name: str, events: Events, wait: bool = False, resume:
             if not wait:
                 raise UsageError(f"{error}; --wait waits for its end") from error
             if not told:
-                events.warning(f"{error}; waiting for its end")
+                listener(Warned(f"{error}; waiting for its end"))
                 told = True
-        if events.stop_wanted():
+        if stops(listener):
             raise Interrupted
         time.sleep(POLL_SECONDS)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from epsearch.checking.check_cache import refuse_inert
-from epsearch.events import SILENT, Events
+from epsearch.events import Listener, Note, Planned, Warned, ignore, stops, warner
 from epsearch.failures.errors import Interrupted, UsageError
 from epsearch.ledger.damage import reading, unused_in_words
 from epsearch.ledger.evaluation_log import user_looks
@@ -71,21 +71,21 @@ class Effort:
 
 
 @contextmanager
-def heard(events: Events) -> Iterator[None]:
+def heard(listener: Listener) -> Iterator[None]:
     """The listener hears what is met on the way. What a user's own code raises is the user's to mend: UsageError."""
     try:
-        with heard_by(events.warning):
+        with heard_by(warner(listener)):
             yield
     except ForeignError as error:
         raise UsageError(str(error)) from error
 
 
 def train(
-    study: Study, events: Events = SILENT, extend: bool = False, wait: bool = False, resume: bool = False
+    study: Study, listener: Listener = ignore, extend: bool = False, wait: bool = False, resume: bool = False
 ) -> tuple[Loop, Effort]:
     """Trains from where the ledger stands to the end; returns the loop at its end, and what the session did.
 
-    study: whatever kind; events: hears everything on the way; extend: a study of that name may grow into this one;
+    study: whatever kind; listener: hears everything on the way; extend: a study of that name may grow into this one;
     wait: for the end of another run that is training this study, which is an error otherwise; resume: also a study that
     was cancelled.
 
@@ -94,23 +94,23 @@ def train(
     TrainingFailed (what was trained is kept); Unavailable where Ray cannot be had, and StoreError where the database
     fails, or another run has taken the study over: what was stored before is kept, too.
     """
-    with heard(events):
-        prepared = prepare(study, events)
+    with heard(listener):
+        prepared = prepare(study, listener)
         make_folder(study.out)
         check_checkpoints(study)
         with kept_within(), open_store(study.storage) as store:
-            store.patience = patience(events)
+            store.patience = patience(listener)
             if store.told:
-                events.warning(store.told)
-            with holding(store, study.name, events, wait, resume) as held:
+                listener(Warned(store.told))
+            with holding(store, study.name, listener, wait, resume) as held:
                 return _train(study, prepared, store, held, extend)
 
 
 def _train(study: Study, prepared: Prepared, store: Store, held: Held, extend: bool) -> tuple[Loop, Effort]:
     """What `train` does once the data are there and checked, and the study is ours."""
-    events = held.events
+    listener = held.listener
     with ExitStack() as stack:
-        study = _placed(study, prepared, store, events, extend)
+        study = _placed(study, prepared, store, listener, extend)
         described = (study, prepared.images, prepared.proof, extend)
         earlier = growth.keep(store, *described, write=False)
         loop = make_loop(study, prepared.images, store, earlier)
@@ -126,16 +126,16 @@ def _train(study: Study, prepared: Prepared, store: Store, held: Held, extend: b
         held.runs()
         sum_up(loop, row)
         # What is damaged is told before the training, and behind it what was met on the way.
-        stack.callback(_tell_damage, loop, events, told=_tell_damage(loop, events))
+        stack.callback(_tell_damage, loop, listener, told=_tell_damage(loop, listener))
         loop.proof, loop.looks = prepared.proof, user_looks()
         loop.looks.add(loop.records.values())  # what was stored before there was the file, or just before a crash
-        ahead = _offered(loop, events)
+        ahead = _offered(loop, listener)
         share = ahead.share if ahead else 1.0
         report = ahead.report if ahead else overheads.expected(overheads.REPORT)
-        monitor = Monitor(loop, events, ahead, _starting(study, ahead), study.time_budget, report)
+        monitor = Monitor(loop, listener, ahead, _starting(study, ahead), study.time_budget, report)
         if not loop.done:
             began, begun = at_first(study), time.monotonic()
-            with confirming(loop, store, row.config, events), _runner(study) as run:
+            with confirming(loop, store, row.config, listener), _runner(study) as run:
                 run(loop, monitor)
             # At the end of "auto" there may be that of a Ray, which is no part of what begins with threads.
             besides = monitor.beginning if began == "auto" else time.monotonic() - begun - monitor.at_work
@@ -143,7 +143,7 @@ def _train(study: Study, prepared: Prepared, store: Store, held: Held, extend: b
         return loop, Effort(loop.trained, loop.reused, monitor.member_steps, loop.saved, monitor.seconds, share)
 
 
-def _offered(loop: Loop, events: Events) -> Eta | None:
+def _offered(loop: Loop, listener: Listener) -> Eta | None:
     """Offers the listener what is ahead; the time that it takes, where that was made.
 
     Where training begins at once its first seconds tell how long it takes, and no probe is trained before.
@@ -155,7 +155,7 @@ def _offered(loop: Loop, events: Events) -> Eta | None:
         return plans[-1]
 
     if not loop.done:
-        events.plan(make)
+        listener(Planned(make))
     return plans[-1].eta if plans else None
 
 
@@ -173,42 +173,42 @@ def _plan(loop: Loop, probe: bool = True) -> Plan:
     return make_plan(loop, probe)
 
 
-def patience(events: Events) -> Patience:
+def patience(listener: Listener) -> Patience:
     """What a run has with a database that has gone: PATIENCE seconds; the listener is told, and can end the wait."""
-    return Patience(PATIENCE, events.warning, partial(_sleep, events))
+    return Patience(PATIENCE, warner(listener), partial(_sleep, listener))
 
 
-def _sleep(events: Events, seconds: float) -> None:
+def _sleep(listener: Listener, seconds: float) -> None:
     """Waits between two tries of a database. Raises Interrupted where the listener wants to stop."""
     time.sleep(seconds)
-    if events.stop_wanted():
+    if stops(listener):
         raise Interrupted
 
 
-def plan(study: Study, events: Events = SILENT, extend: bool = False) -> Plan:
+def plan(study: Study, listener: Listener = ignore, extend: bool = False) -> Plan:
     """What `train` would do, with the same arguments. Nothing is trained but for a probe of a few seconds.
 
     Nothing is stored: the ledger need not be writable, nor be there. Raises UsageError.
     """
-    with heard(events):
-        prepared = prepare(study, events)
+    with heard(listener):
+        prepared = prepare(study, listener)
         with kept_within(), open_store(study.storage, Store.read) as store:
-            study = _placed(study, prepared, store, SILENT, extend)  # the plan itself says what is said there
+            study = _placed(study, prepared, store, ignore, extend)  # the plan itself says what is said there
             refuse_inert(study, prepared.images)
             earlier = growth.keep(store, study, prepared.images, prepared.proof, extend, write=False)
             return _plan(make_loop(study, prepared.images, store, earlier))
 
 
-def _placed(study: AnyStudy, prepared: Prepared, store: Store, events: Events, extend: bool) -> AnyStudy:
+def _placed(study: AnyStudy, prepared: Prepared, store: Store, listener: Listener, extend: bool) -> AnyStudy:
     """With the arithmetic and the number of workers that fit this machine; a study that was begun keeps its own."""
     row = growth.find(store, study.name)
     if not extend:
-        study = _as_begun(study, row, events)
-    path = numeric_path(study, prepared.stream, row.config.get("numeric_path") if row else None, events)
-    return fitted(replace(study, numeric_path=path), prepared.stream, events)
+        study = _as_begun(study, row, listener)
+    path = numeric_path(study, prepared.stream, row.config.get("numeric_path") if row else None, listener)
+    return fitted(replace(study, numeric_path=path), prepared.stream, listener)
 
 
-def _as_begun(study: AnyStudy, row: StudyRow | None, events: Events) -> AnyStudy:
+def _as_begun(study: AnyStudy, row: StudyRow | None, listener: Listener) -> AnyStudy:
     """With the rules that it was begun with, where these are older than the options for them; what differs is said."""
     kept = growth.settled(study, row)
     told = [
@@ -217,15 +217,17 @@ def _as_begun(study: AnyStudy, row: StudyRow | None, events: Events) -> AnyStudy
         if kept.applies(name) and kept.value(name) != study.value(name)
     ]
     if told:
-        events.note(f"study {study.name!r} was begun with {' and '.join(told)}, and keeps that; --extend can change it")
+        listener(
+            Note(f"study {study.name!r} was begun with {' and '.join(told)}, and keeps that; --extend can change it")
+        )
     return kept
 
 
-def _tell_damage(loop: Loop, events: Events, told: frozenset[str] = frozenset()) -> frozenset[str]:
+def _tell_damage(loop: Loop, listener: Listener, told: frozenset[str] = frozenset()) -> frozenset[str]:
     """Says which records were not used that have not been told of; returns all told of now."""
     damage = {key: why for key, why in loop.damaged.items() if key not in told}
     if damage:
-        events.warning(f"{unused_in_words(damage)}; what was lost is trained again and replaces it")
+        listener(Warned(f"{unused_in_words(damage)}; what was lost is trained again and replaces it"))
     return told | damage.keys()
 
 

@@ -8,7 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from epsearch.events import SILENT, Events
+from epsearch.events import Listener, ignore
 from epsearch.failures.errors import UsageError, unknown
 from epsearch.findings.listing import load
 from epsearch.loop.base import Loop
@@ -68,7 +68,7 @@ def save_network(
     out: Path,
     data_dir: Path,
     which: Which = EVALUATED,
-    events: Events = SILENT,
+    listener: Listener = ignore,
 ) -> Saved:
     """Trains one run of a stored study once more, alone, and writes its network's state_dict; see networks/plain.py.
 
@@ -84,7 +84,7 @@ def save_network(
         raise UsageError(unknown("row", row, rows))
     seed = loop.study.stream_seeds(which.stream)[0] if which.seed is None else which.seed
     run = Run(which.stream, rows[row](seed))
-    again = train_again(loop, [run], loop.found([run]), data_dir, events)
+    again = train_again(loop, [run], loop.found([run]), data_dir, listener)
     (record,) = again.records.values()
     if record.status != "ok":
         raise UsageError(

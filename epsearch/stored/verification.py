@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from epsearch.events import SILENT, Events
+from epsearch.events import Listener, Warned, ignore
 from epsearch.failures.errors import UsageError
 from epsearch.findings.listing import load
 from epsearch.ledger.damage import reading
@@ -75,7 +75,7 @@ def verify(
     data_dir: Path,
     sample: int | None = SAMPLE,
     seed: int | None = None,
-    events: Events = SILENT,
+    listener: Listener = ignore,
 ) -> Verified:
     """Trains a sample of a stored study's runs again, of search and evaluation, and compares them with what is stored.
 
@@ -91,8 +91,8 @@ def verify(
     seed = secrets.randbelow(2**31) if seed is None else seed
     # Sorted: the order in which they were found must not change the draw.
     drawn = random.Random(seed).sample(sorted(runs), len(runs) if sample is None else min(sample, len(runs)))
-    again = train_again(loop, [runs[key] for key in drawn], [loop.records[key] for key in drawn], data_dir, events)
-    _note(storage, list(again.certificates.values()), events)
+    again = train_again(loop, [runs[key] for key in drawn], [loop.records[key] for key in drawn], data_dir, listener)
+    _note(storage, list(again.certificates.values()), listener)
     found = []
     for key in drawn:
         record, here = loop.records[key], again.results[key].machine
@@ -126,12 +126,12 @@ def _runs_alone(loop: Loop) -> dict[str, str]:
     return {key: why for key, why in loop.unused().items() if " " not in key}
 
 
-def _note(storage: LedgerUrl, certificates: Sequence[Certificate], events: Events) -> None:
+def _note(storage: LedgerUrl, certificates: Sequence[Certificate], listener: Listener) -> None:
     """Stores the certificates, where the ledger can be written to; one that cannot has been verified all the same."""
     try:
         with open_store(storage) as store:
             if store.told:
-                events.warning(store.told)
+                listener(Warned(store.told))
             store.certify(certificates)
     except (StoreError, UsageError) as error:
-        events.warning(f"the verification is not noted in the ledger: {error}")
+        listener(Warned(f"the verification is not noted in the ledger: {error}"))

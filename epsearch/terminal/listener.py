@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Callable
 from types import TracebackType
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -11,10 +10,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 from rich.text import Text
 
-from epsearch.events import Progress, Silent
-from epsearch.loop.ahead import Plan
+from epsearch.events import Began, Decoded, Entered, Event, Note, Planned, Progress, Warned
 from epsearch.session.plan_text import in_words
-from epsearch.study.description import Study
 from epsearch.terminal.consoles import facts
 from results.labels import count_text, duration_text
 
@@ -22,7 +19,7 @@ BETWEEN = " · "
 PLAIN_SECONDS = 30.0  # without a terminal: a line at every new stage, and at least this often
 
 
-class Terminal(Silent):
+class Terminal:
     """The listener of a command; what it draws is gone when its block ends.
 
     quiet: warnings alone are printed. Ctrl-C comes as a signal, so it never asks to stop; what is stored is seen in the
@@ -44,38 +41,26 @@ class Terminal(Silent):
         self._bar.close()
         self._live.stop()
 
-    def note(self, line: str) -> None:
-        """Prints it, unless quiet."""
-        if not self._quiet:
-            self._print(line)
+    def __call__(self, event: Event) -> None:
+        """Shows the event; if quiet, warnings alone."""
+        match event:
+            case Warned():
+                self._print(Text(event.line, style="yellow"))
+            case _ if self._quiet:
+                pass
+            case Note() | Entered():
+                self._print(str(event))
+            case Decoded():
+                self._bar.show(event.done, event.total)
+            case Planned():
+                self._print(facts(in_words(event.plan)))
+            case Began():
+                self._print(_heading(event))
+            case Progress():
+                self._draw(event)
 
-    def warning(self, line: str) -> None:
-        """Prints it in yellow, however quiet."""
-        self._print(Text(line, style="yellow"))
-
-    def decoded(self, done: int, total: int) -> None:
-        """Draws a bar with the time to go, until all are decoded."""
-        if not self._quiet:
-            self._bar.show(done, total)
-
-    def plan(self, make: Callable[[], Plan]) -> None:
-        """Prints what is ahead."""
-        if not self._quiet:
-            self._print(facts(in_words(make())))
-
-    def begin(self, study: Study, heading: str) -> None:
-        """Prints what is about to run."""
-        if self._quiet:
-            return
-        shown = study.examples_per_task
-        examples = "all examples" if shown is None else count_text(shown, "example")
-        more = f"{BETWEEN}{heading}; {examples} a task; {study.device}, {study.runner} runner"
-        self._print(Text.assemble(("epsearch ", "bold"), (study.name, "bold cyan"), more))
-
-    def progress(self, now: Progress) -> None:
-        """Draws the line anew, or prints one where it is time for one."""
-        if self._quiet:
-            return
+    def _draw(self, now: Progress) -> None:
+        """Draws the line anew, or prints one when it is time for one."""
         with self._lock:
             due = self._line.take(now)
             if self._console.is_terminal:
@@ -87,6 +72,15 @@ class Terminal(Silent):
         # As it is: a number in a path is not to be coloured. A terminal would cut lines in the middle of a word; where
         # there is none, a line is cut by whoever reads it, not here.
         self._console.print(line, highlight=False, soft_wrap=not self._console.is_terminal)
+
+
+def _heading(event: Began) -> Text:
+    more = f"{event.heading}; {event.device}, {event.runner} runner"
+    if event.study is not None:
+        count = event.study.examples_per_task
+        examples = "all examples" if count is None else count_text(count, "example")
+        more = f"{event.heading}; {examples} a task; {event.device}, {event.runner} runner"
+    return Text.assemble(("epsearch ", "bold"), (event.name, "bold cyan"), BETWEEN, more)
 
 
 class _Line:

@@ -28,7 +28,7 @@ from unittest.mock import patch
 import psycopg
 
 from epsearch import api
-from epsearch.events import SILENT
+from epsearch.events import ignore
 from epsearch.loop.content import run_key
 from epsearch.preparation.build import build
 from epsearch.preparation.data import prepare
@@ -60,7 +60,7 @@ class Campaign:
         self._forked = forked
         self._references: dict[str, Reference] = {}
         study = build(Search, OPTIONS | (SMALL if forked else {}) | {"runner": self.runner})
-        self._key = partial(run_key, study, prepare(study, SILENT).images)
+        self._key = partial(run_key, study, prepare(study, ignore).images)
 
     def lines(self) -> list[dict]:
         """What the log says of this campaign."""

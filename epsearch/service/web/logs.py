@@ -4,10 +4,11 @@ import threading
 from collections import deque
 from typing import NamedTuple
 
+from epsearch.events import Began, Entered, Note, Planned, Warned, read
 from results.ledger.store import Store
 from results.ledger.writers.events import Event
 
-KINDS = ("begin", "note", "warning", "state", "plan")
+KINDS = tuple(one.kind for one in (Began, Note, Warned, Entered, Planned))
 LAST = 200
 """Lines that are kept, the newest."""
 AT_ONCE = 1000
@@ -49,13 +50,5 @@ class Logs:
 
 
 def _line(event: Event) -> Line:
-    data = event.data
-    if event.kind == "state":
-        reason = data.get("reason")
-        text = f"{data.get('state')}{f': {reason}' if reason else ''}"
-    elif event.kind == "plan":
-        lines = data.get("lines")
-        text = "; ".join(f"{name}: {line}" for name, line in lines.items()) if isinstance(lines, dict) else ""
-    else:
-        text = str(data.get("line") or data.get("heading") or "")
-    return Line(event.id, event.time, event.kind, text)
+    understood = read(event.kind, event.study, event.data)
+    return Line(event.id, event.time, event.kind, "" if understood is None else str(understood))

@@ -1,17 +1,14 @@
-"""What a study's process prints, for whoever looks into its file: lines of plain text with their time."""
+"""The log of a study's process: lines of plain text with their time."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 
-from epsearch.events import Silent
+from epsearch.events import Began, Event, Note, Planned, Stored, Warned
 from epsearch.failures.lines import one_line
-from epsearch.loop.ahead import Plan
-from epsearch.study.description import Study
-from results.ledger.record import RunRecord
 
 
-class LogListener(Silent):
+class LogListener:
     """A listener that prints headings, notes and warnings; progress is in the ledger.
 
     advances: called when members have been stored for the first time.
@@ -20,25 +17,15 @@ class LogListener(Silent):
     def __init__(self, advances: Callable[[], object]) -> None:
         self._advances: Callable[[], object] | None = advances
 
-    def note(self, line: str) -> None:
-        """Prints it."""
-        stamp = datetime.now(UTC).isoformat(timespec="seconds")
-        print(stamp, one_line(line), file=sys.stderr, flush=True)
-
-    def warning(self, line: str) -> None:
-        """Prints it."""
-        self.note(f"warning: {line}")
-
-    def plan(self, make: Callable[[], Plan]) -> None:
-        """Has it made, as a terminal would: until there is a speed, the time to go is that of the plan."""
-        make()
-
-    def begin(self, study: Study, heading: str) -> None:
-        """Prints it."""
-        self.note(f"{study.name} · {heading}")
-
-    def records(self, stored: Sequence[RunRecord]) -> None:
-        """Says so, once: a process that stores members is none that fails again and again."""
-        if self._advances is not None:
-            self._advances()
-            self._advances = None
+    def __call__(self, event: Event) -> None:
+        """Prints the event, if it is one for the log."""
+        match event:
+            case Note() | Warned() | Began():
+                stamp = datetime.now(UTC).isoformat(timespec="seconds")
+                print(stamp, one_line(str(event)), file=sys.stderr, flush=True)
+            case Planned():
+                _ = event.plan  # as for a terminal: until there is a speed, the time to go is that of the plan
+            case Stored() if self._advances is not None:
+                # Once: a process that stores members is none that fails again and again.
+                self._advances()
+                self._advances = None

@@ -9,7 +9,7 @@ import pytest
 from epsearch.checking import check_cache
 from epsearch.checking.check import check
 from epsearch.checking.tried import of_space, usual
-from epsearch.events import SILENT
+from epsearch.events import ignore
 from epsearch.failures.errors import Interrupted, UsageError
 from epsearch.preparation.arithmetic import numeric_path
 from epsearch.preparation.build import build
@@ -69,7 +69,7 @@ def known_as_inert(cache):
     """Keeps that a setting of a study's space does nothing, as if it had been found; returns the file."""
 
     def keep(study, name="memory"):
-        prepared = prepare(study, SILENT)
+        prepared = prepare(study, ignore)
         placed = replace(study, numeric_path=numeric_path(study, prepared.stream))
         tried = of_space(study.space)
         (values,) = (one.values for one in tried if one.name == name)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from epsearch.events import SILENT
+from epsearch.events import ignore
 from epsearch.findings import listing
 from epsearch.findings.facts import unfinished
 from epsearch.findings.search import search_results
@@ -35,7 +35,7 @@ def run():
     """A function that trains what `epsearch run` would, with accuracies that are made up; returns the loop."""
 
     def train_it(study, extend=False):
-        prepared = prepare(study, SILENT)
+        prepared = prepare(study, ignore)
         make_folder(study.out)
         with Store.open(study.storage) as store:
             described = (study, prepared.images, prepared.proof, extend)
@@ -120,7 +120,7 @@ def test_a_search_is_finished_with_as_many_moved_starts_as_it_asked_for(one, run
 
 def test_how_far_members_moved_is_reported(one, run):
     study = one(certify=1, moved_starts=2)
-    prepared = prepare(study, SILENT)
+    prepared = prepare(study, ignore)
     make_folder(study.out)
     with Store.open(study.storage) as store:
         loop = make(study, store, earlier=growth.keep(store, study, prepared.images, prepared.proof, False))

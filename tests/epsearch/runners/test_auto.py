@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import pytest
 
 from epsearch import run
-from epsearch.events import Silent
 from epsearch.failures.errors import Interrupted, Unavailable
 from epsearch.runners import auto, local, overheads
 from epsearch.runners.local import at_first
 from epsearch.runners.on_ray import trials, tune
+from tests.support.events import Recorded
 from tests.support.ledgers import results
 
 
@@ -21,14 +21,6 @@ class Joined:
 
     def join(self):
         pass
-
-
-class Told(Silent):
-    def __init__(self):
-        self.notes = []
-
-    def note(self, line):
-        self.notes.append(line)
 
 
 @pytest.fixture
@@ -69,7 +61,7 @@ def test_who_begins(small_study, options, first):
 def test_a_study_that_is_over_sooner_never_starts_ray_and_says_so(small_study, soon, plain, monkeypatch):
     soon(False)
     monkeypatch.setattr(tune, "_start", lambda *_: pytest.fail("it was started"))
-    told = Told()
+    told = Recorded()
     study = small_study(runner="auto", **SIZE)
     run(study, told)
     assert results(study.out) == plain
@@ -132,7 +124,7 @@ def test_a_ray_that_cannot_be_had_is_done_without(small_study, soon, plain, monk
 
     soon(True)
     monkeypatch.setattr(tune, "_start", broken)
-    told = Told()
+    told = Recorded()
     study = small_study(runner="auto", **SIZE)
     run(study, told)
     assert results(study.out) == plain
@@ -148,7 +140,7 @@ def test_threads_go_on_without_room_for_ray(small_study, soon, plain, monkeypatc
 
     soon(True)
     monkeypatch.setattr(tune, place, full)
-    told = Told()
+    told = Recorded()
     study = small_study(runner="auto", **SIZE)
     run(study, told)
     assert results(study.out) == plain

@@ -163,7 +163,7 @@ def test_cohorts_that_fail_end_the_run_behind_all_others(small_study, monkeypatc
         run(study, events)
     assert str(caught.value) == f"2 cohorts could not be trained: {'; '.join(why)}" and caught.value.traceback
     assert [note for note in events.notes if "given up" in note] == [
-        f"a cohort is given up: {one}; what else is open goes on" for one in why
+        f"giving up on one cohort: {one}; the others continue" for one in why
     ]
     trained = [(run.phase, run.learner) for job in begun[2:] for run in job.runs]
     assert {phase for phase, _ in trained} == {"cv", "eval"} and len({job.number for job in begun}) == len(begun)
@@ -212,8 +212,8 @@ def test_workers_of_a_cluster_read_no_data_themselves(small_study, tmp_path, ray
     study = small_study(**small, out=tmp_path / "cluster", runner="tune", address=ray_address)
 
     class Gone(Recorded):
-        def begin(self, study, heading):
-            super().begin(study, heading)
+        def begin(self, event):
+            super().begin(event)
             for path in folder.iterdir():
                 path.unlink()
 

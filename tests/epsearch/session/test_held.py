@@ -6,7 +6,7 @@ from threading import Event
 
 import pytest
 
-from epsearch.events import Progress
+from epsearch.events import Note, Progress, stops
 from epsearch.failures import stopping
 from epsearch.failures.errors import Interrupted, TimeSpent, TrainingFailed
 from epsearch.session import holding, recording
@@ -60,10 +60,10 @@ def test_an_end_is_kept_and_the_study_is_free(store, error, cancelled, state):
     held.runs()
     if cancelled:
         store.cancel("mine")
-        until(held.events.stop_wanted)
+        until(lambda: stops(held.listener))
     for steps in range(3):  # of progress all but the last may be left out
-        held.events.progress(Progress("narrowing", 1, 4, "", steps, None, None, 1.0))
-    held.events.note("the last words")
+        held.listener(Progress("narrowing", 1, 4, "", steps, None, None, 1.0))
+    held.listener(Note("the last words"))
     held.end(error)
     there = store.standing("mine")
     assert (there.state, there.held, bool(there.reason)) == (state, False, state == FAILED)
@@ -100,13 +100,13 @@ def test_events_wait_for_a_database_that_has_gone(store, monkeypatch):
 
     def sometimes(rows):
         if failures:
-            held.events.note(f"number {4 - len(failures)}")
+            held.listener(Note(f"number {4 - len(failures)}"))
             raise failures.pop()
         note(rows)
 
     monkeypatch.setattr(store, "note", sometimes)
     held = Held(store, Recorded())
-    held.events.note("number 0")
+    held.listener(Note("number 0"))
     until(lambda: len([event for event in store.events("mine") if event.kind == "note"]) == 4)
     held.end(None)
     lines = [event.data["line"] for event in store.events("mine") if event.kind == "note"]
@@ -145,11 +145,11 @@ def test_it_is_cancelled_from_outside_only_when_somebody_asks(store):
     held = Held(store, Recorded())
     held.runs()
     for number in range(3):  # it has looked by then
-        held.events.note(str(number))
+        held.listener(Note(str(number)))
         until(lambda number=number: str(number) in [event.data.get("line") for event in store.events("mine")])
-    assert not held.events.stop_wanted()
+    assert not stops(held.listener)
     assert store.cancel("mine").state == CANCELLING
-    until(held.events.stop_wanted)
+    until(lambda: stops(held.listener))
     held.end(Interrupted())
 
 

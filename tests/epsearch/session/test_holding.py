@@ -94,7 +94,7 @@ def test_a_lease_is_renewed_and_given_back(study, monkeypatch):
     monkeypatch.setattr(Store, "renew", seen)
 
     class Waits(Recorded):
-        def begin(self, study, heading):
+        def begin(self, event):
             assert renewed.wait(HANGS)
 
     run(study, Waits())

@@ -1,17 +1,17 @@
 """What a listener is told is kept for other programs: all of it in order, of progress the newest, now and then."""
 
+from dataclasses import asdict, replace
 from types import SimpleNamespace
 
 import pytest
 
-from epsearch.events import Progress
+from epsearch.events import Began, Decoded, Note, Planned, Progress, Stored, Tick, Warned
 from epsearch.session import recording
 from epsearch.session.recording import MOST_WAITING, Recorder
 from tests.support.events import Recorded
 
-STUDY = SimpleNamespace(name="mine", device="cpu", runner="local")
 NOW = Progress("narrowing", 1, 4, "best –", 10, 5.0, None, 2.0)
-LATER = NOW._replace(member_steps=20)
+LATER = replace(NOW, member_steps=20)
 
 
 @pytest.fixture
@@ -26,13 +26,13 @@ def test_what_is_told_is_handed_on_and_kept_in_order(clock, monkeypatch):
     monkeypatch.setattr(recording, "in_words", lambda plan: {"members": plan})
     events = Recorded()
     recorder = Recorder(events)
-    recorder.begin(STUDY, "all of it")
-    recorder.plan(lambda: "four")
-    recorder.note("a line")
-    recorder.warning("a worse one")
-    recorder.decoded(1, 2)
-    recorder.records(["one", "two"])
-    recorder.progress(NOW)
+    recorder(Began("mine", "all of it", "cpu", "local"))
+    recorder(Planned(lambda: "four"))
+    recorder(Note("a line"))
+    recorder(Warned("a worse one"))
+    recorder(Decoded(1, 2))
+    recorder(Stored(["one", "two"]))
+    recorder(NOW)
     assert (events.headings, events.plans, events.notes) == ([("mine", "all of it")], ["four"], ["a line"])
     assert (events.warnings, events.images, events.stored) == (["a worse one"], [(1, 2)], ["one", "two"])
     assert events.seen == [NOW]
@@ -42,33 +42,33 @@ def test_what_is_told_is_handed_on_and_kept_in_order(clock, monkeypatch):
         ("note", {"line": "a line"}),
         ("warning", {"line": "a worse one"}),
         ("records", {"stored": 2}),
-        ("progress", NOW._asdict()),
+        ("progress", asdict(NOW)),
     ]
     assert recorder.take() == recorder.take(all_of_it=True) == []
 
 
 def test_of_progress_the_newest_is_taken_once_a_second(clock):
     recorder = Recorder(Recorded())
-    recorder.progress(NOW)
-    recorder.progress(LATER)
-    assert recorder.take() == [("progress", LATER._asdict())]
-    recorder.progress(NOW)
+    recorder(NOW)
+    recorder(LATER)
+    assert recorder.take() == [("progress", asdict(LATER))]
+    recorder(NOW)
     clock[0] += 0.99
     assert recorder.take() == []
     clock[0] += 0.01
-    assert recorder.take() == [("progress", NOW._asdict())]
-    recorder.progress(LATER)
-    assert recorder.take() == [] and recorder.take(all_of_it=True) == [("progress", LATER._asdict())]
+    assert recorder.take() == [("progress", asdict(NOW))]
+    recorder(LATER)
+    assert recorder.take() == [] and recorder.take(all_of_it=True) == [("progress", asdict(LATER))]
 
 
 def test_what_could_not_be_written_comes_first_but_for_progress(clock):
     recorder = Recorder(Recorded())
     for line in "ab":
-        recorder.note(line)
-    recorder.progress(NOW)
+        recorder(Note(line))
+    recorder(NOW)
     rows = recorder.take()
     assert len(rows) == 3
-    recorder.note("c")
+    recorder(Note("c"))
     recorder.give_back(rows)
     assert [row[1]["line"] for row in recorder.take(all_of_it=True)] == ["a", "b", "c"]
 
@@ -77,10 +77,10 @@ def test_of_too_many_the_oldest_are_lost(clock):
     """Also of those that could not be written, while the database does not answer."""
     recorder = Recorder(Recorded())
     for number in range(MOST_WAITING + 5):
-        recorder.note(str(number))
+        recorder(Note(str(number)))
     rows = recorder.take()
     assert [row[1]["line"] for row in rows] == [str(number) for number in range(5, MOST_WAITING + 5)]
-    recorder.note("new")
+    recorder(Note("new"))
     recorder.give_back(rows)
     rows = recorder.take()
     assert len(rows) == MOST_WAITING and rows[0][1]["line"] == "6" and rows[-1][1]["line"] == "new"
@@ -88,16 +88,16 @@ def test_of_too_many_the_oldest_are_lost(clock):
 
 def test_a_training_is_stopped_from_outside_or_by_the_listener():
     recorder = Recorder(Recorded())
-    assert not recorder.stop_wanted()
+    assert not recorder(Tick())
     recorder.stop = True
-    assert recorder.stop_wanted() and Recorder(Recorded(stop_after=0)).stop_wanted()
+    assert recorder(Tick()) and Recorder(Recorded(stop_after=0))(Tick())
 
 
 def test_a_plan_that_nobody_wants_is_not_made():
     class Plain(Recorded):
-        def plan(self, make):
+        def plan(self, event):
             """Makes none."""
 
     recorder = Recorder(Plain())
-    recorder.plan(lambda: pytest.fail("it takes seconds"))
+    recorder(Planned(lambda: pytest.fail("it takes seconds")))
     assert recorder.take() == []

@@ -21,6 +21,7 @@ from results.ledger.record import ALONE, RERUN
 from results.ledger.store import Store
 from tests.epsearch.conftest import TINY
 from tests.support import ledgers
+from tests.support.events import Recorded
 from tests.support.ledgers import NAME
 
 
@@ -166,18 +167,14 @@ def test_a_damaged_study_is_one_line(epsearch, runs):
 
 
 def test_a_ledger_that_cannot_be_written_to_is_verified_all_the_same(runs, store, monkeypatch):
-    told = []
-
-    class Listener(type(verification.SILENT)):
-        def warning(self, line):
-            told.append(line)
+    listener = Recorded()
 
     def refuse(*_):
         raise UsageError("attempt to write a readonly database")
 
     monkeypatch.setattr(verification, "open_store", refuse)
-    found = verify(NAME, session.LedgerUrl(f"sqlite:///{runs}/epsearch.sqlite"), runs, runs, 1, 0, Listener())
-    assert found.agrees and told == [
+    found = verify(NAME, session.LedgerUrl(f"sqlite:///{runs}/epsearch.sqlite"), runs, runs, 1, 0, listener)
+    assert found.agrees and listener.warnings == [
         "the verification is not noted in the ledger: attempt to write a readonly database"
     ]
 

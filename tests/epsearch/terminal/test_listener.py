@@ -1,12 +1,13 @@
 """A training on a terminal, and where there is none."""
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 from rich.text import Text
 
-from epsearch.events import Progress
+from epsearch.events import Began, Decoded, Note, Planned, Progress, Warned, stops
 from epsearch.preparation.build import build
 from epsearch.study.kinds import Search
 from epsearch.terminal import listener
@@ -31,18 +32,22 @@ def drawn():
     return Console(file=io.StringIO(), width=200, force_terminal=True)
 
 
+def began(study, heading):
+    return Began(study.name, heading, study.device, study.runner, study)
+
+
 def progress(stage="repeat 1 of 5", best="best –", seconds=5.0):
     return Progress(stage, 3, 10, best, 1000, 1234.5, 65.0, seconds)
 
 
 def test_without_a_terminal_new_stages_are_lines(now, printed):
     with Terminal(printed) as events:
-        events.begin(build(Search, {"name": "mine"}), "5 repeats × 11 ε")
-        events.progress(progress())
-        events.progress(progress())
+        events(began(build(Search, {"name": "mine"}), "5 repeats × 11 ε"))
+        events(progress())
+        events(progress())
         now[0] += 31
-        events.progress(progress())
-        events.progress(progress("evaluation", "best ε 0.07185 (A_T 91.30 %)"))
+        events(progress())
+        events(progress("evaluation", "best ε 0.07185 (A_T 91.30 %)"))
     heading, *lines = printed.file.getvalue().splitlines()
     assert heading.startswith("epsearch mine · 5 repeats × 11 ε; all examples a task; ")
     assert [line.split(" · ")[0] for line in lines] == ["repeat 1 of 5", "repeat 1 of 5", "evaluation"]
@@ -52,13 +57,13 @@ def test_without_a_terminal_new_stages_are_lines(now, printed):
 
 def test_what_is_not_known_yet_is_a_dash(now, printed):
     with Terminal(printed) as events:
-        events.progress(progress()._replace(speed=None, eta=None))
+        events(replace(progress(), speed=None, eta=None))
     assert " · – steps/s · ETA – · " in printed.file.getvalue()
 
 
 def test_a_terminal_sees_one_live_line_whose_clock_goes_on(now, drawn):
     with Terminal(drawn) as events:
-        events.progress(progress())
+        events(progress())
         events._live.refresh()
         now[0] += 60
         events._live.refresh()
@@ -68,35 +73,35 @@ def test_a_terminal_sees_one_live_line_whose_clock_goes_on(now, drawn):
 
 def test_decoding_is_a_bar_on_a_terminal(drawn):
     with Terminal(drawn) as events:
-        events.decoded(5, 80)
-        events.decoded(80, 80)
-        events.note("behind it")
+        events(Decoded(5, 80))
+        events(Decoded(80, 80))
+        events(Note("behind it"))
     text = drawn.file.getvalue()
     assert "decoding" in text and "80/80" in text and text.rstrip().endswith("behind it")
 
 
 def test_decoding_is_a_line_now_and_then_elsewhere(now, printed):
     with Terminal(printed) as events:
-        events.decoded(5, 80)
+        events(Decoded(5, 80))
         now[0] += 31
-        events.decoded(40, 80)
-        events.decoded(60, 80)
+        events(Decoded(40, 80))
+        events(Decoded(60, 80))
     assert printed.file.getvalue() == "decoding  40/80 images  ETA 31 s\n"
 
 
 def test_quiet_prints_warnings_alone(printed):
     with Terminal(printed, quiet=True) as events:
-        events.begin(build(Search, {}), "5 repeats × 11 ε")
-        events.note("one member takes 1 GiB")
-        events.decoded(5, 80)
-        events.plan(lambda: pytest.fail("nobody reads it"))
-        events.progress(progress())
-        events.warning("damaged")
+        events(began(build(Search, {}), "5 repeats × 11 ε"))
+        events(Note("one member takes 1 GiB"))
+        events(Decoded(5, 80))
+        events(Planned(lambda: pytest.fail("nobody reads it")))
+        events(progress())
+        events(Warned("damaged"))
     assert printed.file.getvalue() == "damaged\n"
 
 
 def test_ctrl_c_is_a_signal_and_asked_for_nowhere_else(printed):
-    assert not Terminal(printed).stop_wanted()
+    assert not stops(Terminal(printed))
 
 
 def test_a_narrow_terminal_sees_what_matters_most(now):
@@ -122,7 +127,7 @@ def test_a_terminal_breaks_lines_between_words(now, printed):
     study = build(Search, {"name": "mine", "examples_per_task": 400})
     for console in (narrow, printed):
         with Terminal(console) as events:
-            events.begin(study, "narrowing: 1 repeat × 3 ε × 1 seed on 2 tasks, then 1 task")
+            events(began(study, "narrowing: 1 repeat × 3 ε × 1 seed on 2 tasks, then 1 task"))
     lines = [Text.from_ansi(line).plain for line in narrow.file.getvalue().splitlines()]
     assert len(lines) > 2 and max(map(len, lines)) <= 40
     assert " ".join(line.strip() for line in lines) == printed.file.getvalue().strip()

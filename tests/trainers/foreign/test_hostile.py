@@ -323,14 +323,14 @@ def test_it_ends_with_epsearch_however_that_ends(tmp_path, write, mark, how, mon
 
 BLIND = """
 import os, subprocess
-from trainers.foreign import child, family
-family.adopt()
+from trainers.foreign import child, process_tree
+process_tree.adopt()
 one = subprocess.Popen(["sleep", "600"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-see, looks = family.descendants, []
+see, looks = process_tree.descendants, []
 def blind_at_first(pid, tidying=True):
     looks.append(pid)
     return [] if len(looks) <= 2 else see(pid, tidying)
-family.descendants = blind_at_first
+process_tree.descendants = blind_at_first
 child._end(os.getpid(), child.SharedMemory())
 print(os.path.exists(f"/proc/{one.pid}"))
 """
