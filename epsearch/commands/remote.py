@@ -230,4 +230,4 @@ def only_here(given: Mapping[str, Any], names: Sequence[str] = OURS) -> None:
     """Raises UsageError for options that say what this machine does, where a service has chosen that for itself."""
     for name in ("live", "wait", *names):
         if given.get(name):
-            raise UsageError(f"--{name.replace('_', '-')} is not of a service; with --server leave it out")
+            raise UsageError(f"--{name.replace('_', '-')} cannot be combined with --server: the service chooses it")

@@ -59,7 +59,7 @@ class Claims:
         """Hands out a job no more that could not be trained; the line that says so."""
         self._given_up[result.number] = result
         self._ours.discard(result.number)
-        return f"a cohort is given up: {result.error}; what else is open goes on"
+        return f"giving up on one cohort: {result.error}; the others continue"
 
     def due(self) -> bool:
         """Whether it is time to look for what others have trained meanwhile, of what was taken out of jobs."""

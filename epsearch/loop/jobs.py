@@ -103,7 +103,7 @@ class Certify:
 
 @dataclass(frozen=True)
 class JobResult:
-    """What came of a job: a value, or an error."""
+    """Result of a job: a value, or an error."""
 
     number: int
     """Of the job."""

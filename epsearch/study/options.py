@@ -72,7 +72,7 @@ FIRST: tuple[Option, ...] = (
         "set",
         (),
         own_values,
-        "Values of hyperparameters that a method of others alone has, like pull=0.5 when=odd. [default: as it says]",
+        "Hyperparameters of a plug-in method, e.g. pull=0.5 when=odd. [default: the method's]",
         write=own_shown,
         later=True,
         of_method=True,

@@ -88,7 +88,7 @@ RUNNING: tuple[Option, ...] = (
         "niceness",
         0,
         partial(of.whole, low=0, high=limits.NICENESS),
-        "How far training stands back for other work here: 0 shares cores evenly, 19 takes what is left over.",
+        "Scheduling priority of training (nice value): 0 normal … 19 lowest.",
         identifies=False,
     ),
     Option(

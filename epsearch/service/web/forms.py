@@ -35,7 +35,6 @@ REWORDED = {
     "over --interval": "over the interval",
     ", as --seeds": ", written as seeds are",
     "; or module:attribute": "",
-    "as it says": "as the method says",
 }
 """Words of the help of commands -> those of a form."""
 UNSAID = ("numeric_path",)

@@ -196,7 +196,7 @@ def test_a_cohort_that_failed_ends_the_study_behind_all_others(small_study, stor
     loop = make(small_study(), store)
     failed, *others = loop.ask()
     loop.tell([JobResult(failed.number, None, error="out of luck"), execute(others[0])])
-    assert loop.ask() == others[1:] and loop.notes == ["a cohort is given up: out of luck; what else is open goes on"]
+    assert loop.ask() == others[1:] and loop.notes == ["giving up on one cohort: out of luck; the others continue"]
     loop.tell([execute(job) for job in others[1:]])
     for _ in range(2):
         with pytest.raises(TrainingFailed, match=r"^a cohort could not be trained: out of luck$"):

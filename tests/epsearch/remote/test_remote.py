@@ -8,12 +8,12 @@ import httpx
 import pytest
 
 from epsearch.arguments import SERVER
-from epsearch.events import Silent
 from epsearch.failures.errors import Unavailable, UsageError
 from epsearch.remote.client import TOKEN, Client
 from epsearch.remote.following import Followed
 from results.ledger.store import Store
 from tests.support import ledgers, service
+from tests.support.events import Recorded
 from tests.support.service import listening, with_a_finished_study
 
 
@@ -65,9 +65,9 @@ def test_what_is_refused_there_is_one_line_here(served, epsearch):
         (["run", "--dataset", "permuted_digit"], "did you mean 'permuted_digits'?"),
         (["run", "--name", ledgers.NAME, "--points", "5"], "choose another --name"),
         (["run", "--extend", "--points", "5"], "epsearch: extend needs --name, the study that is to grow\n"),
-        (["run", "--storage", "sqlite:///x"], "epsearch: --storage is not of a service; with --server leave it out\n"),
-        (["run", "--wait"], "epsearch: --wait is not of a service"),
-        (["resume", ledgers.NAME, "--workers", "2"], "epsearch: --workers is not of a service"),
+        (["run", "--storage", "sqlite:///x"], "--storage cannot be combined with --server: the service chooses it\n"),
+        (["run", "--wait"], "epsearch: --wait cannot be combined with --server"),
+        (["resume", ledgers.NAME, "--workers", "2"], "epsearch: --workers cannot be combined with --server"),
         (["resume", ledgers.NAME, "--failed"], "leave out the name"),
         (["resume", "--failed"], "has failed"),
         (["cancel", ledgers.NAME], f"epsearch: study '{ledgers.NAME}' is finished: there is nothing to cancel\n"),
@@ -179,7 +179,7 @@ def test_a_service_that_goes_away_is_waited_for_with_one_line():
             raise httpx.ConnectError("connection refused")
         return httpx.Response(200, json=now)
 
-    heard = Heard()
+    heard = Recorded()
     with Client("http://there:1", transport=httpx.MockTransport(answer)) as client:
         study = Followed(client, "mine", heard, pause=0.0)
         assert [study.look().state for _ in range(2)] == ["running", "running"]
@@ -197,20 +197,7 @@ def test_a_service_that_never_answered_is_not_waited_for():
         Client("http://there:1", transport=httpx.MockTransport(answer)) as client,
         pytest.raises(Unavailable, match="does not answer"),
     ):
-        Followed(client, "mine", Heard(), pause=0.0).look()
-
-
-class Heard(Silent):
-    """A listener that keeps lines."""
-
-    def __init__(self):
-        self.notes, self.warnings = [], []
-
-    def note(self, line):
-        self.notes.append(line)
-
-    def warning(self, line):
-        self.warnings.append(line)
+        Followed(client, "mine", Recorded(), pause=0.0).look()
 
 
 def test_a_study_is_deleted_there_by_somebody_who_is_sure(served, epsearch):
@@ -218,7 +205,7 @@ def test_a_study_is_deleted_there_by_somebody_who_is_sure(served, epsearch):
     assert alone.status == 2 and "without a terminal, --yes says so" in alone.err
     assert f"delete study {ledgers.NAME}, which is finished at http://" in alone.err
     here = epsearch("delete", ledgers.NAME, "--yes", "--storage", "sqlite:///x")
-    assert here.status == 2 and "--storage is not of a service" in here.err
+    assert here.status == 2 and "--storage cannot be combined with --server" in here.err
     gone = epsearch("delete", ledgers.NAME, "--yes", "--json")
     assert gone.status == 0 and gone.json["name"] == ledgers.NAME and gone.json["members"] > 0
     assert epsearch("list", "--json").json == []

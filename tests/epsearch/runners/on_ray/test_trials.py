@@ -68,7 +68,7 @@ def test_every_attempt_is_told_and_what_is_given_up_ends_the_run_behind_all_othe
         again = f"its cohort is trained again, attempt {attempt} of 5"
         assert loop.notes.pop() == f"a worker died (repeat 1 of 2): {again}"
     source.tell([Attempt(second, None)])
-    assert loop.notes == [f"a cohort is given up: {DEAD}; what else is open goes on"]
+    assert loop.notes == [f"giving up on one cohort: {DEAD}; the others continue"]
     assert source.ask() == [first] and not source.done
     source.tell([Attempt(first, ANSWER)])
     assert loop.jobs == {second.number: second}
