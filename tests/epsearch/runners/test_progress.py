@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+from epsearch.events import Progress
 from epsearch.loop.ahead import Eta, Outlook
 from epsearch.preparation.build import build
 from epsearch.runners import eta, overheads, progress
@@ -36,16 +37,16 @@ def test_what_is_told_when(monkeypatch):
     clock_, events = Clock(monkeypatch), Recorded()
     monitor = Monitor(loop(), events)
     assert events.headings == [("mine", "5 repeats × 11 ε")]
-    assert events.seen == [("repeat 1 of 5", 0, 10, "best ε –", 0, None, None, 0.0, None, None)]
+    assert events.seen == [Progress("repeat 1 of 5", 0, 10, "best ε –", 0, None, None, 0.0)]
     clock_.now += 40  # the workers start
     monitor.steps(10, 10.0)
     clock_.now += 5
     assert monitor.seconds_left is None, "before there is a speed"
     monitor.steps(25, 50.0)
-    assert events.seen[-1] == ("repeat 1 of 5", 0, 10, "best ε –", 35, 5.0, 94.0, 45.0, 44.0, 94.0)
+    assert events.seen[-1] == Progress("repeat 1 of 5", 0, 10, "best ε –", 35, 5.0, 94.0, 45.0, 44.0, 94.0)
     assert monitor.seconds_left == 94.0, "with every round that may come"
     monitor.update(loop("evaluation", 3, 4, 900, "best ε 0.07185"))
-    assert events.seen[-1] == ("evaluation", 3, 4, "best ε 0.07185", 35, 5.0, 90.0, 45.0, 45.0, 90.0)
+    assert events.seen[-1] == Progress("evaluation", 3, 4, "best ε 0.07185", 35, 5.0, 90.0, 45.0, 45.0, 90.0)
     assert monitor.member_steps == 35 and monitor.seconds == 45 and len(events.seen) == 4
 
 

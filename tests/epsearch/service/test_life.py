@@ -151,7 +151,7 @@ def test_one_study_is_shown_with_what_it_found(client, epsearch):
     assert shown["state"] == "finished" and shown["members"] == get(client, "ledger").json()["runs"] > 0
     assert shown["chosen"]["epsilon"] >= 0 and 0 < shown["score"] < 1 and shown["answer"] and shown["verdict"]["text"]
     assert shown["priority"] is shown["submitter"] is shown["progress"] is None
-    assert not {*of_clients.OURS} & {*shown["config"]} and shown["config"]["points"] == 3
+    assert not {*of_clients.SERVER_SET} & {*shown["config"]} and shown["config"]["points"] == 3
     waiting = get(client, "studies/waiting").json()
     assert (waiting["state"], waiting["members"], waiting["found"], waiting["priority"]) == ("queued", 0, "–", 0)
     assert waiting["submitter"] == "" and waiting["config"]["points"] == 3

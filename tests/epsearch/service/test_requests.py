@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from epsearch import cli
 from epsearch.failures.errors import UsageError
 from epsearch.preparation.build import build
-from epsearch.service.requests import OURS, of_submission
+from epsearch.service.requests import SERVER_SET, of_submission
 from epsearch.study.file import read
 from epsearch.study.kinds import KINDS
 from results.ledger.store import Store
@@ -97,7 +97,7 @@ def test_any_study_that_was_submitted_is_built_again_as_the_same(client):
         again = of_submission(service.studies.store.submissions()[wanted.name], service.settings)
         assert type(again) is type(wanted) and again == wanted and again.identity() == wanted.identity()
         assert client.get(f"{API}/studies/{wanted.name}").json()["config"] == {
-            name: value for name, value in wanted.shown().items() if name not in OURS
+            name: value for name, value in wanted.shown().items() if name not in SERVER_SET
         }
         accepted.add((kind, *sorted(options)))
         # Two that differ in how they are run alone have one name, which is another study's while that waits.

@@ -132,9 +132,9 @@ def test_one_that_ended_before_it_began_does_not_begin(own):
 def test_its_processes_listen_at_loopback_alone_and_end_with_it():
     """In a process of its own: Ray reads its settings when it is imported."""
     code = """import sys
-from epsearch.runners.on_ray import leftovers
+from epsearch.runners.on_ray import cleanup
 from epsearch.runners.on_ray.private import PrivateRay
-with leftovers.run_folder() as folder:
+with cleanup.run_folder() as folder:
     own = PrivateRay(1, folder)
     own.start(), own.join()
     import ray
@@ -175,10 +175,10 @@ def listening(pid):
 @pytest.mark.parametrize("kind", ["raylet", "gcs_server"])
 def test_a_real_one_that_is_killed_before_it_is_joined(kind):
     code = f"""import os, signal, time
-from epsearch.runners.on_ray import leftovers
+from epsearch.runners.on_ray import cleanup
 from epsearch.runners.on_ray.private import PrivateRay
 from tests.support.descendants import descendants
-with leftovers.run_folder() as folder:
+with cleanup.run_folder() as folder:
     own = PrivateRay(1, folder)
     own.start()
     os.kill(next(pid for pid, name in descendants(os.getpid()) if name == {kind!r}), signal.SIGKILL)

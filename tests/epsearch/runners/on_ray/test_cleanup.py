@@ -19,10 +19,10 @@ pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds proces
 RUN = """
 import os, subprocess, sys
 from pathlib import Path
-from epsearch.runners.on_ray import leftovers
+from epsearch.runners.on_ray import cleanup
 
-with leftovers.run_folder(Path(sys.argv[1])) as folder:
-    environment = os.environ | leftovers.environment(folder)
+with cleanup.run_folder(Path(sys.argv[1])) as folder:
+    environment = os.environ | cleanup.environment(folder)
     sleep = [sys.executable, "-c", "import time; time.sleep(36000)"]
     child = subprocess.Popen(sleep, start_new_session=True, env=environment)
     print(folder, child.pid, flush=True)
