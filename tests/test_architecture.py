@@ -13,7 +13,8 @@ import pytest
 from tests.support.sizes import PACKAGES, ROOT, classes, product
 
 PUBLIC, ALL = 438, 492  # classes: few ideas are easier to learn than many
-MORE: tuple[str, ...] = ()  # public classes beyond these ceilings, by name
+MORE = ("Note", "Warned", "Decoded", "Planned", "Began", "Stored", "Entered", "Tick", "AutoRunner", "TuneRunner")
+"""Public classes beyond these ceilings."""
 OURS = set(PACKAGES)
 
 # (folder, modules it may import besides the standard library and itself)

@@ -6,6 +6,7 @@ from typing import TypeVar
 from epsearch.events import Listener, Note
 from epsearch.preparation.checks import CHECKS
 from epsearch.runners.local import local_slots
+from epsearch.runners.registry import on_cluster
 from epsearch.study.description import Study
 from trainers.cohort import Cohort
 from trainers.numeric_path import NumericPath
@@ -34,7 +35,7 @@ def fitted(study: AnyStudy, stream: TaskStream, listener: Listener) -> AnyStudy:
     fit = slots if free is None else max(1, min(slots, free // needed))
     known = "" if free is None else f", {free / GIB:.1f} GiB are free"
     line = f"one member takes about {needed / GIB:.2g} GiB{known}"
-    if fit < slots and study.workers is None and study.address == "local":
+    if fit < slots and study.workers is None and not on_cluster(study):
         line += f": {fit} at a time instead of {slots}"
         study = replace(study, workers=fit)
     listener(Note(line))

@@ -50,9 +50,9 @@ class Live(ABC):
     def __call__(self, event: Event) -> None:
         """Logs the event; progress whenever another member is known."""
         match event:
-            case Began(study=Study() as study):
+            case Began(study=study, heading=heading) if study is not None:
                 self._study = study
-                self._later(lambda: self.open(study, event.heading))
+                self._later(partial(self.open, study, heading))
             case Stored():
                 for record in event.records:
                     self._later(partial(self._log, record))

@@ -84,15 +84,6 @@ class Threads:
         self._monitor.steps(steps, work)
 
 
-def at_first(study: Study) -> str:
-    """Who trains from the start: "tune", or threads, which are alone ("local") or may be joined by Ray ("auto").
-
-    A cluster is there for what this machine cannot do, and a GPU has no room for two processes that train.
-    """
-    elsewhere = study.address != "local" or study.device == "cuda"
-    return "tune" if study.runner == "auto" and elsewhere else study.runner
-
-
 @contextmanager
 def ready(study: Study) -> Iterator[Callable[[Loop, Monitor], None]]:
     """Yields the function that trains until the study is done; see `tune.ready`, whose place it takes."""

@@ -57,15 +57,6 @@ def process_bytes(ray: bool, workers: int) -> int:
     return here + (RAY + workers * OWN if ray else 0)
 
 
-def joined_by_ray(runner: str, training: float | None) -> bool:
-    """Whether a run has a Ray, from the start on or because that pays.
-
-    runner: who trains from the start, as of `local.at_first`; training: seconds that that takes, None where that is
-    not known.
-    """
-    return runner == "tune" or (runner == "auto" and (training is None or training > PAYS * expected(BESIDE)))
-
-
 def _resident() -> int:
     """Bytes that this process has in memory; 0 where the system does not tell."""
     with suppress(OSError, ValueError, IndexError, AttributeError):  # there is no such file but on Linux

@@ -14,7 +14,8 @@ from epsearch.loop.cohorts import kind_of
 from epsearch.loop.content import measures_transfer
 from epsearch.loop.jobs import Job, Run, bytes_free
 from epsearch.runners import overheads
-from epsearch.runners.local import at_first, local_slots
+from epsearch.runners.local import local_slots
+from epsearch.runners.registry import Runner, runner_of
 from epsearch.session.plan_trainer import plan_of_trainer
 from epsearch.study.description import Study
 from results.statistics.paired import student_quantile
@@ -50,7 +51,7 @@ def make_plan(loop: Loop, probe: bool = True) -> Plan:
     path = NumericPath.parse(str(study.numeric_path))
     needed = max((bytes_of(job.cohort, job.stream.open(), job.architecture, path) for job in jobs), default=0)
     eta, unmeasured, at_once = None, "", min(workers, len(jobs))
-    runner = at_first(study)
+    runner = runner_of(study)
     if jobs and total >= WORTH_A_PROBE and not probe:
         unmeasured = UNMEASURED
     elif jobs:
@@ -60,7 +61,7 @@ def make_plan(loop: Loop, probe: bool = True) -> Plan:
             eta = _eta(runner, work, speed)
         except (MemoryError, RuntimeError, ValueError, DataError) as error:
             unmeasured = f"could not be measured: {' '.join(str(error).split())}"
-    ray = overheads.joined_by_ray(runner, None if eta is None else eta.training)
+    ray = runner.uses_ray(None if eta is None else eta.training)
     processes = overheads.process_bytes(ray, at_once) if jobs else 0
     return Plan(
         study=study,
@@ -98,9 +99,9 @@ def _cost(study: Study, runs: Iterable[Run]) -> NDArray[np.float64]:
     return np.asarray(np.mean(costs, axis=0))
 
 
-def _eta(runner: str, work: tuple[float, float], speed: "_Speed") -> Eta:
+def _eta(runner: Runner, work: tuple[float, float], speed: "_Speed") -> Eta:
     """The time that a whole run takes; work: the fewest and the most FLOP; speed: that of its steps."""
-    start, report = (overheads.expected(part) / speed.share for part in (runner, overheads.REPORT))
+    start, report = (overheads.expected(part) / speed.share for part in (runner.name, overheads.REPORT))
     least, most = work
     return Eta(
         start + most * speed.middle / speed.share + report,

@@ -1,7 +1,7 @@
 """A plan as people read it."""
 
 from epsearch.loop.ahead import Plan
-from epsearch.runners.local import at_first
+from epsearch.runners.registry import runner_of
 from results.labels import count_text, duration_text
 from results.statistics import power
 
@@ -66,7 +66,7 @@ def _memory(plan: Plan) -> str:
         return ""
     ray = f"Ray, its {count_text(plan.at_once, 'worker')} and this process"
     # Whether Ray takes over, the speed will say; until then it is counted.
-    ray += ", should Ray take over" if plan.eta is None and at_first(plan.study) == "auto" else ""
+    ray += ", should Ray take over" if plan.eta is None and runner_of(plan.study).ray_may_join else ""
     processes = f"{_gib(plan.bytes_processes)} for {ray if plan.ray else 'the process'}"
     free = "" if plan.bytes_free is None else f"; {plan.bytes_free / GIB:.1f} GiB are free"
     at_once = f"{count_text(plan.at_once, 'cohort')} at a time"
@@ -92,16 +92,15 @@ def _time(plan: Plan) -> str:
     total, low, high, start, training, report = map(
         duration_text, (eta.seconds, eta.low, eta.high, eta.start, eta.training, eta.report)
     )
-    first = at_first(plan.study)
-    workers = "Ray" if first == "tune" else "threads"
+    runner = runner_of(plan.study)
     span = f", {low} to {high}" if low != high else ""
     text = (
-        f"about {total} from here{span}: {start} to start {workers}, "
+        f"about {total} from here{span}: {start} to start {runner.workers}, "
         f"{training} of training with {count_text(plan.at_once, 'cohort')} at a time, {report} for the report"
     )
     busy = (
         f"; this machine is busy, the probe had {100 * eta.share:.0f} % of the processor time that it could use, and "
         "the shorter time is that of a machine at rest"
     )
-    joined = "; Ray takes over once it has started" if first != "tune" and plan.ray else ""
+    joined = "; Ray takes over once it has started" if runner.starts_at_once and plan.ray else ""
     return text + joined + (busy if eta.share < 1 else "")

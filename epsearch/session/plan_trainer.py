@@ -5,7 +5,8 @@ import numpy as np
 from epsearch.loop.ahead import Eta, Plan, suggestion
 from epsearch.loop.base import Loop
 from epsearch.runners import overheads
-from epsearch.runners.local import at_first, local_slots
+from epsearch.runners.local import local_slots
+from epsearch.runners.registry import runner_of
 from results.ledger.record import RunRecord
 from results.statistics.power import resolution
 
@@ -18,10 +19,10 @@ def plan_of_trainer(loop: Loop, usable: int) -> Plan:
     jobs = loop.upcoming(local_slots(study))
     at_once = min(local_slots(study), len(jobs))
     taken = [_seconds_a_task(record) for record in loop.records.values() if record.seconds]
-    eta, runner = None, at_first(study)
+    eta, runner = None, runner_of(study)
     if jobs and taken:
         least, most = loop.work_of(ahead)
-        start, report = overheads.expected(runner), overheads.expected(overheads.REPORT)
+        start, report = overheads.expected(runner.name), overheads.expected(overheads.REPORT)
         low, middle, high = (float(one) / at_once for one in np.quantile(taken, (0.05, 0.5, 0.95)))
         eta = Eta(
             start + most * middle + report,
@@ -31,7 +32,7 @@ def plan_of_trainer(loop: Loop, usable: int) -> Plan:
             report,
             1.0,
         )
-    ray = bool(jobs) and overheads.joined_by_ray(runner, None if eta is None else eta.training)
+    ray = bool(jobs) and runner.uses_ray(None if eta is None else eta.training)
     processes = overheads.process_bytes(ray, at_once) if jobs else 0
     return Plan(
         study=study,

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -24,8 +24,8 @@ from epsearch.preparation.data import Prepared, prepare
 from epsearch.preparation.fit import fitted
 from epsearch.preparation.reach import check_checkpoints
 from epsearch.runners import overheads
-from epsearch.runners.local import at_first
 from epsearch.runners.progress import Monitor
+from epsearch.runners.registry import runner_of
 from epsearch.session.confirmation import confirming, sum_up
 from epsearch.session.holding import Held, holding
 from epsearch.study.description import Study
@@ -134,12 +134,12 @@ def _train(study: Study, prepared: Prepared, store: Store, held: Held, extend: b
         report = ahead.report if ahead else overheads.expected(overheads.REPORT)
         monitor = Monitor(loop, listener, ahead, _starting(study, ahead), study.time_budget, report)
         if not loop.done:
-            began, begun = at_first(study), time.monotonic()
-            with confirming(loop, store, row.config, listener), _runner(study) as run:
+            runner, begun = runner_of(study), time.monotonic()
+            with confirming(loop, store, row.config, listener), runner.ready(study) as run:
                 run(loop, monitor)
-            # At the end of "auto" there may be that of a Ray, which is no part of what begins with threads.
-            besides = monitor.beginning if began == "auto" else time.monotonic() - begun - monitor.at_work
-            overheads.remember(began, besides, share)
+            # The end of a Ray that took over is no part of a start with threads.
+            besides = monitor.beginning if runner.ray_may_join else time.monotonic() - begun - monitor.at_work
+            overheads.remember(runner.name, besides, share)
         return loop, Effort(loop.trained, loop.reused, monitor.member_steps, loop.saved, monitor.seconds, share)
 
 
@@ -151,7 +151,7 @@ def _offered(loop: Loop, listener: Listener) -> Eta | None:
     plans: list[Plan] = []
 
     def make() -> Plan:
-        plans.append(_plan(loop, at_first(loop.study) == "tune"))
+        plans.append(_plan(loop, not runner_of(loop.study).starts_at_once))
         return plans[-1]
 
     if not loop.done:
@@ -161,10 +161,8 @@ def _offered(loop: Loop, listener: Listener) -> Eta | None:
 
 def _starting(study: Study, ahead: Eta | None) -> str:
     """What is done before the first step, where that takes long, and how long, as planned."""
-    if at_first(study) != "tune":
-        return ""
-    how_long = f" (about {duration_text(ahead.start)})" if ahead else ""
-    return f"{'starting Ray' if study.address == 'local' else 'joining the Ray cluster'}{how_long}"
+    stage = runner_of(study).starting(study)
+    return f"{stage} (about {duration_text(ahead.start)})" if stage and ahead else stage
 
 
 def _plan(loop: Loop, probe: bool = True) -> Plan:
@@ -273,19 +271,3 @@ def make_folder(folder: Path, instead: str = "give another --out") -> None:
         raise UsageError(f"{wrong}: {error.strerror}; {instead}") from error
     if not writable(folder):
         raise UsageError(f"{wrong}: no permission; {instead}")
-
-
-def _runner(study: Study) -> AbstractContextManager[Callable[[Loop, Monitor], None]]:
-    """Within it there is a function that trains a loop to its end; see `tune.ready`."""
-    runner = at_first(study)
-    if runner == "local":
-        from epsearch.runners import local
-
-        return local.ready(study)
-    # Late: they are the only ones that need Ray, which may be broken here.
-    from epsearch.runners import auto
-    from epsearch.runners.on_ray import tune
-
-    if runner == "auto":
-        return auto.ready(study)
-    return tune.ready(study)

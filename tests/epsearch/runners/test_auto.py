@@ -8,10 +8,12 @@ from types import SimpleNamespace
 import pytest
 
 from epsearch import run
-from epsearch.failures.errors import Interrupted, Unavailable
+from epsearch.failures.errors import Interrupted, Unavailable, UsageError
+from epsearch.preparation.build import build
 from epsearch.runners import auto, local, overheads
-from epsearch.runners.local import at_first
 from epsearch.runners.on_ray import trials, tune
+from epsearch.runners.registry import RUNNERS, runner_of
+from epsearch.study.kinds import Search
 from tests.support.events import Recorded
 from tests.support.ledgers import results
 
@@ -55,7 +57,7 @@ SIZE = {"repeats": 2, "points": 4, "seeds": 3, "certify": 1, "workers": 2}
     ],
 )
 def test_who_begins(small_study, options, first):
-    assert at_first(small_study(**options)) == first
+    assert runner_of(small_study(**options)).name == first
 
 
 def test_a_study_that_is_over_sooner_never_starts_ray_and_says_so(small_study, soon, plain, monkeypatch):
@@ -81,7 +83,7 @@ def test_it_pays_where_four_times_its_start_is_left(small_study, monkeypatch, ne
     monkeypatch.setattr(tune.Starting, "__call__", lambda *_: pytest.fail("threads were to have it all"))
     run(small_study(runner="auto", repeats=1, points=3, seeds=2, certify=0, workers=2))
     assert bool(begun) == starts
-    assert overheads.joined_by_ray("auto", 100.0) == starts
+    assert RUNNERS["auto"].uses_ray(100.0) == starts
 
 
 def test_a_study_that_turns_out_to_be_long_starts_ray_after_all(small_study, soon, tmp_path, monkeypatch):
@@ -270,3 +272,10 @@ def test_a_real_ray_takes_over(small_study, soon, tmp_path, monkeypatch):
     run(alone)
     assert done.effort.trained > 0 and results(study.out) == results(alone.out)
     assert overheads.BESIDE in kept, "workers of Ray have told of steps"
+
+
+def test_the_option_allows_every_runner_and_no_other():
+    for name in RUNNERS:
+        assert build(Search, {"runner": name}).runner == name
+    with pytest.raises(UsageError, match="known: auto, tune, local"):
+        build(Search, {"runner": "ray"})

@@ -202,7 +202,7 @@ def test_test_inputs_that_are_too_many_to_keep_come_again(trained, tmp_path, mon
     monkeypatch.setattr("trainers.foreign.inputs.PART", 100)
     text = LOOKS.replace(
         "import json, os",
-        "import json, os\n    from trainers.foreign.inside import offered\n    stream_api.CACHED = 50",
+        "import json, os\n    from trainers.foreign.inside import stream_api\n    stream_api.CACHED = 50",
     )
     stream = toy(range(2), examples=50)
     file = str(tmp_path / "shown.npz")
