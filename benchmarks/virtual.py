@@ -92,7 +92,7 @@ def opened(options: dict[str, Any], folder: Path, storage: str | None = None) ->
         assert isinstance(loop, SearchLoop)
         held.runs()
         sum_up(loop, store.study(study.name))
-        yield loop, Monitor(loop, held.events)
+        yield loop, Monitor(loop, held.listener)
 
 
 class _Cluster:

@@ -35,7 +35,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from epsearch.ledger.evaluation_log import Looks
-from tests.epsearch.ledger.test_looks import record
+from tests.epsearch.ledger.test_evaluation_log import record
 for number in range(20):
     Looks(Path(sys.argv[1])).add([record(1000 * int(sys.argv[2]) + number), record(number)])
 """

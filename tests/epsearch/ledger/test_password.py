@@ -15,6 +15,7 @@ from sqlalchemy import create_engine
 
 from epsearch.ledger import location
 from epsearch.ledger.location import VARIABLE, kept_within
+from epsearch.runners.registry import runner_of
 from epsearch.session import session
 from results.ledger import database
 from results.ledger.dialects import engine, postgresql
@@ -261,9 +262,11 @@ def test_training_takes_it_out_of_the_environment(small_study, monkeypatch):
     """Also where no command line is: what Ray starts inherits the environment of its driver."""
     seen = []
     monkeypatch.setenv(VARIABLE, URLS["login"])
-    monkeypatch.setattr(session, "_runner", lambda study: seen.append(dict(os.environ)) or pytest.skip("seen"))
+    study = small_study()
+    ready = lambda self, study: seen.append(dict(os.environ)) or pytest.skip("seen")  # noqa: E731
+    monkeypatch.setattr(type(runner_of(study)), "ready", ready)
     with pytest.raises(pytest.skip.Exception):
-        session.train(small_study())
+        session.train(study)
     assert VARIABLE not in seen[0] and os.environ[VARIABLE] == URLS["login"]
 
 

@@ -162,7 +162,7 @@ def test_cohorts_that_fail_end_the_run_behind_all_others(small_study, monkeypatc
     with pytest.raises(TrainingFailed) as caught:
         run(study, events)
     assert str(caught.value) == f"2 cohorts could not be trained: {'; '.join(why)}" and caught.value.traceback
-    assert [note for note in events.notes if "given up" in note] == [
+    assert [note for note in events.notes if "giving up" in note] == [
         f"giving up on one cohort: {one}; the others continue" for one in why
     ]
     trained = [(run.phase, run.learner) for job in begun[2:] for run in job.runs]

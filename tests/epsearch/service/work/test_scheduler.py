@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import pytest
 
+from epsearch.events import Planned
 from epsearch.failures.errors import Unavailable
 from epsearch.service.work import job, processes, scheduler
 from epsearch.service.work.log_listener import LogListener
@@ -370,7 +371,7 @@ def test_a_fault_of_ours_is_told_and_ends_no_queue(worker, store, monkeypatch):
 def test_a_job_has_its_plan_made_as_a_terminal_has():
     """Without it, nobody knows how long the start takes, nor the time to go before there is a speed."""
     made = []
-    LogListener(lambda: None).plan(lambda: made.append("plan"))
+    LogListener(lambda: None)(Planned(lambda: made.append("plan")))
     assert made == ["plan"]
 
 
