@@ -83,6 +83,31 @@ def test_the_page_on_python_runs_and_prints_what_it_promises(capsys, tmp_path, m
     assert capsys.readouterr().out.splitlines() == promises(code)
 
 
+TOUR = ROOT / "docs" / "tour.md"
+
+
+def test_the_program_of_the_tour_runs_and_prints_what_it_promises(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EPSEARCH_CACHE", str(tmp_path / "cache"))
+    program = next(code for code in blocks(TOUR, "python") if code.startswith("import "))
+    exec(compile(program, TOUR.name, "exec"), {})
+    assert capsys.readouterr().out.splitlines() == promises([program])
+
+
+def stops():
+    """File -> lines of code that the tour quotes from it."""
+    page = TOUR.read_text(encoding="utf-8")
+    parts = re.findall(r"^### \d+\. .*?\]\(([^)]+)\)\n(.*?)(?=^##|\Z)", page, flags=re.DOTALL | re.MULTILINE)
+    quotes = {file: "".join(re.findall(r"```python\n(.*?)```", part, flags=re.DOTALL)) for file, part in parts}
+    return {file: [line for line in code.splitlines() if line.strip() != "…"] for file, code in quotes.items()}
+
+
+@pytest.mark.parametrize("file", stops())
+def test_lines_that_the_tour_quotes_are_those_of_the_code(file):
+    code = (TOUR.parent / file).read_text(encoding="utf-8").splitlines()
+    assert stops()[file] and [line for line in stops()[file] if line not in code] == []
+
+
 def promises(code):
     """What the lines that print say that they print."""
     lines = [line.strip() for block in code for line in block.splitlines() if line.strip().startswith("print(")]
