@@ -6,6 +6,8 @@ It draws the same tasks, networks, batches and memories as epsearch. Up to round
 
     uv run epsearch run --choose tried --tasks 5 --examples-per-task 400 --points 5 --repeats 2 --seeds 3
 
+Rounding decides a test image here and there, more of them after many steps; so it does between two processors.
+
 Left out: resuming, parallel training, other methods and strategies, runs that diverge, confidence intervals, reports.
 """
 
