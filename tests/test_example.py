@@ -42,8 +42,10 @@ def both(example, tmp_path_factory):
     with one_thread():
         chosen, ledger = example.search(settings)
     local = {"runner": "local", "device": "cpu", "certify": 0, "out": tmp_path_factory.mktemp("runs")}
-    study = epsearch.Search(dataset="permuted_digits", choose="tried", **asdict(settings), **local)
-    return settings, chosen, ledger, epsearch.run(study).results
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("EPSEARCH_CACHE", str(tmp_path_factory.mktemp("cache")))
+        study = epsearch.Search(dataset="permuted_digits", choose="tried", **asdict(settings), **local)
+        return settings, chosen, ledger, epsearch.run(study).results
 
 
 def test_it_has_at_most_200_lines_and_nothing_of_the_project():
