@@ -55,7 +55,7 @@ def decode_for(study: Study, listener: Listener) -> None:
     """
     request = study.request("eval")
     if request.images is not None:
-        registry.load(request.dataset, request.data_dir, request.images, _told(listener))
+        registry.load(request.dataset, request.data_dir, request.images, _decoding(listener))
 
 
 @refused(DataError)
@@ -67,7 +67,7 @@ def prepare(
     size: pixels a side of every image; None is the dataset's own. skip_corrupt: images that cannot be decoded are left
     out, else they are an error. Raises UsageError; Interrupted where the listener wants it to stop.
     """
-    started, done, tell = time.monotonic(), 0, _told(listener)
+    started, done, tell = time.monotonic(), 0, _decoding(listener)
     size = size or _own_size(dataset)
 
     # Only decoding calls it: where the cache has the images, `done` stays 0.
@@ -94,7 +94,7 @@ def check(dataset: str, data_dir: Path, listener: Listener = ignore) -> Inspecti
     """
     size = _own_size(dataset)  # before the images are looked for: a dataset of pixels has none
     with heard_by(warner(listener)):
-        return inspect(registry.find(dataset, data_dir), size, image_cache(), _told(listener))
+        return inspect(registry.find(dataset, data_dir), size, image_cache(), _decoding(listener))
 
 
 def _own_size(dataset: str) -> int:
@@ -106,8 +106,8 @@ def _own_size(dataset: str) -> int:
     return size
 
 
-def _told(listener: Listener) -> Progress:
-    """What decoding is to call with images done and in all. Raises Interrupted where the listener wants it to stop."""
+def _decoding(listener: Listener) -> Progress:
+    """Returns the callback of decoding: images done, images in all. It raises Interrupted if the listener stops."""
 
     def tell(done: int, total: int) -> None:
         listener(Decoded(done, total))

@@ -17,7 +17,7 @@ from epsearch.preparation.fit import fitted
 from epsearch.runners.local import ready
 from epsearch.runners.progress import Monitor
 from epsearch.session.reruns import Reruns
-from epsearch.session.session import heard, open_store
+from epsearch.session.session import open_store, passing_warnings
 from results.ledger.record import RunRecord
 from results.ledger.store import Store
 
@@ -36,7 +36,7 @@ def train_again(
     study = replace(loop.study, data_dir=data_dir, runner="local", address="local")
     if study.device == "cuda" and not cuda_present():
         raise UsageError(f"study {study.name!r} was trained on a CUDA GPU, and torch finds none here")
-    with heard(listener):
+    with passing_warnings(listener):
         prepared = prepare(study, listener)
         path = numeric_path(study, prepared.stream, study.numeric_path, listener)
         study = fitted(replace(study, numeric_path=path), prepared.stream, listener)

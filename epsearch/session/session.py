@@ -71,8 +71,8 @@ class Effort:
 
 
 @contextmanager
-def heard(listener: Listener) -> Iterator[None]:
-    """The listener hears what is met on the way. What a user's own code raises is the user's to mend: UsageError."""
+def passing_warnings(listener: Listener) -> Iterator[None]:
+    """Passes warnings of this thread to the listener; errors of plug-in code become UsageError."""
     try:
         with heard_by(warner(listener)):
             yield
@@ -94,7 +94,7 @@ def train(
     TrainingFailed (what was trained is kept); Unavailable where Ray cannot be had, and StoreError where the database
     fails, or another run has taken the study over: what was stored before is kept, too.
     """
-    with heard(listener):
+    with passing_warnings(listener):
         prepared = prepare(study, listener)
         make_folder(study.out)
         check_checkpoints(study)
@@ -129,7 +129,7 @@ def _train(study: Study, prepared: Prepared, store: Store, held: Held, extend: b
         stack.callback(_tell_damage, loop, listener, told=_tell_damage(loop, listener))
         loop.proof, loop.looks = prepared.proof, user_looks()
         loop.looks.add(loop.records.values())  # what was stored before there was the file, or just before a crash
-        ahead = _offered(loop, listener)
+        ahead = _planned(loop, listener)
         share = ahead.share if ahead else 1.0
         report = ahead.report if ahead else overheads.expected(overheads.REPORT)
         monitor = Monitor(loop, listener, ahead, _starting(study, ahead), study.time_budget, report)
@@ -143,8 +143,8 @@ def _train(study: Study, prepared: Prepared, store: Store, held: Held, extend: b
         return loop, Effort(loop.trained, loop.reused, monitor.member_steps, loop.saved, monitor.seconds, share)
 
 
-def _offered(loop: Loop, listener: Listener) -> Eta | None:
-    """Offers the listener what is ahead; the time that it takes, where that was made.
+def _planned(loop: Loop, listener: Listener) -> Eta | None:
+    """Sends the plan to the listener; returns its time, None unless a listener made it.
 
     Where training begins at once its first seconds tell how long it takes, and no probe is trained before.
     """
@@ -188,7 +188,7 @@ def plan(study: Study, listener: Listener = ignore, extend: bool = False) -> Pla
 
     Nothing is stored: the ledger need not be writable, nor be there. Raises UsageError.
     """
-    with heard(listener):
+    with passing_warnings(listener):
         prepared = prepare(study, listener)
         with kept_within(), open_store(study.storage, Store.read) as store:
             study = _placed(study, prepared, store, ignore, extend)  # the plan itself says what is said there
