@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.support.learners import SMALL, engine_of, learner, untrained
-from tests.support.numeric_paths import COMPILED, TWIN
+from tests.support.numeric_paths import COMPILED, LAZY, TWIN
 from trainers.engines.compiled.lazy import FEW
 from trainers.streams import PermutedStream
 from trainers.streams.base import Examples, Images
@@ -28,7 +28,7 @@ def one_image():
     return PermutedStream(Images(part, part, CLASSES, 255.0), range(2), len(labels))
 
 
-def steps_of(path, memory, method, values):
+def steps_of(path, memory, method, values, hidden_bias=0.1):
     """(projected steps, parameters) after a few steps on a second task, by a network without a preference."""
     one = learner(method, memory=memory, memory_batch=None, lr=0.05, **values)
     engine = engine_of(one, one_image(), path, SMALL)
@@ -37,7 +37,8 @@ def steps_of(path, memory, method, values):
         engine.load_task(0)
         engine.remember(0)
         engine.load_task(1)
-        head = engine._net.layers(learners.params)[-1]
+        hidden, head = engine._net.layers(learners.params)[-2:]
+        hidden.bias[:, : SMALL.hidden[-1]] = hidden_bias
         start = learners.params.clone()
         for step in range(STEPS):
             learners.params.copy_(start)
@@ -55,3 +56,13 @@ def test_no_path_projects_on_rounding(path, memory, method, values):
     projected, params = steps_of(path, memory, method, values)
     assert projected == 0
     assert torch.allclose(params, steps_of(path, memory, "van", {})[1], atol=1e-7)
+
+
+@pytest.mark.parametrize(("method", "values"), RULES.values(), ids=RULES)
+def test_products_of_long_examples_do_not_decide(method, values):
+    """Those of few examples round by more than the guard: g_ref itself is made, which has cancelled."""
+    given = (LAZY, MEMORIES["small"], method, values, 100.0)
+    projected, params = steps_of(*given)
+    assert projected == 0
+    plain = steps_of(LAZY, MEMORIES["small"], "van", {}, 100.0)[1]
+    assert torch.allclose(params, plain, rtol=1e-5)
