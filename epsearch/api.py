@@ -24,7 +24,6 @@ from epsearch.runners import overheads
 from epsearch.session.session import Effort, make_folder, patience, train
 from epsearch.study.description import Study
 from epsearch.study.kinds import Search
-from epsearch.study.options import options
 from results.ledger.retry import Patience
 from results.ledger.url import LedgerUrl
 from results.search import SearchResults
@@ -221,7 +220,7 @@ def _write_figures(drawings: "Figures", page: Path, formats: Sequence[str]) -> N
 
 def _ledger(out: Path | str, storage: LedgerUrl | str | None) -> tuple[LedgerUrl, Path]:
     """The ledger and the folder that arguments mean, as those of commands do."""
-    known = options()
+    known = Study.options()
     folder = known["out"].parse(out)
     return ledger_url(folder, None if storage is None else known["storage"].parse(storage)), folder
 

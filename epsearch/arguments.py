@@ -4,7 +4,6 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,18 +13,25 @@ from typer.core import TyperCommand, TyperGroup
 
 from epsearch.failures.crash_report import SERVER
 from epsearch.failures.errors import UsageError
-from epsearch.ledger.location import storage
-from epsearch.study import names as named
-from epsearch.study import parsers as of
-from epsearch.study.hyperparameters import own_values, space
-from epsearch.study.option import HELP_GROUPS, OF_METHODS, Option
-from epsearch.study.options import options
+from epsearch.study.description import Study
+from epsearch.study.kinds import Search
+from epsearch.study.option import OUTPUT, RUNS, SEARCHED, Option
 
-SEARCHED, *_, RUNS, OUTPUT = HELP_GROUPS
+
+def help_text(option: Option) -> str:
+    """Returns the help of an option, with its other flags and its default."""
+    also = "".join(f" Also {alias}." for alias in option.aliases)
+    default = f" [default: {option.default_text}]" if option.default_text else ""
+    return escape(option.help + also + default)  # or what stands in brackets would be taken for a style
+
+
 # Of commands that take no study: read and shown as the options of studies are.
-OUT, DATA, DATASET, STORAGE = (options()[name] for name in ("out", "data_dir", "dataset", "storage"))
+OUT, DATA, DATASET, STORAGE = (Study.options()[name] for name in ("out", "data_dir", "dataset", "storage"))
+READS, CHANGES = "reads", "changes"
+SEVERAL = tuple(one.flag for one in Search.options().values() if one.type.words == 0)
+"""Flags that take several words."""
 
-Storage = Annotated[str | None, typer.Option(metavar="URL", help=escape(STORAGE.help))]
+Storage = Annotated[str | None, typer.Option(metavar="URL", help=help_text(STORAGE))]
 AT_A_SERVICE = "A service that is to do it, not this machine; $EPSEARCH_TOKEN is the token for it."
 Server = Annotated[
     str | None, typer.Option("--server", metavar="URL", envvar=SERVER, show_envvar=False, help=AT_A_SERVICE)
@@ -54,38 +60,12 @@ Names = Annotated[
     typer.Argument(help=escape("Names of studies; several searches are set side by side. [default: the newest]")),
 ]
 
-WIDEST = 14  # choices that the help can list in a column of its own
-# What the help writes for a value, by who parses it; hyperparameters and words to choose from say it themselves.
-TAKES: dict[Callable[..., Any], str] = {
-    of.whole: "INT",
-    of.whole_or_all: "INT|all",
-    named.dataset: "DATASET",
-    named.method: "METHOD",
-    named.plugin: "NAME",
-    named.plugins: "NAME,…",
-    own_values: "NAME=VALUE …",
-    named.methods: "METHOD,…|all",
-    of.sizes: "INT,…",
-    of.duration: "TIME",
-    of.size: "SIZE",
-    named.trainer: "MODULE:NAME",
-    of.seeds: "SEEDS",
-    of.interval: "LOW HIGH",
-    named.settings: "VALUES",
-    of.pretrained: "NAME|PATH",
-    of.numeric_path: "NAME",
-    of.study_name: "NAME",
-    of.path: "DIRECTORY",
-    space: "SPACE",
-    storage: "URL",
-}
-
 
 class _Flags:
-    """Of a command: flags without the type that Typer would write after them, `--help` among them."""
+    """A command whose flags have no type in help, `--help` among them."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """All parameters, shown as the help is to show them."""
+        """Returns all parameters."""
         params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for one in params:
             if getattr(one, "is_flag", False):
@@ -94,38 +74,19 @@ class _Flags:
 
 
 class _Command(_Flags, TyperCommand):
-    pass
-
-
-class _Reads(_Command):
-    """A command that no service has, and that reads a ledger."""
-
     def invoke(self, ctx: Any) -> Any:
-        """Runs it; whoever works with a service is told that it is another ledger that is looked at."""
-        if line := _other_ledger(ctx):
+        """Runs the command; one that only works on local ledgers warns users of a service, or refuses.
+
+        Raises UsageError where it would change a ledger that is not named.
+        """
+        sources = (ctx.get_parameter_source(one) for one in ("folder", "storage"))
+        named = any(one is not None and one.name == "COMMANDLINE" for one in sources)
+        if ctx.obj in (READS, CHANGES) and os.environ.get(SERVER) and not named:
+            line = f"{ctx.command_path} works on a ledger of this machine, not on that of {SERVER}"
+            if ctx.obj == CHANGES:
+                raise UsageError(f"{line}; --out or --storage says which one, or unset {SERVER}")
             sys.stderr.write(f"epsearch: {line}\n")
         return super().invoke(ctx)
-
-
-class _Changes(_Command):
-    """A command that no service has, and that changes a ledger."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Runs it. Raises UsageError for somebody who works with a service, and has not said which ledger is meant."""
-        if line := _other_ledger(ctx):
-            raise UsageError(f"{line}; --out or --storage says which one, or unset {SERVER}")
-        return super().invoke(ctx)
-
-
-def _other_ledger(ctx: Any) -> str:
-    """That a command looks at a ledger of this machine, where the environment names a service; "" where it is named."""
-    named = (ctx.get_parameter_source(one) for one in ("folder", "storage"))
-    if not os.environ.get(SERVER) or any(one is not None and one.name == "COMMANDLINE" for one in named):
-        return ""
-    return f"{ctx.command_path} works on a ledger of this machine, not on that of {SERVER}"
-
-
-AT_LEDGERS: dict[str, type[TyperCommand]] = {"": _Command, "reads": _Reads, "changes": _Changes}
 
 
 class _Group(_Flags, TyperGroup):
@@ -135,17 +96,14 @@ class _Group(_Flags, TyperGroup):
 class Commands(typer.Typer):
     """Commands whose help fits a terminal of 80 columns."""
 
-    def __init__(self, **told: Any) -> None:
-        super().__init__(cls=_Group, **told)
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(cls=_Group, **settings)
 
     def command(  # type: ignore[override]
-        self, name: str | None = None, here: str = "", **told: Any
+        self, name: str | None = None, here: str = "", **settings: Any
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """As of Typer; here: what a command that has no --server does to a ledger, one of AT_LEDGERS."""
-        return super().command(name, cls=AT_LEDGERS[here], **told)
-
-
-SEVERAL = ("--search", "--set", "--against")  # flags that take several words
+        """As of Typer; here: READS or CHANGES for a command without --server that works on a ledger."""
+        return super().command(name, cls=_Command, context_settings={"obj": here}, **settings)
 
 
 def joined(arguments: Sequence[str]) -> list[str]:
@@ -160,7 +118,7 @@ def joined(arguments: Sequence[str]) -> list[str]:
     >>> joined(["run", "--mem-size=5"])
     ['run', '--memory=5']
     """
-    own = {alias: option.flag for option in options().values() for alias in option.aliases}
+    own = {alias: option.flag for option in Study.options().values() for alias in option.aliases}
     others: list[str] = []
     words: dict[str, list[str]] = {flag: [] for flag in SEVERAL}
     target = others
@@ -184,45 +142,17 @@ def joined(arguments: Sequence[str]) -> list[str]:
 
 def parameter(option: Option) -> inspect.Parameter:
     """Returns the keyword parameter from which Typer makes the option; None where it is not given."""
-    flag = isinstance(option.default, bool)
-    # Two words after one flag; all others are one text, which the option's own converter reads.
-    kind: Any = bool if flag else {"interval": tuple[str, str]}.get(option.name, str)
-    shown = "" if flag or option.default in (None, ()) else f" [default: {_plain(option.show(option.default))}]"
-    also = "".join(f" Also {alias}." for alias in option.aliases)
-    told = typer.Option(
+    kind: Any = {"": bool}.get(option.type.metavar, tuple[str, str] if option.type.words == 2 else str)
+    declared = typer.Option(
         option.flag,
-        help=escape(option.help + also + shown),  # or what stands in brackets would be taken for a style
+        help=help_text(option),
         show_default=False,
-        metavar=None if flag else takes(option),
-        rich_help_panel=next((panel for panel, names in HELP_GROUPS.items() if option.name in names), OF_METHODS),
+        metavar=option.type.metavar or None,
+        rich_help_panel=option.group,
     )
     return inspect.Parameter(
-        option.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, told]
+        option.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[kind | None, declared]
     )
-
-
-def _plain(value: Any) -> str:
-    """A default as people type it."""
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def takes(option: Option) -> str:
-    """What the option's value is, as the help writes it after the flag.
-
-    >>> from epsearch.study.options import options
-    >>> [takes(options()[name]) for name in ("points", "lr", "memory_batch", "trigger", "device")]
-    ['INT', 'FLOAT', 'INT|all', 'zero|epsilon', 'auto|cpu|cuda']
-    """
-    parse: Callable[..., Any] = option.convert
-    given: dict[str, Any] = {}
-    if isinstance(option.convert, partial):
-        parse, given = option.convert.func, option.convert.keywords
-    if parse is of.hyperparameter:
-        one = given["one"]
-        number = "INT" if one.whole else "FLOAT"
-        return "|".join(one.choices) or number + "|all" * one.all_for_none
-    words = "|".join(given.get("allowed", ()))
-    return words if words and len(words) <= WIDEST else TAKES.get(parse, "NAME" if words else "TEXT")
 
 
 def besides(  # noqa: PLR0913  one each for what may be said

@@ -8,8 +8,9 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from epsearch.study.options import options
+from epsearch.study.kinds import Search
 from epsearch.testing import failures, stream_checks
+from tests.support import option_tables
 from trainers.hyperparameters import OF_EVERY_METHOD
 from trainers.methods import METHODS, PLUGGED, Penalty, hyperparameters
 from trainers.streams import DataError
@@ -151,7 +152,7 @@ def test_every_hyperparameter_of_a_method_stands_beside_its_option():
     table = text.split("### Options")[1].split("\n\n")[1]
     named = set(re.findall(r"`(\w+)`", "\n".join(line.split("|")[1] for line in table.splitlines())))
     assert named == {name for method in METHODS.values() for name in method.names} | {"lr"}
-    assert set(re.findall(r"`(--[a-z-]+)", text)) <= {option.flag for option in options().values()}
+    assert set(re.findall(r"`(--[a-z-]+)", text)) <= {option.flag for option in Search.options().values()}
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -209,6 +210,13 @@ def test_lines_that_the_page_on_clusters_quotes_are_those_of_the_code():
     rooms = (ROOT / name for name in ("epsearch", "results", "tests/epsearch"))
     code = "\n".join(path.read_text(encoding="utf-8") for room in rooms for path in room.rglob("*.py"))
     assert len(quotes) == 7 and [part for quote in quotes for part in quote.split("…") if part not in code] == []
+
+
+def test_tables_of_options_are_those_of_the_code():
+    """`python -m tests.support.option_tables` writes them."""
+    page = option_tables.PAGE.read_text(encoding="utf-8")
+    assert {name for _, name, _ in option_tables.BETWEEN.findall(page)} == option_tables.tables().keys()
+    assert option_tables.written(page) == page
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

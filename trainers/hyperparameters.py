@@ -13,6 +13,7 @@ from typing import Any
 Value = float | int | str | None
 
 LARGEST = 1e30  # learning rates and the like: float32 has twice as much, too
+OF_DATASET = "the dataset's"  # default in words, where definitions give a value
 MOST = 10**9  # examples or steps: beyond all data, and no sum of them leaves 64 bits
 
 
@@ -56,6 +57,8 @@ class Hyperparameter:
     """Its name in stored records, where that is another one."""
     aliases: tuple[str, ...] = ()
     """Further flags of the command line."""
+    usual: str = ""
+    """The default in words; "" where `default` says it."""
 
     @property
     def title(self) -> str:
@@ -170,7 +173,8 @@ def anything(name: str) -> Hyperparameter:
 
 LR = Hyperparameter(
     "lr",
-    "Learning rate. [default: the dataset's]",
+    "Learning rate.",
+    usual=OF_DATASET,
     default=0.1,
     closed=False,
     per_learner=True,
@@ -181,7 +185,8 @@ LR = Hyperparameter(
 )
 BATCH_SIZE = Hyperparameter(
     "batch_size",
-    "Examples of one SGD step. [default: the dataset's]",
+    "Examples of one SGD step.",
+    usual=OF_DATASET,
     default=10,
     low=1,
     high=MOST,

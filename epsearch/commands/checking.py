@@ -8,8 +8,7 @@ import typer
 
 from epsearch.arguments import Commands, Json, parameter
 from epsearch.commands.printing import listener, printed
-from epsearch.study.option import Option
-from epsearch.study.options import options
+from epsearch.study.kinds import Search
 
 Trainer = Annotated[str, typer.Argument(help="Your own training code, module:attribute.", metavar="TRAINER")]
 # Of `run`: the trainer's values, the stream, what a training may take.
@@ -17,9 +16,12 @@ TAKEN = (
     *("search", "set", "dataset", "data_dir", "tasks", "cv_tasks", "classes_per_task", "image_size"),
     *("examples_per_task", "skip_corrupt", "seeds", "device", "time_limit", "memory_limit"),
 )
-SAID = {
-    "search": "What is varied, as a search would, like lr=log:0.001..0.1 memory=10,50. [default: what is declared]",
-    "set": "Values of all else, like memory=50 optimizer=adam. [default: as the trainer declares]",
+OWN_HELP: dict[str, dict[str, Any]] = {
+    "search": {
+        "help": "What is varied, as a search would, like lr=log:0.001..0.1 memory=10,50.",
+        "usual": "what is declared",
+    },
+    "set": {"help": "Values of all else, like memory=50 optimizer=adam.", "usual": "as the trainer declares"},
 }
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
@@ -35,17 +37,13 @@ def check(trainer: str, quiet: bool, as_json: bool, **given: Any) -> int:
     return int(not found.trusted)
 
 
-def _said(option: Option) -> Option:
-    """As this command says what it is."""
-    return replace(option, help=SAID.get(option.name, option.help))
-
-
 def add_to(app: Commands) -> None:
     """Adds the command."""
     quiet = Annotated[bool, typer.Option("--quiet", help="No progress, only the table.")]
+    known = Search.options()
     own = [
         inspect.Parameter("trainer", KEYWORD, annotation=Trainer),
-        *(parameter(_said(options()[name])) for name in TAKEN),
+        *(parameter(replace(known[name], **OWN_HELP.get(name, {}))) for name in TAKEN),
         inspect.Parameter("quiet", KEYWORD, default=False, annotation=quiet),
         inspect.Parameter("as_json", KEYWORD, default=False, annotation=Json),
     ]

@@ -10,7 +10,7 @@ from rich.text import Text
 from epsearch.arguments import DATA, OUT, Commands, DataDir, Json, Out, Storage
 from epsearch.commands.printing import err, printed, url_of
 from epsearch.failures.errors import UsageError
-from epsearch.study.options import options
+from epsearch.study.description import Study
 from epsearch.study.parsers import duration
 
 File = Annotated[Path | None, typer.Option("--tokens", metavar="FILE", help="File of tokens, see `epsearch token`.")]
@@ -54,8 +54,8 @@ def serve(  # noqa: PLR0913  one each for what may be said
         host=host,
         port=port,
         parallel=parallel,
-        address=options()["address"].parse(address),
-        checkpoints=None if checkpoints is None else options()["checkpoints"].parse(checkpoints),
+        address=Study.options()["address"].parse(address),
+        checkpoints=None if checkpoints is None else Study.options()["checkpoints"].parse(checkpoints),
         roots=tuple(images or ()),
         modules=allow_modules,
         names=tuple(allow_host or ()),

@@ -15,7 +15,7 @@ from epsearch.commands import printing, remote
 from epsearch.commands.printing import ask, listener, printed, url_of
 from epsearch.failures.errors import Cancelled, UsageError
 from epsearch.study.description import Study
-from epsearch.study.options import options
+from epsearch.study.option import PLACE, RESUME
 from epsearch.study.parsers import duration
 from results.labels import count_text
 
@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
 Named = Annotated[str, typer.Argument(help="Name of the study, see `epsearch list`.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
-# Of `resume`: what says where and how a stored study runs.
-PLACED = ("runner", "workers", "niceness", "time_budget", "address", "checkpoints", "data_dir")
+RESUMES = tuple(
+    name for name, one in Study.options().items() if one.scope in (RESUME, PLACE) and name not in ("out", "storage")
+)
+"""Options that say where and how a stored study runs; the ledger is where the study is."""
 
 
 def train(
@@ -112,7 +114,7 @@ def resume(
 ) -> int:
     """Train a stored study on, also one that was cancelled or has failed; its options need not be typed again."""
     if (server := given.pop("server")) is not None:
-        remote.only_here(given, PLACED)
+        remote.only_here(given, RESUMES)
         return remote.resume(server, name, failed, out, quiet, as_json)
     from epsearch.control import resuming
 
@@ -121,7 +123,7 @@ def resume(
         raise UsageError(f"--failed resumes all studies that have failed; leave out the name {name!r}")
     for one in resuming.failed(ledger) if failed else [name]:
         wait = bool(given.get("wait"))
-        placed = {option: given[option] for option in PLACED}
+        placed = {option: given[option] for option in RESUMES}
         train(resuming.stored(one, ledger, out, placed), quiet, as_json, wait=wait, resume=True, live=given["live"])
     return 0
 
@@ -185,7 +187,7 @@ def _as_json(removal: Any) -> dict[str, Any]:
 
 
 def _with_options(act: Callable[..., int], names: tuple[str, ...]) -> Callable[..., int]:
-    """The command with some of the options of studies, for `PLACED`."""
+    """The command with some of the options of studies, for `RESUMES`."""
     own = {
         "name": Annotated[
             str | None, typer.Argument(help="Name of the study, see `epsearch list`. \\[default: the newest]")
@@ -203,7 +205,7 @@ def _with_options(act: Callable[..., int], names: tuple[str, ...]) -> Callable[.
     keyword = inspect.Parameter.KEYWORD_ONLY
     taken = [
         *(inspect.Parameter(one, keyword, default=defaults.get(one, False), annotation=own[one]) for one in own),
-        *(parameter(options()[one]) for one in names),
+        *(parameter(Study.options()[one]) for one in names),
     ]
 
     def command(**values: Any) -> int:
@@ -218,7 +220,7 @@ def _with_options(act: Callable[..., int], names: tuple[str, ...]) -> Callable[.
 COMMANDS: dict[str, Callable[..., Any]] = {
     "cancel": cancel,
     "watch": watch,
-    "resume": _with_options(resume, PLACED),
+    "resume": _with_options(resume, RESUMES),
     "delete": delete,
     "clean": clean,
 }

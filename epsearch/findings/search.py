@@ -16,7 +16,7 @@ from epsearch.loop.jobs import is_self_reported
 from epsearch.loop.search import SearchLoop
 from epsearch.loop.strategy_driver import race
 from epsearch.plugins.loading import NOISY, PLUGINS
-from epsearch.study.options import POOLED
+from epsearch.study.kinds import POOLED
 from results.labels import count_text
 from results.ledger.record import RunRecord
 from results.ledger.retry import Patience

@@ -13,10 +13,10 @@ from epsearch.preparation.trainers import declare, of_trainer
 from epsearch.study import file, limits
 from epsearch.study.description import Study
 from epsearch.study.hyperparameters import space_stored
-from epsearch.study.kinds import ASKED, KINDS, OF_RACES, OF_TRAINERS, Search
+from epsearch.study.kinds import KINDS, REQUESTS, Search
 from epsearch.study.limits import check_product
 from epsearch.study.names import stands_in, trainer
-from epsearch.study.options import options
+from epsearch.study.option import RACE, TRAINER
 from epsearch.study.parsers import one_of, study_name
 from epsearch.study.published import of_methods, published
 from results.ledger.url import LedgerUrl
@@ -76,7 +76,7 @@ def _described(
 
     Its name is None where none is given.
     """
-    parsed = {"dataset": options()["dataset"].default, **_parsed(kind, given, config)}
+    parsed = {"dataset": kind.options()["dataset"].default, **_parsed(kind, given, config)}
     # From the weakest to the strongest: of a name that several have, the last value counts.
     usual = _defaults(kind, parsed)
     values = usual | parsed
@@ -102,7 +102,8 @@ def places(given: Mapping[str, Any], config: Path | None = None) -> tuple[str | 
     written = ({} if config is None else file.read(config)) | {
         name: one for name, one in given.items() if one is not None
     }
-    parsed = {"out": options()["out"].default} | _values(Search, {one: written[one] for one in named if one in written})
+    parsed = _values(Search, {one: written[one] for one in named if one in written})
+    parsed.setdefault("out", Search.options()["out"].default)
     return parsed.get("name"), parsed["out"], ledger_url(parsed["out"], parsed.get("storage"))
 
 
@@ -116,7 +117,7 @@ def grow(stored: Search, given: Mapping[str, Any], config: Path | None = None) -
     parsed.setdefault("search", None if given.get("interval") is not None else stored.search)
     parsed["device"] = _device(parsed.get("device", stored.device))
     if parsed.get("race", stored.race) != stored.race:
-        parsed = {name: options()[name].default for name in OF_RACES} | parsed
+        parsed = {name: one.default for name, one in Search.options().items() if one.part == RACE} | parsed
     study = stored.but(**parsed | {"out": stored.out, "storage": stored.storage})
     _check(study)
     return study
@@ -139,7 +140,7 @@ def restore(stored: Mapping[str, Any], name: str, out: Path, storage: LedgerUrl)
         if written.get("search"):
             written["search"] = space_stored(written["search"])
     before = {name: one.before for name, one in kind.options().items() if one.before is not None}
-    known = _values(kind, before | written | {name: stored[name] for name in ASKED if name in stored})
+    known = _values(kind, before | written | {name: stored[name] for name in REQUESTS if name in stored})
     if known.get("trainer") is not None:
         known["method"] = known["trainer"]
     places = {"name": name, "out": out, "storage": storage, "numeric_path": stored["numeric_path"]}
@@ -182,8 +183,8 @@ def _values(kind: type[Study], written: Mapping[str, Any], method: str | None = 
     """The fields' values of options as they are written; None is not given. method: where none is."""
     known = kind.options()
     method = method or (known["method"].default if "method" in known else None)
-    for name in OF_TRAINERS:
-        if written.get("trainer") is None and written.get(name) is not None and name in known:
+    for name, option in known.items():
+        if option.part == TRAINER and written.get("trainer") is None and written.get(name) is not None:
             raise UsageError(f"{name.replace('_', '-')} is for a trainer of your own; give --trainer, or leave it out")
     for name in ("method", "trainer"):
         if name in known and written.get(name) is not None:

@@ -11,28 +11,13 @@ from epsearch.ledger.damage import Unreadable, reading
 from epsearch.plugins.loading import all_parts
 from epsearch.preparation.build import restore
 from epsearch.study.description import Disjointness, Study
-from epsearch.study.kinds import ASKED, Search
+from epsearch.study.kinds import GROWS, REQUESTS, Search
 from results.ledger.errors import StoreUnavailable, conflict
 from results.ledger.store import Store, StoreError, StudyRow
 from results.ledger.url import LedgerUrl
 from trainers.plugins.calls import listed
 from trainers.plugins.source import changed
 
-# What may change when a search grows; everything else would make its runs another study's.
-GROWS = (
-    "strategy",
-    "strategy_seed",
-    "choose",
-    "search",
-    "interval",
-    "race",
-    "race_rule",
-    "most_seeds",
-    "repeats",
-    "points",
-    "seeds",
-    "eval_seeds",
-)
 SIZES = ("repeats", "points")
 COMPARED = ("kind", "study", "stream", "numeric_path")
 
@@ -134,7 +119,7 @@ def keep(
 
 def _asked(study: Study, before: Mapping[str, Any]) -> dict[str, Any]:
     """What a ledger keeps of the newest run; nothing, where that is the default, only where it was not so before."""
-    known = {name: one for name, one in study.options().items() if name in ASKED}
+    known = {name: one for name, one in study.options().items() if name in REQUESTS}
     shown = {name: one.show(study.value(name)) for name, one in known.items()}
     return {name: value for name, value in shown.items() if value or known[name].default or name in before}
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from epsearch.failures.errors import CodeOfOthers, UsageError, refused
 from epsearch.plugins.loading import NOISY, OF_DISTRIBUTION, VERSION, reachable
 from epsearch.study.hyperparameters import check_column
-from epsearch.study.kinds import OF_OURS
+from epsearch.study.kinds import Search
 from epsearch.study.names import stands_in
+from epsearch.study.option import METHOD
 from trainers.methods import hyperparameters
 from trainers.plugins.calls import ForeignError
 from trainers.plugins.source import SourceError, source_of
@@ -72,14 +73,14 @@ def of_trainer(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str,
 
     values: of all options; given: of those that somebody has named.
     """
-    reference = values["trainer"]
+    reference, known = values["trainer"], Search.options()
     for name in given:
         if name in hyperparameters():
             written = f"--set {name}={given[name]}"
             raise UsageError(
                 f"{name.replace('_', '-')} is an option of epsearch's own methods; of a trainer, {written}"
             )
-        if name in OF_OURS:
+        if known[name].part == METHOD:
             raise UsageError(
                 f"{name.replace('_', '-')} has no part in a study of a trainer, got {given[name]}; leave it out"
             )

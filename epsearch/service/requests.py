@@ -16,12 +16,13 @@ from epsearch.service.settings import Settings
 from epsearch.study.description import Study
 from epsearch.study.kinds import KINDS, Search
 from epsearch.study.limits import LARGE
+from epsearch.study.option import PLACE
 from epsearch.study.parsers import one_of, whole
 from results.ledger.writers.queue import Submission
 from search_spaces.published.definition import UnknownDataset, load_definition
 from trainers.streams import present
 
-SERVER_SET = ("out", "storage", "data_dir", "checkpoints", "address")
+SERVER_SET = tuple(name for name, one in Study.options().items() if one.scope == PLACE)
 """Options that say where things are: a client's would open places of this machine."""
 CALLED = {"search": "run", "comparison": "compare", "memory study": "memory"}
 """What people call a kind of study -> the kind."""

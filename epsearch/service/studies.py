@@ -24,8 +24,7 @@ from epsearch.service.requests import SERVER_SET, check_data, checked, described
 from epsearch.service.settings import Settings
 from epsearch.session.session import stored_loop
 from epsearch.study.description import Study
-from epsearch.study.kinds import ASKED, Search
-from epsearch.study.options import options
+from epsearch.study.kinds import REQUESTS, Search
 from results.ledger.errors import StoreError, conflict
 from results.ledger.store import Store
 from results.ledger.writers.errors import LeaseHeld
@@ -214,7 +213,7 @@ class Studies:
         there, row = self.store.standing(study.name), growth.find(self.store, study.name)
         if row is None or there is None or there.state != FINISHED or there.held:
             return False
-        asked = {name: one.show(study.value(name)) for name, one in study.options().items() if name in ASKED}
+        asked = {name: one.show(study.value(name)) for name, one in study.options().items() if name in REQUESTS}
         if any(row.config.get(name, value if not value else None) != value for name, value in asked.items()):
             return False
         with suppress(Unreadable):
@@ -293,5 +292,5 @@ class Studies:
         """How a study was to be run when it was submitted last: by which runner, with how many workers."""
         earlier = self.store.submissions().get(name)
         given = None if earlier is None else earlier.given.get("options")
-        known = {one for one, option in options().items() if not option.identifies} - {*SERVER_SET, "name"}
+        known = {one for one, option in Search.options().items() if not option.identifies} - {*SERVER_SET, "name"}
         return {one: value for one, value in given.items() if one in known} if isinstance(given, dict) else {}

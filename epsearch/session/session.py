@@ -212,7 +212,7 @@ def _as_begun(study: AnyStudy, row: StudyRow | None, listener: Listener) -> AnyS
     told = [
         f"{one.flag} {one.before}"
         for name, one in kept.options().items()
-        if kept.applies(name) and kept.value(name) != study.value(name)
+        if kept.applies(one) and kept.value(name) != study.value(name)
     ]
     if told:
         listener(

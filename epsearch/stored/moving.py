@@ -17,7 +17,7 @@ from epsearch.ledger.location import check_no_file_of
 from epsearch.preparation import growth
 from epsearch.session.confirmation import sum_up
 from epsearch.session.session import make_folder, open_store, stored_loop
-from epsearch.study.kinds import ASKED
+from epsearch.study.kinds import REQUESTS
 from epsearch.study.parsers import study_name
 from results.archive import PARTS, Archive, ArchiveError, write
 from results.labels import on_one_line
@@ -110,7 +110,7 @@ def import_file(file: Path, storage: LedgerUrl, out: Path, name: str | None = No
         if storage.file is not None:
             make_folder(out)
         with _refusing(), open_store(storage) as store:
-            added = store.adopt(_renamed(archive, name), ASKED)
+            added = store.adopt(_renamed(archive, name), REQUESTS)
             _sum_up(store, {*names} - ({*added.studies} & store.summaries().keys()), storage, out)
     return Moved(file, tuple(names), added.studies, added.runs, added.certificates + added.reruns)
 

@@ -3,22 +3,38 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
 import yaml
 
-from epsearch.cache import image_cache
-from epsearch.study import filling
-from epsearch.study.option import Option
-from epsearch.study.options import options
+from epsearch.cache import cache_folder, image_cache
+from epsearch.study import filling, limits, values
+from epsearch.study.option import (
+    BASIC,
+    DATASETS,
+    LEARNING,
+    METHOD,
+    OUTPUT,
+    PLACE,
+    REQUEST,
+    RESUME,
+    RUN,
+    RUNS,
+    SEEDS,
+    STREAM,
+    Option,
+    option,
+)
 from epsearch.study.published import published
 from results.labels import A_T
 from results.ledger.url import LedgerUrl
 from trainers.cohort import Architecture
 from trainers.hyperparameters import Hyperparameters
 from trainers.methods import METHODS, PLUGGED, hyperparameters
+from trainers.numeric_path import PRECISIONS
 
 if TYPE_CHECKING:
     from trainers.foreign.process import Limits
@@ -39,11 +55,40 @@ class Disjointness(NamedTuple):
     """About near-duplicates; "" where there are none."""
 
 
-@dataclass(frozen=True, init=False)
+def _of_hyperparameter(name: str) -> Option:
+    """Returns the option of a hyperparameter, which its method declares."""
+    one = hyperparameters()[name]
+    return Option(
+        values.hyperparameter(one),
+        one.help,
+        LEARNING,
+        None if one.published else one.default,
+        one.usual,
+        later=True,  # of the first ledgers' hyperparameters, the descriptions of the kinds say so
+        part=METHOD,
+        aliases=one.aliases,
+        name=name,
+    )
+
+
+@cache
+def _declared(kind: Any) -> dict[str, Option | None]:
+    """Options that are fields of a kind of study, in their order; None in the place of the hyperparameters."""
+    options = {one.name: one.metadata.get("option") for one in fields(kind)}
+    names: list[str] = []
+    place = 0
+    for name, one in options.items():
+        place = names.index(one.after) + 1 if one is not None and one.after else place
+        names.insert(place, name)
+        place += 1
+    return {name: None if (one := options[name]) is None else replace(one, name=name) for name in names}
+
+
+@dataclass(frozen=True, init=False, kw_only=True)
 class Study:
     """What every command that trains is told: the stream, how members are trained, and where that happens.
 
-    Fields are options; `options.py` says what each means and allows. So are all hyperparameters that the kind takes.
+    Fields are options, which `option` describes; so are all hyperparameters that the kind takes.
     """
 
     def __init__(self, **given: Any) -> None:
@@ -65,60 +110,121 @@ class Study:
     grows: ClassVar[bool] = False
     """Whether a stored one may become another one that has all of its runs."""
 
-    dataset: str
-    """A definition's name, folder:/path or module:factory."""
-    seeds: tuple[int, ...]
-    """Of the members; a race begins with the first ones."""
-    cv_tasks: int
-    """Tasks of D^CV: the first of the stream."""
-    tasks: int
-    """Tasks of the whole stream; those after D^CV are D^EV."""
-    classes_per_task: int | None
+    # fmt: off
+    dataset: str = option(
+        values.DATASET,
+        "Stream of tasks: a name of `epsearch datasets`; folder:PATH, class folders or a zip of them; module:factory.",
+        STREAM, "permuted_digits", level=BASIC,
+    )
+    seeds: tuple[int, ...] = option(
+        values.SEED_NUMBERS, "A count, a list 0,1,2 or a range 0..4.", SEEDS, usual=DATASETS, level=BASIC, grows=True,
+    )
+    """A race begins with the first ones."""
+    cv_tasks: int = option(
+        values.whole(1, limits.TASKS), "Tasks of the search, the first of the stream.", STREAM, usual=DATASETS,
+    )
+    tasks: int = option(
+        values.whole(2, limits.TASKS), "Tasks of the whole stream; the rest is for evaluation.", STREAM, usual=DATASETS,
+    )
+    classes_per_task: int | None = option(
+        values.whole(1, limits.CLASSES), "Classes of each task of a stream of images.", STREAM,
+        usual=f"{DATASETS}; 5 for folder:PATH",
+    )
     """None for streams of pixels, each of whose tasks has all classes."""
-    image_size: int | None
-    """Pixels a side; None for streams of pixels, which are not resized."""
-    network: str
-    """One of `trainers.cohort.NETWORKS`."""
-    pretrained: str | None
-    """The path of a file of weights, or "imagenet"; None begins with random ones."""
-    skip_corrupt: bool
-    """Whether images that cannot be decoded are left out."""
-    examples_per_task: int | None
-    """None for all of each task's training set."""
-    device: str
-    """Either "cpu" or "cuda": what was asked for as "auto" is decided when a study is built."""
-    precision: str
-    """Of matrix products on a GPU: "float32" or "tf32"."""
-    numeric_path: str | None
-    """The name of a `NumericPath`; None until the training begins, which measures or remembers it."""
-    runner: str
-    """One of "auto", "tune" and "local"; the results are the same."""
-    workers: int | None
-    """Cohorts at a time; None for one a core, or fewer where so many do not fit into memory."""
-    time_budget: float | None
-    """Seconds after which a run begins no other cohort; None for as many as it takes."""
-    address: str
-    """Of a Ray cluster to join; "local" starts one for this study alone."""
-    niceness: int
-    """Of the threads and processes that train on this machine, beside that of this process: 0 … 19."""
-    task_timeout: int | None
-    """Seconds without news after which a worker of Ray is taken to hang; None for a measured number."""
-    name: str
-    """Under which a ledger keeps it, unique there, and that of its folder."""
-    out: Path
-    """Folder of the reports, and of the ledger where no other place is given."""
-    storage: LedgerUrl
-    """Where the ledger is."""
-    data_dir: Path
-    """Folder of the datasets."""
-    checkpoints: str | None
-    """Absolute path of a folder, or a URL without credentials; None for the cache folder."""
-    add_metrics: tuple[str, ...]
-    """Metrics of others, module:attribute, that tables show behind ours."""
-    add_figures: tuple[str, ...]
-    """Figures of others, module:attribute, that reports show."""
+    image_size: int | None = option(
+        values.whole(1, limits.SIDE), "Side in pixels to which images are resized.", STREAM,
+        usual=f"{DATASETS}; 32 for folder:PATH",
+    )
+    """None for streams of pixels."""
+    network: str = option(
+        values.NETWORK, "mlp for pixels; reduced_resnet18 or resnet18 for images; or module:attribute.", LEARNING,
+        usual=DATASETS, part=METHOD,
+    )
+    pretrained: str | None = option(
+        values.PRETRAINED, "Weights that resnet18 starts from: imagenet, a file's path, or none.", LEARNING,
+        usual=DATASETS, part=METHOD,
+    )
+    """None for random weights."""
+    skip_corrupt: bool = option(
+        values.FLAG, "Leave out images that cannot be decoded, instead of refusing to start.", STREAM, False,
+    )
+    examples_per_task: int | None = option(
+        values.EXAMPLES, "Training examples of each task, or all.", STREAM, usual="all",
+    )
+    """None for all."""
     hyperparameters: Hyperparameters
     """Values of what `takes` names, for all methods that have it, where it is not searched or given for one method."""
+    device: str = option(values.words("auto", "cpu", "cuda"), "Where members are trained.", RUNS, "auto", level=BASIC)
+    """Never "auto" in a study, which says where its members were trained."""
+    precision: str = option(
+        values.words(*PRECISIONS), "Matrix products of a GPU: float32 or tf32.", RUNS, "float32", part=METHOD,
+    )
+    numeric_path: str | None = option(
+        values.NUMERIC_PATH, "Arithmetic, like cpu-float32-mkl.", RUNS,
+        usual="the fastest in a measurement here; a study keeps its first one", scope=RUN, part=METHOD,
+    )
+    """The name of a `NumericPath`; None until the training begins."""
+    runner: str = option(
+        values.words("auto", "tune", "local"),
+        "tune is Ray Tune, on one machine or a cluster; local is threads of this process; auto begins with threads, "
+        "and Ray Tune takes over where its start pays, in long studies. The results are the same.", RUNS, "auto",
+        level=BASIC, scope=RESUME,
+    )
+    workers: int | None = option(
+        values.whole(1, limits.WORKERS), "Cohorts trained at a time.", RUNS, usual="every core", level=BASIC,
+        scope=RESUME,
+    )
+    """None for one a core, or fewer where memory is short."""
+    time_budget: float | None = option(
+        values.DURATION, "Time after which no other cohort begins, like 90s, 30m or 2h; the same command goes on.",
+        RUNS, usual="none", level=BASIC, scope=RESUME,
+    )
+    """Seconds."""
+    address: str = option(
+        values.ADDRESS, "Ray cluster to join, HOST:PORT or auto; local starts a private Ray.", RUNS, "local",
+        scope=PLACE,
+    )
+    niceness: int = option(
+        values.whole(0, limits.NICENESS), "Scheduling priority of training (nice value): 0 normal … 19 lowest.", RUNS,
+        0, scope=RESUME,
+    )
+    """Added to the nice value of this process."""
+    task_timeout: int | None = option(
+        values.whole(1, limits.SECONDS),
+        "Seconds without news from a worker of Ray after which its cohort begins anew.", RUNS,
+        usual="20 times the longest pause so far, at least 600", scope=RUN,
+    )
+    name: str = option(
+        values.STUDY_NAME, "Name of the study.", OUTPUT, usual="the dataset and a hash of the options", level=BASIC,
+        scope=RUN,
+    )
+    """Unique in a ledger."""
+    out: Path = option(
+        values.FOLDER, "Folder for the ledger and the reports.", OUTPUT, Path("runs"), level=BASIC, scope=PLACE,
+    )
+    storage: LedgerUrl = option(
+        values.LEDGER, "SQLAlchemy URL of the ledger.", OUTPUT, usual="$EPSEARCH_STORAGE, or SQLite in --out",
+        level=BASIC, scope=PLACE,
+    )
+    data_dir: Path = option(
+        values.FOLDER, "Folder of datasets; what is missing is downloaded there; $EPSEARCH_CACHE moves its default.",
+        STREAM, cache_folder(), level=BASIC, scope=PLACE,
+    )
+    add_metrics: tuple[str, ...] = option(
+        values.plugins("metric"),
+        "Metrics of others that tables show behind ours: module:attribute, with commas between.", OUTPUT, (),
+        usual="none", scope=REQUEST,
+    )
+    add_figures: tuple[str, ...] = option(
+        values.plugins("figure"), "Figures of others that the report shows: module:attribute, with commas between.",
+        OUTPUT, (), usual="none", scope=REQUEST,
+    )
+    checkpoints: str | None = option(
+        values.PLACE, "Folder or URL, like s3://BUCKET/PATH, that keeps runs which are killed.", RUNS,
+        usual="the cache folder", scope=PLACE,
+    )
+    """An absolute path, or a URL without credentials; None for the cache folder."""
+    # fmt: on
 
     @classmethod
     def takes(cls) -> tuple[str, ...]:
@@ -152,9 +258,11 @@ class Study:
 
     @classmethod
     def options(cls) -> dict[str, Option]:
-        """The options that are fields, by name in the order of the table."""
-        names = {*(field.name for field in fields(cls)), *cls.takes()}
-        return {name: option for name, option in options().items() if name in names}
+        """Options by name, in the order of help and files: of the fields, and of the hyperparameters that it takes."""
+        table: dict[str, Option] = {}
+        for name, one in _declared(cast(Any, cls)).items():
+            table |= {name: one} if one else {taken: _of_hyperparameter(taken) for taken in cls.takes()}
+        return table
 
     @classmethod
     def trainable(cls) -> tuple[str, ...]:
@@ -171,7 +279,7 @@ class Study:
             name: shown[name]
             for name, option in self.options().items()
             if option.identifies
-            and self.applies(name)
+            and self.applies(option)
             and (not option.later or name in self.named or self.value(name) != known.get(name, option.default))
             and (option.before is None or self.value(name) != option.before)
         }
@@ -198,15 +306,15 @@ class Study:
         return {
             name: option.show(self.value(name))
             for name, option in self.options().items()
-            if name != hidden and self.applies(name)
+            if name != hidden and self.applies(option)
         }
 
     def to_yaml(self) -> str:
         """The study as a file that the same command reads back with `--config`."""
         return str(yaml.safe_dump(self.shown(), sort_keys=False, allow_unicode=True, default_flow_style=None))
 
-    def applies(self, name: str) -> bool:
-        """Whether an option of that name has any part in the study."""
+    def applies(self, option: Option) -> bool:
+        """Whether an option has any part in the study."""
         return True
 
     @property

@@ -3,10 +3,28 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from epsearch.study import limits, values
 from epsearch.study.description import OF_FIRST_LEDGERS, Study
 from epsearch.study.hyperparameters import EPSILON
-from results.labels import is_objective, objective_label
+from epsearch.study.option import (
+    BASIC,
+    DATASETS,
+    LEARNING,
+    METHOD,
+    RACE,
+    REQUEST,
+    RUN,
+    RUNS,
+    SEARCHED,
+    SEEDS,
+    STREAM,
+    TRAINER,
+    Option,
+    option,
+)
+from results.labels import A_T, is_objective, objective_label
 from search_spaces.space import Parameter, Point, Space
+from search_spaces.strategies import STRATEGIES
 from trainers.cohort import Learner
 from trainers.hyperparameters import Value, is_reference
 from trainers.methods import METHODS, PLUGGED, hyperparameters, method
@@ -15,17 +33,22 @@ from trainers.methods.rules import SAMPLED
 if TYPE_CHECKING:
     from trainers.foreign.process import Limits
 
-# No figure depends on it, but whether a study is finished, or may go on: a ledger keeps what the newest run asked for.
-ASKED = ("certify", "moved_starts", "add_metrics", "add_figures", "allow_shared")
+CURVE, TRIED = "curve", "tried"
+POOLED = "pooled"
 
 
-# Options of our methods and networks, besides their hyperparameters, and of trainers.
-OF_OURS = ("method", "interval", "network", "pretrained", "precision", "numeric_path", "moved_starts")
-OF_RACES = ("race_rule", "most_seeds")
-OF_TRAINERS = ("trainer", "against", "time_limit", "memory_limit")
+def _allow_shared() -> Any:
+    return option(
+        values.FLAG,
+        "Search although more than 1 % of the test images are in training, too, or of the evaluation in the search.",
+        STREAM,
+        False,
+        scope=REQUEST,
+        after="skip_corrupt",
+    )
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, kw_only=True)
 class Search(Study):
     """A search for the best point of a space, its evaluation, and that of a baseline: `epsearch run`."""
 
@@ -35,50 +58,108 @@ class Search(Study):
     names_its_kind = False
     searches = True
 
-    method: str
-    """Whose hyperparameters are searched."""
-    trainer: str | None
-    """module:attribute of somebody else's trainer, which then is the method, too; None for a method."""
-    against: tuple[tuple[str, Value], ...]
-    """(name, value) of what the choice of a trainer is compared with; () for nothing."""
-    time_limit: float
-    """Seconds that a member of a trainer may take."""
-    memory_limit: int | None
-    """Bytes that it may take; None for its share of what is free."""
-    objective: str
-    """What the search maximises, as `results.objectives` has it."""
-    strategy: str
-    """A name of `search_spaces.strategies.STRATEGIES`."""
-    choose: str
-    """Either "curve", the top of a curve through all scores, or "tried", the best tried value."""
-    search: Space | None
-    """What is searched; None for ε over `interval`."""
-    set: tuple[tuple[str, Value], ...]
-    """(name, value) of hyperparameters that the method alone has, being one of others: all of them."""
-    strategy_seed: int
-    """Of strategies that draw at random."""
-    race: bool
-    """Whether points that are significantly worse than the best get no further seeds."""
-    race_rule: str
-    """How a race compares them: "pairs", or "pooled", as the first races did."""
-    most_seeds: int | None
-    """Seeds that a race may give to points that cannot be told apart; None for no more than `seeds`."""
-    repeats: int
-    """Rounds of the search: M of the ε-SOFT-GEM paper."""
-    points: int
-    """Points a round: N of the paper."""
-    eval_seeds: tuple[int, ...] | None
-    """Seeds of the evaluation; None for those of the search."""
-    interval: tuple[float, float]
-    """Where ε is searched, within [0, 1]."""
-    score_on: str
-    """The stream whose accuracies choose: "cv", the protocol, or "eval", which is biased upwards."""
-    certify: int
-    """Members of the search that are trained again, alone."""
-    moved_starts: int
-    """Members of the search that are trained again from a moved start."""
-    allow_shared: bool
-    """Whether much of what is tested on may be known from training or from the search."""
+    # fmt: off
+    method: str = option(
+        values.METHOD_NAME, f"Method whose hyperparameter is searched: {', '.join(METHODS)}; or module:attribute.",
+        LEARNING, "soft_agem", level=BASIC, part=METHOD, after="dataset",
+    )
+    trainer: str | None = option(
+        values.TRAINER_NAME,
+        "Your own training code in place of a method, module:attribute of a function (values, stream, seed, report).",
+        SEARCHED, later=True, part=TRAINER,
+    )
+    """It is the method, too; None for a method of ours."""
+    objective: str = option(
+        values.OBJECTIVE,
+        "What the search maximises: A_T, A_T-0.5F_T with any factor, worst-task, anytime; or module:attribute.",
+        SEARCHED, A_T, later=True,
+    )
+    strategy: str = option(
+        values.STRATEGY,
+        f"How the search chooses the values of the next round: {', '.join(STRATEGIES)}; or module:attribute.", SEARCHED,
+        "narrowing", level=BASIC, later=True, grows=True,
+    )
+    choose: str = option(
+        values.words(CURVE, TRIED),
+        "What is chosen: the top of a curve through all scores, trained like any value, or the best tried value.",
+        SEARCHED, CURVE, before=TRIED, grows=True,
+    )
+    search: Space | None = option(
+        values.SPACE, "What is searched, like epsilon=0..1 or lr=log:0.003..0.3 memory=10,25,50.", SEARCHED,
+        usual="ε over --interval", level=BASIC, later=True, grows=True,
+    )
+    set: tuple[tuple[str, Value], ...] = option(
+        values.METHOD_VALUES, "Hyperparameters of a plug-in method, e.g. pull=0.5 when=odd.", SEARCHED, (),
+        usual="the method's", later=True,
+    )
+    """(name, value) of all of them."""
+    against: tuple[tuple[str, Value], ...] = option(
+        values.METHOD_VALUES, "Values that the choice of a trainer is compared with, like lr=0.1.", SEARCHED, (),
+        usual="those it declares, if any", later=True, part=TRAINER,
+    )
+    """(name, value); () for nothing."""
+    strategy_seed: int = option(
+        values.whole(0, limits.STRATEGY_SEED), "Seed of strategies that draw at random.", SEARCHED, 0, later=True,
+        grows=True,
+    )
+    race: bool = option(
+        values.FLAG,
+        "Train every value with two seeds, and with more only if it is not significantly worse than the best.",
+        SEARCHED, False, later=True, grows=True,
+    )
+    race_rule: str = option(
+        values.words("pairs", POOLED),
+        "How a race compares values: pairs, each on its own noise; pooled, on that of all, as races first did.",
+        SEARCHED, "pairs", before=POOLED, part=RACE, grows=True,
+    )
+    most_seeds: int | None = option(
+        values.whole(3, limits.SEEDS), "In a race, seeds that a value may get while several cannot be told apart.",
+        SEEDS, usual="those of --seeds", later=True, part=RACE, grows=True,
+    )
+    repeats: int = option(
+        values.whole(1, limits.ROUNDS), "Rounds of the search.", SEARCHED, usual=DATASETS, level=BASIC, grows=True,
+    )
+    """M of the ε-SOFT-GEM paper."""
+    points: int = option(
+        values.whole(1, limits.VALUES), "Values tried in each round.", SEARCHED, usual=DATASETS, level=BASIC,
+        grows=True,
+    )
+    """N of the paper."""
+    eval_seeds: tuple[int, ...] | None = option(
+        values.SEED_NUMBERS, "Seeds of the evaluation, as --seeds.", SEEDS, usual="those of the search", later=True,
+        grows=True, after="seeds",
+    )
+    allow_shared: bool = _allow_shared()
+    interval: tuple[float, float] = option(
+        values.INTERVAL, "Interval in which ε is searched, LOW HIGH.", SEARCHED, usual="0 1", part=METHOD, grows=True,
+        after="hyperparameters",
+    )
+    score_on: str = option(
+        values.words("cv", "eval"),
+        "Stream that scores ε: cv is the protocol; eval reproduces the printed figures, but is biased upwards.",
+        SEARCHED, "cv",
+    )
+    certify: int = option(
+        values.whole(0, limits.MEMBERS),
+        "Members of the search that are trained again, alone, to check that cohorts change nothing.", SEEDS, 2,
+        scope=REQUEST, after="numeric_path",
+    )
+    moved_starts: int = option(
+        values.whole(0, limits.MEMBERS),
+        "Members of the search that are trained again from a start moved by 1e-7, to measure rounding noise.", SEEDS, 0,
+        usual="2 with a residual network, else 0", scope=REQUEST, part=METHOD,
+    )
+    time_limit: float = option(
+        values.DURATION, "Time that a member of a trainer may take.", RUNS, 43_200.0, scope=RUN, part=TRAINER,
+        after="time_budget",
+    )
+    """Seconds."""
+    memory_limit: int | None = option(
+        values.SIZE, "Memory that a member of a trainer may take, like 4GiB.", RUNS, usual="its share of what is free",
+        scope=RUN, part=TRAINER,
+    )
+    """Bytes."""
+    # fmt: on
 
     @property
     def tried(self) -> int:
@@ -131,13 +212,9 @@ class Search(Study):
 
         return Limits(self.time_limit, self.memory_limit)
 
-    def applies(self, name: str) -> bool:
-        """Those of our methods are nothing to a trainer, its own nothing to them, those of a race nothing without."""
-        if name in OF_RACES and not self.race:
-            return False
-        if self.foreign:
-            return name not in OF_OURS and name not in vars(self.hyperparameters)
-        return name not in OF_TRAINERS
+    def applies(self, option: Option) -> bool:
+        """Whether the search has the part to which the option belongs: a race, a trainer, or a method of ours."""
+        return {RACE: self.race, TRAINER: self.foreign, METHOD: not self.foreign}.get(option.part, True)
 
     def value(self, name: str) -> Any:
         """Also of a hyperparameter that the method alone has."""
@@ -219,31 +296,44 @@ class Search(Study):
         return Learner.of(self.method, seed, **own | dict(self.set) | searched)
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, kw_only=True)
 class Table(Study):
     """Methods × sizes of the episodic memory on the evaluation stream, beside a printed table."""
 
-    methods: tuple[str, ...]
+    # fmt: off
+    methods: tuple[str, ...] = option(
+        values.METHOD_NAMES, "Methods with commas between, or all.", LEARNING,
+        usual="all that have published settings on the dataset", level=BASIC, after="dataset",
+    )
     """In the order of the rows."""
-    settings: tuple[tuple[str, str, Value], ...]
-    """(method, hyperparameter, value) of what a method has a value of its own for."""
+    settings: tuple[tuple[str, str, Value], ...] = option(
+        values.SETTINGS, "Learning rates and λ of methods, like ewc.lr=0.01,ewc.strength=100.", LEARNING, (),
+        usual=DATASETS, after="hyperparameters",
+    )
+    """(method, hyperparameter, value)."""
+    # fmt: on
 
     def code(self) -> dict[str, str]:
         """Also its methods."""
         return super().code() | dict.fromkeys(self.methods, "method")
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, kw_only=True)
 class Comparison(Table):
     """Every method, with memories of one size: `epsearch compare`."""
 
     kind = "compare"
     named = (*OF_FIRST_LEDGERS, "epsilon", "fisher_every", "penalty_form", "margin")
 
-    tune: bool
-    """Whether learning rates, and λ, are chosen from A-GEM's grids (appendix G) on D^CV first."""
-    allow_shared: bool
-    """As of a search."""
+    # fmt: off
+    tune: bool = option(
+        values.FLAG,
+        "First choose each method's learning rate, and λ, from A-GEM's grids on the cross-validation tasks.", LEARNING,
+        False, after="settings",
+    )
+    """The grids are those of appendix G."""
+    # fmt: on
+    allow_shared: bool = _allow_shared()
 
     @classmethod
     def takes(cls) -> tuple[str, ...]:
@@ -259,15 +349,20 @@ class Comparison(Table):
         return self.tune
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, kw_only=True)
 class MemoryStudy(Table):
     """Methods with an episodic memory, at several sizes of it: `epsearch memory`."""
 
     kind = "memory"
     named = (*OF_FIRST_LEDGERS, "epsilon", "a_agem_scale")
 
-    sizes: tuple[int, ...]
-    """Examples per class and task that memories keep, ascending."""
+    # fmt: off
+    sizes: tuple[int, ...] = option(
+        values.SIZES, "Memory sizes to compare, examples per class and task.", LEARNING,
+        usual="the dataset's, like 25,50,100", level=BASIC, after="methods",
+    )
+    """Ascending."""
+    # fmt: on
 
     @classmethod
     def takes(cls) -> tuple[str, ...]:
@@ -282,3 +377,8 @@ class MemoryStudy(Table):
 
 
 KINDS: dict[str, type[Study]] = {kind.kind: kind for kind in (Search, Comparison, MemoryStudy)}
+
+REQUESTS = tuple({name: one for kind in KINDS.values() for name, one in kind.options().items() if one.scope == REQUEST})
+"""Options of which a ledger keeps those of the newest run."""
+GROWS = tuple(name for name, one in Search.options().items() if one.grows)
+"""Options that may change when a stored search is extended."""

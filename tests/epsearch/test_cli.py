@@ -11,14 +11,12 @@ from typer.main import get_command
 
 from epsearch.cli import app
 from epsearch.study.kinds import KINDS
-from epsearch.study.option import HELP_GROUPS, OF_METHODS
-from epsearch.study.options import options
-from search_spaces.published.definition import load_definition
-from trainers.methods import hyperparameters
+from epsearch.study.option import GROUPS
 from trainers.streams.pixels import mnist
 
 DOCS = Path(__file__).parents[2] / "docs"
 COMMANDS = get_command(app).commands
+OPTIONS = {name: one for kind in KINDS.values() for name, one in kind.options().items()}
 
 
 def one_line(answer, *parts):
@@ -167,7 +165,7 @@ def test_every_command_has_help_and_docs():
     for name, command in COMMANDS.items():
         assert command.help, name
         assert f"\n## epsearch {name}\n" in page, name
-    for option in options().values():
+    for option in OPTIONS.values():
         for flag in (option.flag, *option.aliases):
             assert f"`{flag}`" in page, flag
 
@@ -181,7 +179,7 @@ def test_help_lists_every_option(epsearch, kind):
 def test_help_says_what_options_take_and_what_they_are_without(epsearch, monkeypatch):
     monkeypatch.setenv("COLUMNS", "140")
     shown = " ".join(epsearch("run", "--help").out.replace("│", " ").split())
-    for panel in (*HELP_GROUPS, OF_METHODS):
+    for panel in GROUPS:
         assert f"─ {panel} ─" in shown
     for part in (
         "--points INT Values tried in each round. [default: the dataset's]",
@@ -200,22 +198,5 @@ def test_help_fits_80_columns(epsearch, monkeypatch, command):
     assert not re.search(r"--\S*…|<bool>", shown)  # neither cut nor with a type that flags do not take
 
 
-def test_every_option_has_its_panel_and_no_panel_has_others():
-    named = [name for names in HELP_GROUPS.values() for name in names]
-    assert len(set(named)) == len(named) and set(named) < set(options())
-    of_methods = set(options()) - set(named)
-    assert of_methods == {*hyperparameters(), "method", "methods", "sizes", "network", "pretrained", "settings", "tune"}
-
-
 def test_version(epsearch):
     assert epsearch("--version").out == f"epsearch {version('epsearch')}\n"
-
-
-def test_the_docs_tell_the_defaults_that_differ_by_dataset():
-    page = (DOCS / "commands.md").read_text(encoding="utf-8")
-    rows = {
-        flag: next(line for line in page.splitlines() if line.startswith(f"| `--{flag}`")) for flag in ("memory", "lr")
-    }
-    for dataset in ("permuted_mnist", "permuted_digits", "split_cifar", "split_cub", "split_awa", "folder:birds"):
-        definition = load_definition(dataset)
-        assert f"{definition.memory} on" in rows["memory"] and f"{definition.learning_rate:g} on" in rows["lr"]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from trainers.hyperparameters import MOST, Hyperparameter, Hyperparameters
+from trainers.hyperparameters import MOST, OF_DATASET, Hyperparameter, Hyperparameters
 
 if TYPE_CHECKING:
     from torch import Tensor as Tensor
@@ -26,7 +26,8 @@ DAMPING = 1e-3  # ξ of PI and RWALK
 
 STRENGTH = Hyperparameter(
     "strength",
-    "λ of a penalty, where it is not searched. [default: the dataset's]",
+    "λ of a penalty, where it is not searched.",
+    usual=OF_DATASET,
     per_learner=True,
     published="strength",
     per_method=True,
@@ -34,7 +35,8 @@ STRENGTH = Hyperparameter(
 )
 FISHER_EVERY = Hyperparameter(
     "fisher_every",
-    "Steps between updates of the Fisher estimate of EWC and RWALK. [default: the dataset's]",
+    "Steps between updates of the Fisher estimate of EWC and RWALK.",
+    usual=OF_DATASET,
     default=10,
     low=1,
     high=MOST,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from trainers.hyperparameters import MOST, OF_EVERY_METHOD, Hyperparameter, Hyperparameters, Value, anything
+from trainers.hyperparameters import MOST, OF_DATASET, OF_EVERY_METHOD, Hyperparameter, Hyperparameters, Value, anything
 from trainers.methods.penalty import Penalty, Tensor
 
 Number = Any
@@ -116,7 +116,8 @@ class Foreign(NamedTuple):
 
 MEMORY = Hyperparameter(
     "memory",
-    "Examples kept per class and task. [default: the dataset's]",
+    "Examples kept per class and task.",
+    usual=OF_DATASET,
     default=25,
     high=MOST,
     whole=True,
@@ -127,7 +128,8 @@ MEMORY = Hyperparameter(
 )
 MEMORY_BATCH = Hyperparameter(
     "memory_batch",
-    "Examples drawn from the memory at every step, or all. [default: the dataset's]",
+    "Examples drawn from the memory at every step, or all.",
+    usual=OF_DATASET,
     default=256,
     low=1,
     high=MOST,

@@ -50,7 +50,8 @@ def needs(values: Hyperparameters) -> str:
 
 EPSILON = Hyperparameter(
     "epsilon",
-    "ε of ε-SOFT-GEM, where it is not searched. [default: the one the paper reports, or 0.5]",
+    "ε of ε-SOFT-GEM, where it is not searched.",
+    usual="the one the paper reports, or 0.5",
     default=0.5,
     high=1,
     per_learner=True,

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from epsearch.loop.strategy_driver import race
 from epsearch.loop.strategy_driver.race import Found, Scores
-from epsearch.study.kinds import Search
-from epsearch.study.options import CURVE, POOLED
+from epsearch.study.kinds import CURVE, POOLED, Search
 from results.statistics.racing import adjusted_means
 from search_spaces.curves.naming import NAMED, Naming
 from search_spaces.space import Point

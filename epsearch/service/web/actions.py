@@ -38,8 +38,8 @@ def new_page(request: Request, kind: str, values: dict[str, str], code: int = 20
     """The form for a new study; more: `error`, the line about it; `plan`, subject -> text."""
     own = {"error": "", "plan": None, "kind": kind, "kinds": tuple(KINDS), "values": values} | more
     groups = forms.of_new(kind, values, str(own["error"]))
-    wrong = next((one for group in groups for one in group.fields if one.wrong), None)
-    return rendered(request, "new.html", code, groups=groups, wrong_field=wrong, **own)
+    wrong = next((one for fields in groups.values() for one in fields if one.wrong), None)
+    return rendered(request, "new.html", code, groups=groups, unfolded=forms.unfolded, wrong_field=wrong, **own)
 
 
 def _status(error: Exception) -> int:

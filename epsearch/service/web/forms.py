@@ -1,21 +1,18 @@
 """Forms made of the options of studies: which fields, with what help, and what somebody has typed into them."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from fastapi import Request
 
 from epsearch.failures.errors import UsageError
 from epsearch.preparation.build import build
-from epsearch.preparation.growth import GROWS
 from epsearch.service.requests import SERVER_SET
 from epsearch.study.description import Study
-from epsearch.study.kinds import KINDS
-from epsearch.study.option import HELP_GROUPS, OF_METHODS, Option
-from epsearch.study.options import options
+from epsearch.study.kinds import GROWS, KINDS, Search
+from epsearch.study.option import DATASETS, GROUPS, SEARCHED, SEEDS, Option
 from epsearch.study.published import published
 from results.labels import label
 from search_spaces.published.definition import definitions
@@ -23,10 +20,8 @@ from search_spaces.published.definition import definitions
 FIRST = ("name", "dataset", "method", "methods", "sizes")
 """Fields that everybody looks for, in a group of their own."""
 THE_STUDY = "The study"
-OPEN = (THE_STUDY, "What is searched", "Seeds and evaluation")
-"""Groups that are unfolded at first."""
-USUAL = re.compile(r"\s*\[default: (.*)\]$")
-"""How a help text says what happens where nothing is given."""
+OPEN = (THE_STUDY, SEARCHED, SEEDS)
+"""Groups that are always unfolded at first."""
 TITLED = {"method": "method", "dataset": "dataset", "strategy": "strategy"}
 """Option -> the kind of names that its values are."""
 REWORDED = {
@@ -39,8 +34,7 @@ REWORDED = {
 """Words of the help of commands -> those of a form."""
 UNSAID = ("numeric_path",)
 """Options that a study has because it was trained."""
-OF_DATASETS = "the dataset's"
-DATASET, METHOD = (str(options()[name].default) for name in ("dataset", "method"))
+DATASET, METHOD = (str(Search.options()[name].default) for name in ("dataset", "method"))
 LONGEST = 10_000  # characters of a field
 
 
@@ -64,39 +58,27 @@ class Field:
     """Whether the error is about it."""
 
 
-@dataclass(frozen=True)
-class Group:
-    """Fields of one subject."""
-
-    title: str
-    fields: tuple[Field, ...]
-
-    @property
-    def unfolded(self) -> bool:
-        """Whether it is to be seen at once."""
-        return self.title in OPEN or any(one.value or one.wrong for one in self.fields)
-
-
 async def typed(request: Request) -> dict[str, str]:
     """What was typed into a form, by field; without what was left empty."""
     form = await request.form(max_files=0, max_fields=500)
     return {name: value.strip()[:LONGEST] for name, value in form.items() if isinstance(value, str) and value.strip()}
 
 
-def of_new(kind: str, values: Mapping[str, str], error: str = "") -> list[Group]:
-    """The form for a new study of a kind; error: the line about what was typed."""
+def of_new(kind: str, values: Mapping[str, str], error: str = "") -> dict[str, list[Field]]:
+    """Returns the form for a new study of a kind, group -> fields; error: the line about what was typed."""
     known = {name: one for name, one in KINDS[kind].options().items() if name not in SERVER_SET}
-    groups = {THE_STUDY: FIRST, **HELP_GROUPS}
-    placed = {name for names in groups.values() for name in names}
-    groups[OF_METHODS] = tuple(name for name in known if name not in placed)
     wrong, usual = about(known, values, error), _usual(known, values)
-    made = []
-    for title, names in groups.items():
-        own = [name for name in names if name in known and (title == THE_STUDY or name not in FIRST)]
-        fields = (_field(known[name], usual.get(name), values.get(name, ""), name == wrong) for name in own)
-        if own:
-            made.append(Group(title, tuple(fields)))
-    return made
+    groups: dict[str, list[Field]] = {title: [] for title in (THE_STUDY, *GROUPS)}
+    for name in dict.fromkeys((*FIRST, *known)):
+        if one := known.get(name):
+            field = _field(one, usual.get(name), values.get(name, ""), name == wrong)
+            groups[THE_STUDY if name in FIRST else one.group].append(field)
+    return {title: fields for title, fields in groups.items() if fields}
+
+
+def unfolded(title: str, fields: Iterable[Field]) -> bool:
+    """Whether a group of the form is unfolded at first."""
+    return title in OPEN or any(one.value or one.wrong for one in fields)
 
 
 def of_growth(study: Study, values: Mapping[str, str], error: str = "") -> list[Field]:
@@ -165,9 +147,9 @@ def changed(study: Study, values: Mapping[str, str]) -> dict[str, str]:
 
 def _field(option: Option, fixed: str | None, value: str, wrong: bool) -> Field:
     """fixed: what the dataset's definition says; None where it says nothing, or that is no matter."""
-    usual, text = USUAL.search(option.help), USUAL.sub("", option.help)
-    default = _in_words(usual[1]) if usual else _text(option.show(option.default))
-    if fixed is not None and (default.startswith(OF_DATASETS) or default == "0 1"):
+    text = option.help
+    default = _in_words(option.usual) if option.usual else _text(option.show(option.default))
+    if fixed is not None and (default.startswith(DATASETS) or default == "0 1"):
         default = fixed
     allowed = _allowed(option)
     if option.default is False:
@@ -195,12 +177,7 @@ def _allowed(option: Option) -> Collection[str]:
     """The words that an option takes; () where it takes others, too."""
     if option.name == "dataset":
         return tuple(definitions())
-    if option.name == "method":
-        from trainers.methods import METHODS
-
-        return tuple(METHODS)
-    given = option.convert.keywords if isinstance(option.convert, partial) else {}
-    return tuple(given.get("allowed", ()) or given.get("known", ()) or getattr(given.get("one"), "choices", ()))
+    return tuple(option.type.choices)
 
 
 def _text(value: Any) -> str:

@@ -12,8 +12,7 @@ from epsearch.preparation.build import build, grow
 from epsearch.preparation.data import prepare
 from epsearch.study import limits
 from epsearch.study.description import Disjointness
-from epsearch.study.kinds import Comparison, MemoryStudy, Search
-from epsearch.study.options import options
+from epsearch.study.kinds import KINDS, Comparison, MemoryStudy, Search
 from results.ledger.store import Store
 from tests.support.drive import fake, finish, make
 from tests.support.events import Recorded
@@ -40,7 +39,8 @@ LARGEST = {
     "niceness": limits.NICENESS,
     "task_timeout": limits.SECONDS,
 }
-PARSERS = {name: option.parse for name, option in options().items()}
+OPTIONS = {name: one for kind in KINDS.values() for name, one in kind.options().items()}
+PARSERS = {name: option.parse for name, option in OPTIONS.items()}
 HUGE = "9" * 5000  # more digits than Python turns into a number
 TRAIN = fake(lambda member: 0.5 + 0.1 * member.epsilon)
 
@@ -79,7 +79,7 @@ def test_real_numbers_have_one_too(name, value):
 
 def test_every_number_among_the_options_is_bounded():
     """Whatever option takes a number refuses one of 400 digits; so a new option cannot be forgotten."""
-    for option in options().values():
+    for option in OPTIONS.values():
         try:
             taken = option.parse(10**400)
         except UsageError:

@@ -7,8 +7,8 @@ import yaml
 
 from epsearch.failures.errors import UsageError
 from epsearch.preparation.build import build, restore
-from epsearch.study.kinds import KINDS, OF_RACES, OF_TRAINERS, Search
-from epsearch.study.options import options
+from epsearch.study.kinds import KINDS, Search
+from epsearch.study.option import BASIC, GROUPS, LEVELS, RACE, TRAINER
 from search_spaces.published.definition import load_definition
 
 
@@ -37,8 +37,18 @@ def test_what_acts_may_be_given_and_usual_values_may_be_repeated():
 
 
 def test_every_option_is_a_field_and_the_other_way_round():
-    names = {name for kind in KINDS.values() for name in (*(one.name for one in fields(kind)), *kind.takes())}
-    assert set(options()) == names - {"hyperparameters"}
+    for kind in KINDS.values():
+        assert set(kind.options()) == {*(one.name for one in fields(kind)), *kind.takes()} - {"hyperparameters"}
+        assert all(name == one.name for name, one in kind.options().items())
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_every_option_has_a_group_a_level_and_a_sentence(kind):
+    for name, one in kind.options().items():
+        assert one.group in GROUPS and one.level in LEVELS and one.help.endswith("."), name
+        assert "[default" not in one.help, name  # forms and docs have that apart
+    basic = {name for name, one in kind.options().items() if one.level == BASIC}
+    assert 10 <= len(basic) <= 20 and {"dataset", "seeds", "name", "data_dir", "workers"} <= basic
 
 
 @pytest.mark.parametrize(
@@ -118,7 +128,8 @@ def test_yaml_round_trip(tmp_path):
     path = tmp_path / "study.yaml"
     path.write_text(study.to_yaml(), encoding="utf-8")
     assert build(Search, {}, path) == study
-    assert set(yaml.safe_load(study.to_yaml())) == set(Search.options()) - {*OF_TRAINERS, *OF_RACES}
+    lacking = {name for name, one in Search.options().items() if one.part in (TRAINER, RACE)}
+    assert set(yaml.safe_load(study.to_yaml())) == set(Search.options()) - lacking
 
 
 def test_the_command_line_wins_over_the_file(tmp_path):
@@ -177,7 +188,7 @@ def test_streams_of_the_two_phases_are_disjoint():
     "odd", [["narrowing"], {"a": 1}, [], {}, [[]], "", "ε", 1e308, float("nan"), True, b"", object()]
 )
 def test_no_value_of_a_file_is_a_fault_of_the_program(odd):
-    for name, option in options().items():
+    for name, option in Search.options().items():
         try:
             option.parse(odd)
         except UsageError as error:

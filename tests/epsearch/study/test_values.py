@@ -11,7 +11,6 @@ from epsearch.preparation.build import build, restore
 from epsearch.study import file
 from epsearch.study.kinds import Search
 from epsearch.study.names import stands_in
-from epsearch.study.options import options
 from tests.epsearch.test_cli import one_line
 
 ANY = "mine:train"  # a trainer that declares nothing
@@ -84,8 +83,9 @@ YAML = "set: {augment: False, clip: null, on: on, n10: 010, at: 12:30, word: non
 def test_values_that_nobody_declared_have_the_types_that_are_written(tmp_path):
     by_file = file.read(written(tmp_path, YAML))["set"]
     for given in (SET, SET.split(), by_file, VALUES):
-        assert json.dumps(dict(options()["set"].parse(given, ANY))) == json.dumps(VALUES)
-    assert dict(options()["set"].parse({"quoted": "True"}, ANY)) == {"quoted": "True"}  # a word of YAML, JSON, Python
+        assert json.dumps(dict(Search.options()["set"].parse(given, ANY))) == json.dumps(VALUES)
+    quoted = {"quoted": "True"}  # a word of YAML, JSON, Python
+    assert dict(Search.options()["set"].parse(quoted, ANY)) == quoted
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_values_that_nobody_declared_have_the_types_that_are_written(tmp_path):
     ],
 )
 def test_choices_of_a_search_are_truth_values_also_when_they_are_read_back(given):
-    option = options()["search"]
+    option = Search.options()["search"]
     for _ in range(2):
         (one,) = option.parse(given, ANY).parameters
         assert [(type(choice), choice) for choice in one.choices] == [(bool, True), (bool, False)]
@@ -137,7 +137,7 @@ def test_words_of_an_older_ledger_stay_words(tmp_path):
 )
 def test_what_is_no_value_is_refused(name, given, message):
     with pytest.raises(UsageError, match=message):
-        options()[name].parse(given, ANY)
+        Search.options()[name].parse(given, ANY)
 
 
 @pytest.mark.parametrize(
