@@ -8,7 +8,7 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from epsearch.study.kinds import Search
+from epsearch.study.kinds import KINDS
 from epsearch.testing import failures, stream_checks
 from tests.support import option_tables
 from trainers.hyperparameters import OF_EVERY_METHOD
@@ -152,7 +152,8 @@ def test_every_hyperparameter_of_a_method_stands_beside_its_option():
     table = text.split("### Options")[1].split("\n\n")[1]
     named = set(re.findall(r"`(\w+)`", "\n".join(line.split("|")[1] for line in table.splitlines())))
     assert named == {name for method in METHODS.values() for name in method.names} | {"lr"}
-    assert set(re.findall(r"`(--[a-z-]+)", text)) <= {option.flag for option in Search.options().values()}
+    flags = {option.flag for kind in KINDS.values() for option in kind.options().values()}
+    assert set(re.findall(r"`(--[a-z-]+)", text)) <= flags
 
 
 @pytest.mark.parametrize("method", METHODS)
