@@ -8,11 +8,12 @@ thread, the others from the one that trains.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from epsearch.loop.ahead import Plan
-from epsearch.study.description import Study
-from results.ledger.record import RunRecord
+if TYPE_CHECKING:  # a list of studies has their progress, and needs no arrays
+    from epsearch.loop.ahead import Plan
+    from epsearch.study.description import Study
+    from results.ledger.record import RunRecord
 
 
 class Event:
@@ -64,10 +65,10 @@ class Planned(Event):
     """The plan of a study. Making it takes seconds, and happens only if a listener reads `plan`."""
 
     kind = "plan"
-    make: Callable[[], Plan]
+    make: "Callable[[], Plan]"
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> "Plan":
         """The plan, made once."""
         return self.make()
 
@@ -88,7 +89,7 @@ class Began(Event):
     """Kind, dataset, method, in words."""
     device: str
     runner: str
-    study: Study | None = None
+    study: "Study | None" = None
     """Its description; None if the event was read from a ledger."""
 
     def as_json(self) -> dict[str, Any]:
@@ -134,7 +135,7 @@ class Stored(Event):
     """Members that were trained and stored since the last such event."""
 
     kind = "records"
-    records: Sequence[RunRecord]
+    records: "Sequence[RunRecord]"
 
     def as_json(self) -> dict[str, Any]:
         """Returns the data of a stored event: the number of members."""
