@@ -66,8 +66,6 @@ class Race(NamedTuple):
     """Members that the same search would have trained with every seed of every point."""
     level: float
     """Largest probability of dropping the best point of a round, in (0, 1)."""
-    pooled: bool = False
-    """Whether that holds only where all points are equally noisy, see `racing.separated`."""
     dropped: tuple[Point, ...] = ()
     """Points that got fewer seeds because their first ones were low, so that their means are biased downwards."""
 

@@ -16,7 +16,7 @@ from epsearch.study.hyperparameters import space_stored
 from epsearch.study.kinds import ASKED, KINDS, OF_RACES, OF_TRAINERS, Search
 from epsearch.study.limits import check_product
 from epsearch.study.names import stands_in, trainer
-from epsearch.study.options import options
+from epsearch.study.options import PAIRS, TRIED, options
 from epsearch.study.parsers import one_of, study_name
 from epsearch.study.published import of_methods, published
 from results.ledger.url import LedgerUrl
@@ -138,8 +138,11 @@ def restore(stored: Mapping[str, Any], name: str, out: Path, storage: LedgerUrl)
         stands_in(named)  # which takes whatever values the study has: it may declare others now
         if written.get("search"):
             written["search"] = space_stored(written["search"])
-    before = {name: one.before for name, one in kind.options().items() if one.before is not None}
-    known = _values(kind, before | written | {name: stored[name] for name in ASKED if name in stored})
+    if kind is Search:
+        if written.get("race") and written.pop("race_rule", None) != PAIRS:
+            raise UsageError("its race compared values by their pooled noise, which no race does any more")
+        written = {"choose": TRIED} | written  # searches by the best tried value were stored without it
+    known = _values(kind, written | {name: stored[name] for name in ASKED if name in stored})
     if known.get("trainer") is not None:
         known["method"] = known["trainer"]
     places = {"name": name, "out": out, "storage": storage, "numeric_path": stored["numeric_path"]}

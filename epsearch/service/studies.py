@@ -201,7 +201,8 @@ class Studies:
         was = row.config.get("kind", Search.kind)
         if was != study.kind:
             raise UsageError(f"{study.name!r} is a study of `epsearch {was}`; choose another name")
-        if (old := row.config["study"]) != (new := growth.settled(study, row).identity()):
+        old, new = growth.read(row, study.storage, study.out).study.identity(), study.identity()
+        if old != new:
             raise UsageError(str(conflict(study.name, old, new)))
 
     def _ways(self, name: str) -> dict[str, Any]:

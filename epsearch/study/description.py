@@ -12,7 +12,7 @@ import yaml
 from epsearch.cache import image_cache
 from epsearch.study import filling
 from epsearch.study.option import Option
-from epsearch.study.options import options
+from epsearch.study.options import CURVE, PAIRS, options
 from epsearch.study.published import published
 from results.labels import A_T
 from results.ledger.url import LedgerUrl
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from trainers.foreign.process import Limits
     from trainers.streams import StreamRequest
 
-# Hyperparameters of the first ledgers, whose studies name them whatever their value.
-OF_FIRST_LEDGERS = ("memory", "memory_batch", "batch_size", "trigger", "scale", "satisfied")
+# Values that names of studies do not depend on, although identities have them.
+NOT_IN_NAMES = {"choose": CURVE, "race_rule": PAIRS}
 
 
 class Disjointness(NamedTuple):
@@ -58,7 +58,7 @@ class Study:
 
     kind: ClassVar[str]
     """The command that trains it."""
-    named: ClassVar[tuple[str, ...]] = OF_FIRST_LEDGERS
+    named: ClassVar[tuple[str, ...]] = ("memory", "memory_batch", "batch_size", "trigger", "scale", "satisfied")
     """Hyperparameters that identify the study even where they have their neutral values."""
     names_its_kind: ClassVar[bool] = True
     """Whether ledgers and names that nobody chose say which kind it is: not of searches, which were there first."""
@@ -173,7 +173,6 @@ class Study:
             if option.identifies
             and self.applies(name)
             and (not option.later or name in self.named or self.value(name) != known.get(name, option.default))
-            and (option.before is None or self.value(name) != option.before)
         }
 
     def defaults(self) -> dict[str, Any]:
@@ -185,11 +184,8 @@ class Study:
 
     def digest(self) -> str:
         """Returns a hash of the identity, 6 hexadecimal digits: it tells studies of a dataset apart by their names."""
-        newer = {name: one.default for name, one in self.options().items() if one.before is not None}
-        # So that a study has the name that it had before there were such options.
-        told = {name: value for name, value in self.identity().items() if name not in newer}
-        told |= {name: self.value(name) for name, usual in newer.items() if self.value(name) != usual}
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:6]
+        content = {name: value for name, value in self.identity().items() if NOT_IN_NAMES.get(name) != value}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:6]
 
     def shown(self) -> dict[str, Any]:
         """Every option as YAML and JSON write it; not the ledger's place where the environment says that."""

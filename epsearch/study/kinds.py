@@ -3,8 +3,9 @@
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from epsearch.study.description import OF_FIRST_LEDGERS, Study
+from epsearch.study.description import Study
 from epsearch.study.hyperparameters import EPSILON
+from epsearch.study.options import PAIRS
 from results.labels import is_objective, objective_label
 from search_spaces.space import Parameter, Point, Space
 from trainers.cohort import Learner
@@ -21,7 +22,7 @@ ASKED = ("certify", "moved_starts", "add_metrics", "add_figures", "allow_shared"
 
 # Options of our methods and networks, besides their hyperparameters, and of trainers.
 OF_OURS = ("method", "interval", "network", "pretrained", "precision", "numeric_path", "moved_starts")
-OF_RACES = ("race_rule", "most_seeds")
+OF_RACES = ("most_seeds",)
 OF_TRAINERS = ("trainer", "against", "time_limit", "memory_limit")
 
 
@@ -30,7 +31,7 @@ class Search(Study):
     """A search for the best point of a space, its evaluation, and that of a baseline: `epsearch run`."""
 
     kind = "run"
-    named = (*OF_FIRST_LEDGERS, "lr")
+    named = (*Study.named, "lr")
     grows = True
     names_its_kind = False
     searches = True
@@ -59,8 +60,6 @@ class Search(Study):
     """Of strategies that draw at random."""
     race: bool
     """Whether points that are significantly worse than the best get no further seeds."""
-    race_rule: str
-    """How a race compares them: "pairs", or "pooled", as the first races did."""
     most_seeds: int | None
     """Seeds that a race may give to points that cannot be told apart; None for no more than `seeds`."""
     repeats: int
@@ -104,6 +103,10 @@ class Search(Study):
     def final_seeds(self) -> tuple[int, ...]:
         """Seeds of the evaluation."""
         return self.seeds if self.eval_seeds is None else self.eval_seeds
+
+    def identity(self) -> dict[str, Any]:
+        """Also the rule of a race: stored races without one had another rule."""
+        return super().identity() | ({"race_rule": PAIRS} if self.race else {})
 
     def code(self) -> dict[str, str]:
         """Also its method and its strategy, and networks that are values of a trainer's hyperparameters."""
@@ -163,8 +166,6 @@ class Search(Study):
 
         Not what a cohort shares, such as the memory, which scripts give to all methods alike.
         """
-        if name == "race_rule" and not self.race:
-            return "there is no race"
         if name not in hyperparameters() or not hyperparameters()[name].per_learner:
             return ""
         if name not in {one.name for one in method(self.method).hyperparameters}:
@@ -238,7 +239,7 @@ class Comparison(Table):
     """Every method, with memories of one size: `epsearch compare`."""
 
     kind = "compare"
-    named = (*OF_FIRST_LEDGERS, "epsilon", "fisher_every", "penalty_form", "margin")
+    named = (*Study.named, "epsilon", "fisher_every", "penalty_form", "margin")
 
     tune: bool
     """Whether learning rates, and λ, are chosen from A-GEM's grids (appendix G) on D^CV first."""
@@ -264,7 +265,7 @@ class MemoryStudy(Table):
     """Methods with an episodic memory, at several sizes of it: `epsearch memory`."""
 
     kind = "memory"
-    named = (*OF_FIRST_LEDGERS, "epsilon", "a_agem_scale")
+    named = (*Study.named, "epsilon", "a_agem_scale")
 
     sizes: tuple[int, ...]
     """Examples per class and task that memories keep, ascending."""

@@ -34,13 +34,8 @@ class Option:
     aliases: tuple[str, ...] = ()
     """Other flags for the same."""
     later: bool = False
-    """Whether it came after the first ledgers: it identifies a study only where it is not its default, so that older
-    studies keep their identity.
-    """
-
-    before: Any = None
-    """What it is in studies that a ledger has had since before there was such an option, where that is not its default;
-    None for any other option. It identifies a study where it is not that.
+    """Whether it identifies a study only where it is not its default, as an option must that others are stored
+    without.
     """
     of_method: bool = False
     """Whether what it may be depends on the study's method."""
@@ -69,7 +64,7 @@ class Option:
 HELP_GROUPS = {
     "What is searched": (
         *("search", "trainer", "set", "against", "interval", "objective", "strategy", "strategy_seed"),
-        *("repeats", "points", "choose", "race", "race_rule", "score_on"),
+        *("repeats", "points", "choose", "race", "score_on"),
     ),
     "Stream": (
         *("dataset", "data_dir", "tasks", "cv_tasks", "classes_per_task", "image_size", "examples_per_task"),

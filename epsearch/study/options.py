@@ -16,7 +16,8 @@ from trainers.cohort import NETWORKS
 from trainers.methods import METHODS, hyperparameters
 
 CURVE, TRIED = CHOOSING = ("curve", "tried")
-POOLED = "pooled"
+PAIRS = "pairs"
+"""The rule of races that ledgers name: each pair of values is compared on its own noise."""
 
 FIRST: tuple[Option, ...] = (
     Option(
@@ -57,7 +58,6 @@ FIRST: tuple[Option, ...] = (
         CURVE,
         partial(of.one_of, allowed=CHOOSING),
         "What is chosen: the top of a curve through all scores, trained like any value, or the best tried value.",
-        before=TRIED,
     ),
     Option(
         "search",
@@ -99,13 +99,6 @@ FIRST: tuple[Option, ...] = (
         of.yes_or_no,
         "Train every value with two seeds, and with more only if it is not significantly worse than the best.",
         later=True,
-    ),
-    Option(
-        "race_rule",
-        "pairs",
-        partial(of.one_of, allowed=("pairs", POOLED)),
-        "How a race compares values: pairs, each on its own noise; pooled, on that of all, as races first did.",
-        before=POOLED,
     ),
     Option(
         "most_seeds",
@@ -240,7 +233,7 @@ def options() -> dict[str, Option]:
             one.help,
             none="all" if one.all_for_none else None,
             aliases=one.aliases,
-            later=True,  # of the first ledgers' hyperparameters, the descriptions of the kinds say so
+            later=True,  # but for those that `Study.named` has
         )
         for one in hyperparameters().values()
     )

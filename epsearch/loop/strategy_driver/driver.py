@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from epsearch.loop.strategy_driver import race
 from epsearch.loop.strategy_driver.race import Found, Scores
 from epsearch.study.kinds import Search
-from epsearch.study.options import CURVE, POOLED
+from epsearch.study.options import CURVE
 from results.statistics.racing import adjusted_means
 from search_spaces.curves.naming import NAMED, Naming
 from search_spaces.space import Point
@@ -154,7 +154,7 @@ class StrategyDriver:
         """Where points of one round stand in a race."""
         study, different = self._study, list(dict.fromkeys(points))
         table = Scores.of(different, study.search_seeds, self._found, study.objective)
-        found = race.standings(table, len(study.seeds), pooled=study.race_rule == POOLED)
+        found = race.standings(table, len(study.seeds))
         return dict(zip(different, found, strict=True))
 
 

@@ -94,10 +94,9 @@ def _of_the_race(race: Race) -> str:
     """Returns what a race saved or added, and how often one drops the best point."""
     change = 100 * (race.trained / race.plain - 1)
     runs = f"{race.trained} member runs, {abs(change):.0f} % {'more' if change > 0 else 'fewer'} than the {race.plain}"
-    equal = ", if the noise of all points is equal" if race.pooled else ""
     return (
         f"{runs} without a race; the best point of a round is dropped with a probability of at most "
-        f"{100 * race.level:g} % in each round{equal}"
+        f"{100 * race.level:g} % in each round"
     )
 
 

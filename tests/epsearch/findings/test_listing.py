@@ -24,7 +24,7 @@ from results.ledger.store import Store
 from search_spaces import STRATEGIES
 from tests.epsearch.conftest import TINY
 from tests.support.drive import fake, make
-from tests.support.ledgers import ARGUMENTS, NAME, execute, finished, of_version_6, query
+from tests.support.ledgers import ARGUMENTS, NAME, execute, finished, of_development, query
 from tests.support.limits import HANGS
 
 PEAK = fake(lambda one: 0.9 - 0.4 * (getattr(one, "epsilon", 0.0) - 0.4) ** 2 + 0.001 * one.seed)
@@ -170,7 +170,7 @@ def test_a_run_mends_a_summary_that_is_wrong(epsearch, out):
 def test_the_command_sums_up_what_is_not(epsearch, out):
     before = epsearch("list", "--json").json
     execute(out, "DELETE FROM epsearch_summaries")
-    of_version_6(out)
+    of_development(out)
     assert [row["status"] for row in epsearch("list", "--json").json] == [UNKNOWN]
     assert epsearch("db", "upgrade", "--json").json["summed_up"] == 1
     assert epsearch("list", "--json").json == before
