@@ -187,7 +187,7 @@ def test_nothing_below_the_terminal_prints():
 
 BY_KIND = {
     *("Study", "Search", "Table", "Comparison", "MemoryStudy", "Loop", "SearchLoop", "TableLoop"),
-    *("SearchResults", "TableResults", "ComparisonResults", "MemoryResults"),
+    *("SearchResults", "TableResults"),
 }
 
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import pandas as pd
 
@@ -17,7 +16,7 @@ APART_MARK = "*"
 
 
 def beside_print(
-    results: TableResults[Any],
+    results: TableResults,
     table: pd.DataFrame,
     title: str,
     notes: Sequence[Sequence[str]],

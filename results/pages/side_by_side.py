@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import pandas as pd
 
@@ -60,19 +59,11 @@ def figures(studies: Sequence[SearchResults]) -> Figures:
     return {"tried": (tried, tried.numbers(labelled)), "best_so_far": (races, races.numbers(labelled))}
 
 
-class Shown(NamedTuple):
-    """The comparison as a page has it."""
+def strategies_shown(studies: Sequence[SearchResults]) -> tuple[str, str, str]:
+    """Returns heading, lead (both plain text) and body (HTML) of the comparison, for another page.
 
-    heading: str
-    """Plain text."""
-    lead: str
-    """Plain text."""
-    body: str
-    """HTML."""
-
-
-def strategies_shown(studies: Sequence[SearchResults]) -> Shown:
-    """Returns the comparison for a page that is none of ours. Raises ValueError as `write_strategies` does."""
+    Raises ValueError as `write_strategies` does.
+    """
     check_studies(studies)
     sheet = strategies_sheet(studies, strategies_table(studies))
     return _shown(studies, sheet, _warnings(studies), figures(studies))
@@ -130,7 +121,9 @@ def _page(studies: Sequence[SearchResults], sheet: Sheet, notes: Sequence[str], 
     return page.page(heading, names, heading, lead, body, f"Comparison of {_nouns(studies)} ·")
 
 
-def _shown(studies: Sequence[SearchResults], sheet: Sheet, notes: Sequence[str], drawings: Figures) -> Shown:
+def _shown(
+    studies: Sequence[SearchResults], sheet: Sheet, notes: Sequence[str], drawings: Figures
+) -> tuple[str, str, str]:
     shown = drawn(drawings)
     first = studies[0]
     verdicts = [(label, trust(s).verdict) for label, s in zip(row_labels(studies), studies, strict=True)]
@@ -149,7 +142,7 @@ def _shown(studies: Sequence[SearchResults], sheet: Sheet, notes: Sequence[str],
     methods = " and ".join(dict.fromkeys(method_label(s.method) for s in studies))
     heading = f"{wording.heading(what)} for {methods} on {dataset_label(first.dataset)}: {_nouns(studies)} compared"
     lead = f"{count_text(len(studies), 'search')}, scored by {first.objective} on the {STREAM_LABELS[first.score_on]}."
-    return Shown(heading, lead, "\n".join(body))
+    return heading, lead, "\n".join(body)
 
 
 def _nouns(studies: Sequence[SearchResults]) -> str:

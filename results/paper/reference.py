@@ -101,7 +101,7 @@ def printed_row(dataset: str, method: str) -> dict[str, Printed]:
     return _cells(_rows(MAIN_TABLES, dataset, method))
 
 
-def printed_memory_row(dataset: str, method: str, memory: int) -> dict[str, Printed]:
+def printed_memory_row(dataset: str, method: str, memory: int | None) -> dict[str, Printed]:
     """Returns metric -> cell of a row of the paper's memory study, at `memory` examples per class and task.
 
     Tables 9 and 10: Permuted MNIST and Split CIFAR; A_T, a_1, a_t and F_T. Empty where the paper prints no such row.

@@ -174,7 +174,7 @@ def _far_off(results: SearchResults) -> tuple[FarMember, ...]:
     # ε = 0 of ε-SOFT-GEM is A-GEM: seeds have another effect on another method, and none of its members has failed.
     other = [results.zero_is_agem and point == (0.0,) for point in results.points]
     scores = np.where(np.array(other, dtype=bool)[:, None], math.nan, table(results))
-    return tuple(FarMember(results.points[one.row], seeds[one.column], one.by) for one in far_off(scores))
+    return tuple(FarMember(results.points[row], seeds[column], by) for row, column, by in far_off(scores))
 
 
 def _points(results: SearchResults, inert: bool) -> tuple[TrustedPoint, ...]:

@@ -18,7 +18,7 @@ from results.pages.comparison import write_comparison
 from results.pages.comparison_numbers import comparison_table
 from results.pages.memory import memory_notes, memory_table, write_memory_study
 from results.pages.sheet import Line, Sheet, as_html, as_latex, as_markdown
-from results.table import MemoryRow
+from results.table import TableRow
 from tests.support.synthetic_methods import compared_row, comparison, member, memory_study
 
 BAD = "<script>alert(1)</script> | 50% & a_b {x} #1 $2 \\x ~^ [*]"
@@ -195,16 +195,17 @@ def test_lines_look_different() -> None:
 
 def test_transfer_leaves_out_what_was_not_measured() -> None:
     bars = transfer.numbers(comparison_table(comparison()))
-    assert len(bars.bars) == 12 and "PI" not in bars.bars["row"].tolist()
+    assert len(bars) == 12 and "PI" not in bars["row"].tolist()
     assert len(json.loads(transfer.draw(bars).to_json())["data"]) == 3
 
 
 def test_memory_panels_show_printed_values_where_there_are_some() -> None:
     panels = memory_panels.numbers(memory_table(memory_study()))
-    assert panels.printed and panels.points.groupby("line")["memory"].apply(list).tolist() == [[25, 50, 100]] * 3
+    assert panels.groupby("line")["memory"].apply(list).tolist() == [[25, 50, 100]] * 3
+    assert "Open markers: the paper's printed means." in memory_panels.caption(panels)
     assert len(json.loads(memory_panels.draw(panels).to_json())["data"]) == 4 * 3 * 2 + 1
     plain = memory_panels.numbers(memory_table(memory_study(dataset="permuted_digits", seeds=1)))
-    assert not plain.printed and "printed" not in memory_panels.caption(plain)
+    assert "printed" not in memory_panels.caption(plain)
     assert len(json.loads(memory_panels.draw(plain).to_json())["data"]) == 4 * 3 * 2
 
 
@@ -221,7 +222,7 @@ def test_footnotes_of_the_main_table_stand_at_its_memory() -> None:
 
 def test_memory_rows_must_be_consistent(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="memory must be >= 1"):
-        MemoryRow("A", "agem", {}, (), 0)
+        TableRow("A", "agem", {}, (), 0)
     study = memory_study()
     with pytest.raises(ValueError, match="must be distinct"):
         replace(study, rows=study.rows + study.rows[:1])

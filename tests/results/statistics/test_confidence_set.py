@@ -125,8 +125,8 @@ def test_a_failed_member_does_not_hide_that_no_parabola_fits() -> None:
     scores = table(np.random.default_rng(4), X, lambda x: np.asarray(0.9 + 0.08 * x * (1 - x) ** 2), 5)
     sound = best_interval(X, scores, 0, 1).window
     scores[7, 2] -= 0.08
-    (one,) = far_off(scores)
-    assert (one.row, one.column) == (7, 2) and one.by == pytest.approx(-0.08, abs=0.01)
+    ((row, column, by),) = far_off(scores)
+    assert (row, column) == (7, 2) and by == pytest.approx(-0.08, abs=0.01)
     failed = best_interval(X, scores, 0, 1).window
     assert sound is not None and failed is not None and not sound.whole and not failed.whole
     assert failed.lack_of_fit_p == pytest.approx(sound.lack_of_fit_p, abs=0.2)

@@ -55,12 +55,12 @@ def test_failed_members_are_found_also_beside_each_other() -> None:
     for row, column in failed:
         scores[row, column] -= 0.08
     found = far_off(scores)
-    assert [(one.row, one.column) for one in found] == failed
-    assert [one.by for one in found] == pytest.approx([-0.08] * 3, abs=0.03)
+    assert [(row, column) for row, column, _ in found] == failed
+    assert [by for *_, by in found] == pytest.approx([-0.08] * 3, abs=0.03)
     kept = without(scores, found)
     assert np.isnan(kept).sum() == 3 and not far_off(kept)
     shifted = far_off(1e3 + 7 * scores + np.arange(5))  # a unit, and what a seed adds to all points
-    assert [one.by / 7 for one in shifted] == pytest.approx([one.by for one in found])
+    assert [by / 7 for *_, by in shifted] == pytest.approx([by for *_, by in found])
 
 
 def test_noise_alone_is_seldom_called_far_off() -> None:
