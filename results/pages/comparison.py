@@ -124,7 +124,8 @@ def _ranking_section(ranked: pd.DataFrame, tau: float) -> str:
     ]
     methods = count_text(ranked["method"].nunique(), "method")
     agreement = (
-        f"Kendall's τ-b = {number_text(tau, 2)} over {methods}, each represented by its first row in the table of results: 1 means the printed order, 0 no relation, −1 the reverse order. "
+        f"Kendall's τ-b = {number_text(tau, 2)} over {methods}, each represented by its first row in the table of "
+        "results: 1 means the printed order, 0 no relation, −1 the reverse order. "
         if not math.isnan(tau)
         else ""
     )

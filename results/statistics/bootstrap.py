@@ -26,8 +26,8 @@ def resamples(n: int) -> tuple[np.ndarray, np.ndarray]:
     counts   [B, n]: how often a resample draws each seed; rows sum to n
     weights  [B]: the probability of each resample; sums to 1
 
-    Both are read-only. Exact up to `MOST_ENUMERATED`: every multiset once, weighted by its multinomial probability n!/(∏ cᵢ!)/nⁿ. For more
-    seeds `DRAWS` equally likely resamples of a fixed generator. Raises ValueError for n < 1.
+    Both are read-only. Exact up to `MOST_ENUMERATED`: every multiset once, weighted by its multinomial probability
+    n!/(∏ cᵢ!)/nⁿ. For more seeds `DRAWS` equally likely resamples of a fixed generator. Raises ValueError for n < 1.
 
     >>> [array.tolist() for array in resamples(2)]
     [[[2, 0], [1, 1], [0, 2]], [0.25, 0.5, 0.25]]

@@ -64,9 +64,7 @@ class Message(NamedTuple):
 def packed(header: Mapping[str, Any], *arrays: NDArray[Any]) -> bytes:
     """A message as it goes over a pipe; arrays of TYPES.
 
-    >>> inbox = Inbox()
-    >>> inbox.add(packed({"kind": "labels"}, np.array([3, 1])))
-    >>> inbox.take()
+    >>> take_message(bytearray(packed({"kind": "labels"}, np.array([3, 1]))))
     Message(header={'kind': 'labels'}, arrays=[array([3, 1])])
     """
     native = [one.astype(one.dtype.newbyteorder("="), copy=False) for one in arrays]
@@ -78,29 +76,19 @@ def packed(header: Mapping[str, Any], *arrays: NDArray[Any]) -> bytes:
     return PREFIX.pack(len(described), len(body)) + described + body
 
 
-class Inbox:
-    """Bytes that have come, until they are messages."""
-
-    def __init__(self) -> None:
-        self._bytes = bytearray()
-
-    def add(self, some: bytes) -> None:
-        """Bytes that came, at most AT_ONCE."""
-        self._bytes += some
-
-    def take(self) -> Message | None:
-        """The next message; None while it is not there as a whole. Raises Malformed."""
-        if len(self._bytes) < PREFIX.size:
-            return None
-        header, body = PREFIX.unpack_from(self._bytes)
-        if header > MOST_HEADER or body > MOST_BODY:
-            raise Malformed(f"it announces {header} + {body} bytes")
-        ends = PREFIX.size + header, PREFIX.size + header + body
-        if len(self._bytes) < ends[1]:
-            return None
-        described, content = bytes(self._bytes[PREFIX.size : ends[0]]), bytes(self._bytes[ends[0] : ends[1]])
-        del self._bytes[: ends[1]]
-        return _opened(described, content)
+def take_message(received: bytearray) -> Message | None:
+    """Removes the next message from the received bytes; None while it is incomplete. Raises Malformed."""
+    if len(received) < PREFIX.size:
+        return None
+    header, body = PREFIX.unpack_from(received)
+    if header > MOST_HEADER or body > MOST_BODY:
+        raise Malformed(f"it announces {header} + {body} bytes")
+    ends = PREFIX.size + header, PREFIX.size + header + body
+    if len(received) < ends[1]:
+        return None
+    described, content = bytes(received[PREFIX.size : ends[0]]), bytes(received[ends[0] : ends[1]])
+    del received[: ends[1]]
+    return _opened(described, content)
 
 
 def _opened(described: bytes, content: bytes) -> Message:

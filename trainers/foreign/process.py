@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 import trainers
 from trainers.foreign import process_tree
-from trainers.foreign.messages import AT_ONCE, Inbox, Malformed, Message, packed, plain
+from trainers.foreign.messages import AT_ONCE, Malformed, Message, packed, plain, take_message
 from trainers.plugins.calls import ForeignError
 
 Progress = Callable[[int], None]
@@ -87,7 +87,7 @@ class Process:
         self._started = self._reported = time.monotonic()
         self._look = self._started + LOOK_SECONDS
         self.peak = 0
-        self._inbox, self._outgoing, self._output = Inbox(), bytearray(), bytearray()
+        self._incoming, self._outgoing, self._output = bytearray(), bytearray(), bytearray()
         self._seen: set[Any] = set()
         self._closed_at = 0.0  # when the process was seen to have closed its pipe
         self._status: int | None = None
@@ -156,7 +156,7 @@ class Process:
         """The next message. Raises what `progress` does, too."""
         while True:
             try:
-                message = self._inbox.take()
+                message = take_message(self._incoming)
             except Malformed as error:
                 raise self.broken(error) from error
             if message is not None:
@@ -203,7 +203,7 @@ class Process:
         if not some:
             self._selector.unregister(end)
         if end == self._answers:
-            self._inbox.add(some)
+            self._incoming += some
             self._closed_at = self._closed_at if some else time.monotonic()
         elif end == self._printed:
             self._output += some

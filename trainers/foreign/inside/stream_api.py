@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from trainers.foreign.inputs import Scale
 from trainers.foreign.inside.seeds import Seeds
-from trainers.foreign.messages import AT_ONCE, Inbox, Message, packed
+from trainers.foreign.messages import AT_ONCE, Message, packed, take_message
 
 CACHED = 2**29  # bytes of test inputs that are kept, as bytes of pixels; others come again for every test
 REPORTING = "report() was called while another report() was not over"
@@ -29,7 +29,7 @@ class Channel:
     """Asks epsearch and waits for the answer; ends this process when there is nobody any more."""
 
     def __init__(self, requests: int, answers: int) -> None:
-        self._requests, self._answers, self._inbox = requests, answers, Inbox()
+        self._requests, self._answers, self._incoming = requests, answers, bytearray()
         self._lock, self._process = threading.Lock(), os.getpid()
 
     def ask(self, header: Mapping[str, Any], *arrays: NDArray[Any]) -> Message:
@@ -56,14 +56,14 @@ class Channel:
 
     def receive(self) -> Message:
         """What comes next."""
-        while (message := self._inbox.take()) is None:
+        while (message := take_message(self._incoming)) is None:
             try:
                 some = os.read(self._requests, AT_ONCE)
             except OSError:
                 some = b""
             if not some:
                 os._exit(os.EX_IOERR)
-            self._inbox.add(some)
+            self._incoming += some
         return message
 
 
