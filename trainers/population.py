@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainers.capacity import in_halves
-from trainers.checkpoints import TRAINING, Checkpoints, Keeping, Origin, restore
+from trainers.checkpoints import TRAINING, CheckpointOptions, Checkpoints, origin_of, restore
 from trainers.cohort import LEARNING_CURVE_BATCHES, Architecture, Cohort, CohortResult, Learner
 from trainers.engines import fastest_for, make_engine, one_thread
 from trainers.engines.base import Engine, Learners
@@ -68,8 +68,8 @@ class Training:
 
     def checkpoints(self, cohort: Cohort) -> Checkpoints:
         """What is kept of such a cohort. Raises ValueError where more is to be kept than there is a place for."""
-        keeping = Keeping(self.folder, self.store, self.keep)
-        return Checkpoints(keeping, cohort, self.stream, self.architecture, self.chosen, self.transfer)
+        options = CheckpointOptions(self.folder, self.store, self.keep)
+        return Checkpoints(options, cohort, self.stream, self.architecture, self.chosen, self.transfer)
 
 
 def train_cohort(cohort: Cohort, training: Training, progress: Progress | None = None) -> CohortResult:
@@ -186,12 +186,12 @@ class _Run:
         It does not depend on ε or λ: it is trained once for each seed and learning rate.
         """
         engine, start = self._engine, self._engine.start()
-        of_each = {Origin.of(one): one for one in self._cohort.learners}
+        of_each = {origin_of(one): one for one in self._cohort.learners}
         origins = sorted(of_each)
         learners, result = self._untrained(start, [of_each[origin] for origin in origins])
         engine.load_task(0)
         kept = [arrays for origin in origins if (arrays := self._checkpoints.first(origin))]
-        rows = [origins.index(Origin.of(one)) for one in self._cohort.learners]
+        rows = [origins.index(origin_of(one)) for one in self._cohort.learners]
         saved = len(rows)
         if len(kept) == len(origins):
             restore(kept, learners, result)

@@ -237,12 +237,12 @@ def _diverged(results: SearchResults) -> str:
 
 
 def _far_off(results: SearchResults) -> str:
-    far = sorted(trust(results).far_off, key=lambda one: -abs(one.by))
+    far = sorted(trust(results).far_off, key=lambda member: -abs(member[2]))
     if not far:
         return ""
     listed = "; ".join(
-        f"{point_text(results.parameters, one.point)}, seed {one.seed}: {signed_text(one.by, DIGITS)} percentage points"
-        for one in far[:MOST_LISTED]
+        f"{point_text(results.parameters, point)}, seed {seed}: {signed_text(by, DIGITS)} percentage points"
+        for point, seed, by in far[:MOST_LISTED]
     )
     more = f"; and {len(far) - MOST_LISTED} more" if len(far) > MOST_LISTED else ""
     lie = "lies far off what its" if len(far) == 1 else "lie far off what their"

@@ -37,17 +37,6 @@ class TrustedPoint(NamedTuple):
     """Share of resamples of the seeds in which it is the best, see `spread.probability_best`; NaN below ten seeds."""
 
 
-class FarMember(NamedTuple):
-    """A member that lies far off what its point and its seed suggest, see `outliers.far_off`."""
-
-    point: Point
-    """Its point."""
-    seed: int
-    """Its seed."""
-    by: float
-    """Its A_T minus what they suggest, in percentage points."""
-
-
 class Assessment(NamedTuple):
     """Everything that says how far to trust a search; scores in percent, values as they were searched."""
 
@@ -69,8 +58,9 @@ class Assessment(NamedTuple):
     """Its interval is in values of the parameter."""
     rivals: tuple[Point, ...]
     """Points that cannot be told apart from the best, if they lie on no curve."""
-    far_off: tuple[FarMember, ...]
-    """Members that lie far off, as a failed run does that still has a score."""
+    far_off: tuple[tuple[Point, int, float], ...]
+    """Outliers, such as failed runs that still have a score: point, seed, and A_T minus the fit of the other members in
+    percentage points (`outliers.far_off`)."""
     race: Race | None
     """As in `SearchResults`."""
     disjointness: str
@@ -146,7 +136,7 @@ def trust_as_json(trust: Assessment) -> dict[str, Any]:
         "text": verdict.text,
         "advice": verdict.advice,
         "rivals": [list(point) for point in trust.rivals],
-        "far_off": [{**one._asdict(), "point": list(one.point)} for one in trust.far_off],
+        "far_off": [{"point": list(point), "seed": seed, "by": by} for point, seed, by in trust.far_off],
         "seeds": trust.seeds,
         "probability_best": _number(trust.probability),
         "smallest_p": _number(trust.smallest_p),
@@ -169,12 +159,12 @@ def trust_rows(trust: Assessment) -> list[dict[str, Any]]:
     return [_row(trust, one) for one in trust.points]
 
 
-def _far_off(results: SearchResults) -> tuple[FarMember, ...]:
+def _far_off(results: SearchResults) -> tuple[tuple[Point, int, float], ...]:
     seeds = sorted({r.seed for r in results.search})
     # ε = 0 of ε-SOFT-GEM is A-GEM: seeds have another effect on another method, and none of its members has failed.
     other = [results.zero_is_agem and point == (0.0,) for point in results.points]
     scores = np.where(np.array(other, dtype=bool)[:, None], math.nan, table(results))
-    return tuple(FarMember(results.points[row], seeds[column], by) for row, column, by in far_off(scores))
+    return tuple((results.points[row], seeds[column], by) for row, column, by in far_off(scores))
 
 
 def _points(results: SearchResults, inert: bool) -> tuple[TrustedPoint, ...]:

@@ -30,7 +30,7 @@ from tests.support.numeric_paths import MKL
 from tests.support.toy_streams import toy
 from trainers.notes import heard_by
 from trainers.numeric_path import NumericPath
-from trainers.persistence.array_store import Kept
+from trainers.persistence.array_store import arrays_file, load_arrays
 from trainers.persistence.runs import Runs
 from trainers.streams.hashes import PixelHashes
 from trainers.streams.images import sources
@@ -113,21 +113,21 @@ def report(figures, campaign, counts):
 def learners(tmp_path, monkeypatch):
     """{file: (what reads it, what was written)} of what is left of runs that were killed."""
     monkeypatch.setattr(trainers.checkpoints, "AT_MOST_EVERY", 0.0)
-    folder, saved, first, later = tmp_path / "learners", {}, Kept.save, Runs.save
+    folder, saved, first, later = tmp_path / "learners", {}, trainers.checkpoints.save_arrays, Runs.save
 
     def copied(arrays):
         return {name: np.array(array) for name, array in arrays.items()}
 
-    def save_first(self, content, arrays):
-        first(self, content, arrays)
-        saved[self._file(content)[0]] = (partial(self.load, content), copied(arrays))
+    def save_first(place, content, arrays):
+        first(place, content, arrays)
+        saved[arrays_file(place, content)[0]] = (partial(load_arrays, place, content), copied(arrays))
 
     def save_later(self, own, task, arrays):
         later(self, own, task, arrays)
         (file,) = (one for one in self._files([own]) if one.task == task)
         saved[folder / self._path(file)] = (partial(self.at, own, task), copied(arrays))
 
-    monkeypatch.setattr(Kept, "save", save_first)
+    monkeypatch.setattr(trainers.checkpoints, "save_arrays", save_first)
     monkeypatch.setattr(Runs, "save", save_later)
     torch.set_num_threads(1)
     for method in ("soft_agem", "er"):

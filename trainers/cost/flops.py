@@ -31,15 +31,6 @@ OVERHEAD = 20  # fixed work: about what one of ten examples was measured to take
 WHOLE, ARRAY = 40, 6.5  # a penalty's whole gradient, and each array beside it
 
 
-class Reference(NamedTuple):
-    """Examples and batches of references in all steps of a task."""
-
-    examples: int
-    """Summed over the steps."""
-    batches: int
-    """Passes of their own; 0 where they pass with the mini-batches."""
-
-
 class RunFlop(NamedTuple):
     """FLOP of one learner, by the stream's tasks."""
 
@@ -68,11 +59,11 @@ def run_flop(learner: Learner, stream: TaskStream, architecture: Architecture, t
     )
 
 
-def references(learner: Learner, stream: TaskStream) -> list[Reference]:
-    """Of each of the stream's tasks."""
+def references(learner: Learner, stream: TaskStream) -> list[tuple[int, int]]:
+    """Returns (examples, batches) of references in all steps of each task; 0 batches if they pass with mini-batches."""
     kind, values = learner.declared.memory, learner.hyperparameters
     if kind is None:
-        return [Reference(0, 0) for _ in stream.tasks]
+        return [(0, 0) for _ in stream.tasks]
     place, draw = values.memory * stream.classes, values.get("memory_batch")  # of each previous task GEM takes all
     sizes = [stream.size(learner.seed, task) for task in stream.tasks]
     if kind == RESERVOIR:
@@ -82,15 +73,15 @@ def references(learner: Learner, stream: TaskStream) -> list[Reference]:
     drawn = [one if draw is None else min(draw, one) for one in stored]
     passes = [(task if kind == PER_TASK else 1) if one else 0 for task, one in enumerate(drawn)]
     tasks = zip(steps_of(learner, stream), drawn, passes, strict=True)
-    return [Reference(steps * one, steps * times) for steps, one, times in tasks]
+    return [(steps * one, steps * times) for steps, one, times in tasks]
 
 
-def _reservoir(batch_size: int, draw: int | None, slots: int, sizes: list[int]) -> list[Reference]:
+def _reservoir(batch_size: int, draw: int | None, slots: int, sizes: list[int]) -> list[tuple[int, int]]:
     """Before each step every example seen so far is stored, up to the slots. A step's batches pass as one."""
     most = slots if draw is None else min(slots, draw)
     tasks = zip(accumulate(sizes[:-1], initial=0), sizes, strict=True)
     drawn = (np.minimum(seen + np.arange(0, size, batch_size), most) for seen, size in tasks)
-    return [Reference(int(one.sum()), 0) for one in drawn]
+    return [(int(one.sum()), 0) for one in drawn]
 
 
 def works_of(learner: Learner, stream: TaskStream, architecture: Architecture) -> list[Work]:
@@ -106,11 +97,11 @@ def training_flop(learner: Learner, stream: TaskStream, works: list[Work]) -> tu
     """Of the steps of each task, and of what a method does at its end; works: of the network at each task."""
     rule, steps = learner.declared.rule, steps_of(learner, stream)
     flop = []
-    for task, reference in enumerate(references(learner, stream)):
+    for task, (examples, batches) in enumerate(references(learner, stream)):
         size, work = stream.size(learner.seed, stream.tasks[task]), works[task]
         once_more = isinstance(rule, Penalty) and rule.looks_back and task < len(works) - 1
         again = work.trained(size, steps[task]) if once_more else 0.0
-        flop.append(work.trained(size + reference.examples, steps[task] + reference.batches) + again)
+        flop.append(work.trained(size + examples, steps[task] + batches) + again)
     return tuple(flop)
 
 

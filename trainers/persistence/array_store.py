@@ -22,33 +22,29 @@ LARGEST_FOLDER = 4 * 2**30  # bytes; the files that were not used for longest go
 Arrays = dict[str, NDArray[Any]]
 
 
-class Kept:
-    """One folder of sealed `.npz` files."""
+def load_arrays(folder: Path, content: Mapping[str, Any]) -> Arrays | None:
+    """Returns the arrays of a JSON-able description; None where there are none, or damaged ones."""
+    path, mark = arrays_file(folder, content)
+    stored = sealed.read(path, mark, "what it kept is trained again")
+    if stored is None:
+        return None
+    with suppress(OSError):  # somebody else's file, perhaps
+        os.utime(path)
+    return unpacked(stored)
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
 
-    def load(self, content: Mapping[str, Any]) -> Arrays | None:
-        """The arrays kept under this JSON-able description; None where there are none, or none that are undamaged."""
-        path, mark = self._file(content)
-        stored = sealed.read(path, mark, "what it kept is trained again")
-        if stored is None:
-            return None
-        with suppress(OSError):  # somebody else's file, perhaps
-            os.utime(path)
-        return unpacked(stored)
+def save_arrays(folder: Path, content: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Stores arrays under a JSON-able description, replacing others. A full or forbidden disk is no reason to stop."""
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        sealed.write(*arrays_file(folder, content), packed(arrays))
+        prune(folder)
 
-    def save(self, content: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Keeps the arrays instead of what is kept there. A full or forbidden disk is no reason to stop."""
-        with suppress(OSError):
-            self._folder.mkdir(parents=True, exist_ok=True)
-            sealed.write(*self._file(content), packed(arrays))
-            prune(self._folder)
 
-    def _file(self, content: Mapping[str, Any]) -> tuple[Path, str]:
-        """(the file, the mark it is sealed with)."""
-        text = mark_of(content)
-        return self._folder / f"{named(text)}.kept", text
+def arrays_file(folder: Path, content: Mapping[str, Any]) -> tuple[Path, str]:
+    """Returns the file of a description, and the mark with which it is sealed."""
+    text = mark_of(content)
+    return folder / f"{named(text)}.kept", text
 
 
 def mark_of(content: Any) -> str:

@@ -88,7 +88,7 @@ def streams() -> tuple[str, ...]:
 def downloaded(dataset: str) -> bool:
     """Whether torchvision downloads the dataset where it is missing."""
     known = PERMUTED.get(dataset)
-    return known.downloaded if known else bool(sources.DATASETS[dataset].family.downloaded_as)
+    return known.downloaded if known else bool(sources.DATASETS[dataset].downloaded_as)
 
 
 def forget() -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol, cast
 import numpy as np
 
 from trainers.streams.base import TaskStream
-from trainers.streams.example_hashes import Part, Shown, shown
+from trainers.streams.example_hashes import ExampleHashes, example_hashes
 from trainers.streams.hashes import Hashes
 from trainers.streams.near_duplicates import BITS, DIFFERENCE, near
 
@@ -131,27 +131,29 @@ def overlap(cv: TaskStream, ev: TaskStream, cv_seeds: Sequence[int], ev_seeds: S
         second, of_second = _permutations(ev, ev_seeds)
         return Overlap(what, first, second, len(np.intersect1d(of_first, of_second, assume_unique=True)))
     what = what if what == other else _examples_of(cv)
-    searched, evaluated = shown(cv, cv_seeds), shown(ev, ev_seeds)
-    trained = searched.trained, evaluated.trained
+    (cv_trained, cv_tested), (ev_trained, ev_tested) = example_hashes(cv, cv_seeds), example_hashes(ev, ev_seeds)
+    searched, evaluated = np.union1d(cv_trained[0], cv_tested[0]), np.union1d(ev_trained[0], ev_tested[0])
     return Overlap(
         what,
-        _side(cv, cv_seeds, searched, trained),
-        _side(ev, ev_seeds, evaluated, (*trained, searched.tested)),
-        len(np.intersect1d(searched.all, evaluated.all, assume_unique=True)),
+        _side(cv, cv_seeds, searched, cv_tested, (cv_trained, ev_trained)),
+        _side(ev, ev_seeds, evaluated, ev_tested, (cv_trained, ev_trained, cv_tested)),
+        len(np.intersect1d(searched, evaluated, assume_unique=True)),
     )
 
 
-def _side(stream: TaskStream, seeds: Sequence[int], given: Shown, others: Sequence[Part]) -> Side:
-    """What is told of a side. others: what its tests are to show none of."""
-    hashes, tested = given.all, given.tested
-    known = np.isin(tested.hashes, np.concatenate([one.hashes for one in others]))
+def _side(
+    stream: TaskStream, seeds: Sequence[int], hashes: Hashes, tested: ExampleHashes, others: Sequence[ExampleHashes]
+) -> Side:
+    """Returns the counts of a side. others: examples that must not occur in its tests."""
+    tests, images = tested
+    known = np.isin(tests, np.concatenate([of_others for of_others, _ in others]))
     close = 0
-    if tested.pictures is not None:
-        new = tested.pictures._replace(positions=tested.pictures.positions[~known])
-        pictures = [one.pictures for one in others if one.pictures is not None]
-        close = int(np.any([near(new, one) for one in pictures], axis=0).sum())
-    told = Side(len(stream.tasks), len(seeds), len(hashes), 0, 0, _digest(hashes))
-    return told._replace(tests=len(known), known=int(known.sum()), near=close)
+    if images is not None:
+        new = images._replace(positions=images.positions[~known])
+        near_others = [near(new, pictures) for _, pictures in others if pictures is not None]
+        close = int(np.any(near_others, axis=0).sum())
+    side = Side(len(stream.tasks), len(seeds), len(hashes), 0, 0, _digest(hashes))
+    return side._replace(tests=len(known), known=int(known.sum()), near=close)
 
 
 def _permutations(stream: TaskStream, seeds: Sequence[int]) -> tuple[Side, Hashes]:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from reprlib import repr
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -66,9 +66,11 @@ class OwnStream:
         def call(*given: Any, **more: Any) -> Any:
             with blamed(f"{name}() of {self._dataset} failed with", self._source, DataError):
                 result = value(*given, **more)
-            if name in PROMISES and not _kept(PROMISES[name].check, self, given, result):
-                promised = PROMISES[name].words(self, given)
-                raise ForeignError(f"{name}() of {self._dataset} must return {promised}; got {_told(result)}")
+            if name in PROMISES:
+                words, check = PROMISES[name]
+                if not _passes(check, self, given, result):
+                    expected = words(self, given)
+                    raise ForeignError(f"{name}() of {self._dataset} must return {expected}; got {_summary(result)}")
             return {**result, SOURCE: dict(self._source.hashes)} if name == "describe" else result
 
         return call
@@ -123,55 +125,47 @@ def _is_described(found: Any) -> bool:
     return isinstance(facts["examples_per_task"], (int, float)) and SOURCE not in facts
 
 
-class Promise(NamedTuple):
-    """What a call of a method must return, as what is trained takes it without another look."""
-
-    words: Callable[[OwnStream, tuple[Any, ...]], str]
-    """words(stream, arguments): the promise, for the message."""
-    check: Callable[[OwnStream, tuple[Any, ...], Any], bool]
-    """check(stream, arguments, what was returned): whether it is kept."""
-
-
-PROMISES = {
-    "size": Promise(lambda *_: "a number of examples >= 1", lambda stream, given, found: operator.index(found) >= 1),
-    "order": Promise(
+Words = Callable[[OwnStream, tuple[Any, ...]], str]
+Check = Callable[[OwnStream, tuple[Any, ...], Any], bool]
+PROMISES: dict[str, tuple[Words, Check]] = {
+    "size": (lambda *_: "a number of examples >= 1", lambda stream, given, found: operator.index(found) >= 1),
+    "order": (
         lambda stream, given: f"an array [{stream.size(*given)}] of positions, as many as size() says",
         lambda stream, given, found: found.shape == (stream.size(*given),) and found.dtype.kind in "iu",
     ),
-    "train": Promise(
+    "train": (
         lambda stream, given: f"{_examples(stream, len(given[2]))}, a row for each position of the order",
         lambda stream, given, found: _are_examples(stream, found, len(given[2])),
     ),
-    "test": Promise(
+    "test": (
         lambda stream, given: f"{_examples(stream, 'n')}, n >= 1",
         lambda stream, given, found: _are_examples(stream, found, len(found.labels)),
     ),
-    "room": Promise(
+    "room": (
         lambda stream, given: f"zeros {_inputs(stream, given[0])}",
         lambda stream, given, found: _is_room(stream, found, given[0]),
     ),
-    "describe": Promise(
+    "describe": (
         lambda *_: (
             f"a dict that JSON can hold, with a number examples_per_task and without {SOURCE}, which is added to it"
         ),
         lambda stream, given, found: _is_described(found),
     ),
 }
+"""Method -> (words(stream, arguments), check(stream, arguments, result)) of its result, which is used as it is."""
 
 
-def _kept(
-    check: Callable[[OwnStream, tuple[Any, ...], Any], bool], stream: OwnStream, given: tuple[Any, ...], found: Any
-) -> bool:
+def _passes(check: Check, stream: OwnStream, given: tuple[Any, ...], found: Any) -> bool:
     try:
         return check(stream, given, found)
     except (TypeError, ValueError, KeyError, AttributeError, RecursionError):
         return False
 
 
-def _told(found: Any) -> str:
-    """What was returned, in one line: of arrays the type, the shape and the range."""
+def _summary(found: Any) -> str:
+    """Returns a result in one line: type, shape and range of arrays."""
     if isinstance(found, Examples):
-        return f"inputs {_told(found.inputs)}, labels {_told(found.labels)}"
+        return f"inputs {_summary(found.inputs)}, labels {_summary(found.labels)}"
     if not isinstance(found, np.ndarray):
         return " ".join(repr(found).split())
     spread = f" from {found.min()} to {found.max()}" if found.size and found.dtype.kind in "iuf" else ""

@@ -69,7 +69,7 @@ def _page(results: SearchResults, drawings: Figures) -> str:
     shown = drawn(drawings)
     # Taken out one by one: what remains are those over the parameters, whose names depend on the search.
     learning = shown.pop("accuracy_curve")
-    if not drawings["accuracy_curve"][1].curves:
+    if not drawings["accuracy_curve"][1][1]:
         learning = page.paragraphs("No evaluation to show yet.")
     others = [shown.pop(name) for name in added.names()]
     spent, shrunk = shown.pop("best_so_far"), shown.pop("shrinking", "")

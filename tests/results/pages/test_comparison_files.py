@@ -172,7 +172,7 @@ def test_curves_of_many_rows_have_a_closer_panel() -> None:
     rows = [(row.label, row.records) for row in comparison().rows]
     for metric in ("A_k", "F_k"):
         found = over_tasks.numbers(rows, metric)
-        assert len(found.curves) == 12 and found.places == (0, 1, *range(3, 13))
+        assert [curve.place for curve in found[1]] == [0, 1, *range(3, 13)]
         assert over_tasks.zoom(found) is not None and "again, on its own scale" in over_tasks.caption(found)
         drawn = json.loads(over_tasks.draw(found).to_json())
         assert len(drawn["data"]) == 24 and sum(trace["showlegend"] for trace in drawn["data"]) == 12
@@ -184,7 +184,7 @@ def test_single_tasks_and_seeds_draw() -> None:
     rows = [(f"{i}", [member("agem", 0, tasks=1, learned=0.9 + 0.01 * i)]) for i in range(5)]
     for metric in ("A_k", "F_k"):
         found = over_tasks.numbers(rows, metric)
-        assert math.isnan(found.curves[0].std[0])
+        assert math.isnan(found[1][0].std[0])
         assert json.loads(over_tasks.draw(found).to_json())["data"]
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from tests.support.learners import engine_of, learner
 from tests.support.toy_streams import toy
-from trainers.engines.columns.mlp import Block, frozen_units, train_column
+from trainers.engines.columns.mlp import frozen_units, train_column
 from trainers.engines.compiled import kernels
 from trainers.engines.compiled.products import PRODUCTS
 from trainers.networks import MLP
@@ -124,7 +124,7 @@ def test_a_progressive_column():
         columns, x = net.columns(torch.zeros(net.row)), torch.zeros(1, 1, 3)
         bias = columns[0][-1].bias
         bias[:10] = logits[0, 0]
-        block = Block(x, labels[:, :1], frozen_units(net, columns, x, affine))
+        block = x, labels[:, :1], frozen_units(net, columns, x, affine)
         train_column(net, columns, block, range(1), rate, affine)
         moved = (logits[0, 0].double() - bias[:10].double()) / rate
         errors.append(float((moved - exact).norm() / exact.norm()))

@@ -6,7 +6,7 @@ ends or a graph is destroyed while others live; what is done about each stands i
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,16 +19,6 @@ SPARE = 1.2  # of the memory that a step takes, what must be free for a graph, w
 ROUNDING = 10  # of the difference of two runs of the code itself, where these are not the same bit for bit
 
 Step = Callable[[], object]
-
-
-class Graph(Protocol):
-    """A recorded step."""
-
-    def replay(self) -> None:
-        """Takes it."""
-
-    def reset(self) -> None:
-        """Gives up its memory."""
 
 
 class GraphMismatch(RuntimeError):
@@ -54,7 +44,7 @@ class Graphs:
     """The graphs of one engine, all in one pool of memory: they are replayed one after another."""
 
     def __init__(self) -> None:
-        self._recorded: dict[tuple[int, ...], tuple[Graph, Sequence[Tensor]]] = {}
+        self._recorded: dict[tuple[int, ...], tuple[torch.cuda.CUDAGraph, Sequence[Tensor]]] = {}
         self._pool: Any = None  # what torch calls a handle
         self._stream: torch.cuda.Stream | None = None
 
@@ -92,7 +82,7 @@ class Graphs:
     def _wait(self) -> None:
         torch.cuda.synchronize()
 
-    def _record(self, step: Step) -> Graph | None:
+    def _record(self, step: Step) -> torch.cuda.CUDAGraph | None:
         """Takes `WARM` steps and records one, which changes nothing; None where that cannot be."""
         self._stream = self._stream or torch.cuda.Stream()  # type: ignore[no-untyped-call]
         work = _warmed(step, self._stream)

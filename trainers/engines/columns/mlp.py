@@ -6,7 +6,7 @@ go into the parameters directly, without a gradient in between.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -28,12 +28,8 @@ TEST_ROWS = 500  # test rows of one forward pass: their activations stay near th
 BLOCK = 64  # steps; what the training loop asks for at once
 
 
-class Block(NamedTuple):
-    """Steps whose images the frozen columns see at once: x [S, B, inputs], labels [S, B]; hidden: `frozen_units`."""
-
-    x: Tensor
-    labels: Tensor
-    hidden: list[Tensor]
+Block: TypeAlias = tuple[Tensor, Tensor, list[Tensor]]
+"""Images [S, B, inputs] of steps that frozen columns pass at once, labels [S, B], and their `frozen_units`."""
 
 
 class ColumnsEngine(GrowingEngine):
@@ -72,7 +68,7 @@ class ColumnsEngine(GrowingEngine):
                 of_seeds = [self._batches(pool, rows[begin : begin + BLOCK]) for pool in self._pools]
                 for row, columns in enumerate(members):
                     x, labels = of_seeds[seeds[row]]
-                    block = Block(x, labels, self._frozen_once(learners.params[row], columns, x, (number, begin)))
+                    block = x, labels, self._frozen_once(learners.params[row], columns, x, (number, begin))
                     loss = train_column(self._net, columns, block, wanted, rates[row], self._affine)
                     note_bad(learners.first_bad[row], loss, start + begin + wanted.start)
 

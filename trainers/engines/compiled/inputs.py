@@ -1,6 +1,6 @@
 """The first layer's side of a CPU step: examples as dense rows, or as lists of their non-zero pixels."""
 
-from typing import NamedTuple, Protocol, cast
+from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
 import torch
@@ -36,25 +36,6 @@ class Layer(NamedTuple):
         return self.weight_array, self.bias_array
 
 
-class Inputs(Protocol):
-    """A set of examples, and the batch of it that is at hand; what the first layer does with them."""
-
-    def take(self, rows: Indices) -> None:
-        """Makes these examples the batch."""
-
-    def split(self, current: int) -> None:
-        """Says that the batch's first `current` examples make g and the rest g_ref; needed before what follows."""
-
-    def forward(self, layer: Layer, out: Tensor) -> None:
-        """Writes ReLU(x·weight + bias) into out [B, N]."""
-
-    def products(self, delta: Floats, g_ref: Layer) -> Sums:
-        """Writes g_ref from delta [B, N]; returns the sums over this layer."""
-
-    def update(self, layer: Layer, g_ref: Layer, b: np.float32, delta: Floats, a: np.float32) -> None:
-        """Adds b·g_ref + a·g to the layer, g from the current rows of delta."""
-
-
 class DenseInputs:
     """For small or dense images: one gather a batch, then matrix products.
 
@@ -74,7 +55,7 @@ class DenseInputs:
         kernels.gather(rows, self._examples, self._scale, self._x.numpy())
 
     def split(self, current: int) -> None:
-        """Cuts the batch into the examples of g and, transposed for its product, those of g_ref."""
+        """Cuts the batch into the first `current` examples, of g, and, transposed for its product, those of g_ref."""
         self._current, self._now, self._ref = current, self._x[:current].numpy(), self._x[current:].T
 
     def forward(self, layer: Layer, out: Tensor) -> None:
@@ -83,12 +64,12 @@ class DenseInputs:
         out.relu_()
 
     def products(self, delta: Floats, g_ref: Layer) -> Sums:
-        """Makes g_ref by a matrix product, and returns the sums over this layer."""
+        """Writes g_ref from delta [B, N] by a matrix product, and returns the sums over this layer."""
         self._products.product(self._ref, torch.from_numpy(delta[self._current :]), g_ref.weight)
         return cast(Sums, kernels.layer_products(self._now, delta, self._current, *g_ref.arrays))
 
     def update(self, layer: Layer, g_ref: Layer, b: np.float32, delta: Floats, a: np.float32) -> None:
-        """Adds b·g_ref + a·g to the layer."""
+        """Adds b·g_ref + a·g to the layer, g from the current rows of delta."""
         kernels.update_layer(layer.arrays, g_ref.arrays, b, self._now, delta, a)
 
 
@@ -132,3 +113,7 @@ class SparseInputs:
     def update(self, layer: Layer, g_ref: Layer, b: np.float32, delta: Floats, a: np.float32) -> None:
         """Adds b·g_ref + a·g to the layer."""
         sparse.update_layer(layer.arrays, g_ref.arrays, b, self._now, delta, a)
+
+
+Inputs: TypeAlias = DenseInputs | SparseInputs
+"""A set of examples, its current batch, and the first layer's arithmetic; `split` precedes all but `take`."""

@@ -6,8 +6,7 @@ of a training. All of it is on the CPU, once a process for each shape of inputs 
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
@@ -17,7 +16,7 @@ from torch import Tensor, nn
 from trainers.cohort import Plugged
 from trainers.networks.base import Batch
 from trainers.networks.layout import Layout
-from trainers.networks.own.counting import Count
+from trainers.networks.own.counting import count_passes
 from trainers.networks.own.making import GENERATORS, Inputs, NetworkError, buffers_of, generators, make
 from trainers.networks.own.network import Facts, OwnNetwork, seen
 from trainers.notes import first_line
@@ -159,25 +158,30 @@ class _Trial:
         """Why members cannot be batched, in one line; "" where they can."""
         alone = OwnNetwork(replace(self._net.facts, apart="not to be tried"))
         try:
-            with _no_fallback():
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
                 found = self._step(self._net, MEMBERS, ROWS)
-        except (ForeignError, NetworkError, _Fallback) as error:
+        except (ForeignError, NetworkError) as error:
             return first_line(error.__cause__ or error)
+        # Where torch.func falls back to members in turn, these do the same without a warning at every step.
+        for text in (str(warning.message) for warning in caught):
+            if "performance drop" in text:
+                return text.partition(". ")[0].strip().partition("\n")[0]
         expected = self._step(alone, MEMBERS, ROWS)
         wrong = [name for name, value in expected.items() if not _close(found[name], value)]
         return f"its {', '.join(wrong)} would be others" if wrong else ""
 
     def counted(self) -> tuple[tuple[float, float, float, float], float]:
         """(FLOP, bytes kept), as `Facts` has them."""
-        few, more = (self._count(rows) for rows in (max(FEW, self.least()), 2 * ROWS))
-        between = more.rows - few.rows
-        each = {name: (getattr(more, name) - getattr(few, name)) / between for name in Count.MEASURED}
-        fixed = {name: max(0.0, getattr(few, name) - each[name] * few.rows) for name in ("forward", "backward")}
-        flop = (each["forward"], each["backward"], fixed["forward"], fixed["backward"])
+        few, many = max(FEW, self.least()), 2 * ROWS
+        of_few, of_many = self._count(few), self._count(many)
+        forward, backward, kept = ((b - a) / (many - few) for a, b in zip(of_few, of_many, strict=True))
+        fixed_forward, fixed_backward = max(0.0, of_few[0] - forward * few), max(0.0, of_few[1] - backward * few)
+        flop = (forward, backward, fixed_forward, fixed_backward)
         if not sum(flop):  # of operations that torch cannot count: as if every parameter were used once
             numbers = float(self._net.real.sum())
             flop = (2 * numbers, 4 * numbers, 0.0, 0.0)
-        return flop, max(0.0, each["kept"])
+        return flop, max(0.0, kept)
 
     @property
     def _inputs(self) -> Inputs:
@@ -207,30 +211,12 @@ class _Trial:
         found = {"losses": losses, "gradients": into, "sensitivities": again, "outputs": logits}
         return found | ({"statistics": kept["statistics"]} if kept else {})
 
-    def _count(self, rows: int) -> Count:
-        count = Count(rows)
-        with torch.enable_grad():
-            with count.forward_pass():
-                outputs, leaves = self._tried(rows, True)
-            with count.backward_pass():
-                torch.autograd.grad(outputs.sum(), list(leaves.values()), allow_unused=True)
-        return count
+    def _count(self, rows: int) -> tuple[float, float, float]:
+        def forward() -> tuple[Tensor, Iterable[Tensor]]:
+            outputs, leaves = self._tried(rows, True)
+            return outputs, leaves.values()
 
-
-class _Fallback(Exception):
-    """torch.func would take members one after another in some operation."""
-
-
-@contextmanager
-def _no_fallback() -> Iterator[None]:
-    """Raises _Fallback where torch.func warns of one: members in turn do the same without a warning at every step."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    for warning in caught:
-        text = str(warning.message)
-        if "performance drop" in text:
-            raise _Fallback(text.partition(". ")[0])
+        return count_passes(forward)
 
 
 def _examples(inputs: Inputs, rows: int) -> Tensor:

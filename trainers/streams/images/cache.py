@@ -122,15 +122,16 @@ def _write(
     kept = np.zeros(len(source.names), np.bool_)
     levels: tuple[Levels, ...] = ()
     with closing(found), open(folder / PIXELS, "wb") as file:
-        for start, readable, pixels, of_chunk in found:
+        done = 0
+        for readable, pixels, of_chunk in found:
             levels = merged((*levels, *of_chunk))
-            members = slice(start, start + len(readable))
+            members = slice(done, done := done + len(readable))
             kept[members] = readable
             total += pixels[source.parts[members][readable] == TRAIN].sum(axis=0, dtype=np.int64)
             file.write(pixels.data)
             digest.update(pixels.data)
             if progress:
-                progress(members.start + len(readable), len(kept))
+                progress(done, len(kept))
         # On the disk before the facts, whose checksum vouches for it.
         file.flush()
         os.fsync(file.fileno())

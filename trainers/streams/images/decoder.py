@@ -8,7 +8,7 @@ from collections.abc import Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -25,39 +25,22 @@ CHUNK = 64  # images of one piece of work
 SMALL_FILE = 16_384  # bytes; below, Python's part of decoding outweighs Pillow's, and threads take turns in it
 
 
-class Chunk(NamedTuple):
-    """Some images of a source that stand next to each other."""
-
-    start: int
-    """The position of the first."""
-    readable: list[bool]
-    """Of each, whether it can be decoded."""
-    pixels: Pixels
-    """[k, size, size, 3], of the readable ones, in order."""
-    levels: tuple[Levels, ...]
-    """Of the readable ones, by kind."""
+Chunk: TypeAlias = tuple[list[bool], Pixels, tuple[Levels, ...]]
+"""Consecutive images of a source: whether each can be decoded; RGB bytes [k, size, size, 3] and levels of those."""
 
 
-class Decoded(NamedTuple):
-    """One image."""
+def decode_image(encoded: bytes | Pixels, size: int) -> tuple[Pixels, str]:
+    """Returns RGB bytes [size, size, 3], and the kind of `Levels`, of a file's bytes or of pixels [H, W, 3].
 
-    pixels: Pixels
-    """RGB bytes [size, size, 3]."""
-    kind: str
-    """As of `Levels`."""
-
-
-def decode_image(encoded: bytes | Pixels, size: int) -> Decoded:
-    """An image from a file's bytes or pixels [H, W, 3]; bilinear, turned by its EXIF, the aspect ratio is not kept.
-
-    Raises Damaged where the file is no whole image, or one of more than MOST_PIXELS.
+    Bilinear, turned by its EXIF; the aspect ratio is not kept. Raises Damaged where the file is no whole image, or one
+    of more than MOST_PIXELS.
     """
     from PIL import Image, UnidentifiedImageError
 
     try:
         if isinstance(encoded, np.ndarray):
             same = encoded.shape[:2] == (size, size)
-            return Decoded(encoded if same else _resized(Image.fromarray(encoded), size), "RGB, 8 bits")
+            return encoded if same else _resized(Image.fromarray(encoded), size), "RGB, 8 bits"
         with Image.open(io.BytesIO(encoded), formats=FORMATS) as image:
             if image.width * image.height > MOST_PIXELS:  # seen before they are unpacked
                 raise Image.DecompressionBombError
@@ -65,7 +48,7 @@ def decode_image(encoded: bytes | Pixels, size: int) -> Decoded:
             image.load()
             levels = eight_bits(image, bits)
             plain = turned(_rgb(image if levels is None else Image.fromarray(levels)), orientation(image))
-            return Decoded(_resized(plain, size), f"{mode}, {bits} bits")
+            return _resized(plain, size), f"{mode}, {bits} bits"
     except (MemoryError, Damaged):
         raise
     except Image.DecompressionBombError as error:  # Pillow's own limit is twice as high
@@ -150,7 +133,7 @@ def _chunk(source: Source, size: int, start: int) -> Chunk:
     for kind in sorted(set(kinds)):
         of_kind = pixels[[one == kind for one in kinds]]
         levels.append(Levels(kind, len(of_kind), int(of_kind.min()), int(of_kind.max())))
-    return Chunk(start, readable, pixels, tuple(levels))
+    return readable, pixels, tuple(levels)
 
 
 def _reason(source: Source, name: str, size: int) -> str:
@@ -163,8 +146,8 @@ def _reason(source: Source, name: str, size: int) -> str:
     return DECODED
 
 
-def _decoded(source: Source, name: str, size: int) -> Decoded:
-    """One image. Raises Damaged, and DataError where it is not the image that is to blame."""
+def _decoded(source: Source, name: str, size: int) -> tuple[Pixels, str]:
+    """Returns `decode_image` of one image. Raises Damaged, and DataError where it is not the image that is to blame."""
     try:
         return decode_image(source.read(name), size)
     except MemoryError as error:

@@ -6,7 +6,7 @@ import torch
 
 from tests.support.grown import flat, learners, made, on_every_path, progressive, split, unpadded
 from tests.support.toy_streams import digits
-from trainers.engines.columns.mlp import Block, frozen_units, train_column
+from trainers.engines.columns.mlp import frozen_units, train_column
 from trainers.engines.compiled.products import PRODUCTS
 from trainers.networks.progressive.mlp import Columns
 
@@ -93,7 +93,7 @@ def test_a_step_on_random_tensors_agrees_with_numpy(number, dtype, tolerance):
     new, expected_loss = numpy_step(explicit, x[0].double().numpy(), y[0].numpy(), rate)
     before = flat(net, net.columns(row.clone())[number], number).double().numpy()
     columns = net.columns(row)
-    block = Block(x, y, frozen_units(net, columns, x, AFFINE))
+    block = x, y, frozen_units(net, columns, x, AFFINE)
     loss = train_column(net, columns, block, range(1), rate, AFFINE)
     parts = []
     for index, layer in enumerate(new):

@@ -12,7 +12,7 @@ from tests.support.grown import PATHS, SMALL, learners, made, on_every_path, pro
 from tests.support.learners import engine_of, learner
 from tests.support.toy_streams import digits, toy
 from trainers import Architecture
-from trainers.engines.columns.mlp import Block, frozen_units, train_column
+from trainers.engines.columns.mlp import frozen_units, train_column
 from trainers.engines.compiled.products import PRODUCTS
 from trainers.networks import MLP
 from trainers.networks.draws import BIAS_START
@@ -188,7 +188,7 @@ class TestDivergence:
         row = torch.zeros(net.row)
         net.columns(row)[0][-1].bias[0] = 1000.0
         columns, x = net.columns(row), torch.zeros(1, 2, 9)
-        block = Block(x, torch.ones(1, 2).long(), frozen_units(net, columns, x, AFFINE))
+        block = x, torch.ones(1, 2).long(), frozen_units(net, columns, x, AFFINE)
         loss = train_column(net, columns, block, range(1), 0.1, AFFINE)
         assert loss.tolist() == [1000.0]
 

@@ -4,7 +4,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,15 +25,11 @@ class Damaged(Exception):
     """An image that cannot be had, where others of the same place can; the message says why, in one line."""
 
 
-class Entry(NamedTuple):
-    """One image. Sorted, entries stand in the order that every source of the same images agrees on."""
+Entry: TypeAlias = tuple[int, int, str]
+"""An image: position in PARTS, position among the classes, name as in `Source.names`.
 
-    part: int
-    """A position in PARTS."""
-    label: int
-    """A position among the classes."""
-    name: str
-    """As in `Source.names`."""
+Sorted, entries have the same order for every source of the same images.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,12 +82,12 @@ def assemble(
     Raises DataError where a class has no training or no test image, or an image is listed twice.
     """
     ordered = sorted(entries)
-    names = tuple(entry.name for entry in ordered)
+    names = tuple(name for *_, name in ordered)
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:  # perhaps once to train on and once to test on
         raise DataError(f"{where} lists {len(twice):,} images more than once: {some(twice)}")
-    labels = np.array([entry.label for entry in ordered], np.int64)
-    parts = np.array([entry.part for entry in ordered], np.int8)
+    labels = np.array([label for _, label, _ in ordered], np.int64)
+    parts = np.array([part for part, *_ in ordered], np.int8)
     # Attributes are not in the key: a joint embedding shares the decoded images of the plain dataset.
     digest = hashlib.sha256(repr((tuple(classes), [(name, stamp(name)) for name in names])).encode())
     digest.update(labels.tobytes() + parts.tobytes())

@@ -51,8 +51,9 @@ def read(at: Path) -> Source:
         for image, label, file in zip(pixels, labels, files, strict=True):
             name = f"{path.name}/{classes[label]}/{file}"
             seen[name] += 1  # a pickle may have one name for several images, a folder may not
-            entries.append(Entry(part, label, name if seen[name] == 1 else f"{name}~{seen[name]}"))
-            images[entries[-1].name] = image
+            name = name if seen[name] == 1 else f"{name}~{seen[name]}"
+            entries.append((part, label, name))
+            images[name] = image
     return assemble(str(at), classes, entries, images.__getitem__, lambda name: stamps)
 
 

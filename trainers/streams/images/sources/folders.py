@@ -155,7 +155,7 @@ def _wrong(tree: Tree, parts: list[str], folders: list[str]) -> str:
 def _split(tree: Tree, classes: tuple[str, ...]) -> list[Entry]:
     """Images of train/<class>/ and test/<class>/."""
     return [
-        Entry(part, label, image)
+        (part, label, image)
         for part, folder in enumerate(SPLIT)
         for label, name in enumerate(classes)
         for image in tree.images(f"{folder}/{name}")
@@ -173,7 +173,7 @@ def _unsplit(tree: Tree, classes: tuple[str, ...]) -> list[Entry]:
                 f"{TEST_EVERY}, or folders train and test"
             )
         testing = range(TEST_EVERY - 1, len(images), TEST_EVERY)
-        entries += [Entry(TEST if at in testing else TRAIN, label, image) for at, image in enumerate(images)]
+        entries += [(TEST if at in testing else TRAIN, label, image) for at, image in enumerate(images)]
     return entries
 
 
