@@ -1,4 +1,4 @@
-"""Files that are written atomically: always the old content or the complete new one."""
+"""Writes files atomically: the old content or the complete new one."""
 
 import os
 import secrets

@@ -1,4 +1,7 @@
-"""Inert searches, whose scores are all equal bit for bit: nothing was measured, so nothing is fitted or tested."""
+"""Inert searches, whose scores are all equal bit for bit.
+
+Nothing was measured, so nothing is fitted or tested.
+"""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""The results of a table of methods, a comparison or an episodic-memory study, as the caller hands them to its page.
+"""The results of a comparison or of an episodic-memory study.
 
 Without pandas, because the kinds of study name these classes, and `epsearch list` must start without it.
 """

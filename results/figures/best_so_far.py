@@ -1,4 +1,4 @@
-"""Figure: the best mean A_T so far against the number of member runs."""
+"""Figure: best mean A_T so far against member runs."""
 
 import math
 from typing import Any

@@ -1,11 +1,11 @@
-"""Figure: A_T, a_1, a_t and F_T against the size of the episodic memory, one line for each method."""
+"""Figure: A_T, a_1, a_t and F_T against the memory's size."""
 
 from itertools import product
 from typing import Any
 
 import pandas as pd
 
-from results.figures.style import FAINT, add_legend_entry, axis_title, finish, legend_beside, look, plotly
+from results.figures.style import FAINT, add_legend_entry, axis_title, finish, legend_beside, line_style, plotly
 from results.labels import subscripts
 from results.metrics import METRICS
 
@@ -95,7 +95,7 @@ def _traces(points: pd.DataFrame, metric: str, line: int, shift: float) -> list[
 
     Both are shifted by the same factor, so that a printed value stays beside ours.
     """
-    scatter, style = plotly("graph_objects").Scatter, look(line)
+    scatter, style = plotly("graph_objects").Scatter, line_style(line)
     name = str(points["row"].iloc[0])
     # The true size and not x, which is shifted; "~" leaves out the zeros at the end of a spread.
     values = f"%{{y:.{METRICS[metric].digits}f}} ± %{{customdata[1]:.3~f}} {METRICS[metric].unit}"

@@ -1,4 +1,4 @@
-"""Figure: A_k or F_k over the tasks of a stream, one line for each row of a comparison."""
+"""Figure: A_k or F_k over the tasks, a line a row."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 
-from results.figures.style import Look, axis_title, faint, finish, legend_beside, look, padded, plotly
+from results.figures.style import LineStyle, axis_title, faint, finish, legend_beside, line_style, padded, plotly
 from results.labels import count_text, subscripts
 from results.ledger.record import RunRecord
 from results.metrics import average_accuracy_curve, forgetting_curve
@@ -16,8 +16,8 @@ MOST_BANDS = 3
 """With more lines, bands would cover each other: the spread is then only in the hover text and the CSV file."""
 
 
-class Kind(NamedTuple):
-    """How a metric is shown."""
+class CurveMetric(NamedTuple):
+    """Unit and texts of a metric."""
 
     scale: float
     """Factor from fractions to the unit."""
@@ -33,14 +33,14 @@ class Kind(NamedTuple):
     """The metric in words, for the caption."""
 
 
-KINDS = {
-    "A_k": Kind(100.0, "%", 1, 2, "accuracy_curve", "Average accuracy A_k on the tasks seen so far"),
-    "F_k": Kind(1.0, "", 2, 3, "forgetting_curve", "Forgetting F_k of the earlier tasks (lower is better)"),
+METRICS = {
+    "A_k": CurveMetric(100.0, "%", 1, 2, "accuracy_curve", "Average accuracy A_k on the tasks seen so far"),
+    "F_k": CurveMetric(1.0, "", 2, 3, "forgetting_curve", "Forgetting F_k of the earlier tasks (lower is better)"),
 }
 
 
 class Curve(NamedTuple):
-    """One line of the figure, A_k in percent or F_k as a fraction."""
+    """A line of the figure, A_k in percent or F_k as a fraction."""
 
     label: str
     """The row's name."""
@@ -66,8 +66,8 @@ def numbers(rows: Iterable[tuple[str, Sequence[RunRecord]]], metric: str = "A_k"
 
     The members of a row must have the same number of tasks. Raises ValueError for other metrics than A_k and F_k.
     """
-    if metric not in KINDS:
-        raise ValueError(f"no curve of {metric!r}; known: {', '.join(KINDS)}")
+    if metric not in METRICS:
+        raise ValueError(f"no curve of {metric!r}; known: {', '.join(METRICS)}")
     # Numbered before rows are left out, so that a line looks the same once the others are measured, too.
     return metric, tuple(
         _curve(label, members, metric, place)
@@ -87,7 +87,7 @@ def draw(data: Numbers) -> Any:
     panels = [1] if closer is None else [1, 2]
     figure = plotly("subplots").make_subplots(rows=len(panels), cols=1, shared_xaxes=True, vertical_spacing=0.05)
     for curve in curves:
-        style = look(curve.place)
+        style = line_style(curve.place)
         if few:
             _add_band(figure, curve, faint(style.colour))
         for row in panels:
@@ -108,7 +108,7 @@ def zoom(data: Numbers) -> tuple[float, float] | None:
     if len(curves) <= MOST_BANDS:
         return None
     ordered = sorted(curves, key=lambda c: c.mean[-1], reverse=metric == "A_k")
-    values = [np.array(c.mean)[KINDS[metric].first - 1 :] for c in ordered]
+    values = [np.array(c.mean)[METRICS[metric].first - 1 :] for c in ordered]
     best = np.concatenate(values[: (len(values) + 1) // 2])
     # A second panel that shows half of the range or more would show nothing new.
     if not best.size or np.ptp(best) > 0.5 * np.ptp(np.concatenate(values)):
@@ -119,7 +119,7 @@ def zoom(data: Numbers) -> tuple[float, float] | None:
 def caption(data: Numbers) -> str:
     """Returns the caption; it names the lines if they are few, else the legend does."""
     metric, curves = data
-    what = f"{KINDS[metric].what}, after task k of the evaluation stream"
+    what = f"{METRICS[metric].what}, after task k of the evaluation stream"
     if len(curves) <= MOST_BANDS:
         names = " and ".join(f"{c.label} ({count_text(c.n, 'seed')})" for c in curves)
         return f"{what}: {names}. Lines: mean over seeds; bands: ± one population standard deviation."
@@ -136,7 +136,7 @@ def tables(data: Numbers) -> dict[str, pd.DataFrame]:
     One row a line and task: row, epsilon (NaN where the members differ), k, <metric>_mean, <metric>_std, n.
     """
     metric, curves = data
-    kind = KINDS[metric]
+    kind = METRICS[metric]
     rows = [
         (c.label, c.epsilon, k, mean, std, c.n)
         for c in curves
@@ -153,7 +153,7 @@ def _curve(label: str, members: list[RunRecord], metric: str, place: int) -> Cur
     """
     accuracies = np.stack([r.accuracies for r in members])
     curve = average_accuracy_curve if metric == "A_k" else forgetting_curve
-    values = KINDS[metric].scale * curve(accuracies)
+    values = METRICS[metric].scale * curve(accuracies)
     std = values.std(axis=0) if len(members) > 1 else np.full(values.shape[1], np.nan)
     epsilon, *others = {r.epsilon for r in members}
     epsilon = float("nan") if others else epsilon
@@ -181,9 +181,9 @@ def _add_band(figure: Any, curve: Curve, colour: str) -> None:
         )
 
 
-def _add_line(figure: Any, curve: Curve, style: Look, metric: str, row: int) -> None:
+def _add_line(figure: Any, curve: Curve, style: LineStyle, metric: str, row: int) -> None:
     """Adds the line to the panel of a row; its spread is in the hover text."""
-    kind = KINDS[metric]
+    kind = METRICS[metric]
     values = f"%{{y:.{kind.digits}f}} ± %{{customdata:.{kind.digits}f}} {kind.unit}"
     figure.add_scatter(
         x=list(range(1, len(curve.mean) + 1)),
@@ -203,7 +203,7 @@ def _add_line(figure: Any, curve: Curve, style: Look, metric: str, row: int) -> 
 
 def _title_axes(figure: Any, data: Numbers, panels: list[int]) -> None:
     metric, curves = data
-    tasks, kind = max((len(c.mean) for c in curves), default=1), KINDS[metric]
+    tasks, kind = max((len(c.mean) for c in curves), default=1), METRICS[metric]
     figure.update_xaxes(range=[kind.first - 0.3, tasks + 0.3], dtick=1)  # a tick a task, markers not cut in half
     figure.update_xaxes(title_text="tasks learned, k", row=panels[-1])
     figure.update_yaxes(title_text=axis_title(metric, kind.unit))

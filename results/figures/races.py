@@ -1,4 +1,4 @@
-"""Figure: the best mean A_T so far against the number of member runs, one line for each study."""
+"""Figure: best mean A_T against member runs, a line a study."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,7 @@ import pandas as pd
 
 from results.figures import best_so_far
 from results.figures.scores import Scores
-from results.figures.style import finish, legend_beside, look, plotly
+from results.figures.style import finish, legend_beside, line_style, plotly
 from results.labels import STREAM_LABELS, subscripts
 from results.search import SearchResults
 
@@ -34,7 +34,7 @@ def draw(races: Scores) -> Any:
     """Returns a plotly figure: staircases in the colours of the other figures, scores in percent over member runs."""
     figure = plotly("graph_objects").Figure()
     for place in sorted(set(races.points["place"].tolist())):
-        style, points = look(place), races.points[races.points["place"] == place]
+        style, points = line_style(place), races.points[races.points["place"] == place]
         best_so_far.add_staircase(figure, points, races.objective, str(points["row"].iloc[0]), style.colour, style.dash)
     finish(figure, height=420)
     legend_beside(figure)

@@ -1,4 +1,4 @@
-"""Figure: A_T against each of several searched parameters, one panel each, with every tried point in all of them."""
+"""Figure: A_T against each of several searched parameters."""
 
 import math
 from typing import Any

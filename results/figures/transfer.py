@@ -1,10 +1,10 @@
-"""Figure: bars of LCA_10, BWT and FWT, one panel for each metric and one bar for each row of a comparison."""
+"""Figure: bars of LCA_10, BWT and FWT, one panel each."""
 
 from typing import Any
 
 import pandas as pd
 
-from results.figures.style import INK, axis_title, finish, look, plotly
+from results.figures.style import INK, axis_title, finish, line_style, plotly
 from results.labels import subscripts
 from results.metrics import METRICS
 
@@ -66,7 +66,7 @@ def _add_bars(figure: Any, bars: pd.DataFrame, metric: str, col: int) -> None:
         y=bars["row"],
         customdata=bars[f"{metric}_std"],
         orientation="h",
-        marker={"color": [look(int(place)).colour for place in bars["place"]], "opacity": 0.82},
+        marker={"color": [line_style(int(place)).colour for place in bars["place"]], "opacity": 0.82},
         error_x={"array": bars[f"{metric}_std"], "color": INK, "thickness": 1.2, "width": 3},
         hovertemplate=f"%{{y}}<br>{subscripts(metric)} = {values}<extra></extra>",
         row=1,

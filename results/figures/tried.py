@@ -1,4 +1,4 @@
-"""Figure: A_T of every tried point of several studies against each searched parameter, coloured by strategy."""
+"""Figure: tried points of several studies, coloured by strategy."""
 
 import math
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from results.figures.scores import Scores
-from results.figures.style import INK, finish, legend_beside, look, plotly, value_axis, value_places
+from results.figures.style import INK, finish, legend_beside, line_style, plotly, value_axis, value_places
 from results.labels import STREAM_LABELS, subscripts
 from results.metrics import mean_and_std
 from results.points import by_point, parameter_label
@@ -84,7 +84,7 @@ def _add_points(figure: Any, tried: Scores, name: str, place: int, chosen: bool,
     part = points[(points["place"] == place) & (points["chosen"] == chosen) & points["mean"].notna()]
     if part.empty:
         return
-    style, label = look(place), str(part["row"].iloc[0])
+    style, label = line_style(place), str(part["row"].iloc[0])
     figure.add_scatter(
         x=value_places(part[name], points[name]),
         y=part["mean"],

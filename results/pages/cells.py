@@ -1,4 +1,4 @@
-"""Tables beside the paper's, for people. A cell has our value, the printed value, and their difference."""
+"""Cells of tables: our value, the printed value, their difference."""
 
 import math
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The page of a comparison of methods, and files with all its numbers."""
+"""The page of a comparison of methods, and its files."""
 
 import math
 from collections.abc import Iterator

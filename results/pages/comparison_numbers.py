@@ -1,4 +1,4 @@
-"""The numbers of a comparison of methods on one evaluation stream, beside the paper's printed table."""
+"""The numbers of a comparison of methods, beside the printed table."""
 
 import math
 

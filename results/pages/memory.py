@@ -1,4 +1,4 @@
-"""The page of the episodic-memory study, the same methods with memories of different sizes, and its numbers."""
+"""The page of the episodic-memory study, and its numbers."""
 
 from functools import partial
 from pathlib import Path

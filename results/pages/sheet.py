@@ -1,4 +1,4 @@
-"""One description of a table for people, and its three formats: HTML, Markdown, LaTeX.
+"""Tables for people, in HTML, Markdown and LaTeX.
 
 Texts are plain and written as in the report (A_T, ε, ±, true minus signs); each format escapes and sets them.
 """
@@ -15,7 +15,7 @@ from results.labels import METRIC_NAME, subscripts
 
 
 class Line(NamedTuple):
-    """One line of a cell."""
+    """A line of a cell."""
 
     text: str
     """Plain text."""

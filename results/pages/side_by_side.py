@@ -1,4 +1,4 @@
-"""The page that compares several finished searches, and files with all its numbers."""
+"""The page that compares several finished searches, and its files."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -59,14 +59,14 @@ def figures(studies: Sequence[SearchResults]) -> Figures:
     return {"tried": (tried, tried.numbers(labelled)), "best_so_far": (races, races.numbers(labelled))}
 
 
-def strategies_shown(studies: Sequence[SearchResults]) -> tuple[str, str, str]:
+def strategies_parts(studies: Sequence[SearchResults]) -> tuple[str, str, str]:
     """Returns heading, lead (both plain text) and body (HTML) of the comparison, for another page.
 
     Raises ValueError as `write_strategies` does.
     """
     check_studies(studies)
     sheet = strategies_sheet(studies, strategies_table(studies))
-    return _shown(studies, sheet, _warnings(studies), figures(studies))
+    return _parts(studies, sheet, _warnings(studies), figures(studies))
 
 
 def strategies_sheet(studies: Sequence[SearchResults], table: pd.DataFrame) -> Sheet:
@@ -116,12 +116,12 @@ def _cells(label: str, study: SearchResults, row: pd.Series) -> tuple[Cell, ...]
 
 
 def _page(studies: Sequence[SearchResults], sheet: Sheet, notes: Sequence[str], drawings: Figures) -> str:
-    heading, lead, body = _shown(studies, sheet, notes, drawings)
+    heading, lead, body = _parts(studies, sheet, notes, drawings)
     names = ", ".join(s.name for s in studies)
     return page.page(heading, names, heading, lead, body, f"Comparison of {_nouns(studies)} ·")
 
 
-def _shown(
+def _parts(
     studies: Sequence[SearchResults], sheet: Sheet, notes: Sequence[str], drawings: Figures
 ) -> tuple[str, str, str]:
     shown = drawn(drawings)

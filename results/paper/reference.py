@@ -1,4 +1,4 @@
-"""The numbers printed in the paper, and what is known to be wrong with some of them.
+"""The numbers printed in the paper, and their known errors.
 
 `paper_tables.csv` contains tables 3–10 of the ε-SOFT-GEM paper: 372 rows, strings exactly as printed; F_T is a
 fraction, all other metrics are in percent.
@@ -71,7 +71,7 @@ FOOTNOTES = {
 
 
 class Printed(NamedTuple):
-    """One printed cell, in the units of `summarize`."""
+    """A printed cell, in the units of `summarize`."""
 
     mean: float = math.nan
     """NaN where the paper prints no number."""

@@ -1,4 +1,7 @@
-"""Two-way analysis of variance, score = point + seed + noise with any cells missing, and F tests against its noise."""
+"""Two-way analysis of variance with missing cells, and its F tests.
+
+score = point + seed + noise.
+"""
 
 import math
 from typing import NamedTuple
@@ -100,7 +103,7 @@ def residuals(scores: np.ndarray) -> TwoWay:
 
 
 class Residuals(NamedTuple):
-    """Every cell of a table [K, R] against what all others suggest for its point and its seed."""
+    """Residuals of a table [K, R], each from a fit without its cell."""
 
     by: np.ndarray
     """[K, R] the cell minus that, in the unit of the scores; NaN where it cannot be known."""

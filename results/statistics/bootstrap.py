@@ -1,4 +1,4 @@
-"""Bootstrap resamples of the seeds: all of them for few seeds, else a fixed random draw."""
+"""Bootstrap resamples of the seeds: all, or a fixed random draw."""
 
 import math
 from functools import cache

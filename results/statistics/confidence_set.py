@@ -1,8 +1,8 @@
-"""The confidence set of the best value of one hyperparameter, from a few paired seeds.
+"""The confidence set of the best value of one hyperparameter.
 
-A quadratic curve is fitted (`results.statistics.curve`) over all tried values if it fits them, else over a window
-around the best. The confidence set contains the values that a test of the slope does not exclude, and the tried values
-beyond the window that are not significantly below the top of the curve.
+From a few paired seeds. A quadratic curve is fitted (`results.statistics.curve`) over all tried values if it fits them,
+else over a window around the best. The confidence set contains the values that a test of the slope does not exclude,
+and the tried values beyond the window that are not significantly below the top of the curve.
 """
 
 import math

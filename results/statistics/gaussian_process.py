@@ -1,4 +1,4 @@
-"""A Gaussian process over the tried points, with an effect of every seed.
+"""A Gaussian process over the tried points, with seed effects.
 
 score[k, s] = u_s + f(x_k) + noise. The effects u_s of the seeds are free, so that only differences within a seed count,
 and f has no level of its own. f ~ GP(0, a²·exp(−½ Σ ((x − x′)/ℓ)²)) (Rasmussen & Williams 2006, ch. 2 and 5). The
@@ -51,7 +51,7 @@ DRAWS = 128
 
 @dataclass(frozen=True)
 class Process:
-    """What is known of f at any place. Axes are [0, 1] wide; f and its noise are in units of the score."""
+    """The posterior of f. Axes are [0, 1] wide; f and its noise are in units of the score."""
 
     x: np.ndarray
     """[K, d] the tried points; of more than `MANY`, the places [G, d] of their groups. G is K below."""
@@ -140,7 +140,7 @@ class Process:
 
 
 class _Data(NamedTuple):
-    """What the scores say of f once the seeds' effects are taken out."""
+    """Sufficient statistics of the scores for f, without the effects of the seeds."""
 
     x: np.ndarray
     """[G, d] the places of the points."""

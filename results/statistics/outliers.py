@@ -1,4 +1,7 @@
-"""Members that lie far off what their value and their seed suggest: failed runs that still gave a number."""
+"""Outliers: failed runs that still have a score.
+
+They lie far off the fit of the other members to their value and their seed.
+"""
 
 import math
 
@@ -27,7 +30,7 @@ FEWEST = 3
 """Fewest points and seeds: of two cells that differ, nobody knows which one is off."""
 
 
-def far_off(scores: np.ndarray) -> tuple[tuple[int, int, float], ...]:
+def outliers(scores: np.ndarray) -> tuple[tuple[int, int, float], ...]:
     """Returns the cells of scores [K, R] that are outliers of score = point + seed + noise, in the order of the table.
 
     Each is (row, column, its score minus the fit of the others to its point and seed, in the unit of the scores).
@@ -85,7 +88,7 @@ def _scale(sizes: np.ndarray, there: np.ndarray) -> float:
 
 
 def without(scores: np.ndarray, cells: tuple[tuple[int, int, float], ...]) -> np.ndarray:
-    """Returns scores [K, R] with NaN in these cells of `far_off`."""
+    """Returns scores [K, R] with NaN in these cells of `outliers`."""
     masked = np.array(scores, dtype=np.float64)
     for row, column, _ in cells:
         masked[row, column] = np.nan

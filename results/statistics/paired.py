@@ -1,4 +1,4 @@
-"""Comparisons of a few seeds: paired differences, an exact test, correction for several comparisons."""
+"""Paired comparisons of a few seeds, with an exact test."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The answer of a search in words: the choice, its advantage, and how far to trust it."""
+"""The answer of a search in words: choice, advantage, trust."""
 
 import math
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""How far a search can be trusted: everything that its seeds say about it, computed once."""
+"""The assessment of a search: all that its seeds say."""
 
 import math
 from functools import lru_cache
@@ -10,9 +10,9 @@ from results.inert import INERT
 from results.points import Point
 from results.search import Evaluated, Race, SearchResults
 from results.statistics.bootstrap import FEWEST_SEEDS
-from results.statistics.outliers import far_off
+from results.statistics.outliers import outliers
 from results.statistics.racing import adjusted_means
-from results.statistics.spread import Against, Spread, against, probability_best, spread
+from results.statistics.spread import PairedTest, Spread, against, probability_best, spread
 from results.verdict.curve import Verdict
 from results.verdict.judge import judge
 from results.verdict.peak import Peak, complete, lost, peak, table
@@ -31,14 +31,14 @@ class TrustedPoint(NamedTuple):
     """Mean as if the point had every seed, see `racing.adjusted_means`; NaN where a member diverged."""
     biased: bool
     """Whether a race dropped it: its means are biased downwards, as it got no more seeds because the first were low."""
-    against: Against | None
+    against: PairedTest | None
     """Difference to the baseline; None for the baseline itself, or without one in the search."""
     probability: float
     """Share of resamples of the seeds in which it is the best, see `spread.probability_best`; NaN below ten seeds."""
 
 
 class Assessment(NamedTuple):
-    """Everything that says how far to trust a search; scores in percent, values as they were searched."""
+    """All statistics of the trust in a search; scores in percent, values as they were searched."""
 
     objective: str
     """What was maximised."""
@@ -60,7 +60,7 @@ class Assessment(NamedTuple):
     """Points that cannot be told apart from the best, if they lie on no curve."""
     far_off: tuple[tuple[Point, int, float], ...]
     """Outliers, such as failed runs that still have a score: point, seed, and A_T minus the fit of the other members in
-    percentage points (`outliers.far_off`)."""
+    percentage points (`outliers.outliers`)."""
     race: Race | None
     """As in `SearchResults`."""
     disjointness: str
@@ -92,7 +92,7 @@ class Assessment(NamedTuple):
         return min((pair.smallest_p_holm for pair in self._pairs), default=math.nan)
 
     @property
-    def _pairs(self) -> list[Against]:
+    def _pairs(self) -> list[PairedTest]:
         return [one.against for one in self.points if one.against is not None and one.against.n > 0]
 
     @property
@@ -164,7 +164,7 @@ def _far_off(results: SearchResults) -> tuple[tuple[Point, int, float], ...]:
     # ε = 0 of ε-SOFT-GEM is A-GEM: seeds have another effect on another method, and none of its members has failed.
     other = [results.zero_is_agem and point == (0.0,) for point in results.points]
     scores = np.where(np.array(other, dtype=bool)[:, None], math.nan, table(results))
-    return tuple((results.points[row], seeds[column], by) for row, column, by in far_off(scores))
+    return tuple((results.points[row], seeds[column], by) for row, column, by in outliers(scores))
 
 
 def _points(results: SearchResults, inert: bool) -> tuple[TrustedPoint, ...]:
@@ -181,7 +181,7 @@ def _points(results: SearchResults, inert: bool) -> tuple[TrustedPoint, ...]:
     )
 
 
-def _against(results: SearchResults, scores: np.ndarray) -> dict[Point, Against]:
+def _against(results: SearchResults, scores: np.ndarray) -> dict[Point, PairedTest]:
     """Returns point -> its comparison with the baseline; empty where the baseline was not tried."""
     if results.baseline not in results.points:
         return {}
@@ -191,7 +191,7 @@ def _against(results: SearchResults, scores: np.ndarray) -> dict[Point, Against]
 
 
 def _row(trust: Assessment, one: TrustedPoint) -> dict[str, Any]:
-    pair = one.against or Against(0, *6 * (math.nan,))  # the baseline, or a search without one
+    pair = one.against or PairedTest(0, *6 * (math.nan,))  # the baseline, or a search without one
     return {
         **dict(zip(trust.parameters, one.point, strict=True)),
         **{"n": one.spread.n, "diverged": one.diverged},  # beside each other in tables

@@ -1,4 +1,7 @@
-"""The certificates of a study in words: whether training in a cohort changes a result."""
+"""The certificates of a study, in words.
+
+Whether training in a cohort changes a result.
+"""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The verdict on a search: by the curve if one number was searched, else by comparing its points."""
+"""The verdict on a search, by its curve or its points."""
 
 import math
 

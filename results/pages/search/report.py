@@ -1,4 +1,4 @@
-"""The report of a search: one page that opens offline, and CSV files with all its numbers."""
+"""The report of a search: an offline page and CSV files."""
 
 from functools import partial
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The sections of the report, as HTML, from the results of a search."""
+"""The sections of the report of a search, as HTML."""
 
 from collections.abc import Iterator, Sequence
 

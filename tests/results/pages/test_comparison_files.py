@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from results.figures import memory_panels, over_tasks, transfer
-from results.figures.style import look
+from results.figures.style import line_style
 from results.pages.comparison import write_comparison
 from results.pages.comparison_numbers import comparison_table
 from results.pages.memory import memory_notes, memory_table, write_memory_study
@@ -189,8 +189,8 @@ def test_single_tasks_and_seeds_draw() -> None:
 
 
 def test_lines_look_different() -> None:
-    assert len({look(i) for i in range(28)}) == 28
-    assert len({(look(i).dash, look(i).symbol) for i in range(28)}) == 28
+    assert len({line_style(i) for i in range(28)}) == 28
+    assert len({(line_style(i).dash, line_style(i).symbol) for i in range(28)}) == 28
 
 
 def test_transfer_leaves_out_what_was_not_measured() -> None:
