@@ -1,4 +1,7 @@
-"""Searches that narrow an interval grid by grid, and the paper's search for ε, which is one of them."""
+"""Searches that narrow an interval grid by grid.
+
+The paper's search for ε is one of them.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

@@ -1,9 +1,10 @@
-"""The narrowing rule on indices: from the scores of one grid to the part of it that is searched next.
+"""The narrowing rule, on indices of a grid.
 
-ε-SOFT-GEM paper, exploration of ε: the next interval reaches from the lower to the higher of the two best points and is
-widened by one step δ at each side that is not an end; if the two best points are the two ends, the search stops. The
-paper does not say what to do with ties, after failures, and when the next interval would be the present one: see `rank`
-and `narrow`. Every departure from the plain rule has a note in words.
+From the scores of one grid to the part of it that is searched next. ε-SOFT-GEM paper, exploration of ε: the next
+interval reaches from the lower to the higher of the two best points and is widened by one step δ at each side that is
+not an end; if the two best points are the two ends, the search stops. The paper does not say what to do with ties,
+after failures, and when the next interval would be the present one: see `rank` and `narrow`. Every departure from the
+plain rule has a note in words.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The bookkeeping that strategies share: points in rounds, numbered consecutively, and the scores that were told."""
+"""Rounds of points and their scores, as all strategies record them."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from search_spaces.strategy import Best, Observation, Round, Suggestion, take_in
 
 
 class InRounds:
-    """The part of a `Strategy` that is the same for all: what is asked, told and shown.
+    """Base class of strategies that suggest points in rounds.
 
     The first point of a round has the number after the last one of the round before. A subclass says in `tell` which
     points the next round has, and when it is `done`.

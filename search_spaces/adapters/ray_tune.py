@@ -1,4 +1,7 @@
-"""Ray Tune as the executor of an ask/tell source: it only translates; the source decides and keeps the state."""
+"""Ray Tune as the executor of an ask/tell source.
+
+It only translates; the source decides and holds the state.
+"""
 
 import math
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""A strategy behind which one more point is tried: the one that a curve through all scores names."""
+"""A strategy that finally tries the point of the fitted curve."""
 
 from collections.abc import Callable, Sequence
 

@@ -1,4 +1,4 @@
-"""The published settings of a dataset: the sizes of its search for ε, and the hyperparameters of its methods.
+"""The published settings of a dataset, for its search and methods.
 
 The values are in `definitions/*.yaml`, where a comment beside each names its source table: the ε-SOFT-GEM paper for the
 search and the new methods, A-GEM (arXiv 1812.00420, appendix G) for the others. A new dataset is a new file there.
